@@ -1,0 +1,268 @@
+//! Values that pass through the runtime without being looked into: arguments, results, texts.
+//!
+//! A [`Content`] is shared, never copied. Its canonical bytes and digest are computed once, on whichever thread first needs
+//! them: the deciding thread never does. Past [`INLINE_LIMIT`] it is written as a reference to a content-addressed
+//! blob, so that a large value is stored once however often frames and snapshots mention it.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::digest::{Digest, canonical};
+
+/// Canonical bytes beyond which a value or a frame's body is kept as a blob.
+pub const INLINE_LIMIT: usize = 4096;
+
+/// The largest integer that JSON carries exactly everywhere (I-JSON, RFC 7493).
+const EXACT: u64 = (1 << 53) - 1;
+
+/// An immutable JSON value with a lazily computed canonical form.
+#[derive(Clone)]
+pub struct Content(Repr);
+
+#[derive(Clone)]
+enum Repr {
+    Here(Arc<Here>),
+    Elsewhere(BlobRef),
+}
+
+struct Here {
+    value: Value,
+    canonical: OnceLock<(Box<[u8]>, Digest)>,
+}
+
+/// Where a large value is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BlobRef {
+    /// The digest of the value's canonical bytes, and the blob's key.
+    pub digest: Digest,
+    /// How many canonical bytes it has.
+    pub bytes: u64,
+}
+
+impl Content {
+    /// A value on its way into the runtime. Integers that JSON cannot carry exactly become text, so that what is hashed, stored
+    /// and replayed is what was seen.
+    pub fn new(mut value: Value) -> Self {
+        make_exact(&mut value);
+        Self(Repr::Here(Arc::new(Here { value, canonical: OnceLock::new() })))
+    }
+
+    /// A value of any type that JSON can carry; `null` for one that it cannot.
+    pub fn of<T: Serialize>(value: &T) -> Self {
+        Self::new(serde_json::to_value(value).unwrap_or_default())
+    }
+
+    /// A text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(Value::String(text.into()))
+    }
+
+    /// The value, or nothing where only its reference is at hand.
+    pub fn value(&self) -> Option<&Value> {
+        match &self.0 {
+            Repr::Here(here) => Some(&here.value),
+            Repr::Elsewhere(_) => None,
+        }
+    }
+
+    /// The text of a text value, and the JSON of any other; empty where only the reference is at hand.
+    pub fn to_text(&self) -> String {
+        match self.value() {
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+            None => String::new(),
+        }
+    }
+
+    /// The reference, where only that is at hand.
+    pub fn missing(&self) -> Option<BlobRef> {
+        match self.0 {
+            Repr::Here(_) => None,
+            Repr::Elsewhere(blob) => Some(blob),
+        }
+    }
+
+    /// The digest of the canonical bytes.
+    pub fn digest(&self) -> Digest {
+        match &self.0 {
+            Repr::Here(here) => here.canonical().1,
+            Repr::Elsewhere(blob) => blob.digest,
+        }
+    }
+
+    /// The canonical bytes where they are too many to be written in place.
+    pub fn as_blob(&self) -> Option<(BlobRef, &[u8])> {
+        match &self.0 {
+            Repr::Here(here) => {
+                let (bytes, digest) = here.canonical();
+                (bytes.len() > INLINE_LIMIT)
+                    .then(|| (BlobRef { digest: *digest, bytes: bytes.len() as u64 }, &**bytes))
+            }
+            Repr::Elsewhere(_) => None,
+        }
+    }
+
+    /// How many canonical bytes the value has.
+    pub fn bytes(&self) -> u64 {
+        match &self.0 {
+            Repr::Here(here) => here.canonical().0.len() as u64,
+            Repr::Elsewhere(blob) => blob.bytes,
+        }
+    }
+}
+
+impl Here {
+    fn canonical(&self) -> &(Box<[u8]>, Digest) {
+        self.canonical.get_or_init(|| {
+            // A JSON value with exact numbers always has a canonical form; the plain form stands in if that ever changes.
+            let bytes = canonical(&self.value).unwrap_or_else(|_| self.value.to_string().into_bytes());
+            let digest = Digest::of(&bytes);
+            (bytes.into(), digest)
+        })
+    }
+}
+
+fn make_exact(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let inexact = number.as_u64().is_some_and(|n| n > EXACT) || number.as_i64().is_some_and(|n| n.unsigned_abs() > EXACT);
+            if inexact {
+                *value = Value::String(number.to_string());
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(make_exact),
+        Value::Object(fields) => fields.values_mut().for_each(make_exact),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+impl From<Value> for Content {
+    fn from(value: Value) -> Self {
+        Self::new(value)
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl PartialEq for Content {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Repr::Here(a), Repr::Here(b)) => Arc::ptr_eq(a, b) || a.value == b.value,
+            _ => self.digest() == other.digest(),
+        }
+    }
+}
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Repr::Here(here) => here.value.fmt(f),
+            Repr::Elsewhere(blob) => blob.fmt(f),
+        }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Written {
+    /// The value itself.
+    Json(Value),
+    /// The value is a blob of its own.
+    Blob(BlobRef),
+}
+
+impl Serialize for Content {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let blob = self.missing().or_else(|| self.as_blob().map(|(blob, _)| blob));
+        match (blob, self.value()) {
+            (None, Some(value)) => serializer.serialize_newtype_variant("Content", 0, "json", value),
+            (Some(blob), _) => serializer.serialize_newtype_variant("Content", 1, "blob", &blob),
+            (None, None) => Err(serde::ser::Error::custom("a value that is neither here nor elsewhere")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match Written::deserialize(deserializer)? {
+            Written::Json(value) => Self::new(value),
+            Written::Blob(blob) => Self(Repr::Elsewhere(blob)),
+        })
+    }
+}
+
+impl JsonSchema for Content {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Content".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Written::json_schema(generator)
+    }
+}
+
+/// The digest of a value, computed when it is first written down.
+#[derive(Clone)]
+pub enum DigestOf {
+    /// The value is at hand.
+    Value(Content),
+    /// Read back from the log.
+    Known(Digest),
+}
+
+impl DigestOf {
+    /// The digest itself.
+    pub fn get(&self) -> Digest {
+        match self {
+            Self::Value(content) => content.digest(),
+            Self::Known(digest) => *digest,
+        }
+    }
+}
+
+impl From<&Content> for DigestOf {
+    fn from(content: &Content) -> Self {
+        Self::Value(content.clone())
+    }
+}
+
+impl PartialEq for DigestOf {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl fmt::Debug for DigestOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
+impl Serialize for DigestOf {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.get().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for DigestOf {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Digest::deserialize(deserializer).map(Self::Known)
+    }
+}
+
+impl JsonSchema for DigestOf {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        Digest::schema_name()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Digest::json_schema(generator)
+    }
+}

@@ -1,0 +1,179 @@
+//! Identifiers as newtypes, so that a tool's name is never taken for a session's.
+//!
+//! Text ids are cheap to clone (one reference count). Nothing here creates an id: ids come from outside or from the kernel's
+//! own counters, never from a clock or a random source.
+
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+macro_rules! text_ids {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        #[serde(transparent)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.into())
+            }
+        }
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text.into())
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:?}", &*self.0)
+            }
+        }
+    )+};
+}
+
+text_ids! {
+    /// A stream of frames: a session's id, `system`, or a partition of the bus.
+    StreamId,
+    /// An extension, by the name of its folder.
+    ExtensionId,
+    /// A tool, by the name a model calls it by.
+    ToolName,
+    /// One hook of one extension: `extension/point/index`; `policy` is gate 0.
+    HookId,
+    /// An agent that can own a session.
+    AgentId,
+    /// A configured model.
+    ModelName,
+    /// A rule of a policy.
+    RuleName,
+    /// A registry's kind: `tool`, `guardrail`, `persona`, …; the set is open.
+    RegistryKind,
+    /// A descriptor within its kind.
+    DescriptorId,
+    /// A topic of the bus.
+    Topic,
+    /// One schedule of one extension: `extension/name`.
+    ScheduleId,
+}
+
+impl StreamId {
+    /// The one stream that records loading, health, policy and anchors.
+    pub fn system() -> Self {
+        Self::from("system")
+    }
+
+    /// Whether this is the system stream.
+    pub fn is_system(&self) -> bool {
+        self.as_str() == "system"
+    }
+}
+
+impl HookId {
+    /// Gate 0: the policy itself.
+    pub const POLICY: &'static str = "policy";
+
+    /// Whether this is gate 0.
+    pub fn is_policy(&self) -> bool {
+        self.as_str() == Self::POLICY
+    }
+}
+
+/// A frame's place in its stream: 0, 1, 2 … without gaps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Seq(pub u64);
+
+impl Seq {
+    /// The place after this one.
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A moment or a span in milliseconds; a moment counts from the Unix epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Millis(pub u64);
+
+impl Millis {
+    /// This moment moved forward.
+    pub fn plus(self, span: Millis) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+
+    /// The span from an earlier moment; zero when the clock went backwards.
+    pub fn since(self, earlier: Millis) -> Self {
+        Self(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// Which activation of an extension: counts up each time its code, settings or grants change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Generation(pub u64);
+
+/// A tool call within its session: the turn's number and the call's index in that turn. Written `3.1`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId {
+    /// The turn, counted from 1.
+    pub turn: u32,
+    /// The call within the turn, counted from 1 over all its rounds.
+    pub index: u32,
+}
+
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.turn, self.index)
+    }
+}
+
+impl fmt::Debug for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl Serialize for CallId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for CallId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        let parsed = text.split_once('.').and_then(|(turn, index)| {
+            Some(CallId { turn: turn.parse().ok()?, index: index.parse().ok()? })
+        });
+        parsed.ok_or_else(|| serde::de::Error::custom("a call id is written `turn.index`"))
+    }
+}
+
+impl JsonSchema for CallId {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "CallId".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^[0-9]+\\.[0-9]+$" })
+    }
+}

@@ -1,0 +1,30 @@
+//! The words every other crate speaks: frames, roles, hook points, manifests, wire messages, error codes.
+//!
+//! Start at [`frame`] for the log's envelope and at [`body`] for the list of frame kinds. [`hook`] and [`tool`] say what
+//! extensions may decide and do, [`registry`] what a turn is pinned to, [`effect`] what the kernel may ask of the
+//! outside. [`manifest`] reads `manifest.yaml`. [`problem`] holds the stable `HF-` codes.
+//!
+//! Use this crate for a type that two layers share. Do not put I/O here, nor a decision: those live in the kernel.
+
+pub mod body;
+pub mod content;
+pub mod digest;
+pub mod effect;
+pub mod frame;
+pub mod hook;
+pub mod ids;
+pub mod manifest;
+pub mod matcher;
+pub mod message;
+pub mod problem;
+pub mod registry;
+pub mod role;
+pub mod schema;
+pub mod session_frames;
+pub mod snapshot;
+pub mod system_frames;
+pub mod tool;
+pub mod wire;
+
+/// The serialiser, for crates that may depend on nothing but this one.
+pub use serde;

@@ -1,0 +1,228 @@
+//! What can go wrong, under codes that stay: `error[HF-1001]: what`, where, and `help: what to do`.
+//!
+//! [`Problem`] is for a person at a surface; [`Fault`] is the short form that goes into frames. The catalogue in
+//! `docs/reference/errors.md` is generated from [`Code::ALL`].
+
+use std::fmt;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+macro_rules! codes {
+    ($($name:ident = $number:literal, $title:literal, $help:literal;)+) => {
+        /// A stable error code.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code {
+            $(#[doc = $title] $name,)+
+        }
+
+        impl Code {
+            /// Every code, in order.
+            pub const ALL: &'static [Code] = &[$(Code::$name,)+];
+
+            /// The code as it is printed.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Code::$name => concat!("HF-", $number),)+ }
+            }
+
+            /// What the code stands for.
+            pub fn title(self) -> &'static str {
+                match self { $(Code::$name => $title,)+ }
+            }
+
+            /// What usually helps.
+            pub fn help(self) -> &'static str {
+                match self { $(Code::$name => $help,)+ }
+            }
+        }
+    };
+}
+
+codes! {
+    ManifestUnreadable = "1001", "The manifest cannot be read", "Check that the file exists, is valid UTF-8 and can be read by you.";
+    ManifestSyntax = "1002", "The manifest is not valid YAML", "Mend the line that is named; indentation and unclosed quotes are the usual causes.";
+    ManifestType = "1003", "A field of the manifest has the wrong type", "Give the field a value of the type that is named; `docs/reference/manifest.md` lists them all.";
+    ManifestUnknownField = "1004", "The manifest has a field that nobody reads", "Remove the field, or use the one that is suggested.";
+    ManifestDuplicateKey = "1005", "A key stands twice in the manifest", "The last value counts; remove the others.";
+    ManifestMissingField = "1006", "The manifest lacks a required field", "Add the field that is named.";
+    ManifestValue = "1007", "A field of the manifest has a value that cannot be", "Use one of the values that are named.";
+    ManifestTooLarge = "1008", "The manifest is too large", "A manifest has at most 256 KiB; keep data in the extension's own folder.";
+    SettingsInvalid = "1101", "The settings cannot be used", "Mend the field that is named; `holdfast schema settings` prints what is allowed.";
+    PolicyInvalid = "1201", "The policy cannot be used", "Mend the rule that is named; `holdfast schema policy` prints what is allowed.";
+    PolicyExample = "1202", "A policy rule contradicts its own example", "Change the rule or the example until they agree; a rule is loaded only when all its examples hold.";
+    StoreUnavailable = "2001", "The log cannot be opened", "Check the folder's permissions and that the path is right.";
+    StoreNewer = "2002", "The log was written by a newer version", "Use that version or a later one; this one has changed nothing.";
+    StoreFull = "2003", "The disk is full", "Free some space and try again; what was acknowledged is safe, nothing was half-written.";
+    StoreWrite = "2004", "The log could not be written", "Check the disk; what was acknowledged is safe. The session stopped at its last durable frame.";
+    StoreCorrupt = "2005", "The log is damaged", "Run `holdfast log verify` to see where, and restore from a backup.";
+    StoreGap = "2006", "A frame does not follow the stream's last one", "Another writer owns the stream, or an earlier write failed; resume the session.";
+    StoreMissing = "2007", "No such stream, frame or blob", "`holdfast log list` shows what there is.";
+    StoreErased = "2008", "The content was erased", "Erased content cannot come back; its tombstone shows when and why it went.";
+    StoreMigration = "2009", "The log could not be brought to the current format", "The backup that is named holds it as it was; restore it and report this.";
+    StoreLocked = "2010", "Another process owns the home", "Stop it, or attach to it through its control socket.";
+    TurnBusy = "3001", "A turn is already running in this session", "Wait for it to end, or cancel it.";
+    TurnUnexpected = "3002", "An input does not fit the session's state", "This is a fact that came too late or twice; it was not recorded.";
+    TurnLimit = "3003", "A limit was reached", "Raise the limit in the agent's settings, or ask for less at once.";
+    TurnCancelled = "3004", "The turn was cancelled", "Nothing to do; side effects that had begun may have happened.";
+    ChildDepth = "3005", "Agents are nested too deeply", "Raise `depth_cap`, or let the agent do the task itself.";
+    SessionEnded = "3006", "The session has ended", "Start a new one, or fork this one.";
+    ToolUnknown = "3101", "There is no such tool", "`holdfast tools` lists the tools; the extension may be disabled or gone.";
+    ToolArguments = "3102", "The arguments do not fit the tool's schema", "Correct what is named and call again.";
+    ToolDenied = "3103", "The call was denied", "The reason names the gate or rule; `holdfast policy explain` says more.";
+    ToolTimeout = "3104", "The tool did not answer in time", "Raise its `timeout_ms`, or ask for less at once.";
+    ToolFailed = "3105", "The tool failed", "The message is the tool's own.";
+    ToolInterrupted = "3106", "The tool was interrupted and its outcome is unknown", "Check whether it took effect before calling it again.";
+    ToolResult = "3107", "The tool's result does not fit its output schema", "Report it to the extension's author.";
+    ToolCancelled = "3108", "The call was cancelled", "If the tool has side effects, check whether they happened.";
+    HookTimeout = "3201", "A hook did not answer in time", "A gate that does not answer denies; raise its `timeout_ms` or mend it.";
+    HookFault = "3202", "A hook failed", "A gate that fails denies; `holdfast ext doctor` shows the fault.";
+    HookNonsense = "3203", "A hook gave an answer that does not fit its point", "A gate may allow, deny or ask; see `docs/reference/hooks.md`.";
+    GuardBlocked = "3204", "A guardrail blocked the text", "The reason names the guardrail.";
+    ExtensionDependency = "4001", "An extension depends on one that is missing or failed", "Install or mend the dependency that is named.";
+    ExtensionCycle = "4002", "Extensions depend on each other in a circle", "Remove one of the dependencies that are named.";
+    ExtensionFault = "4003", "An extension failed", "`holdfast ext doctor ID` shows the phase and the message.";
+    ExtensionUnhealthy = "4004", "An extension reported that it is not well", "`holdfast ext doctor ID` shows more; it was stopped.";
+    ExtensionUnknown = "4005", "There is no such extension", "`holdfast ext list` shows what is installed.";
+    ModelFailed = "5001", "The model did not answer", "Check the provider's status and your key; the attempts are in the log.";
+    ModelUnknown = "5002", "There is no such model", "`holdfast model list` shows what is configured.";
+    ReplayDiverged = "6001", "The replay differs from the record", "Both sides are shown; the extension or the kernel changed its behaviour.";
+    ReplayKernel = "6002", "The session was recorded by another version of the kernel", "Replay it with that version; until 1.0 recorded sessions do not carry over.";
+    ReplayMissing = "6003", "The replay lacks something the session needs", "The generation or blob that is named is not in the store.";
+    VerifyFailed = "6004", "The log does not verify", "The findings name each frame; SECURITY.md says what they prove.";
+    UsageInvalid = "9001", "The command cannot be understood", "`holdfast help` shows how it is used.";
+    Internal = "9999", "Something that cannot happen happened", "Please report it, with the log.";
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Code {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        let code = Code::ALL.iter().find(|code| code.as_str() == text);
+        code.copied().ok_or_else(|| serde::de::Error::custom(format!("unknown error code `{text}`")))
+    }
+}
+
+impl JsonSchema for Code {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Code".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let all: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        schemars::json_schema!({ "type": "string", "enum": all })
+    }
+}
+
+/// A failure as it stands in a frame.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// The stable code.
+    pub code: Code,
+    /// What happened, in one sentence.
+    pub message: String,
+}
+
+impl Fault {
+    /// A fault with this code and message.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+/// Where in a file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Location {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, from 1; 0 where only the file is known.
+    pub line: u32,
+    /// The column, from 1; 0 where only the line is known.
+    pub column: u32,
+    /// The field, written `agent.limits.max_turns`.
+    pub field: Option<String>,
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        if self.line > 0 {
+            write!(f, ":{}:{}", self.line, self.column.max(1))?;
+        }
+        match &self.field {
+            Some(field) => write!(f, " ({field})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A failure as a person meets it: code, what, where, what to do.
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+pub struct Problem {
+    /// The stable code.
+    pub code: Code,
+    /// What happened.
+    pub what: String,
+    /// Where, if a file is to blame.
+    #[serde(rename = "where")]
+    pub location: Option<Box<Location>>,
+    /// What to do.
+    pub help: String,
+}
+
+impl Problem {
+    /// A problem with the code's usual help.
+    pub fn new(code: Code, what: impl Into<String>) -> Self {
+        Self { code, what: what.into(), location: None, help: code.help().to_owned() }
+    }
+
+    /// The same, with a place.
+    pub fn at(mut self, location: Location) -> Self {
+        self.location = Some(Box::new(location));
+        self
+    }
+
+    /// The same, with better help than the code's.
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = help.into();
+        self
+    }
+
+    /// The short form for a frame.
+    pub fn to_fault(&self) -> Fault {
+        Fault::new(self.code, self.what.clone())
+    }
+}
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        Self::new(fault.code, fault.message)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error[{}]: {}", self.code, self.what)?;
+        if let Some(location) = &self.location {
+            write!(f, "\n  --> {location}")?;
+        }
+        write!(f, "\n  help: {}", self.help)
+    }
+}

@@ -1,0 +1,257 @@
+//! What is registered, and the frozen view of it that a turn is pinned to.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::content::Content;
+use crate::digest::Digest;
+use crate::hook::{HookPoint, HookSpec};
+use crate::ids::{
+    AgentId, DescriptorId, ExtensionId, Generation, HookId, ModelName, RegistryKind, Seq, ToolName,
+};
+use crate::message::Limits;
+use crate::tool::ToolSpec;
+
+/// One activation of one extension: exactly which code a frame speaks of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExtensionRef {
+    /// The extension.
+    pub id: ExtensionId,
+    /// Its version, as its manifest has it.
+    pub version: Arc<str>,
+    /// The digest of its content.
+    pub digest: Digest,
+    /// Which activation.
+    pub generation: Generation,
+}
+
+/// Something an extension registers. Descriptors of one `(kind, id)` form a stack.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Descriptor {
+    /// The registry.
+    pub kind: RegistryKind,
+    /// The id within it; a tool's is its name.
+    pub id: DescriptorId,
+    /// Higher is active; without one, the extension's own counts, and then 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+    /// What is registered.
+    pub payload: Payload,
+}
+
+/// What a descriptor registers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Payload {
+    /// A tool.
+    Tool(Arc<ToolSpec>),
+    /// A hook, guardrail, context provider or router.
+    Hook(HookSpec),
+    /// An agent.
+    Agent(AgentSpec),
+    /// Anything else, in the words of its kind.
+    Other(Content),
+}
+
+impl Descriptor {
+    /// A tool's descriptor.
+    pub fn tool(spec: ToolSpec) -> Self {
+        Self {
+            kind: "tool".into(),
+            id: spec.name.as_str().into(),
+            priority: None,
+            payload: Payload::Tool(Arc::new(spec)),
+        }
+    }
+
+    /// The descriptor of an extension's `index`th hook.
+    pub fn hook(extension: &ExtensionId, index: usize, spec: HookSpec) -> Self {
+        Self {
+            kind: "hook".into(),
+            id: format!("{extension}/{index}").into(),
+            priority: None,
+            payload: Payload::Hook(spec),
+        }
+    }
+
+    /// An agent's descriptor.
+    pub fn agent(spec: AgentSpec) -> Self {
+        Self {
+            kind: "agent".into(),
+            id: spec.id.as_str().into(),
+            priority: None,
+            payload: Payload::Agent(spec),
+        }
+    }
+}
+
+/// An agent that others can call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentSpec {
+    /// The agent.
+    pub id: AgentId,
+    /// What it is good for, for the model that calls it.
+    pub description: String,
+    /// How others reach it.
+    pub mode: AgentMode,
+    /// The models it may use, best first; empty takes the caller's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<ModelName>,
+    /// Its instructions.
+    pub instructions: Content,
+    /// Its own limits; the caller's remaining budget counts too.
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// How an agent is reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentMode {
+    /// As a tool: it answers its caller.
+    #[default]
+    Tool,
+    /// By handing the conversation over.
+    Handoff,
+}
+
+/// What a user's settings change about a descriptor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Override {
+    /// `false` takes it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// Replaces its priority.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+}
+
+/// The active set at one moment. Sorted throughout, so that its digest is the same on every machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Registry {
+    /// Tools by name, agents in `tool` mode among them.
+    pub tools: Vec<ToolEntry>,
+    /// Hooks by point, priority, extension and registration index: the order in which they are asked.
+    pub hooks: Vec<HookEntry>,
+    /// Agents by id.
+    pub agents: Vec<AgentSpec>,
+    /// The active descriptor of every other `(kind, id)`.
+    pub others: Vec<OtherEntry>,
+    /// The digest of the policy in force.
+    pub policy: Option<Digest>,
+}
+
+/// A tool and everyone who implements it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolEntry {
+    /// The name.
+    pub name: ToolName,
+    /// The implementations, the active one first.
+    pub stack: Vec<Implementation>,
+}
+
+/// One implementation of a tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Implementation {
+    /// Its extension.
+    pub extension: Arc<ExtensionRef>,
+    /// Its specification.
+    pub spec: Arc<ToolSpec>,
+    /// The agent that the call opens a child session for, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+}
+
+/// A hook with its extension.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HookEntry {
+    /// The hook.
+    pub id: HookId,
+    /// Its extension.
+    pub extension: Arc<ExtensionRef>,
+    /// Its specification.
+    pub spec: HookSpec,
+}
+
+/// A descriptor of an open kind with its extension.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OtherEntry {
+    /// The registry.
+    pub kind: RegistryKind,
+    /// The id within it.
+    pub id: DescriptorId,
+    /// Its extension.
+    pub extension: Arc<ExtensionRef>,
+    /// What is registered.
+    pub payload: Content,
+}
+
+impl Registry {
+    /// The tool of this name.
+    pub fn tool(&self, name: &ToolName) -> Option<&ToolEntry> {
+        let place = self.tools.binary_search_by(|entry| entry.name.as_str().cmp(name.as_str())).ok()?;
+        self.tools.get(place)
+    }
+
+    /// The agent of this id.
+    pub fn agent(&self, id: &AgentId) -> Option<&AgentSpec> {
+        self.agents.iter().find(|agent| agent.id == *id)
+    }
+
+    /// The hooks of a point, in the order in which they are asked.
+    pub fn hooks_at(&self, point: HookPoint) -> &[HookEntry] {
+        let start = self.hooks.partition_point(|hook| hook.spec.point < point);
+        let length = self.hooks[start..].partition_point(|hook| hook.spec.point == point);
+        &self.hooks[start..start + length]
+    }
+
+    /// The hook of this id.
+    pub fn hook(&self, id: &HookId) -> Option<&HookEntry> {
+        self.hooks.iter().find(|hook| hook.id == *id)
+    }
+}
+
+/// Which registry a turn ran on: the system frame that made it, and its digest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RegistryRef {
+    /// The `registry.changed` frame in the system stream.
+    pub seq: Seq,
+    /// The digest of the registry's canonical JSON, and its key in the store.
+    pub digest: Digest,
+}
+
+/// A registry as a turn holds it: the reference is recorded, the view itself is resolved from the store when it is read back.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct RegistryPin {
+    /// What is recorded.
+    pub reference: RegistryRef,
+    /// The view, once resolved.
+    #[serde(skip)]
+    pub view: Option<Arc<Registry>>,
+}
+
+impl RegistryPin {
+    /// A pin to a view at hand.
+    pub fn new(reference: RegistryRef, view: Arc<Registry>) -> Self {
+        Self { reference, view: Some(view) }
+    }
+}
+
+impl PartialEq for RegistryPin {
+    fn eq(&self, other: &Self) -> bool {
+        self.reference == other.reference
+    }
+}

@@ -1,0 +1,47 @@
+//! JSON Schemas of what others rely on, generated from the types: what `holdfast schema` prints.
+
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use crate::body::{Kind, Nature};
+use crate::frame::Frame;
+use crate::manifest::Manifest;
+
+/// The schema of a stored frame, with a `oneOf` over kinds and their bodies.
+pub fn frames() -> Value {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let kinds: Vec<Value> = Kind::ALL.iter().map(|kind| kind_schema(*kind, &mut generator)).collect();
+    let mut schema = generator.root_schema_for::<Frame>().to_value();
+    let definitions = definitions(&mut generator);
+    if let Value::Object(fields) = &mut schema {
+        fields.insert("title".into(), json!("Holdfast frame"));
+        fields.insert("oneOf".into(), Value::Array(kinds));
+        fields.insert("$defs".into(), Value::Object(definitions));
+    }
+    schema
+}
+
+fn kind_schema(kind: Kind, generator: &mut SchemaGenerator) -> Value {
+    let body = kind.body_schema(generator).to_value();
+    let nature = match kind.nature() {
+        Nature::Fact => "fact",
+        Nature::Decision => "decision",
+    };
+    json!({
+        "description": format!("{} ({nature})", kind.describe()),
+        "properties": {
+            "kind": { "const": kind.as_str() },
+            "body": { "anyOf": [body, { "type": "null" }] },
+        },
+    })
+}
+
+fn definitions(generator: &mut SchemaGenerator) -> Map<String, Value> {
+    generator.take_definitions(true)
+}
+
+/// The schema of `manifest.yaml`.
+pub fn manifest() -> Value {
+    SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Manifest>().to_value()
+}

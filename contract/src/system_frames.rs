@@ -1,0 +1,437 @@
+//! The bodies of the system stream's and the bus's frames. What each kind is for stands in [`crate::body`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::body::Contents;
+use crate::content::Content;
+use crate::digest::Digest;
+use crate::ids::{DescriptorId, ExtensionId, Generation, Millis, RegistryKind, ScheduleId, Seq, StreamId, Topic};
+use crate::problem::Fault;
+use crate::registry::{AgentSpec, Descriptor, ExtensionRef, Override, Payload};
+use crate::session_frames::bodies;
+use crate::tool::ToolSpec;
+
+impl Contents for Descriptor {
+    fn contents(&mut self, visit: &mut dyn FnMut(&mut Content)) {
+        match &mut self.payload {
+            Payload::Tool(spec) => tool_contents(spec, visit),
+            Payload::Agent(AgentSpec { instructions, .. }) => visit(instructions),
+            Payload::Other(content) => visit(content),
+            Payload::Hook(_) => {}
+        }
+    }
+}
+
+fn tool_contents(spec: &mut Arc<ToolSpec>, visit: &mut dyn FnMut(&mut Content)) {
+    let spec = Arc::make_mut(spec);
+    visit(&mut spec.input_schema);
+    spec.output_schema.contents(visit);
+    spec.render.contents(visit);
+}
+
+bodies! {
+    /// `system.started`
+    struct SystemStarted {
+        /// The kernel's behaviour version.
+        kernel: u32,
+        /// The program's version.
+        version: String,
+    };
+
+    /// `system.stopping`
+    struct SystemStopping {
+        /// Why.
+        reason: String,
+    };
+
+    /// `system.stopped`
+    struct SystemStopped {};
+
+    /// `extension.found`
+    struct ExtensionsFound {
+        /// Everything that was found new or changed at once, so that dependencies are judged on the whole.
+        found: Vec<FoundExtension>,
+    };
+
+    /// An extension as discovery met it; the kernel assigns its generation.
+    struct FoundExtension {
+        /// The extension.
+        id: ExtensionId,
+        /// Its version.
+        version: Arc<str>,
+        /// The digest of its content, settings and grants.
+        digest: Digest,
+        /// The lane that runs it.
+        lane: String,
+        /// What it needs to have loaded before it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        depends_on: Vec<ExtensionId>,
+        /// The priority of its descriptors that name none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        priority: Option<i32>,
+        /// Its schedules.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        schedules: Vec<ScheduleSpec>,
+    };
+
+    /// A schedule as a manifest has it.
+    struct ScheduleSpec {
+        /// Its name within the extension.
+        name: String,
+        /// When.
+        cron: String,
+        /// The task that is run.
+        task: String,
+        /// The time zone; the host's if none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timezone: Option<String>,
+        /// What happens to runs that were missed.
+        #[serde(default)]
+        missed: MissedPolicy,
+    };
+
+    /// `extension.rejected`
+    struct ExtensionRejected {
+        /// The extension.
+        id: ExtensionId,
+        /// Why.
+        fault: Fault,
+    };
+
+    /// `extension.removed`
+    struct ExtensionRemoved {
+        /// The extension.
+        id: ExtensionId,
+    };
+
+    /// `extension.commanded`
+    struct ExtensionCommanded {
+        /// The activation.
+        extension: Arc<ExtensionRef>,
+        /// What is to be done.
+        command: LifecycleCommand,
+    };
+
+    /// `extension.reported`
+    struct ExtensionReported {
+        /// The extension.
+        id: ExtensionId,
+        /// Which activation.
+        generation: Generation,
+        /// What was to be done.
+        command: LifecycleCommand,
+        /// What came of it.
+        outcome: LifecycleOutcome,
+    } holds outcome;
+
+    /// `extension.state`
+    struct ExtensionStateChanged {
+        /// The extension.
+        id: ExtensionId,
+        /// Which activation.
+        generation: Generation,
+        /// Its state from now on.
+        state: ExtensionState,
+        /// Why, when it is in error.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fault: Option<Fault>,
+    };
+
+    /// `extension.faulted`
+    struct ExtensionFaulted {
+        /// The extension.
+        id: ExtensionId,
+        /// Which activation.
+        generation: Generation,
+        /// What it was doing: `tool.call`, `hook`, `service`.
+        phase: String,
+        /// What happened.
+        fault: Fault,
+    };
+
+    /// `extension.reloaded`
+    struct ExtensionReloaded {
+        /// The extension.
+        id: ExtensionId,
+        /// The generation that leaves.
+        from: Generation,
+        /// The generation that takes over.
+        to: Generation,
+    };
+
+    /// `extension.rolled_back`
+    struct ExtensionRolledBack {
+        /// The extension.
+        id: ExtensionId,
+        /// The generation that kept faulting.
+        from: Generation,
+        /// The generation that is active again.
+        to: Generation,
+        /// How often it faulted.
+        faults: u32,
+    };
+
+    /// `health.reported`
+    struct HealthReported {
+        /// The extension.
+        id: ExtensionId,
+        /// Which activation.
+        generation: Generation,
+        /// Whether it is well.
+        healthy: bool,
+    };
+
+    /// `overrides.set`
+    struct OverridesSet {
+        /// By kind and descriptor.
+        overrides: BTreeMap<RegistryKind, BTreeMap<DescriptorId, Override>>,
+    };
+
+    /// `policy.changed`
+    struct PolicyChanged {
+        /// The digest of the policy in force, and its key in the store.
+        policy: Digest,
+        /// Why.
+        reason: String,
+    };
+
+    /// `grant.changed`
+    struct GrantChanged {
+        /// The extension.
+        extension: ExtensionId,
+        /// The content that the grant is tied to.
+        digest: Digest,
+        /// What is granted, in the policy's words.
+        grant: String,
+        /// Asked for, given or taken back.
+        change: GrantChange,
+    };
+
+    /// `registry.changed`
+    struct RegistryChanged {
+        /// The digest of the active set, and its key in the store.
+        registry: Digest,
+        /// The active descriptor of every `(kind, id)` that changed, with the stack below it.
+        changes: Vec<StackChange>,
+    };
+
+    /// What became of one stack.
+    struct StackChange {
+        /// The registry.
+        kind: RegistryKind,
+        /// The id within it.
+        id: DescriptorId,
+        /// From top to bottom; empty when nothing is left.
+        stack: Vec<Arc<ExtensionRef>>,
+    };
+
+    /// `schedule.due`
+    struct ScheduleDue {
+        /// The schedule.
+        schedule: ScheduleId,
+        /// The moment it was due, which is the run's key.
+        due: Millis,
+    };
+
+    /// `schedule.fired`
+    struct ScheduleFired {
+        /// The schedule.
+        schedule: ScheduleId,
+        /// The moment it was due.
+        due: Millis,
+        /// The task.
+        task: String,
+    };
+
+    /// `schedule.ended`
+    struct ScheduleEnded {
+        /// The schedule.
+        schedule: ScheduleId,
+        /// The moment it was due.
+        due: Millis,
+        /// What happened, if it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fault: Option<Fault>,
+    };
+
+    /// `schedule.skipped`
+    struct ScheduleSkipped {
+        /// The schedule.
+        schedule: ScheduleId,
+        /// The moment it was due.
+        due: Millis,
+        /// Why.
+        reason: String,
+    };
+
+    /// `head.anchored`
+    struct HeadAnchored {
+        /// The session.
+        stream: StreamId,
+        /// Its last frame.
+        seq: Seq,
+        /// That frame's hash.
+        hash: Digest,
+    };
+
+    /// `log.checkpointed`
+    struct LogCheckpointed {
+        /// The stream.
+        stream: StreamId,
+        /// The last frame that was collected.
+        seq: Seq,
+        /// That frame's hash, which the next one's `prev` must be.
+        hash: Digest,
+    };
+
+    /// `log.erased`
+    struct LogErased {
+        /// The stream.
+        stream: StreamId,
+        /// The first frame.
+        from: Seq,
+        /// The last frame.
+        to: Seq,
+        /// Why.
+        reason: String,
+    };
+
+    /// `log.migrated`
+    struct LogMigrated {
+        /// The format it had.
+        from: u32,
+        /// The format it has.
+        to: u32,
+    };
+
+    /// `event.published`
+    struct EventPublished {
+        /// The topic.
+        topic: Topic,
+        /// What it says.
+        payload: Content,
+        /// The key within which events keep their order.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<String>,
+        /// What it answers or belongs to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        correlation: Option<String>,
+        /// Against doubles.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        idempotency: Option<String>,
+    } holds payload;
+
+    /// `event.delivered`
+    struct EventDelivered {
+        /// The `event.published` frame.
+        event: Seq,
+        /// Who took it.
+        subscriber: String,
+    };
+
+    /// `event.retried`
+    struct EventRetried {
+        /// The `event.published` frame.
+        event: Seq,
+        /// Who failed.
+        subscriber: String,
+        /// Which attempt failed, from 1.
+        attempt: u32,
+        /// When it is tried again.
+        next: Millis,
+        /// What happened.
+        fault: Fault,
+    };
+
+    /// `event.dead`
+    struct EventDead {
+        /// The `event.published` frame.
+        event: Seq,
+        /// Who failed.
+        subscriber: String,
+        /// How often.
+        attempts: u32,
+        /// What happened last.
+        fault: Fault,
+    };
+}
+
+/// What a lane is asked to do with an extension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LifecycleCommand {
+    /// Read its code and find its roles.
+    Load,
+    /// Hand it its context.
+    Initialize,
+    /// Let it begin.
+    Start,
+    /// Let it end.
+    Stop,
+    /// Let it free what it holds.
+    Destroy,
+}
+
+/// What came of a command.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum LifecycleOutcome {
+    /// Done.
+    Done,
+    /// Loaded: this is what it registers.
+    Loaded {
+        /// Its descriptors, in registration order.
+        descriptors: Vec<Descriptor>,
+    },
+    /// It failed.
+    Failed(Fault),
+}
+
+impl Contents for LifecycleOutcome {
+    fn contents(&mut self, visit: &mut dyn FnMut(&mut Content)) {
+        if let LifecycleOutcome::Loaded { descriptors } = self {
+            descriptors.contents(visit);
+        }
+    }
+}
+
+/// The three states.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ExtensionState {
+    /// Known, not running.
+    #[default]
+    Inactive,
+    /// Running.
+    Active,
+    /// Stopped, with a reason.
+    Error,
+}
+
+/// What happened to a grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GrantChange {
+    /// The extension reached for something it does not have.
+    Requested,
+    /// The user gave it.
+    Given,
+    /// The user took it back.
+    Revoked,
+}
+
+/// What happens to runs that were missed while nothing was running.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MissedPolicy {
+    /// The latest missed run is made up for, once.
+    #[default]
+    RunOnce,
+    /// Missed runs are passed over.
+    Skip,
+}
+

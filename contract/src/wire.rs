@@ -1,0 +1,147 @@
+//! Calls into an extension, the same in every lane: a native one takes them as they are, the others carry them over their
+//! boundary. An [`Instance`] is a loaded extension; a [`Host`] is what it may ask in the middle of a call.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::content::Content;
+use crate::hook::{Decision, HookInput};
+use crate::ids::{CallId, Millis, ToolName};
+use crate::message::TurnView;
+use crate::problem::Fault;
+use crate::registry::{Descriptor, ExtensionRef};
+use crate::system_frames::LifecycleCommand;
+
+/// Something that will be there later.
+pub type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// A call into an extension.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Call {
+    /// Ask a hook.
+    Hook(HookInput),
+    /// Run a tool.
+    Tool {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        tool: ToolName,
+        /// The final arguments.
+        arguments: Content,
+        /// The turn it belongs to.
+        turn: TurnView,
+    },
+    /// A step of its life.
+    Lifecycle(LifecycleCommand),
+    /// Is it well?
+    Health,
+    /// Run a scheduled task.
+    Task {
+        /// The task.
+        task: String,
+    },
+    /// A method of its `api`, called by another extension.
+    Api {
+        /// The method.
+        method: String,
+        /// The arguments.
+        arguments: Content,
+    },
+    /// A function of any other role, by its name in [`crate::role::Role::functions`].
+    Function {
+        /// The role.
+        role: crate::role::Role,
+        /// The function.
+        function: String,
+        /// The arguments.
+        arguments: Content,
+    },
+}
+
+/// What an extension answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Reply {
+    /// A hook's decision.
+    Decision(Decision),
+    /// A tool's, task's or method's result.
+    Content(Content),
+    /// Whether it is well.
+    Health(bool),
+    /// What it registers, after loading.
+    Descriptors(Vec<Descriptor>),
+    /// Done, nothing to say.
+    Done,
+}
+
+/// A loaded extension in any lane.
+pub trait Instance: Send + Sync {
+    /// Makes a call. The future is dropped when the answer is no longer wanted; deadlines are the caller's.
+    fn call(&self, call: Call, host: Arc<dyn Host>) -> Later<Result<Reply, Fault>>;
+
+    /// Whether the same call with the same host answers gives the same reply, so that strict replay runs it again.
+    fn replayable(&self) -> bool {
+        false
+    }
+}
+
+/// Runs extensions of one kind. Lanes never know each other.
+pub trait Lane: Send + Sync {
+    /// The lane's name, as it stands in frames.
+    fn name(&self) -> &str;
+
+    /// Brings the code of one activation to where it can be called.
+    fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>>;
+}
+
+/// What an extension may ask in the middle of a call. Each ask and its answer is a frame.
+pub trait Host: Send + Sync {
+    /// Asks.
+    fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>>;
+}
+
+/// A question to the host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Ask {
+    /// The time.
+    Clock,
+    /// Random bytes.
+    Random {
+        /// How many.
+        bytes: u32,
+    },
+    /// A value of its state in this session.
+    StateGet {
+        /// The key.
+        key: String,
+    },
+    /// Store a value in this session; none removes it.
+    StateSet {
+        /// The key.
+        key: String,
+        /// The value.
+        value: Option<Content>,
+    },
+    /// Put a message into the conversation.
+    Inject {
+        /// The message.
+        text: Content,
+    },
+    /// Ask the user.
+    Ui(crate::session_frames::UiQuestion),
+    /// Anything else, by name: `config.get`, `secret.get`, `event.publish`, `api.call`.
+    Other {
+        /// What.
+        name: String,
+        /// With which arguments.
+        arguments: Content,
+        /// How long it may take.
+        timeout: Option<Millis>,
+    },
+}

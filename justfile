@@ -1,0 +1,44 @@
+# The developer's commands. `just` alone lists them.
+
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+_list:
+    @just --list --unsorted
+
+# Everything that a change must pass: format, lints, dependencies, tests, docs, instruction counts
+verify *stages:
+    ./scripts/test {{ stages }}
+
+# Tests whose name contains the words
+test *words:
+    cargo nextest run --workspace {{ words }}
+
+# Format and mend what can be mended by itself
+fix:
+    cargo fmt --all
+    cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
+
+# Layers, purity and size of the kernel, file sizes, names
+architecture:
+    cargo nextest run -p holdfast-tests --test architecture
+
+# Instruction counts against benches/budgets.json; all, or those whose name contains a word
+bench *words:
+    cargo bench -p holdfast-benches --bench counted -- {{ words }}
+
+# Take lower counts over into benches/budgets.json; raising one is an edit by hand
+bench-accept *words:
+    cargo bench -p holdfast-benches --bench counted -- --accept {{ words }}
+
+# Write golden files anew; look at the difference before you commit it
+golden *words:
+    INSTA_UPDATE=always cargo nextest run --workspace {{ words }}
+    git status --short
+
+# The API documentation
+docs:
+    cargo doc --workspace --no-deps
+
+# Install what the tests need
+setup:
+    ./scripts/setup

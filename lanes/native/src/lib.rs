@@ -1,0 +1,13 @@
+//! The native lane: extensions written as plain Rust against the role traits, built into the program.
+//!
+//! [`Extension`] gathers an extension's roles; [`NativeLane`] runs them under the same calls as every other lane. Native code
+//! is trusted: it must not block its thread, and what it keeps between calls is its own affair. Roles that depend on nothing
+//! but their input and the host's answers can say so with [`Extension::replayable`], and strict replay then runs them again.
+
+mod extension;
+mod lane;
+mod roles;
+
+pub use extension::Extension;
+pub use lane::NativeLane;
+pub use roles::{Api, FnHook, FnTool, Hook, Lifecycle, Tasks, Tool, now};

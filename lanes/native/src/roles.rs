@@ -1,0 +1,102 @@
+//! The role traits, and the small adapters that make a role of a closure.
+
+use std::sync::Arc;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::hook::{Decision, HookInput, HookSpec};
+use holdfast_contract::ids::CallId;
+use holdfast_contract::message::TurnView;
+use holdfast_contract::problem::Fault;
+use holdfast_contract::tool::ToolSpec;
+use holdfast_contract::wire::{Host, Later};
+
+/// An answer that is there at once.
+pub fn now<T: Send + 'static>(value: T) -> Later<T> {
+    Box::pin(std::future::ready(value))
+}
+
+/// A tool that a model may call.
+pub trait Tool: Send + Sync {
+    /// What it is.
+    fn spec(&self) -> ToolSpec;
+
+    /// Runs it on arguments that fit its schema and that every gate let pass.
+    fn call(&self, call: CallId, arguments: Content, turn: TurnView, host: Arc<dyn Host>) -> Later<Result<Content, Fault>>;
+}
+
+/// A hook, guardrail, context provider or router: whatever is asked at a hook point.
+pub trait Hook: Send + Sync {
+    /// Where and when it is asked.
+    fn spec(&self) -> HookSpec;
+
+    /// Decides.
+    fn decide(&self, input: HookInput, host: Arc<dyn Host>) -> Later<Result<Decision, Fault>>;
+}
+
+/// A life of its own. Every step is optional.
+pub trait Lifecycle: Send + Sync {
+    /// Once, before anything else.
+    fn initialize(&self, _host: Arc<dyn Host>) -> Later<Result<(), Fault>> {
+        now(Ok(()))
+    }
+    /// Begin.
+    fn start(&self) -> Later<Result<(), Fault>> {
+        now(Ok(()))
+    }
+    /// End.
+    fn stop(&self) -> Later<Result<(), Fault>> {
+        now(Ok(()))
+    }
+    /// Free what is held.
+    fn destroy(&self) -> Later<Result<(), Fault>> {
+        now(Ok(()))
+    }
+    /// Is it well?
+    fn health_check(&self) -> Later<bool> {
+        now(true)
+    }
+}
+
+/// Tasks that the manifest's schedules name.
+pub trait Tasks: Send + Sync {
+    /// Runs one.
+    fn execute_task(&self, task: String, host: Arc<dyn Host>) -> Later<Result<Content, Fault>>;
+}
+
+/// Methods that other extensions may call.
+pub trait Api: Send + Sync {
+    /// Calls one.
+    fn call(&self, method: String, arguments: Content, host: Arc<dyn Host>) -> Later<Result<Content, Fault>>;
+}
+
+/// A tool made of a closure that answers at once.
+pub struct FnTool<F>(pub ToolSpec, pub F);
+
+impl<F> Tool for FnTool<F>
+where
+    F: Fn(&Content) -> Result<Content, Fault> + Send + Sync,
+{
+    fn spec(&self) -> ToolSpec {
+        self.0.clone()
+    }
+
+    fn call(&self, _: CallId, arguments: Content, _: TurnView, _: Arc<dyn Host>) -> Later<Result<Content, Fault>> {
+        now(self.1(&arguments))
+    }
+}
+
+/// A hook made of a closure that answers at once.
+pub struct FnHook<F>(pub HookSpec, pub F);
+
+impl<F> Hook for FnHook<F>
+where
+    F: Fn(&HookInput) -> Result<Decision, Fault> + Send + Sync,
+{
+    fn spec(&self) -> HookSpec {
+        self.0.clone()
+    }
+
+    fn decide(&self, input: HookInput, _: Arc<dyn Host>) -> Later<Result<Decision, Fault>> {
+        now(self.1(&input))
+    }
+}

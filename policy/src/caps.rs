@@ -1,0 +1,142 @@
+//! Caps: hard bounds on what may be spent, in tokens, money and time, per session, per day and per extension.
+//!
+//! They are data here. The kernel stops a session at its limits, which [`Caps::narrow`] tightens; whoever keeps the accounts
+//! of a day or an extension asks [`Cap::exceeded_by`].
+
+use std::collections::BTreeMap;
+
+use holdfast_contract::ids::{ExtensionId, Millis};
+use holdfast_contract::manifest::Profile;
+use holdfast_contract::message::Limits;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::profile;
+
+/// All caps of a policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Caps {
+    /// What one session may spend.
+    #[serde(default, skip_serializing_if = "Cap::is_open")]
+    pub session: Cap,
+    /// What all sessions together may spend in a day.
+    #[serde(default, skip_serializing_if = "Cap::is_open")]
+    pub day: Cap,
+    /// What the calls of an extension may spend in a day.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extensions: BTreeMap<ExtensionId, Cap>,
+}
+
+/// One cap. What is left out is not bounded by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cap {
+    /// Tokens, read and written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Money.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dollars: Option<Dollars>,
+    /// Time that turns take, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<Millis>,
+}
+
+/// Money in millionths of a dollar; written in dollars.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "f64", into = "f64")]
+pub struct Dollars {
+    /// Millionths of a dollar.
+    pub micros: u64,
+}
+
+/// What a session may spend under a profile that goes ahead, where the policy names no bound.
+const BOUND: Cap = Cap {
+    tokens: Some(2_000_000),
+    dollars: Some(Dollars { micros: 20_000_000 }),
+    time_ms: Some(Millis(3_600_000)),
+};
+
+impl Cap {
+    /// Whether it bounds nothing.
+    pub fn is_open(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether this much is more than it allows.
+    pub fn exceeded_by(&self, tokens: u64, dollars: Dollars, time: Millis) -> bool {
+        self.tokens.is_some_and(|most| tokens > most)
+            || self.dollars.is_some_and(|most| dollars > most)
+            || self.time_ms.is_some_and(|most| time > most)
+    }
+
+    fn or(self, other: Cap) -> Self {
+        Self {
+            tokens: self.tokens.or(other.tokens),
+            dollars: self.dollars.or(other.dollars),
+            time_ms: self.time_ms.or(other.time_ms),
+        }
+    }
+}
+
+impl Caps {
+    /// Whether nothing is bounded.
+    pub fn is_open(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The caps in force: a profile that goes ahead has bounds for a session even where the policy names none.
+    pub(crate) fn under(&self, profile: Profile) -> Self {
+        let bound = if profile::goes_ahead(profile) { BOUND } else { Cap::default() };
+        Self { session: self.session.or(bound), ..self.clone() }
+    }
+
+    /// Limits that are no wider than what a session may spend.
+    pub fn narrow(&self, limits: Limits) -> Limits {
+        fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+            match (one, other) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            }
+        }
+        let Cap { tokens, dollars, time_ms } = self.session;
+        Limits {
+            session_tokens: least(limits.session_tokens, tokens),
+            session_cost_micros: least(limits.session_cost_micros, dollars.map(|dollars| dollars.micros)),
+            time_budget: time_ms.map_or(limits.time_budget, |most| limits.time_budget.min(most)),
+            ..limits
+        }
+    }
+}
+
+impl Dollars {
+    /// More than this is a slip of the pen, and still exact.
+    const MOST: f64 = 1e9;
+}
+
+impl TryFrom<f64> for Dollars {
+    type Error = &'static str;
+
+    fn try_from(dollars: f64) -> Result<Self, Self::Error> {
+        if !(0.0..=Self::MOST).contains(&dollars) {
+            return Err("an amount is a number of dollars from 0 to 1000000000");
+        }
+        Ok(Self { micros: (dollars * 1e6).round() as u64 })
+    }
+}
+
+impl From<Dollars> for f64 {
+    fn from(dollars: Dollars) -> Self {
+        dollars.micros as f64 / 1e6
+    }
+}
+
+impl JsonSchema for Dollars {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Dollars".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "number", "minimum": 0, "maximum": Self::MOST })
+    }
+}

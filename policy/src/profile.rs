@@ -1,0 +1,99 @@
+//! The four profiles: what each says about a class of effects when no rule of the user's does.
+//!
+//! The table here is the whole of a profile. Rules, grants and caps live in their own files and are the same under
+//! every profile.
+
+use holdfast_contract::ids::RuleName;
+use holdfast_contract::manifest::Profile;
+use holdfast_contract::tool::EffectClass;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::rule::Ruling;
+
+/// What happens to a call that needs a person's answer when nobody is there to give it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unattended {
+    /// It is denied at once.
+    #[default]
+    Deny,
+    /// It waits until somebody answers.
+    Wait,
+}
+
+/// What a router's decision is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Routing {
+    /// It is advice.
+    Advisory,
+    /// It may be an order.
+    Authoritative,
+}
+
+impl Unattended {
+    pub(crate) const ALL: &'static [Unattended] = &[Self::Deny, Self::Wait];
+}
+
+impl Routing {
+    pub(crate) const ALL: &'static [Routing] = &[Self::Advisory, Self::Authoritative];
+
+    /// What a profile allows when the policy does not say.
+    pub(crate) fn of(profile: Profile) -> Self {
+        if goes_ahead(profile) { Self::Authoritative } else { Self::Advisory }
+    }
+}
+
+/// Every class of effects, in the order of its discriminant.
+pub(crate) const CLASSES: [EffectClass; 6] = [
+    EffectClass::Pure,
+    EffectClass::Read,
+    EffectClass::Write,
+    EffectClass::Exec,
+    EffectClass::Network,
+    EffectClass::Unknown,
+];
+
+/// Whether the profile runs side effects without asking.
+pub(crate) fn goes_ahead(profile: Profile) -> bool {
+    matches!(profile, Profile::FullAuto | Profile::Trusted)
+}
+
+/// The table: what a profile says about a class.
+pub(crate) fn ruling(profile: Profile, class: EffectClass) -> Ruling {
+    if goes_ahead(profile) || class.may_run_again() { Ruling::Allow } else { Ruling::Ask }
+}
+
+/// A profile's name as it is written.
+pub(crate) fn name(profile: Profile) -> &'static str {
+    match profile {
+        Profile::Safe => "safe",
+        Profile::Standard => "standard",
+        Profile::FullAuto => "full-auto",
+        Profile::Trusted => "trusted",
+    }
+}
+
+/// A class's name as it is written.
+pub(crate) fn class_name(class: EffectClass) -> &'static str {
+    match class {
+        EffectClass::Pure => "pure",
+        EffectClass::Read => "read",
+        EffectClass::Write => "write",
+        EffectClass::Exec => "exec",
+        EffectClass::Network => "network",
+        EffectClass::Unknown => "unknown",
+    }
+}
+
+/// The names of a profile's rules, one for each class: `standard/exec`.
+pub(crate) fn rule_names(profile: Profile) -> [RuleName; 6] {
+    CLASSES.map(|class| format!("{}/{}", name(profile), class_name(class)).into())
+}
+
+/// Whether a name is kept for a profile's own rules.
+pub(crate) fn is_reserved(rule: &str) -> bool {
+    rule.split_once('/')
+        .is_some_and(|(first, _)| matches!(first, "safe" | "standard" | "full-auto" | "trusted"))
+}

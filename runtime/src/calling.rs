@@ -1,0 +1,70 @@
+//! Calls into extensions: a panic is a fault, a deadline is kept, and an answer that is there at once costs no task.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use holdfast_contract::ids::Millis;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
+
+use crate::clock::Clock;
+
+/// A call under way, contained: polling it never unwinds.
+pub(crate) struct Contained(Later<Result<Reply, Fault>>);
+
+/// A call that was made: answered already, or under way.
+pub(crate) enum Made {
+    Answered(Result<Reply, Fault>),
+    UnderWay(Contained),
+}
+
+/// Makes a call and looks once whether its answer is there.
+pub(crate) fn make(instance: &Arc<dyn Instance>, call: Call, host: Arc<dyn Host>) -> Made {
+    let begun = catch_unwind(AssertUnwindSafe(|| instance.call(call, host)));
+    let mut under_way = match begun {
+        Ok(later) => Contained(later),
+        Err(panic) => return Made::Answered(Err(panicked(&*panic))),
+    };
+    let mut context = Context::from_waker(Waker::noop());
+    match Pin::new(&mut under_way).poll(&mut context) {
+        Poll::Ready(answer) => Made::Answered(answer),
+        Poll::Pending => Made::UnderWay(under_way),
+    }
+}
+
+/// Waits for an answer, but no longer than this.
+pub(crate) async fn within(
+    made: Made,
+    limit: Millis,
+    late: Code,
+    clock: Arc<dyn Clock>,
+) -> Result<Reply, Fault> {
+    match made {
+        Made::Answered(answer) => answer,
+        Made::UnderWay(call) => {
+            tokio::select! {
+                biased;
+                answer = call => answer,
+                () = clock.sleep(limit) => Err(Fault::new(late, format!("no answer within {} ms", limit.0))),
+            }
+        }
+    }
+}
+
+impl Future for Contained {
+    type Output = Result<Reply, Fault>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let polled = catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context)));
+        polled.unwrap_or_else(|panic| Poll::Ready(Err(panicked(&*panic))))
+    }
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Fault {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    Fault::new(Code::ExtensionFault, format!("panicked: {}", text.unwrap_or("no message")))
+}

@@ -1,0 +1,118 @@
+//! Arguments and results against a tool's JSON Schemas, with the conversions that models commonly need.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::session_frames::CheckOutcome;
+use holdfast_contract::tool::{ToolOutcome, ToolSpec};
+use jsonschema::Validator;
+use serde_json::Value;
+
+/// How many errors are worth telling a model.
+const TOLD: usize = 5;
+
+/// Compiled schemas. A specification is immutable, so its address is its name for as long as it is held here.
+#[derive(Default)]
+pub struct Checks {
+    compiled: HashMap<usize, Compiled>,
+}
+
+struct Compiled {
+    _held: Arc<ToolSpec>,
+    input: Result<Validator, String>,
+    output: Option<Result<Validator, String>>,
+}
+
+impl Checks {
+    fn compiled(&mut self, spec: &Arc<ToolSpec>) -> &Compiled {
+        self.compiled.entry(Arc::as_ptr(spec) as usize).or_insert_with(|| Compiled {
+            _held: spec.clone(),
+            input: compile(&spec.input_schema),
+            output: spec.output_schema.as_ref().map(compile),
+        })
+    }
+
+    /// Checks arguments, after a conversion if that makes them fit.
+    pub fn arguments(&mut self, spec: &Arc<ToolSpec>, arguments: &Content) -> CheckOutcome {
+        let Some(value) = arguments.value() else {
+            return CheckOutcome::Invalid { errors: vec!["the arguments are not at hand".to_owned()] };
+        };
+        let validator = match &self.compiled(spec).input {
+            Ok(validator) => validator,
+            Err(error) => return CheckOutcome::Invalid { errors: vec![format!("the tool's schema is invalid: {error}")] },
+        };
+        if validator.is_valid(value) {
+            return CheckOutcome::Valid;
+        }
+        let mut converted = value.clone();
+        if let Some(schema) = spec.input_schema.value() {
+            coerce(&mut converted, schema);
+        }
+        if converted != *value && validator.is_valid(&converted) {
+            return CheckOutcome::Coerced { arguments: Content::new(converted) };
+        }
+        CheckOutcome::Invalid { errors: errors(validator, value) }
+    }
+
+    /// A result that breaks its tool's promise is a failure.
+    pub fn result(&mut self, spec: &Arc<ToolSpec>, result: Content) -> ToolOutcome {
+        let broken = match (&self.compiled(spec).output, result.value()) {
+            (Some(Ok(validator)), Some(value)) if !validator.is_valid(value) => errors(validator, value).join("; "),
+            (Some(Err(error)), _) => format!("the tool's output schema is invalid: {error}"),
+            _ => return ToolOutcome::Result(result),
+        };
+        ToolOutcome::Failure(Fault::new(Code::ToolResult, broken))
+    }
+}
+
+fn compile(schema: &Content) -> Result<Validator, String> {
+    let schema = schema.value().ok_or("it is not at hand")?;
+    jsonschema::validator_for(schema).map_err(|error| error.to_string())
+}
+
+fn errors(validator: &Validator, value: &Value) -> Vec<String> {
+    let all = validator.iter_errors(value).map(|error| {
+        let place = error.instance_path().to_string();
+        let place = if place.is_empty() { "the arguments".to_owned() } else { place };
+        format!("{place}: {error}")
+    });
+    all.take(TOLD).collect()
+}
+
+/// Converts texts to the numbers and booleans that the schema asks for, and scalars to the text that it asks for.
+fn coerce(value: &mut Value, schema: &Value) {
+    match value {
+        Value::Object(fields) => {
+            let properties = schema.get("properties").and_then(Value::as_object);
+            for (name, property) in properties.into_iter().flatten() {
+                if let Some(field) = fields.get_mut(name) {
+                    coerce(field, property);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(item_schema) = schema.get("items") {
+                items.iter_mut().for_each(|item| coerce(item, item_schema));
+            }
+        }
+        Value::String(text) => {
+            let read = match schema.get("type").and_then(Value::as_str) {
+                Some("integer") => text.trim().parse::<i64>().ok().map(Value::from),
+                Some("number") => text.trim().parse::<f64>().ok().map(Value::from),
+                Some("boolean") => text.trim().parse::<bool>().ok().map(Value::from),
+                _ => None,
+            };
+            if let Some(read) = read {
+                *value = read;
+            }
+        }
+        Value::Number(_) | Value::Bool(_) => {
+            if schema.get("type").and_then(Value::as_str) == Some("string") {
+                *value = Value::String(value.to_string());
+            }
+        }
+        Value::Null => {}
+    }
+}

@@ -1,0 +1,150 @@
+//! Drivers: one actor per session and one for the system. An actor owns its machine; nobody else touches it.
+//!
+//! Every round is the same: take a note from the inbox, make a fact of it, step the machine, hand the frames to the log,
+//! perform the acts. An act that leaves the machine waits for its frame to be durable, in a task of its own; the actor goes on.
+
+mod perform;
+mod session;
+mod system;
+mod tasks;
+
+use std::sync::Arc;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::effect::Input;
+use holdfast_contract::hook::Artifact;
+use holdfast_contract::ids::{Seq, StreamId};
+use holdfast_contract::message::Spent;
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::registry::{ExtensionRef, RegistryPin};
+use holdfast_contract::session_frames::{Answer, TurnOutcome};
+use holdfast_contract::wire::Ask;
+use tokio::sync::{mpsc, oneshot};
+
+pub(crate) use perform::{decision_of, result_of};
+pub(crate) use session::SessionActor;
+pub(crate) use system::{SystemActor, SystemNote};
+
+/// How a turn ended, for whoever waits for it. It is durable by then.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnReport {
+    /// The `turn.ended` frame.
+    pub ended: Seq,
+    /// How.
+    pub outcome: TurnOutcome,
+    /// What the user is told.
+    pub answer: Option<Content>,
+    /// What the session has used so far.
+    pub spent: Spent,
+}
+
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, Problem>>;
+
+/// Something for a session's actor.
+pub(crate) enum Note {
+    /// A user's input; a turn is started with it as soon as none is running.
+    Say(Box<Say>),
+    /// Tell when the running turn ends.
+    Await(Reply<TurnReport>),
+    /// A fact that came of an act.
+    Fact(Box<Input>),
+    /// An extension in the middle of a call asks the host.
+    Ask { extension: Arc<ExtensionRef>, under: Seq, ask: Ask, reply: oneshot::Sender<Result<Content, Fault>> },
+    /// Compact the conversation.
+    Compact { reason: String, reply: Reply<()> },
+    /// Cancel the running turn.
+    Cancel { reason: String, reply: Reply<()> },
+    /// End the session.
+    End { reason: String, reply: Reply<()> },
+    /// A person's answer to an approval.
+    Approve { approval: Seq, answer: Answer, reply: Reply<()> },
+    /// The user's answer to an extension's question.
+    AnswerUi { request: Seq, answer: Option<Content>, reply: Reply<()> },
+    /// A turn's end is durable.
+    Ended { ended: Seq, outcome: TurnOutcome, answer: Option<Content> },
+    /// The log cannot be written.
+    Broken(Problem),
+    /// Let go of the session; what is under way is dropped and recovered on the next resume.
+    Close(Reply<()>),
+}
+
+/// A user's input on its way in.
+pub(crate) struct Say {
+    pub surface: Arc<str>,
+    pub text: Content,
+    pub attachments: Vec<Artifact>,
+    /// The registry to use in place of the current one: a child runs on its parent's.
+    pub pin: Option<RegistryPin>,
+    pub reply: Reply<TurnReport>,
+}
+
+/// A session that is open in this process.
+#[derive(Clone)]
+pub struct SessionHandle {
+    pub(crate) id: StreamId,
+    pub(crate) inbox: mpsc::UnboundedSender<Note>,
+}
+
+impl SessionHandle {
+    /// The session's stream.
+    pub fn id(&self) -> &StreamId {
+        &self.id
+    }
+
+    /// Gives the session an input and waits for its turn to end. Inputs are taken one after the other.
+    pub async fn say(&self, surface: &str, text: impl Into<Content>) -> Result<TurnReport, Problem> {
+        self.say_pinned(surface, text.into(), None).await
+    }
+
+    pub(crate) async fn say_pinned(
+        &self,
+        surface: &str,
+        text: Content,
+        pin: Option<RegistryPin>,
+    ) -> Result<TurnReport, Problem> {
+        let surface = surface.into();
+        self.ask(|reply| Note::Say(Box::new(Say { surface, text, attachments: Vec::new(), pin, reply }))).await
+    }
+
+    /// Waits for the turn that a resume took up again.
+    pub async fn running_turn(&self) -> Result<TurnReport, Problem> {
+        self.ask(Note::Await).await
+    }
+
+    /// Cancels the running turn.
+    pub async fn cancel(&self, reason: &str) -> Result<(), Problem> {
+        self.ask(|reply| Note::Cancel { reason: reason.to_owned(), reply }).await
+    }
+
+    /// Asks for the conversation to be compacted.
+    pub async fn compact(&self, reason: &str) -> Result<(), Problem> {
+        self.ask(|reply| Note::Compact { reason: reason.to_owned(), reply }).await
+    }
+
+    /// Ends the session for good.
+    pub async fn end(&self, reason: &str) -> Result<(), Problem> {
+        self.ask(|reply| Note::End { reason: reason.to_owned(), reply }).await
+    }
+
+    /// Answers an approval.
+    pub async fn approve(&self, approval: Seq, answer: Answer) -> Result<(), Problem> {
+        self.ask(|reply| Note::Approve { approval, answer, reply }).await
+    }
+
+    /// Answers an extension's question; none dismisses it.
+    pub async fn answer(&self, request: Seq, answer: Option<Content>) -> Result<(), Problem> {
+        self.ask(|reply| Note::AnswerUi { request, answer, reply }).await
+    }
+
+    /// Lets go of the session in this process. It can be resumed.
+    pub async fn close(&self) -> Result<(), Problem> {
+        self.ask(Note::Close).await
+    }
+
+    async fn ask<T>(&self, note: impl FnOnce(Reply<T>) -> Note) -> Result<T, Problem> {
+        let (reply, answer) = oneshot::channel();
+        let gone = || Problem::new(Code::SessionEnded, format!("session `{}` is not open in this process", self.id));
+        self.inbox.send(note(reply)).map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}

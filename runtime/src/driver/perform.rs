@@ -1,0 +1,341 @@
+//! How a session's acts are performed. What comes of each goes back to the machine as a fact.
+
+use std::sync::Arc;
+
+use fail::fail_point;
+use holdfast_contract::content::Content;
+use holdfast_contract::effect::{Act, ApprovalAct, CallAct, ChildAct, HookAct, Input, ModelAct, SummaryAct};
+use holdfast_contract::frame::Source;
+use holdfast_contract::hook::{Decision, HookPoint};
+use holdfast_contract::ids::{HookId, Millis, Seq};
+use holdfast_contract::message::Spent;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::session_frames::{
+    ApprovalAnswered, ChildEnded, CompactionProvided, HookDecided, HookFaulted, ModelFailed, TimerFired, ToolChecked,
+    ToolReturned, TurnOutcome,
+};
+use holdfast_contract::tool::ToolOutcome;
+use holdfast_contract::wire::{Call, Reply};
+use holdfast_kernel::Pending;
+use holdfast_policy::Request;
+
+use super::{Note, SessionActor};
+use crate::calling::{Made, make, within};
+use crate::host::SessionHost;
+use crate::parts::Event;
+use crate::runtime::Inner;
+
+impl SessionActor {
+    pub(super) fn perform(&mut self, act: Act) {
+        match act {
+            Act::CallHook(act) => self.call_hook(*act),
+            Act::EvaluatePolicy(act) => self.evaluate_policy(&act),
+            Act::CheckArguments(act) => self.check_arguments(&act),
+            Act::Dispatch(act) => self.dispatch(*act),
+            Act::CallModel(act) => self.call_model(act),
+            Act::AskApproval(act) => self.ask_approval(*act),
+            Act::AskUi { decided_by, question } => {
+                let (inner, session) = (self.inner.clone(), self.session.id().clone());
+                self.behind_barrier(decided_by, async move {
+                    inner.surface.show(&session, Event::Question { request: decided_by, question });
+                });
+            }
+            Act::OpenChild(act) => self.open_child(*act),
+            Act::Summarise(act) => self.summarise(*act),
+            Act::Deliver { decided_by, outcome, answer } => {
+                let inbox = self.inbox.clone();
+                self.behind_barrier(decided_by, async move {
+                    fail_point!("driver::before_delivery");
+                    drop(inbox.send(Note::Ended { ended: decided_by, outcome, answer }));
+                });
+            }
+            Act::SetTimer { decided_by, at } => {
+                let wait = self.inner.clock.sleep(at.since(self.inner.clock.now()));
+                let back = self.back(Source::Host, decided_by);
+                self.tasks.begin(decided_by, async move {
+                    wait.await;
+                    back.send(TimerFired { timer: decided_by });
+                });
+            }
+            Act::Abort { begun_by } => self.tasks.abort(begun_by),
+            Act::Lifecycle { .. } | Act::Activate { .. } | Act::RunTask { .. } => {}
+        }
+    }
+
+    /// Runs something once this frame is on disk. If it never gets there, the session stops.
+    fn behind_barrier(&mut self, frame: Seq, then: impl Future<Output = ()> + Send + 'static) {
+        let durable = self.log.durable(frame);
+        let inbox = self.inbox.clone();
+        self.tasks.begin(frame, async move {
+            fail_point!("driver::before_barrier");
+            match durable.await {
+                Ok(()) => {
+                    fail_point!("driver::after_barrier");
+                    then.await;
+                }
+                Err(problem) => drop(inbox.send(Note::Broken(problem))),
+            }
+        });
+    }
+
+    /// The way back for the fact that an act leads to.
+    fn back(&self, source: Source, cause: Seq) -> Back {
+        Back { inner: self.inner.clone(), inbox: self.inbox.clone(), source, cause }
+    }
+
+    fn host(&self, act: &CallAct) -> Arc<SessionHost> {
+        let (inbox, extension) = (self.inbox.clone(), act.extension.clone());
+        Arc::new(SessionHost { inbox, extension, under: act.decided_by })
+    }
+
+    fn call_hook(&mut self, act: HookAct) {
+        let HookAct { decided_by, extension, timeout, input } = act;
+        let about = About {
+            hook: input.hook.clone(),
+            point: input.point,
+            call: input.call.as_ref().map(|call| call.id),
+            subject: input.subject.clone(),
+        };
+        let source = Source::Extension(extension.clone());
+        let made = match self.inner.instance(&extension) {
+            Ok(instance) => {
+                let host = SessionHost { inbox: self.inbox.clone(), extension, under: decided_by };
+                make(&instance, Call::Hook(input), Arc::new(host))
+            }
+            Err(fault) => Made::Answered(Err(fault)),
+        };
+        match made {
+            Made::Answered(answer) => {
+                let input = about.fact(self, source, decided_by, answer);
+                self.queue.push_back(input);
+            }
+            under_way => {
+                let back = self.back(source, decided_by);
+                let clock = self.inner.clock.clone();
+                self.tasks.begin(decided_by, async move {
+                    match about.body(within(under_way, timeout, Code::HookTimeout, clock).await) {
+                        Ok(decided) => back.send(decided),
+                        Err(faulted) => back.send(faulted),
+                    }
+                });
+            }
+        }
+    }
+
+    fn evaluate_policy(&mut self, act: &CallAct) {
+        let hook = HookId::from(HookId::POLICY);
+        let (point, call) = (HookPoint::ToolGate, Some(act.call));
+        let subject = Some((&act.arguments).into());
+        let input = match self.inner.policy(act.registry.policy) {
+            Ok(policy) => {
+                let verdict = policy.evaluate(&Request {
+                    tool: &act.spec,
+                    extension: &act.extension,
+                    arguments: &act.arguments,
+                    turn: &act.turn,
+                });
+                let decided =
+                    HookDecided { hook, point, call, subject, decision: verdict.decision, rule: Some(verdict.rule) };
+                self.fact(Source::Policy(policy.digest()), Some(act.decided_by), decided)
+            }
+            Err(problem) => {
+                let fault = problem.to_fault();
+                self.fact(Source::Host, Some(act.decided_by), HookFaulted { hook, point, call, subject, fault })
+            }
+        };
+        self.queue.push_back(input);
+    }
+
+    fn check_arguments(&mut self, act: &CallAct) {
+        let outcome = self.checks.arguments(&act.spec, &act.arguments);
+        let input = self.fact(Source::Host, Some(act.decided_by), ToolChecked { call: act.call, outcome });
+        self.queue.push_back(input);
+    }
+
+    fn dispatch(&mut self, act: CallAct) {
+        let source = Source::Extension(act.extension.clone());
+        let host = self.host(&act);
+        let instance = match self.inner.instance(&act.extension) {
+            Ok(instance) => instance,
+            Err(fault) => {
+                let body = ToolReturned { call: act.call, outcome: ToolOutcome::Failure(fault) };
+                let input = self.fact(source, Some(act.decided_by), body);
+                self.queue.push_back(input);
+                return;
+            }
+        };
+        let CallAct { decided_by, call, spec, arguments, turn, .. } = act;
+        let asked = Call::Tool { call, tool: spec.name.clone(), arguments, turn };
+        let back = self.back(source, decided_by);
+        let clock = self.inner.clock.clone();
+        if spec.effects.leaves_the_machine() {
+            let returned = async move {
+                fail_point!("driver::before_tool");
+                let answer = within(make(&instance, asked, host), spec.timeout, Code::ToolTimeout, clock).await;
+                fail_point!("driver::after_tool");
+                back.returned(call, &spec, answer);
+            };
+            return self.behind_barrier(decided_by, returned);
+        }
+        match make(&instance, asked, host) {
+            Made::Answered(answer) => {
+                let outcome = match answer.and_then(result_of) {
+                    Ok(result) => self.checks.result(&spec, result),
+                    Err(fault) => ToolOutcome::Failure(fault),
+                };
+                let input = self.fact(back.source, Some(decided_by), ToolReturned { call, outcome });
+                self.queue.push_back(input);
+            }
+            under_way => self.tasks.begin(decided_by, async move {
+                let answer = within(under_way, spec.timeout, Code::ToolTimeout, clock).await;
+                back.returned(call, &spec, answer);
+            }),
+        }
+    }
+
+    fn call_model(&mut self, act: Box<ModelAct>) {
+        let back = self.back(Source::Model(act.model.clone()), act.decided_by);
+        let Some(model) = self.inner.models.get(&act.model).cloned() else {
+            let fault = Fault::new(Code::ModelUnknown, format!("no model `{}` is configured", act.model));
+            let failed = ModelFailed { fault, retryable: false, usage: Default::default() };
+            let input = self.fact(back.source, Some(act.decided_by), failed);
+            self.queue.push_back(input);
+            return;
+        };
+        let (inner, session) = (self.inner.clone(), self.session.id().clone());
+        let wait = act.delay;
+        self.behind_barrier(act.decided_by, async move {
+            if wait > Millis(0) {
+                inner.clock.sleep(wait).await;
+            }
+            let deltas = Arc::new(move |text: &str| inner.surface.show(&session, Event::Text(text.to_owned())));
+            match model.complete(act, deltas).await {
+                Ok(returned) => back.send(returned),
+                Err(failed) => back.send(failed),
+            }
+        });
+    }
+
+    fn ask_approval(&mut self, act: ApprovalAct) {
+        let approval = act.decided_by;
+        let pending = Pending { approval, call: act.call, reasons: act.reasons };
+        let (inner, session) = (self.inner.clone(), self.session.id().clone());
+        let back = self.back(Source::Host, approval);
+        self.behind_barrier(approval, async move {
+            match inner.unattended.clone() {
+                Some(answer) => back.send(ApprovalAnswered { approval, answer }),
+                None => inner.surface.show(&session, Event::Approval(pending)),
+            }
+        });
+    }
+
+    fn open_child(&mut self, act: ChildAct) {
+        let back = self.back(Source::Host, act.decided_by);
+        let (inner, parent) = (self.inner.clone(), self.session.id().clone());
+        let settings = self.session.settings().clone();
+        let (call, child) = (act.call, act.child.clone());
+        self.behind_barrier(act.decided_by, async move {
+            let (outcome, spent) = match inner.run_child(parent, settings, act).await {
+                Ok(report) => (child_outcome(report.outcome, report.answer), report.spent),
+                Err(problem) => (ToolOutcome::Failure(problem.to_fault()), Spent::default()),
+            };
+            back.send(ChildEnded { call, child, outcome, spent });
+        });
+    }
+
+    fn summarise(&mut self, act: SummaryAct) {
+        let back = self.back(Source::Host, act.decided_by);
+        let model = act.model.as_ref().and_then(|name| self.inner.models.get(name)).cloned();
+        self.behind_barrier(act.decided_by, async move {
+            let outcome = match (model, act.model.clone()) {
+                (Some(model), Some(name)) => crate::runtime::summary(model, name, act).await,
+                _ => (ToolOutcome::Failure(Fault::new(Code::ModelUnknown, "no model can summarise")), Default::default()),
+            };
+            back.send(CompactionProvided { outcome: outcome.0, usage: outcome.1 });
+        });
+    }
+}
+
+/// What a hook was asked about.
+struct About {
+    hook: HookId,
+    point: HookPoint,
+    call: Option<holdfast_contract::ids::CallId>,
+    subject: Option<Content>,
+}
+
+impl About {
+    fn body(self, answer: Result<Reply, Fault>) -> Result<HookDecided, HookFaulted> {
+        let About { hook, point, call, subject } = self;
+        let subject = subject.as_ref().map(Into::into);
+        match answer.and_then(|reply| decision_of(reply, point)) {
+            Ok(decision) => Ok(HookDecided { hook, point, call, subject, decision, rule: None }),
+            Err(fault) => Err(HookFaulted { hook, point, call, subject, fault }),
+        }
+    }
+
+    fn fact(self, actor: &SessionActor, source: Source, cause: Seq, answer: Result<Reply, Fault>) -> Input {
+        match self.body(answer) {
+            Ok(decided) => actor.fact(source, Some(cause), decided),
+            Err(faulted) => actor.fact(source, Some(cause), faulted),
+        }
+    }
+}
+
+/// A hook's decision, or why its answer makes no sense.
+pub(crate) fn decision_of(reply: Reply, point: HookPoint) -> Result<Decision, Fault> {
+    match reply {
+        Reply::Decision(decision) if point.accepts(&decision) => Ok(decision),
+        other => Err(Fault::new(Code::HookNonsense, format!("{other:?} is no answer to {point:?}"))),
+    }
+}
+
+/// A tool's result, or why its answer makes no sense.
+pub(crate) fn result_of(reply: Reply) -> Result<Content, Fault> {
+    match reply {
+        Reply::Content(content) => Ok(content),
+        other => Err(Fault::new(Code::ToolFailed, format!("{other:?} is no result"))),
+    }
+}
+
+fn child_outcome(outcome: TurnOutcome, answer: Option<Content>) -> ToolOutcome {
+    match (outcome, answer) {
+        (TurnOutcome::Answered, Some(answer)) => ToolOutcome::Result(answer),
+        (TurnOutcome::Failed(fault), _) => ToolOutcome::Failure(fault),
+        (TurnOutcome::Limited(limit), _) => {
+            ToolOutcome::Failure(Fault::new(Code::TurnLimit, format!("the agent reached its limit: {limit:?}")))
+        }
+        (TurnOutcome::Blocked { reason }, _) => ToolOutcome::Failure(Fault::new(Code::GuardBlocked, reason)),
+        (TurnOutcome::Cancelled { reason }, _) => ToolOutcome::Failure(Fault::new(Code::TurnCancelled, reason)),
+        (TurnOutcome::Answered, None) => ToolOutcome::Result(Content::text("")),
+    }
+}
+
+/// The way back to an actor from a task that it began.
+struct Back {
+    inner: Arc<Inner>,
+    inbox: tokio::sync::mpsc::UnboundedSender<Note>,
+    source: Source,
+    cause: Seq,
+}
+
+impl Back {
+    fn send(self, body: impl Into<holdfast_contract::body::Body>) {
+        let at = self.inner.clock.now();
+        let input = Input { at, source: self.source, cause: Some(self.cause), body: body.into() };
+        drop(self.inbox.send(Note::Fact(Box::new(input))));
+    }
+
+    fn returned(
+        self,
+        call: holdfast_contract::ids::CallId,
+        spec: &Arc<holdfast_contract::tool::ToolSpec>,
+        answer: Result<Reply, Fault>,
+    ) {
+        let outcome = match answer.and_then(result_of) {
+            Ok(result) => crate::checks::Checks::default().result(spec, result),
+            Err(fault) => ToolOutcome::Failure(fault),
+        };
+        self.send(ToolReturned { call, outcome });
+    }
+}

@@ -1,0 +1,299 @@
+//! A session's actor: notes in, facts to the machine, frames to the log.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use holdfast_contract::body::Body;
+use holdfast_contract::content::Content;
+use holdfast_contract::digest::canonical;
+use holdfast_contract::effect::{Effect, Input};
+use holdfast_contract::frame::Source;
+use holdfast_contract::ids::{ExtensionId, Seq};
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::session_frames::{
+    ApprovalAnswered, ClockRead, CompactionRequested, HostCalled, InputReceived, MessageInjected, RandomDrawn,
+    SessionCancelled, SessionEnded, SessionResumed, StateWritten, TurnOutcome, UiAnswered, UiRequested,
+};
+use holdfast_contract::system_frames::HeadAnchored;
+use holdfast_contract::tool::ToolOutcome;
+use holdfast_contract::wire::Ask;
+use holdfast_kernel::{BEHAVIOUR, Session};
+use holdfast_store::StreamLog;
+use tokio::sync::{mpsc, oneshot};
+
+use super::tasks::Tasks;
+use super::{Note, Reply, Say, SessionHandle, TurnReport};
+use crate::checks::Checks;
+use crate::machine::Machine;
+use crate::parts::Event;
+use crate::runtime::Inner;
+
+/// Frames between snapshots: at least this many, and enough to pay for writing the state.
+const SNAPSHOT_EVERY: u64 = 1024;
+
+/// A session under way.
+pub(crate) struct SessionActor {
+    pub(super) session: Session,
+    pub(super) log: StreamLog,
+    pub(super) inner: Arc<Inner>,
+    pub(super) inbox: mpsc::UnboundedSender<Note>,
+    notes: mpsc::UnboundedReceiver<Note>,
+    /// Facts that came at once and wait for their turn.
+    pub(super) queue: VecDeque<Input>,
+    pub(super) tasks: Tasks,
+    pub(super) checks: Checks,
+    waiting: VecDeque<Box<Say>>,
+    answering: Option<Reply<TurnReport>>,
+    asked: HashMap<Seq, oneshot::Sender<Result<Content, Fault>>>,
+    broken: Option<Problem>,
+    snapshot_at: Seq,
+}
+
+impl SessionActor {
+    /// Starts an actor on a machine whose frames so far are in the log.
+    pub(crate) fn start(inner: Arc<Inner>, session: Session, log: StreamLog, first: Vec<Input>) -> SessionHandle {
+        let (inbox, notes) = mpsc::unbounded_channel();
+        let handle = SessionHandle { id: session.id().clone(), inbox: inbox.clone() };
+        let actor = Self {
+            snapshot_at: session.next_seq(),
+            session,
+            log,
+            inner,
+            inbox,
+            notes,
+            queue: first.into(),
+            tasks: Tasks::default(),
+            checks: Checks::default(),
+            waiting: VecDeque::new(),
+            answering: None,
+            asked: HashMap::new(),
+            broken: None,
+        };
+        tokio::spawn(actor.run());
+        handle
+    }
+
+    /// The fact that a session was taken up again.
+    pub(crate) fn resumed(inner: &Inner) -> Input {
+        Self::fact_at(inner, Source::Host, None, SessionResumed { reason: "restart".to_owned() })
+    }
+
+    async fn run(mut self) {
+        self.drain();
+        while let Some(note) = self.notes.recv().await {
+            if let Note::Close(reply) = note {
+                self.tasks.abort_all();
+                self.snapshot();
+                let closed = match self.session.next_seq().0.checked_sub(1) {
+                    Some(last) if self.broken.is_none() => self.log.durable(Seq(last)).await,
+                    _ => self.broken.clone().map_or(Ok(()), Err),
+                };
+                self.inner.forget(self.session.id());
+                drop(reply.send(closed));
+                return;
+            }
+            self.take(note);
+            self.drain();
+        }
+    }
+
+    fn take(&mut self, note: Note) {
+        match note {
+            Note::Say(say) => self.waiting.push_back(say),
+            Note::Await(reply) if self.session.is_busy() => self.answering = Some(reply),
+            Note::Await(reply) => {
+                let problem = Problem::new(Code::TurnUnexpected, "no turn is running");
+                drop(reply.send(Err(problem)));
+            }
+            Note::Fact(input) => self.queue.push_back(*input),
+            Note::Ask { extension, under, ask, reply } => self.host_ask(&extension, under, ask, reply),
+            Note::Compact { reason, reply } => {
+                let registry = self.inner.registry();
+                self.answer_with(reply, Source::Host, CompactionRequested { reason, registry });
+            }
+            Note::Cancel { reason, reply } => self.answer_with(reply, Source::Host, SessionCancelled { reason }),
+            Note::End { reason, reply } => self.answer_with(reply, Source::Host, SessionEnded { reason }),
+            Note::Approve { approval, answer, reply } => {
+                let source = Source::Surface("approval".into());
+                let input = self.fact(source, Some(approval), ApprovalAnswered { approval, answer });
+                self.answer_step(reply, input);
+            }
+            Note::AnswerUi { request, answer, reply } => {
+                let value = answer.clone();
+                let source = Source::Surface("ui".into());
+                let input = self.fact(source, Some(request), UiAnswered { request, answer });
+                self.answer_step(reply, input);
+                if let Some(asked) = self.asked.remove(&request) {
+                    drop(asked.send(Ok(value.unwrap_or_else(|| Content::new(Default::default())))));
+                }
+            }
+            Note::Ended { ended, outcome, answer } => self.ended(ended, outcome, answer),
+            Note::Broken(problem) => self.break_down(problem),
+            Note::Close(reply) => drop(reply.send(Ok(()))),
+        }
+    }
+
+    /// Steps until nothing is left that is there at once.
+    fn drain(&mut self) {
+        loop {
+            while let Some(input) = self.queue.pop_front() {
+                // A fact that nobody waits for any more came too late; it was never recorded.
+                let _late = self.step(input);
+            }
+            if self.session.is_busy() || self.answering.is_some() {
+                return;
+            }
+            let Some(say) = self.waiting.pop_front() else { return };
+            self.begin_turn(*say);
+        }
+    }
+
+    fn begin_turn(&mut self, say: Say) {
+        let Say { surface, text, attachments, pin, reply } = say;
+        let registry = pin.unwrap_or_else(|| self.inner.registry());
+        let body = InputReceived { text, attachments, message_id: None, registry };
+        let input = self.fact(Source::Surface(surface), None, body);
+        match self.step(input) {
+            Ok(()) => self.answering = Some(reply),
+            Err(problem) => drop(reply.send(Err(problem))),
+        }
+    }
+
+    /// One step of the machine: its frames go to the log, its acts are performed.
+    fn step(&mut self, input: Input) -> Result<(), Problem> {
+        if let Some(problem) = &self.broken {
+            return Err(problem.clone());
+        }
+        let mut drafts = Vec::with_capacity(4);
+        let mut acts = Vec::with_capacity(2);
+        for effect in self.session.step(input) {
+            match effect {
+                Effect::Record(draft) => drafts.push(draft),
+                Effect::Act(act) => acts.push(act),
+                Effect::Refuse(fault) => return Err(fault.into()),
+            }
+        }
+        if let Err(problem) = self.log.append(drafts) {
+            self.break_down(problem.clone());
+            return Err(problem);
+        }
+        for act in acts {
+            self.perform(act);
+        }
+        let since = self.session.next_seq().0 - self.snapshot_at.0;
+        if since >= SNAPSHOT_EVERY.max(self.session.weight() / 2) {
+            self.snapshot();
+        }
+        Ok(())
+    }
+
+    fn snapshot(&mut self) {
+        let next = self.session.next_seq();
+        if self.broken.is_some() || next == self.snapshot_at {
+            return;
+        }
+        self.snapshot_at = next;
+        let state = self.session.clone();
+        let write = move || {
+            canonical(&state).map_err(|error| Problem::new(Code::Internal, format!("a session's state: {error}")))
+        };
+        self.log.snapshot(Seq(next.0 - 1), BEHAVIOUR, Box::new(write));
+    }
+
+    pub(super) fn fact(&self, source: Source, cause: Option<Seq>, body: impl Into<Body>) -> Input {
+        Self::fact_at(&self.inner, source, cause, body)
+    }
+
+    fn fact_at(inner: &Inner, source: Source, cause: Option<Seq>, body: impl Into<Body>) -> Input {
+        Input { at: inner.clock.now(), source, cause, body: body.into() }
+    }
+
+    fn answer_with(&mut self, reply: Reply<()>, source: Source, body: impl Into<Body>) {
+        let input = self.fact(source, None, body);
+        self.answer_step(reply, input);
+    }
+
+    fn answer_step(&mut self, reply: Reply<()>, input: Input) {
+        drop(reply.send(self.step(input)));
+    }
+
+    fn ended(&mut self, ended: Seq, outcome: TurnOutcome, answer: Option<Content>) {
+        let event = Event::Ended { outcome: outcome.clone(), answer: answer.clone() };
+        self.inner.surface.show(self.session.id(), event);
+        if let Some(head) = self.log.head() {
+            let stream = self.session.id().clone();
+            self.inner.tell_system(HeadAnchored { stream, seq: head.seq, hash: head.hash });
+        }
+        if let Some(reply) = self.answering.take() {
+            drop(reply.send(Ok(TurnReport { ended, outcome, answer, spent: self.session.spent() })));
+        }
+    }
+
+    /// The log cannot be written: nothing more is decided here, and everyone who waits is told.
+    fn break_down(&mut self, problem: Problem) {
+        if self.broken.is_some() {
+            return;
+        }
+        self.tasks.abort_all();
+        self.queue.clear();
+        self.inner.surface.show(self.session.id(), Event::Broken(problem.clone()));
+        for reply in self.answering.take().into_iter().chain(self.waiting.drain(..).map(|say| say.reply)) {
+            drop(reply.send(Err(problem.clone())));
+        }
+        self.inner.forget(self.session.id());
+        self.broken = Some(problem);
+    }
+
+    /// Answers an extension in the middle of a call. Ask and answer are recorded before the extension has it.
+    fn host_ask(
+        &mut self,
+        extension: &Arc<ExtensionRef>,
+        under: Seq,
+        ask: Ask,
+        reply: oneshot::Sender<Result<Content, Fault>>,
+    ) {
+        let id: ExtensionId = extension.id.clone();
+        let clock = self.inner.clock.now();
+        let (body, value): (Body, Content) = match ask {
+            Ask::Clock => {
+                let body = ClockRead { extension: id, under, value: clock };
+                (body.into(), Content::of(&clock))
+            }
+            Ask::Random { bytes } => {
+                let drawn = self.inner.entropy.draw(bytes);
+                let bytes: String = drawn.iter().map(|byte| format!("{byte:02x}")).collect();
+                (RandomDrawn { extension: id, under, bytes: bytes.clone() }.into(), Content::text(bytes))
+            }
+            Ask::StateGet { key } => {
+                let value = self.session.state(&id, &key).cloned();
+                let value = value.unwrap_or_else(|| Content::new(Default::default()));
+                let (arguments, outcome) = (Content::text(key), ToolOutcome::Result(value.clone()));
+                (HostCalled { extension: id, under, ask: "state.get".to_owned(), arguments, outcome }.into(), value)
+            }
+            Ask::StateSet { key, value } => {
+                (StateWritten { extension: id, key, value }.into(), Content::new(Default::default()))
+            }
+            Ask::Inject { text } => {
+                (MessageInjected { extension: id, text }.into(), Content::new(Default::default()))
+            }
+            Ask::Ui(question) => {
+                let body = UiRequested { extension: id, call: None, question };
+                let request = self.session.next_seq();
+                let input = self.fact(Source::Extension(extension.clone()), Some(under), body);
+                match self.step(input) {
+                    Ok(()) => drop(self.asked.insert(request, reply)),
+                    Err(problem) => drop(reply.send(Err(problem.to_fault()))),
+                }
+                return;
+            }
+            Ask::Other { name, .. } => {
+                let message = format!("the host has nothing called `{name}` for `{id}`");
+                drop(reply.send(Err(Fault::new(Code::ExtensionFault, message))));
+                return;
+            }
+        };
+        let input = self.fact(Source::Extension(extension.clone()), Some(under), body);
+        drop(reply.send(self.step(input).map(|()| value).map_err(|problem| problem.to_fault())));
+    }
+}

@@ -1,0 +1,209 @@
+//! The system's actor: lifecycles, registries, anchors.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use holdfast_contract::body::Body;
+use holdfast_contract::digest::canonical;
+use holdfast_contract::effect::{Act, Effect, Input};
+use holdfast_contract::frame::Source;
+use holdfast_contract::ids::{ExtensionId, Millis, Seq, StreamId};
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::system_frames::{
+    ExtensionReported, LifecycleCommand, LifecycleOutcome, ScheduleEnded, SystemStarted, SystemStopping,
+};
+use holdfast_contract::wire::{Call, Lane, Reply};
+use holdfast_kernel::{BEHAVIOUR, System};
+use holdfast_store::{ObjectKind, StreamLog};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::calling::{make, within};
+use crate::host::NoHost;
+use crate::refold::refold;
+use crate::runtime::Inner;
+
+/// How long a step of an extension's life may take.
+const LIFECYCLE_TIMEOUT: Millis = Millis(30_000);
+
+/// Something for the system's actor.
+pub(crate) enum SystemNote {
+    /// A fact from the host.
+    Fact(Box<Body>),
+    /// A fact that came of an act, with the frame that decided it.
+    Done { cause: Seq, body: Box<Body> },
+    /// Answer when nothing is under way.
+    Settled(oneshot::Sender<()>),
+    /// Stop everything, and answer when it has.
+    Stop { reason: String, reply: oneshot::Sender<()> },
+}
+
+/// The one actor of the system stream.
+pub(crate) struct SystemActor {
+    system: System,
+    log: StreamLog,
+    inner: Arc<Inner>,
+    lanes: HashMap<ExtensionId, String>,
+    queue: VecDeque<Input>,
+    under_way: usize,
+    waiting: Vec<oneshot::Sender<()>>,
+}
+
+impl SystemActor {
+    /// Takes up the system stream and starts the actor.
+    pub(crate) fn start(
+        inner: Arc<Inner>,
+        notes: mpsc::UnboundedReceiver<SystemNote>,
+    ) -> Result<(), Problem> {
+        let stream = StreamId::system();
+        let log = inner.store.stream(&stream)?;
+        let refolded = refold::<System>(&inner.store, &stream)?;
+        log.append(refolded.missing)?;
+        let mut actor = Self {
+            system: refolded.machine,
+            log,
+            inner,
+            lanes: HashMap::new(),
+            queue: VecDeque::new(),
+            under_way: 0,
+            waiting: Vec::new(),
+        };
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        actor.fact(None, SystemStarted { kernel: BEHAVIOUR, version }.into());
+        actor.drain()?;
+        tokio::spawn(actor.run(notes));
+        Ok(())
+    }
+
+    async fn run(mut self, mut notes: mpsc::UnboundedReceiver<SystemNote>) {
+        while let Some(note) = notes.recv().await {
+            self.take(note);
+            // A log that cannot be written ends the actor; everyone who asks is told that it is gone.
+            if self.drain().is_err() {
+                return;
+            }
+            if self.under_way == 0 {
+                for waiting in self.waiting.drain(..) {
+                    let _gone = waiting.send(());
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, note: SystemNote) {
+        match note {
+            SystemNote::Fact(body) => {
+                if let Body::ExtensionsFound(fact) = &*body {
+                    self.lanes.extend(fact.found.iter().map(|found| (found.id.clone(), found.lane.clone())));
+                }
+                self.fact(None, *body);
+            }
+            SystemNote::Done { cause, body } => {
+                self.under_way = self.under_way.saturating_sub(1);
+                self.fact(Some(cause), *body);
+            }
+            SystemNote::Settled(reply) => self.waiting.push(reply),
+            SystemNote::Stop { reason, reply } => {
+                self.fact(None, SystemStopping { reason }.into());
+                self.waiting.push(reply);
+            }
+        }
+    }
+
+    fn fact(&mut self, cause: Option<Seq>, body: Body) {
+        self.queue.push_back(Input { at: self.inner.clock.now(), source: Source::Host, cause, body });
+    }
+
+    fn drain(&mut self) -> Result<(), Problem> {
+        while let Some(input) = self.queue.pop_front() {
+            let mut drafts = Vec::new();
+            let mut acts = Vec::new();
+            for effect in self.system.step(input) {
+                match effect {
+                    Effect::Record(draft) => drafts.push(draft),
+                    Effect::Act(act) => acts.push(act),
+                    // A report that nobody waits for any more; it was never recorded.
+                    Effect::Refuse(_) => {}
+                }
+            }
+            if !drafts.is_empty() {
+                self.log.append(drafts)?;
+            }
+            for act in acts {
+                self.perform(act)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn perform(&mut self, act: Act) -> Result<(), Problem> {
+        match act {
+            Act::Lifecycle { decided_by, extension, command } => self.lifecycle(decided_by, extension, command),
+            Act::Activate { pin } => {
+                if let Some(view) = &pin.view {
+                    let bytes = canonical(&**view).map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
+                    self.inner.store.put(ObjectKind::Registry, bytes)?;
+                }
+                self.inner.activate(pin);
+            }
+            Act::RunTask { decided_by, schedule, extension, task, due } => {
+                let call = Call::Task { task };
+                self.behind_barrier(decided_by, move |inner| async move {
+                    let fault = call_instance(&inner, &extension, call).await.err();
+                    ScheduleEnded { schedule, due, fault }.into()
+                });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn lifecycle(&mut self, decided_by: Seq, extension: Arc<ExtensionRef>, command: LifecycleCommand) {
+        let lane_name = self.lanes.get(&extension.id).cloned().unwrap_or_default();
+        let lane = self.inner.lanes.iter().find(|lane| lane.name() == lane_name).cloned();
+        self.behind_barrier(decided_by, move |inner| async move {
+            let outcome = match command {
+                LifecycleCommand::Load => load(&inner, lane, &lane_name, &extension).await,
+                _ => call_instance(&inner, &extension, Call::Lifecycle(command)).await.map(|_| LifecycleOutcome::Done),
+            };
+            let outcome = outcome.unwrap_or_else(LifecycleOutcome::Failed);
+            ExtensionReported { id: extension.id.clone(), generation: extension.generation, command, outcome }.into()
+        });
+    }
+
+    fn behind_barrier<F>(&mut self, frame: Seq, work: impl FnOnce(Arc<Inner>) -> F + Send + 'static)
+    where
+        F: Future<Output = Body> + Send + 'static,
+    {
+        self.under_way += 1;
+        let durable = self.log.durable(frame);
+        let inner = self.inner.clone();
+        tokio::spawn(async move {
+            if durable.await.is_ok() {
+                let body = work(inner.clone()).await;
+                drop(inner.system.send(SystemNote::Done { cause: frame, body: Box::new(body) }));
+            }
+        });
+    }
+}
+
+async fn load(
+    inner: &Arc<Inner>,
+    lane: Option<Arc<dyn Lane>>,
+    lane_name: &str,
+    extension: &ExtensionRef,
+) -> Result<LifecycleOutcome, Fault> {
+    let no_lane = || Fault::new(Code::ExtensionUnknown, format!("there is no lane `{lane_name}`"));
+    let instance = lane.ok_or_else(no_lane)?.load(extension).await?;
+    inner.keep_instance(extension, instance);
+    match call_instance(inner, extension, Call::Lifecycle(LifecycleCommand::Load)).await? {
+        Reply::Descriptors(descriptors) => Ok(LifecycleOutcome::Loaded { descriptors }),
+        other => Err(Fault::new(Code::ExtensionFault, format!("{other:?} is no answer to being loaded"))),
+    }
+}
+
+async fn call_instance(inner: &Arc<Inner>, extension: &ExtensionRef, call: Call) -> Result<Reply, Fault> {
+    let instance = inner.instance(extension)?;
+    let made = make(&instance, call, Arc::new(NoHost));
+    within(made, LIFECYCLE_TIMEOUT, Code::ExtensionFault, inner.clock.clone()).await
+}

@@ -1,0 +1,26 @@
+//! The one place that composes: the kernel's machines, the store, the lanes, the models and the policy become a running system.
+//!
+//! [`Runtime`] owns one actor for the system stream and one per session (`driver/`): an actor feeds facts to its machine, hands
+//! the frames to the log and performs the acts, each behind its barrier. [`replay`] feeds a recorded stream to a fresh machine
+//! and compares; [`verify`](mod@verify) proves coverage on top of the store's integrity checks. [`refold`] rebuilds a machine
+//! from the log after a stop or a crash.
+
+mod calling;
+mod checks;
+mod clock;
+mod driver;
+mod host;
+mod machine;
+mod parts;
+pub mod refold;
+pub mod replay;
+mod runtime;
+mod schemas;
+pub mod verify;
+
+pub use clock::{Clock, SystemClock};
+pub use driver::{SessionHandle, TurnReport};
+pub use machine::Machine;
+pub use parts::{Entropy, Event, OsEntropy, Parts, Silent, Surface};
+pub use runtime::{NewSession, Runtime};
+pub use schemas::schema;

@@ -1,0 +1,96 @@
+//! What a runtime is made of, and what it tells the surfaces around it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::ids::{ModelName, Seq, StreamId};
+use holdfast_contract::problem::Problem;
+use holdfast_contract::session_frames::{Answer, TurnOutcome, UiQuestion};
+use holdfast_contract::system_frames::FoundExtension;
+use holdfast_contract::wire::Lane;
+use holdfast_kernel::Pending;
+use holdfast_model::Model;
+use holdfast_policy::Policy;
+use holdfast_store::Store;
+
+use crate::clock::Clock;
+
+/// What a runtime is made of.
+pub struct Parts {
+    /// The log.
+    pub store: Store,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Random bytes for extensions that ask for them.
+    pub entropy: Arc<dyn Entropy>,
+    /// The configured models.
+    pub models: BTreeMap<ModelName, Arc<dyn Model>>,
+    /// The lanes, each under its name.
+    pub lanes: Vec<Arc<dyn Lane>>,
+    /// The extensions that discovery found.
+    pub extensions: Vec<FoundExtension>,
+    /// The policy in force.
+    pub policy: Policy,
+    /// Who is shown what happens.
+    pub surface: Arc<dyn Surface>,
+    /// The answer to every approval where nobody can be asked; none waits for a person.
+    pub unattended: Option<Answer>,
+}
+
+/// Where random bytes come from.
+pub trait Entropy: Send + Sync {
+    /// So many bytes.
+    fn draw(&self, count: u32) -> Vec<u8>;
+}
+
+/// The operating system's random bytes.
+pub struct OsEntropy;
+
+impl Entropy for OsEntropy {
+    fn draw(&self, count: u32) -> Vec<u8> {
+        let mut bytes = vec![0; count as usize];
+        match getrandom::fill(&mut bytes) {
+            Ok(()) => bytes,
+            Err(_) => Vec::new(),
+        }
+    }
+}
+
+/// Something that happened in a session, for whoever watches.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// The model wrote some text. Provisional until the turn has ended.
+    Text(String),
+    /// A person must decide on a call.
+    Approval(Pending),
+    /// An extension asks the user.
+    Question {
+        /// The `ui.requested` frame.
+        request: Seq,
+        /// The question.
+        question: UiQuestion,
+    },
+    /// A turn has ended, durably.
+    Ended {
+        /// How.
+        outcome: TurnOutcome,
+        /// What the user is told.
+        answer: Option<Content>,
+    },
+    /// The session stopped because its log cannot be written.
+    Broken(Problem),
+}
+
+/// A surface: shows what happens. It decides nothing.
+pub trait Surface: Send + Sync {
+    /// Shows an event of a session.
+    fn show(&self, session: &StreamId, event: Event);
+}
+
+/// A surface that shows nothing.
+pub struct Silent;
+
+impl Surface for Silent {
+    fn show(&self, _: &StreamId, _: Event) {}
+}

@@ -1,0 +1,161 @@
+//! Rebuilding a machine from the log: the newest snapshot that fits, then the facts after it.
+//!
+//! A snapshot is a cache. One that does not fit its frame, its digest or this kernel is passed over, and the machine is rebuilt
+//! from the stream's beginning.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use holdfast_contract::body::{Body, Nature};
+use holdfast_contract::digest::Digest;
+use holdfast_contract::effect::{Effect, Input};
+use holdfast_contract::frame::{Draft, Frame};
+use holdfast_contract::ids::{Seq, StreamId};
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::registry::{Registry, RegistryPin};
+use holdfast_kernel::BEHAVIOUR;
+use holdfast_store::Store;
+use serde_json::Value;
+
+use crate::machine::Machine;
+
+/// A machine as its stream has made it.
+pub struct Refolded<M> {
+    /// The machine.
+    pub machine: M,
+    /// Decisions that the last recorded fact leads to and that a crash kept from the log. They are appended first.
+    pub missing: Vec<Draft>,
+    /// How many frames were read.
+    pub read: u64,
+}
+
+/// Rebuilds the machine of a stream.
+pub fn refold<M: Machine>(store: &Store, stream: &StreamId) -> Result<Refolded<M>, Problem> {
+    let (mut machine, from) = match from_snapshot::<M>(store, stream)? {
+        Some((machine, seq)) => (machine, seq.next()),
+        None => (M::begin(stream), Seq(0)),
+    };
+    let mut expected: std::collections::VecDeque<Draft> = std::collections::VecDeque::new();
+    let mut read = 0;
+    store.for_each_frame(stream, from, |frame| {
+        read += 1;
+        if frame.envelope.kind.nature() == Nature::Decision {
+            let decided = expected.pop_front();
+            same(&frame, decided.as_ref())?;
+            return Ok(ControlFlow::Continue(()));
+        }
+        if let Some(left) = expected.pop_front() {
+            return Err(diverged(&frame, &format!("the kernel would have recorded {}", left.body.kind())));
+        }
+        let input = input_of(store, &frame)?;
+        let mut effects = machine.step(input).into_iter();
+        match effects.next() {
+            Some(Effect::Record(fact)) if fact.seq == frame.envelope.seq => {}
+            Some(Effect::Refuse(fault)) => return Err(diverged(&frame, &fault.to_string())),
+            _ => return Err(diverged(&frame, "the kernel numbers it differently")),
+        }
+        expected.extend(effects.filter_map(|effect| match effect {
+            Effect::Record(draft) => Some(draft),
+            Effect::Act(_) | Effect::Refuse(_) => None,
+        }));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(Refolded { machine, missing: expected.into(), read })
+}
+
+fn same(frame: &Frame, decided: Option<&Draft>) -> Result<(), Problem> {
+    let Some(draft) = decided else {
+        return Err(diverged(frame, "the kernel would not have recorded it"));
+    };
+    let fits = draft.seq == frame.envelope.seq && draft.body.kind() == frame.envelope.kind;
+    if fits { Ok(()) } else { Err(diverged(frame, &format!("the kernel would have recorded {}", draft.body.kind()))) }
+}
+
+fn diverged(frame: &Frame, why: &str) -> Problem {
+    let envelope = &frame.envelope;
+    let what = format!("{} of `{}` at {} does not follow from the frames before: {why}", envelope.kind, envelope.stream, envelope.seq);
+    Problem::new(Code::ReplayDiverged, what)
+}
+
+/// A recorded fact as the input that it was, with its content and its registry at hand.
+pub fn input_of(store: &Store, frame: &Frame) -> Result<Input, Problem> {
+    let envelope = &frame.envelope;
+    let mut body = store.body(frame)?;
+    match &mut body {
+        Body::InputReceived(fact) => resolve_pin(store, &mut fact.registry)?,
+        Body::CompactionRequested(fact) => resolve_pin(store, &mut fact.registry)?,
+        _ => {}
+    }
+    Ok(Input { at: envelope.at, source: envelope.source.clone(), cause: envelope.cause, body })
+}
+
+/// Fetches the registry that a pin refers to.
+pub fn resolve_pin(store: &Store, pin: &mut RegistryPin) -> Result<(), Problem> {
+    if pin.view.is_some() {
+        return Ok(());
+    }
+    let digest = pin.reference.digest;
+    if digest == Digest::ZERO {
+        pin.view = Some(Arc::new(Registry::default()));
+        return Ok(());
+    }
+    let missing = || Problem::new(Code::ReplayMissing, format!("registry {digest} is not in the store"));
+    let bytes = store.object(digest)?.ok_or_else(missing)?;
+    let unreadable = |error: serde_json::Error| {
+        Problem::new(Code::ReplayMissing, format!("registry {digest} cannot be read: {error}"))
+    };
+    let mut json: Value = serde_json::from_slice(&bytes).map_err(unreadable)?;
+    resolve_content(store, &mut json)?;
+    pin.view = Some(Arc::new(serde_json::from_value(json).map_err(unreadable)?));
+    Ok(())
+}
+
+/// A stored state read back, if it fits this kernel and the frame it claims to follow.
+fn from_snapshot<M: Machine>(store: &Store, stream: &StreamId) -> Result<Option<(M, Seq)>, Problem> {
+    let Some((reference, bytes)) = store.latest_snapshot(stream)? else { return Ok(None) };
+    if reference.kernel != BEHAVIOUR || Digest::of(&bytes) != reference.digest {
+        return Ok(None);
+    }
+    let frames = store.frames(stream, reference.seq..=reference.seq)?;
+    if frames.first().is_none_or(|frame| frame.hash != reference.hash) {
+        return Ok(None);
+    }
+    Ok(read_state(store, &bytes)?.map(|machine| (machine, reference.seq)))
+}
+
+/// A machine from its snapshot's bytes.
+pub fn read_state<M: Machine>(store: &Store, bytes: &[u8]) -> Result<Option<M>, Problem> {
+    let Ok(mut json) = serde_json::from_slice::<Value>(bytes) else { return Ok(None) };
+    resolve_content(store, &mut json)?;
+    let Ok(mut machine) = serde_json::from_value::<M>(json) else { return Ok(None) };
+    for pin in machine.pins() {
+        resolve_pin(store, pin)?;
+    }
+    Ok(Some(machine))
+}
+
+/// Puts blobs back in the place of their references. Content is written as `{"json": …}` or `{"blob": {…}}`; what is inside
+/// `json` is somebody's value and is left alone.
+fn resolve_content(store: &Store, json: &mut Value) -> Result<(), Problem> {
+    match json {
+        Value::Array(items) => items.iter_mut().try_for_each(|item| resolve_content(store, item)),
+        Value::Object(fields) if fields.len() == 1 && fields.contains_key("json") => Ok(()),
+        Value::Object(fields) => {
+            let reference = match fields.get("blob") {
+                Some(Value::Object(blob)) if fields.len() == 1 => blob.get("digest").and_then(Value::as_str),
+                _ => None,
+            };
+            let Some(digest) = reference.and_then(Digest::parse) else {
+                return fields.values_mut().try_for_each(|field| resolve_content(store, field));
+            };
+            let missing = || Problem::new(Code::StoreMissing, format!("blob {digest} is not in the store"));
+            let bytes = store.blob(digest)?.ok_or_else(missing)?;
+            let value: Value = serde_json::from_slice(&bytes)
+                .map_err(|error| Problem::new(Code::StoreCorrupt, format!("blob {digest} cannot be read: {error}")))?;
+            fields.clear();
+            fields.insert("json".to_owned(), value);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}

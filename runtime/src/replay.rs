@@ -1,0 +1,230 @@
+//! Replay: a recorded stream's facts are fed to a fresh machine, and every frame it gives is compared with the record.
+//!
+//! In strict mode what is reproducible really runs again: schema checks, the policy in force, and every extension whose lane
+//! says that it is replayable; what they asked of the host is answered from the record. Models, clocks, timers, services and
+//! everything else come from the log. In mock mode everything does.
+
+mod again;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use holdfast_contract::body::{Body, Kind, Nature};
+use holdfast_contract::digest::{Digest, canonical};
+use holdfast_contract::effect::Effect;
+use holdfast_contract::frame::{Draft, Envelope, Frame};
+use holdfast_contract::ids::{ExtensionId, Seq, StreamId};
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::wire::Lane;
+use holdfast_kernel::{BEHAVIOUR, Session, System};
+use holdfast_store::Store;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::machine::Machine;
+use crate::refold::{input_of, refold};
+use again::Again;
+
+/// How much runs again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Whatever is reproducible.
+    #[default]
+    Strict,
+    /// Nothing but the kernel.
+    Mock,
+}
+
+/// What a replay came to.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verdict {
+    /// The stream.
+    pub session: StreamId,
+    /// How much ran again.
+    pub mode: Mode,
+    /// How many frames were compared.
+    pub frames: u64,
+    /// Whether every frame was the same.
+    pub identical: bool,
+    /// Whether the final state was the same as the one that the log leads to.
+    pub snapshot_identical: bool,
+    /// The first difference.
+    pub divergence: Option<Divergence>,
+    /// Extensions whose answers came from the log.
+    pub mocked: BTreeSet<ExtensionId>,
+}
+
+/// The first frame that differs, with both sides.
+#[derive(Clone, Debug, Serialize)]
+pub struct Divergence {
+    /// Its place.
+    pub seq: Seq,
+    /// The recorded kind; the replayed one where nothing was recorded.
+    pub kind: Kind,
+    /// What was recorded.
+    pub expected: Option<Value>,
+    /// What the replay gave.
+    pub actual: Option<Value>,
+    /// The extension whose answer differs, with its digest.
+    pub extension: Option<Value>,
+}
+
+/// Replays a stream.
+pub fn replay(store: &Store, stream: &StreamId, mode: Mode, lanes: &[Arc<dyn Lane>]) -> Result<Verdict, Problem> {
+    match stream.is_system() {
+        true => replay_machine::<System>(store, stream, mode, lanes),
+        false => replay_machine::<Session>(store, stream, mode, lanes),
+    }
+}
+
+fn replay_machine<M: Machine>(
+    store: &Store,
+    stream: &StreamId,
+    mode: Mode,
+    lanes: &[Arc<dyn Lane>],
+) -> Result<Verdict, Problem> {
+    if store.head(stream)?.is_none() {
+        return Err(Problem::new(Code::StoreMissing, format!("there is no session `{stream}`")));
+    }
+    let mut run = Run {
+        store,
+        machine: M::begin(stream),
+        again: (mode == Mode::Strict).then(|| Again::new(store, lanes)),
+        expected: VecDeque::new(),
+        prev: Digest::ZERO,
+        frames: 0,
+    };
+    let mut divergence = None;
+    store.for_each_frame(stream, Seq(0), |frame| {
+        divergence = run.compare(&frame)?;
+        Ok(if divergence.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    if divergence.is_none() {
+        divergence = run.expected.front().map(|draft| left_over(draft));
+    }
+    let identical = divergence.is_none();
+    let snapshot_identical = identical && same_state(&run.machine, store, stream)?;
+    let mocked = run.again.map(|again| again.mocked).unwrap_or_default();
+    let frames = run.frames;
+    Ok(Verdict { session: stream.clone(), mode, frames, identical, snapshot_identical, divergence, mocked })
+}
+
+fn same_state<M: Machine>(machine: &M, store: &Store, stream: &StreamId) -> Result<bool, Problem> {
+    let state = |machine: &M| canonical(machine).map_err(|error| Problem::new(Code::Internal, error.to_string()));
+    Ok(state(machine)? == state(&refold::<M>(store, stream)?.machine)?)
+}
+
+/// A replay under way.
+struct Run<'a, M> {
+    store: &'a Store,
+    machine: M,
+    again: Option<Again<'a>>,
+    /// What the machine has recorded and the log has still to show.
+    expected: VecDeque<Draft>,
+    prev: Digest,
+    frames: u64,
+}
+
+impl<M: Machine> Run<'_, M> {
+    fn compare(&mut self, frame: &Frame) -> Result<Option<Divergence>, Problem> {
+        self.frames += 1;
+        if self.expected.is_empty() {
+            if frame.envelope.kind.nature() == Nature::Decision || frame.envelope.seq != self.machine.next_seq() {
+                return Ok(Some(recorded(frame, Value::Null)));
+            }
+            if let Some(divergence) = self.feed(frame)? {
+                return Ok(Some(divergence));
+            }
+        }
+        let Some(draft) = self.expected.pop_front() else { return Ok(Some(recorded(frame, Value::Null))) };
+        self.same(frame, draft)
+    }
+
+    /// Feeds a recorded fact to the machine, after running again what led to it.
+    fn feed(&mut self, frame: &Frame) -> Result<Option<Divergence>, Problem> {
+        let input = match input_of(self.store, frame) {
+            Ok(input) => input,
+            // A body that no longer reads as its kind differs from whatever was recorded.
+            Err(problem) if problem.code == Code::StoreCorrupt => {
+                return Ok(Some(recorded(frame, json!({ "unreadable": problem.what }))));
+            }
+            Err(problem) => return Err(problem),
+        };
+        check_kernel(&input.body)?;
+        if let Some(again) = &mut self.again
+            && let Some(body) = again.judge(&input)?
+        {
+            let extension = serde_json::to_value(&input.source).ok();
+            let actual = json!({ "kind": body.kind(), "body": json_of(&body) });
+            return Ok(Some(Divergence { extension, ..recorded(frame, actual) }));
+        }
+        for effect in self.machine.step(input) {
+            match effect {
+                Effect::Record(draft) => self.expected.push_back(draft),
+                Effect::Act(act) => {
+                    if let Some(again) = &mut self.again {
+                        again.remember(act);
+                    }
+                }
+                Effect::Refuse(fault) => return Ok(Some(recorded(frame, json!({ "refused": fault })))),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the machine's frame is the recorded one, hash and all.
+    fn same(&mut self, frame: &Frame, draft: Draft) -> Result<Option<Divergence>, Problem> {
+        let internal = |error: holdfast_contract::digest::NotCanonical| Problem::new(Code::Internal, error.to_string());
+        let Draft { seq, at, source, cause, body } = draft;
+        let body_digest = Digest::of(&body.canonical().map_err(internal)?);
+        let stream = frame.envelope.stream.clone();
+        let envelope = Envelope { stream, seq, at, kind: body.kind(), source, cause, body_digest, prev: self.prev };
+        let hash = envelope.hash().map_err(internal)?;
+        if envelope == frame.envelope && hash == frame.hash {
+            self.prev = hash;
+            return Ok(None);
+        }
+        let actual = json!({ "envelope": envelope, "hash": hash, "body": json_of(&body) });
+        Ok(Some(recorded(frame, actual)))
+    }
+}
+
+fn check_kernel(body: &Body) -> Result<(), Problem> {
+    let recorded = match body {
+        Body::SessionStarted(fact) => fact.kernel,
+        Body::SystemStarted(fact) => fact.kernel,
+        _ => return Ok(()),
+    };
+    if recorded == BEHAVIOUR {
+        return Ok(());
+    }
+    let what = format!("recorded by kernel behaviour {recorded}, and this program has {BEHAVIOUR}");
+    Err(Problem::new(Code::ReplayKernel, what))
+}
+
+fn json_of(body: &Body) -> Value {
+    let bytes = body.canonical().unwrap_or_default();
+    serde_json::from_slice(&bytes).unwrap_or_default()
+}
+
+fn recorded(frame: &Frame, actual: Value) -> Divergence {
+    Divergence {
+        seq: frame.envelope.seq,
+        kind: frame.envelope.kind,
+        expected: serde_json::to_value(frame).ok(),
+        actual: (!actual.is_null()).then_some(actual),
+        extension: None,
+    }
+}
+
+fn left_over(draft: &Draft) -> Divergence {
+    Divergence {
+        seq: draft.seq,
+        kind: draft.body.kind(),
+        expected: None,
+        actual: Some(json_of(&draft.body)),
+        extension: None,
+    }
+}

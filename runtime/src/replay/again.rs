@@ -1,0 +1,227 @@
+//! What strict replay runs again, and the host that answers it from the record.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use holdfast_contract::body::Body;
+use holdfast_contract::content::Content;
+use holdfast_contract::digest::Digest;
+use holdfast_contract::effect::{Act, CallAct, HookAct, Input};
+use holdfast_contract::frame::Source;
+use holdfast_contract::ids::{CallId, ExtensionId, HookId, Seq};
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::session_frames::{HookDecided, HookFaulted, ToolChecked, ToolReturned};
+use holdfast_contract::tool::{EffectClass, ToolOutcome};
+use holdfast_contract::wire::{Ask, Call, Host, Instance, Lane, Later, Reply};
+use holdfast_policy::{Policy, Request};
+use holdfast_store::Store;
+
+use crate::calling::{Made, make};
+use crate::checks::Checks;
+use crate::driver::{decision_of, result_of};
+
+/// What can run again.
+pub(super) struct Again<'a> {
+    store: &'a Store,
+    lanes: &'a [Arc<dyn Lane>],
+    instances: HashMap<Digest, Option<Arc<dyn Instance>>>,
+    policies: HashMap<Digest, Policy>,
+    checks: Checks,
+    hooks: HashMap<(Seq, HookId), HookAct>,
+    calls: HashMap<(Seq, CallId), CallAct>,
+    answers: BTreeMap<(Seq, ExtensionId), VecDeque<(Ask, Content)>>,
+    pub mocked: BTreeSet<ExtensionId>,
+}
+
+impl<'a> Again<'a> {
+    pub(super) fn new(store: &'a Store, lanes: &'a [Arc<dyn Lane>]) -> Self {
+        Self {
+            store,
+            lanes,
+            instances: HashMap::new(),
+            policies: HashMap::new(),
+            checks: Checks::default(),
+            hooks: HashMap::new(),
+            calls: HashMap::new(),
+            answers: BTreeMap::new(),
+            mocked: BTreeSet::new(),
+        }
+    }
+
+    /// Keeps an act until the fact that it led to comes up.
+    pub(super) fn remember(&mut self, act: Act) {
+        match act {
+            Act::CallHook(act) => {
+                self.hooks.insert((act.decided_by, act.input.hook.clone()), *act);
+            }
+            Act::EvaluatePolicy(act) | Act::CheckArguments(act) | Act::Dispatch(act) => {
+                self.calls.insert((act.decided_by, act.call), *act);
+            }
+            _ => {}
+        }
+    }
+
+    /// Runs again what led to this fact. Gives the other answer if there is one.
+    pub(super) fn judge(&mut self, input: &Input) -> Result<Option<Body>, Problem> {
+        let Some(cause) = input.cause else { return Ok(None) };
+        match &input.body {
+            Body::HookDecided(fact) if fact.hook.is_policy() => {
+                let Some(act) = fact.call.and_then(|call| self.calls.get(&(cause, call)).cloned()) else {
+                    return Ok(None);
+                };
+                let body = self.policy_again(&act, fact)?;
+                Ok(other(body.into(), &input.body))
+            }
+            Body::HookDecided(fact) => Ok(self.hook_again(cause, &fact.hook).and_then(|body| other(body, &input.body))),
+            Body::HookFaulted(fact) if fact.fault.code != Code::HookTimeout => {
+                Ok(self.hook_again(cause, &fact.hook).and_then(|body| other(body, &input.body)))
+            }
+            Body::ToolChecked(fact) => {
+                let Some(act) = self.calls.remove(&(cause, fact.call)) else { return Ok(None) };
+                let outcome = self.checks.arguments(&act.spec, &act.arguments);
+                Ok(other(ToolChecked { call: fact.call, outcome }.into(), &input.body))
+            }
+            Body::ToolReturned(fact) => {
+                let late = matches!(&fact.outcome, ToolOutcome::Failure(fault) if fault.code == Code::ToolTimeout);
+                let Some(act) = self.calls.remove(&(cause, fact.call)).filter(|_| !late) else { return Ok(None) };
+                Ok(self.tool_again(&act).and_then(|body| other(body, &input.body)))
+            }
+            body => {
+                self.note_answer(cause, &input.source, body);
+                Ok(None)
+            }
+        }
+    }
+
+    fn policy_again(&mut self, act: &CallAct, recorded: &HookDecided) -> Result<HookDecided, Problem> {
+        let missing = || Problem::new(Code::ReplayMissing, "the policy that decided is not in the store");
+        let digest = act.registry.policy.ok_or_else(missing)?;
+        if !self.policies.contains_key(&digest) {
+            let bytes = self.store.object(digest)?.ok_or_else(missing)?;
+            self.policies.insert(digest, Policy::from_document(&bytes)?);
+        }
+        let policy = self.policies.get(&digest).ok_or_else(missing)?;
+        let verdict = policy.evaluate(&Request {
+            tool: &act.spec,
+            extension: &act.extension,
+            arguments: &act.arguments,
+            turn: &act.turn,
+        });
+        Ok(HookDecided {
+            subject: Some((&act.arguments).into()),
+            decision: verdict.decision,
+            rule: Some(verdict.rule),
+            ..recorded.clone()
+        })
+    }
+
+    fn hook_again(&mut self, asked: Seq, hook: &HookId) -> Option<Body> {
+        let HookAct { extension, input, .. } = self.hooks.remove(&(asked, hook.clone()))?;
+        let (hook, point) = (input.hook.clone(), input.point);
+        let call = input.call.as_ref().map(|call| call.id);
+        let subject = input.subject.as_ref().map(Into::into);
+        let answer = self.run(asked, &extension, Call::Hook(input))?;
+        Some(match answer.and_then(|reply| decision_of(reply, point)) {
+            Ok(decision) => HookDecided { hook, point, call, subject, decision, rule: None }.into(),
+            Err(fault) => HookFaulted { hook, point, call, subject, fault }.into(),
+        })
+    }
+
+    /// A tool runs again only if it computes from its arguments alone.
+    fn tool_again(&mut self, act: &CallAct) -> Option<Body> {
+        if act.spec.effects != EffectClass::Pure {
+            return None;
+        }
+        let asked = Call::Tool {
+            call: act.call,
+            tool: act.spec.name.clone(),
+            arguments: act.arguments.clone(),
+            turn: act.turn.clone(),
+        };
+        let answer = self.run(act.decided_by, &act.extension, asked)?;
+        let outcome = match answer.and_then(result_of) {
+            Ok(result) => self.checks.result(&act.spec, result),
+            Err(fault) => ToolOutcome::Failure(fault),
+        };
+        Some(ToolReturned { call: act.call, outcome }.into())
+    }
+
+    /// Makes the call again, or gives nothing where the code is not at hand, not replayable, or waits for the outside.
+    fn run(&mut self, under: Seq, extension: &ExtensionRef, call: Call) -> Option<Result<Reply, Fault>> {
+        let answers = self.answers.remove(&(under, extension.id.clone())).unwrap_or_default();
+        let made = self.instance(extension).map(|instance| make(&instance, call, Arc::new(Recorded(Mutex::new(answers)))));
+        match made {
+            Some(Made::Answered(answer)) => Some(answer),
+            Some(Made::UnderWay(_)) | None => {
+                self.mocked.insert(extension.id.clone());
+                None
+            }
+        }
+    }
+
+    fn instance(&mut self, extension: &ExtensionRef) -> Option<Arc<dyn Instance>> {
+        let lanes = self.lanes;
+        let load = || lanes.iter().find_map(|lane| at_once(lane.load(extension))?.ok());
+        self.instances
+            .entry(extension.digest)
+            .or_insert_with(|| load().filter(|instance| instance.replayable()))
+            .clone()
+    }
+
+    /// Keeps what an extension was told in the middle of a call.
+    fn note_answer(&mut self, under: Seq, source: &Source, body: &Body) {
+        let Source::Extension(extension) = source else { return };
+        let nothing = Content::new(Default::default());
+        let answer = match body {
+            Body::ClockRead(fact) => (Ask::Clock, Content::of(&fact.value)),
+            Body::RandomDrawn(fact) => {
+                (Ask::Random { bytes: (fact.bytes.len() / 2) as u32 }, Content::text(fact.bytes.clone()))
+            }
+            Body::HostCalled(fact) if fact.ask == "state.get" => match &fact.outcome {
+                ToolOutcome::Result(value) => (Ask::StateGet { key: fact.arguments.to_text() }, value.clone()),
+                ToolOutcome::Failure(_) => return,
+            },
+            Body::StateWritten(fact) => {
+                (Ask::StateSet { key: fact.key.clone(), value: fact.value.clone() }, nothing)
+            }
+            Body::MessageInjected(fact) => (Ask::Inject { text: fact.text.clone() }, nothing),
+            _ => return,
+        };
+        self.answers.entry((under, extension.id.clone())).or_default().push_back(answer);
+    }
+}
+
+/// The body that a run gave, if it is not the recorded one.
+fn other(actual: Body, recorded: &Body) -> Option<Body> {
+    (actual != *recorded).then_some(actual)
+}
+
+/// The value of a future that is ready at once.
+fn at_once<T>(mut later: Later<T>) -> Option<T> {
+    match Pin::new(&mut later).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => Some(value),
+        Poll::Pending => None,
+    }
+}
+
+/// A host that answers from the record, in order, and knows nothing else.
+struct Recorded(Mutex<VecDeque<(Ask, Content)>>);
+
+impl Host for Recorded {
+    fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>> {
+        let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let answer = match next {
+            Some((recorded, answer)) if recorded == ask => Ok(answer),
+            Some((recorded, _)) => {
+                let message = format!("asked the host for {ask:?} where {recorded:?} was recorded");
+                Err(Fault::new(Code::ReplayDiverged, message))
+            }
+            None => Err(Fault::new(Code::ReplayDiverged, format!("asked the host for {ask:?}, which is not recorded"))),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+}

@@ -1,0 +1,346 @@
+//! The runtime: opens and resumes sessions, and keeps what all of them share.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use holdfast_contract::body::{Body, Kind};
+use holdfast_contract::content::Content;
+use holdfast_contract::digest::Digest;
+use holdfast_contract::effect::{ChildAct, Input, ModelAct, SummaryAct};
+use holdfast_contract::frame::Source;
+use holdfast_contract::ids::{AgentId, ExtensionId, Generation, ModelName, Seq, StreamId};
+use holdfast_contract::message::{Message, Origin, TurnContext, Usage};
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::registry::{ExtensionRef, Override, Registry, RegistryPin};
+use holdfast_contract::session_frames::{Answer, Parent, SessionSettings, SessionStarted};
+use holdfast_contract::system_frames::{ExtensionRemoved, ExtensionsFound, FoundExtension, OverridesSet, PolicyChanged};
+use holdfast_contract::tool::ToolOutcome;
+use holdfast_contract::wire::{Instance, Lane};
+use holdfast_kernel::{BEHAVIOUR, Session};
+use holdfast_model::Model;
+use holdfast_policy::Policy;
+use holdfast_store::{ObjectKind, Store};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::clock::Clock;
+use crate::driver::{SessionActor, SessionHandle, SystemActor, SystemNote, TurnReport};
+use crate::parts::{Entropy, Parts, Surface};
+use crate::refold::refold;
+
+/// A running system. Cheap to clone; dropping the last handle does not stop it, [`Runtime::stop`] does.
+#[derive(Clone)]
+pub struct Runtime(Arc<Inner>);
+
+/// What every actor shares.
+pub(crate) struct Inner {
+    pub store: Store,
+    pub clock: Arc<dyn Clock>,
+    pub entropy: Arc<dyn Entropy>,
+    pub models: BTreeMap<ModelName, Arc<dyn Model>>,
+    pub lanes: Vec<Arc<dyn Lane>>,
+    pub surface: Arc<dyn Surface>,
+    pub unattended: Option<Answer>,
+    pub system: mpsc::UnboundedSender<SystemNote>,
+    registry: Mutex<RegistryPin>,
+    instances: RwLock<HashMap<ExtensionId, Vec<Loaded>>>,
+    policies: RwLock<HashMap<Digest, Arc<Policy>>>,
+    sessions: Mutex<BTreeMap<StreamId, SessionHandle>>,
+}
+
+struct Loaded {
+    generation: Generation,
+    digest: Digest,
+    instance: Arc<dyn Instance>,
+}
+
+/// A session to open.
+pub struct NewSession {
+    /// Its stream.
+    pub id: StreamId,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// The agent that answers.
+    pub agent: AgentId,
+    /// The agent's instructions.
+    pub instructions: Content,
+    /// What it is set to.
+    pub settings: SessionSettings,
+}
+
+impl Runtime {
+    /// Starts: the system stream is taken up, the policy comes into force, the extensions come up in order.
+    pub async fn start(parts: Parts) -> Result<Self, Problem> {
+        let Parts { store, clock, entropy, models, lanes, extensions, policy, surface, unattended } = parts;
+        let (system, notes) = mpsc::unbounded_channel();
+        let inner = Arc::new(Inner {
+            store,
+            clock,
+            entropy,
+            models,
+            lanes,
+            surface,
+            unattended,
+            system,
+            registry: Mutex::default(),
+            instances: RwLock::default(),
+            policies: RwLock::default(),
+            sessions: Mutex::default(),
+        });
+        SystemActor::start(inner.clone(), notes)?;
+        let runtime = Self(inner);
+        runtime.set_policy(policy, "start")?;
+        runtime.found(extensions);
+        runtime.settled().await?;
+        Ok(runtime)
+    }
+
+    /// Brings a policy into force for turns that start from now on.
+    pub fn set_policy(&self, policy: Policy, reason: &str) -> Result<(), Problem> {
+        let digest = self.0.store.put(ObjectKind::Policy, policy.document().to_vec())?;
+        write(&self.0.policies).insert(digest, Arc::new(policy));
+        self.0.tell_system(PolicyChanged { policy: digest, reason: reason.to_owned() });
+        Ok(())
+    }
+
+    /// Reports extensions that are new or changed.
+    pub fn found(&self, found: Vec<FoundExtension>) {
+        self.0.tell_system(ExtensionsFound { found });
+    }
+
+    /// Reports that an extension is gone.
+    pub fn removed(&self, id: ExtensionId) {
+        self.0.tell_system(ExtensionRemoved { id });
+    }
+
+    /// Sets the user's overrides.
+    pub fn set_overrides(
+        &self,
+        overrides: BTreeMap<
+            holdfast_contract::ids::RegistryKind,
+            BTreeMap<holdfast_contract::ids::DescriptorId, Override>,
+        >,
+    ) {
+        self.0.tell_system(OverridesSet { overrides });
+    }
+
+    /// Waits until everything reported so far has been carried out.
+    pub async fn settled(&self) -> Result<(), Problem> {
+        self.ask_system(SystemNote::Settled).await
+    }
+
+    /// Stops everything in reverse order.
+    pub async fn stop(&self, reason: &str) -> Result<(), Problem> {
+        let handles: Vec<SessionHandle> = lock(&self.0.sessions).values().cloned().collect();
+        for handle in handles {
+            handle.close().await?;
+        }
+        self.ask_system(|reply| SystemNote::Stop { reason: reason.to_owned(), reply }).await?;
+        self.0.store.flush()
+    }
+
+    async fn ask_system(&self, note: impl FnOnce(oneshot::Sender<()>) -> SystemNote) -> Result<(), Problem> {
+        let (reply, answer) = oneshot::channel();
+        let gone = |_| Problem::new(Code::Internal, "the system's actor is gone");
+        self.0.system.send(note(reply)).map_err(|_| Problem::new(Code::Internal, "the system's actor is gone"))?;
+        answer.await.map_err(gone)
+    }
+
+    /// The registry that new turns start on.
+    pub fn registry(&self) -> Arc<Registry> {
+        self.0.registry().view.unwrap_or_default()
+    }
+
+    /// The log.
+    pub fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    /// Opens a new session.
+    pub fn open(&self, new: NewSession) -> Result<SessionHandle, Problem> {
+        self.0.open(new, None, 0)
+    }
+
+    /// Takes up a session where it stopped. Whatever was under way goes on, as far as that is safe.
+    pub fn resume(&self, id: &StreamId) -> Result<SessionHandle, Problem> {
+        self.0.resume(id)
+    }
+}
+
+impl Inner {
+    fn open(
+        self: &Arc<Self>,
+        new: NewSession,
+        parent: Option<Parent>,
+        depth: u8,
+    ) -> Result<SessionHandle, Problem> {
+        let log = self.store.stream(&new.id)?;
+        if log.head().is_some() {
+            let problem = Problem::new(Code::TurnUnexpected, format!("there is a session `{}` already", new.id));
+            return Err(problem.help("Resume it, or choose another id."));
+        }
+        let NewSession { id, origin, agent, instructions, settings } = new;
+        let body = SessionStarted { kernel: BEHAVIOUR, origin, agent, instructions, parent, depth, settings };
+        let started = Input { at: self.clock.now(), source: Source::Host, cause: None, body: body.into() };
+        let handle = SessionActor::start(self.clone(), Session::new(id.clone()), log, vec![started]);
+        lock(&self.sessions).insert(id, handle.clone());
+        Ok(handle)
+    }
+
+    fn resume(self: &Arc<Self>, id: &StreamId) -> Result<SessionHandle, Problem> {
+        if let Some(handle) = lock(&self.sessions).get(id) {
+            return Ok(handle.clone());
+        }
+        let log = self.store.stream(id)?;
+        if log.head().is_none() {
+            return Err(Problem::new(Code::StoreMissing, format!("there is no session `{id}`")));
+        }
+        let refolded = refold::<Session>(&self.store, id)?;
+        log.append(refolded.missing)?;
+        let first = if refolded.machine.is_busy() { vec![SessionActor::resumed(self)] } else { Vec::new() };
+        let handle = SessionActor::start(self.clone(), refolded.machine, log, first);
+        lock(&self.sessions).insert(id.clone(), handle.clone());
+        Ok(handle)
+    }
+
+    pub(crate) fn forget(&self, id: &StreamId) {
+        lock(&self.sessions).remove(id);
+    }
+
+    pub(crate) fn registry(&self) -> RegistryPin {
+        lock(&self.registry).clone()
+    }
+
+    pub(crate) fn activate(&self, pin: RegistryPin) {
+        *lock(&self.registry) = pin;
+    }
+
+    pub(crate) fn tell_system(&self, body: impl Into<Body>) {
+        // Once the system's actor is gone the process is on its way out, and nothing more is recorded.
+        drop(self.system.send(SystemNote::Fact(Box::new(body.into()))));
+    }
+
+    pub(crate) fn keep_instance(&self, extension: &ExtensionRef, instance: Arc<dyn Instance>) {
+        let loaded = Loaded { generation: extension.generation, digest: extension.digest, instance };
+        write(&self.instances).entry(extension.id.clone()).or_default().push(loaded);
+    }
+
+    /// The code of an activation; after a restart, the same code under its new generation.
+    pub(crate) fn instance(&self, extension: &ExtensionRef) -> Result<Arc<dyn Instance>, Fault> {
+        let instances = self.instances.read().unwrap_or_else(PoisonError::into_inner);
+        let loaded = instances.get(&extension.id).map(Vec::as_slice).unwrap_or_default();
+        let exact = loaded.iter().rev().find(|it| it.generation == extension.generation && it.digest == extension.digest);
+        let same = exact.or_else(|| loaded.iter().rev().find(|it| it.digest == extension.digest));
+        same.map(|it| it.instance.clone()).ok_or_else(|| {
+            let message = format!("`{}` {} (generation {}) is not loaded", extension.id, extension.version, extension.generation.0);
+            Fault::new(Code::ExtensionUnknown, message)
+        })
+    }
+
+    /// The policy of this digest. A turn that runs on an older one still gets it.
+    pub(crate) fn policy(&self, digest: Option<Digest>) -> Result<Arc<Policy>, Problem> {
+        let digest = digest.ok_or_else(|| Problem::new(Code::PolicyInvalid, "no policy is in force"))?;
+        if let Some(policy) = self.policies.read().unwrap_or_else(PoisonError::into_inner).get(&digest) {
+            return Ok(policy.clone());
+        }
+        let missing = || Problem::new(Code::ReplayMissing, format!("policy {digest} is not in the store"));
+        let bytes = self.store.object(digest)?.ok_or_else(missing)?;
+        let policy = Arc::new(Policy::from_document(&bytes)?);
+        write(&self.policies).insert(digest, policy.clone());
+        Ok(policy)
+    }
+
+    /// Runs a child session to the end of its turn; one that a crash left half-done is taken up again.
+    pub(crate) async fn run_child(
+        self: &Arc<Self>,
+        parent: StreamId,
+        mut settings: SessionSettings,
+        act: ChildAct,
+    ) -> Result<TurnReport, Problem> {
+        let task = task_text(&act.arguments);
+        if self.store.head(&act.child)?.is_some() {
+            return self.take_up_child(&act, task).await;
+        }
+        let agent = act.registry.view.as_ref().and_then(|registry| registry.agent(&act.agent)).cloned();
+        let unknown = || Problem::new(Code::ExtensionUnknown, format!("there is no agent `{}`", act.agent));
+        let agent = agent.ok_or_else(unknown)?;
+        settings.limits = act.limits;
+        if !agent.models.is_empty() {
+            settings.models = agent.models;
+        }
+        let new = NewSession {
+            id: act.child.clone(),
+            origin: act.turn.origin.clone(),
+            agent: act.agent.clone(),
+            instructions: agent.instructions,
+            settings,
+        };
+        let handle = self.open(new, Some(Parent { stream: parent, seq: act.decided_by }), act.depth)?;
+        let report = handle.say_pinned("agent", task, Some(act.registry)).await;
+        handle.close().await?;
+        report
+    }
+
+    async fn take_up_child(self: &Arc<Self>, act: &ChildAct, task: Content) -> Result<TurnReport, Problem> {
+        let frames = self.store.frames(&act.child, Seq(0)..)?;
+        let ended = frames.iter().rev().find(|frame| frame.envelope.kind == Kind::TurnEnded);
+        if let Some(frame) = ended {
+            let Body::TurnEnded(body) = self.store.body(frame)? else {
+                return Err(Problem::new(Code::StoreCorrupt, "a turn's end cannot be read"));
+            };
+            let ended = frame.envelope.seq;
+            return Ok(TurnReport { ended, outcome: body.outcome, answer: body.answer, spent: body.spent });
+        }
+        let handle = self.resume(&act.child)?;
+        let asked = frames.iter().any(|frame| frame.envelope.kind == Kind::InputReceived);
+        let report = match asked {
+            true => handle.running_turn().await,
+            false => handle.say_pinned("agent", task, Some(act.registry.clone())).await,
+        };
+        handle.close().await?;
+        report
+    }
+}
+
+fn task_text(arguments: &Content) -> Content {
+    match arguments.value().and_then(|value| value.get("task")).and_then(|task| task.as_str()) {
+        Some(task) => Content::text(task),
+        None => arguments.clone(),
+    }
+}
+
+/// Lets a model write the summary that compaction puts in place of old messages.
+pub(crate) async fn summary(model: Arc<dyn Model>, name: ModelName, act: SummaryAct) -> (ToolOutcome, Usage) {
+    let count = act.messages.len().saturating_sub(act.keep as usize);
+    let mut messages: Vec<Message> = act.messages.iter().take(count).cloned().collect();
+    messages.push(Message::User { text: Content::text("Summarise the conversation so far.") });
+    let mut instructions = vec!["You write summaries of conversations. Keep names, numbers, decisions and open ends.".to_owned()];
+    instructions.extend(act.instructions);
+    let turn = TurnContext {
+        session: "summary".into(),
+        turn: 0,
+        agent: "summary".into(),
+        origin: Origin { channel: "compaction".to_owned(), user: None },
+    };
+    let ask = ModelAct {
+        decided_by: act.decided_by,
+        model: name,
+        delay: Default::default(),
+        instructions: Content::text(instructions.join("\n")),
+        context: Arc::default(),
+        messages: Arc::new(messages),
+        registry: Arc::default(),
+        turn: Arc::new(turn),
+    };
+    match model.complete(Box::new(ask), Arc::new(|_: &str| {})).await {
+        Ok(returned) => (ToolOutcome::Result(returned.text), returned.usage),
+        Err(failed) => (ToolOutcome::Failure(failed.fault), failed.usage),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}

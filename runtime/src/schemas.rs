@@ -1,0 +1,15 @@
+//! JSON Schemas by name, as `holdfast schema` prints them.
+
+use holdfast_contract::problem::{Code, Problem};
+use serde_json::Value;
+
+/// The schema of this name.
+pub fn schema(name: &str) -> Result<Value, Problem> {
+    match name {
+        "frames" => Ok(holdfast_contract::schema::frames()),
+        "manifest" => Ok(holdfast_contract::schema::manifest()),
+        "policy" => Ok(holdfast_policy::schema()),
+        other => Err(Problem::new(Code::UsageInvalid, format!("there is no schema `{other}`"))
+            .help("The schemas are `frames`, `manifest` and `policy`.")),
+    }
+}

@@ -1,0 +1,162 @@
+//! Verification beyond integrity: did every gate decide, does every effect have a cause, does the state follow from the frames?
+//!
+//! The store proves that the log is whole; this proves that what it says is complete. A stream whose bodies were erased, or
+//! whose beginning was collected, is checked for integrity only, and the report says so.
+
+mod coverage;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use holdfast_contract::body::{Body, Kind, Nature};
+use holdfast_contract::digest::{Digest, canonical};
+use holdfast_contract::effect::Effect;
+use holdfast_contract::frame::Frame;
+use holdfast_contract::ids::{Seq, StreamId};
+use holdfast_contract::problem::Problem;
+use holdfast_kernel::{Session, System};
+use holdfast_store::Store;
+use serde::Serialize;
+
+use crate::machine::Machine;
+use crate::refold::input_of;
+use coverage::Coverage;
+
+/// What a verification found.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// How many streams were looked at.
+    pub streams: u64,
+    /// How many frames.
+    pub frames: u64,
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+    /// Streams of which only the integrity could be checked, and why.
+    pub integrity_only: BTreeMap<StreamId, String>,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// The stream.
+    pub stream: StreamId,
+    /// The frame, where one is to blame.
+    pub seq: Option<Seq>,
+    /// What is wrong, as a stable word.
+    pub kind: String,
+    /// In words.
+    pub detail: String,
+}
+
+/// Verifies one stream, or all.
+pub fn verify(store: &Store, stream: Option<&StreamId>) -> Result<Report, Problem> {
+    let mut report = Report::default();
+    for found in store.verify(stream)? {
+        let kind = found.kind.as_str().to_owned();
+        report.findings.push(Finding { stream: found.stream, seq: found.seq, kind, detail: found.detail });
+    }
+    for info in store.streams()? {
+        if stream.is_some_and(|wanted| *wanted != info.id) {
+            continue;
+        }
+        report.streams += 1;
+        report.frames += info.frames;
+        let damaged = report.findings.iter().any(|finding| finding.stream == info.id);
+        let partial = match (info.erased, info.first) {
+            (1.., _) => Some("its content was erased"),
+            (_, Some(first)) if first > Seq(0) => Some("its beginning was collected"),
+            _ if damaged => Some("its integrity is broken"),
+            _ => None,
+        };
+        match partial {
+            Some(why) => drop(report.integrity_only.insert(info.id.clone(), why.to_owned())),
+            None => check_meaning(store, &info.id, &mut report)?,
+        }
+    }
+    Ok(report)
+}
+
+fn check_meaning(store: &Store, stream: &StreamId, report: &mut Report) -> Result<(), Problem> {
+    if stream.is_system() {
+        check_machine(store, stream, System::new(), &mut None, report)
+    } else {
+        let mut coverage = Some(Coverage::new(stream.clone()));
+        check_machine(store, stream, Session::new(stream.clone()), &mut coverage, report)?;
+        report.findings.extend(coverage.into_iter().flat_map(|coverage| coverage.findings));
+        Ok(())
+    }
+}
+
+/// Walks a stream once: causes, coverage, and the state at the snapshot.
+fn check_machine<M: Machine>(
+    store: &Store,
+    stream: &StreamId,
+    mut machine: M,
+    coverage: &mut Option<Coverage>,
+    report: &mut Report,
+) -> Result<(), Problem> {
+    let snapshot = store.latest_snapshot(stream)?.map(|(reference, _)| reference);
+    let mut kinds: Vec<Kind> = Vec::new();
+    let findings = &mut report.findings;
+    store.for_each_frame(stream, Seq(0), |frame| {
+        if let Some(detail) = bad_cause(&frame, &kinds) {
+            findings.push(finding(&frame, "no_cause", detail));
+        }
+        kinds.push(frame.envelope.kind);
+        if let Some(coverage) = coverage {
+            coverage.see(&frame, &store.body(&frame)?);
+        }
+        if frame.envelope.kind.nature() == Nature::Fact {
+            let input = input_of(store, &frame)?;
+            if let (Some(coverage), Body::InputReceived(fact)) = (&mut *coverage, &input.body) {
+                coverage.pin(fact.registry.view.clone());
+            }
+            let effects = machine.step(input);
+            if effects.iter().any(|effect| matches!(effect, Effect::Refuse(_))) {
+                findings.push(finding(&frame, "not_admissible", "the kernel does not admit this fact here".to_owned()));
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        let snapshot_here = snapshot.as_ref().filter(|reference| reference.seq.next() == machine.next_seq());
+        if let Some(reference) = snapshot_here.filter(|reference| reference.seq == frame.envelope.seq) {
+            let state = canonical(&machine).map(|bytes| Digest::of(&bytes)).unwrap_or_default();
+            if state != reference.digest {
+                let detail = "the snapshot is not the state that the frames lead to".to_owned();
+                findings.push(finding(&frame, "snapshot_state", detail));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })
+}
+
+/// What a decision or an answer must have been caused by.
+fn bad_cause(frame: &Frame, kinds: &[Kind]) -> Option<String> {
+    let (kind, cause) = (frame.envelope.kind, frame.envelope.cause);
+    let caused_by = cause.and_then(|cause| kinds.get(usize::try_from(cause.0).ok()?)).copied();
+    let wanted = match kind {
+        Kind::HookDecided | Kind::HookFaulted => Some(Kind::HookCalled),
+        Kind::ToolReturned => Some(Kind::ToolDispatched),
+        Kind::ModelReturned | Kind::ModelFailed => Some(Kind::ModelRequested),
+        Kind::ApprovalAnswered => Some(Kind::ApprovalRequested),
+        Kind::ChildEnded => Some(Kind::ChildOpened),
+        Kind::CompactionProvided => Some(Kind::CompactionStarted),
+        Kind::ExtensionReported => Some(Kind::ExtensionCommanded),
+        _ => None,
+    };
+    match (wanted, kind.nature(), caused_by) {
+        (Some(wanted), _, Some(found)) if wanted == found => None,
+        (Some(wanted), _, _) => Some(format!("{kind} must answer a {wanted}")),
+        (None, Nature::Decision, Some(found)) if found.nature() == Nature::Fact => None,
+        (None, Nature::Decision, _) => Some(format!("{kind} must follow from a fact")),
+        (None, Nature::Fact, _) => None,
+    }
+}
+
+fn finding(frame: &Frame, kind: &str, detail: String) -> Finding {
+    Finding {
+        stream: frame.envelope.stream.clone(),
+        seq: Some(frame.envelope.seq),
+        kind: kind.to_owned(),
+        detail,
+    }
+}

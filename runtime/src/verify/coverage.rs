@@ -1,0 +1,187 @@
+//! Gate coverage: every dispatched call was preceded by exactly one decision of every gate that applied, on the arguments it ran
+//! with, and by a person's word where one was asked for. A decision is keyed on the call and the digest of its arguments.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use holdfast_contract::body::Body;
+use holdfast_contract::content::Content;
+use holdfast_contract::digest::Digest;
+use holdfast_contract::frame::Frame;
+use holdfast_contract::hook::{Decision, HookPoint};
+use holdfast_contract::ids::{CallId, HookId, Seq, StreamId, ToolName};
+use holdfast_contract::registry::Registry;
+use holdfast_contract::session_frames::{Answer, ApprovalScope};
+
+use super::Finding;
+
+/// What a session's frames have shown so far.
+pub(super) struct Coverage {
+    stream: StreamId,
+    registry: Option<Arc<Registry>>,
+    origin: String,
+    tools: BTreeMap<CallId, ToolName>,
+    /// Every value that was ever a call's arguments, by digest.
+    arguments: BTreeMap<Digest, Content>,
+    /// The last digest that each call was taken up, changed or edited to.
+    rounds: BTreeMap<(CallId, Digest), Round>,
+    /// Who has been answered by a person, for each call.
+    answered: BTreeMap<CallId, BTreeSet<HookId>>,
+    approvals: BTreeMap<Seq, (CallId, Vec<HookId>)>,
+    remembered: BTreeSet<ToolName>,
+    pub findings: Vec<Finding>,
+}
+
+/// The last round of gates on one call and one set of arguments.
+struct Round {
+    asked: Seq,
+    decisions: BTreeMap<HookId, Vec<Verdict>>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Verdict {
+    Allow,
+    Ask,
+    Deny,
+}
+
+impl Coverage {
+    pub(super) fn new(stream: StreamId) -> Self {
+        Self {
+            stream,
+            registry: None,
+            origin: String::new(),
+            tools: BTreeMap::new(),
+            arguments: BTreeMap::new(),
+            rounds: BTreeMap::new(),
+            answered: BTreeMap::new(),
+            approvals: BTreeMap::new(),
+            remembered: BTreeSet::new(),
+            findings: Vec::new(),
+        }
+    }
+
+    /// The registry that the coming turn runs on.
+    pub(super) fn pin(&mut self, registry: Option<Arc<Registry>>) {
+        self.registry = registry;
+    }
+
+    pub(super) fn see(&mut self, frame: &Frame, body: &Body) {
+        let seq = frame.envelope.seq;
+        match body {
+            Body::SessionStarted(fact) => self.origin = fact.origin.channel.clone(),
+            Body::ModelReturned(fact) => fact.calls.iter().for_each(|call| self.value(&call.arguments)),
+            Body::ToolChecked(fact) => {
+                if let holdfast_contract::session_frames::CheckOutcome::Coerced { arguments } = &fact.outcome {
+                    self.value(arguments);
+                }
+            }
+            Body::ToolCalled(fact) => drop(self.tools.insert(fact.call, fact.tool.clone())),
+            Body::HookCalled(fact) if fact.point == HookPoint::ToolGate => {
+                if let (Some(call), Some(subject)) = (fact.call, &fact.subject) {
+                    self.rounds.insert((call, subject.get()), Round { asked: seq, decisions: BTreeMap::new() });
+                }
+            }
+            Body::HookDecided(fact) => {
+                if let Decision::Modify { arguments: Some(arguments), .. } = &fact.decision {
+                    self.value(arguments);
+                }
+                let verdict = match &fact.decision {
+                    Decision::Allow => Verdict::Allow,
+                    Decision::Ask { .. } => Verdict::Ask,
+                    _ => Verdict::Deny,
+                };
+                self.decided(frame, fact.call, fact.subject.as_ref().map(|it| it.get()), &fact.hook, verdict);
+            }
+            Body::HookFaulted(fact) => {
+                let subject = fact.subject.as_ref().map(|it| it.get());
+                self.decided(frame, fact.call, subject, &fact.hook, Verdict::Deny);
+            }
+            Body::ApprovalRequested(fact) => {
+                let hooks = fact.reasons.iter().map(|reason| reason.hook.clone()).collect();
+                self.approvals.insert(seq, (fact.call, hooks));
+            }
+            Body::ApprovalAnswered(fact) => self.person(fact.approval, &fact.answer),
+            Body::ToolDispatched(fact) => self.dispatched(seq, fact.call, fact.arguments.get()),
+            Body::ChildOpened(fact) => {
+                let last = self.rounds.iter().filter(|((call, _), _)| *call == fact.call).max_by_key(|(_, it)| it.asked);
+                match last.map(|((_, digest), _)| *digest) {
+                    Some(digest) => self.dispatched(seq, fact.call, digest),
+                    None => self.report(seq, "no_gate", format!("call {} ran without any gate", fact.call)),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn value(&mut self, content: &Content) {
+        self.arguments.insert(content.digest(), content.clone());
+    }
+
+    fn decided(&mut self, frame: &Frame, call: Option<CallId>, subject: Option<Digest>, hook: &HookId, verdict: Verdict) {
+        let (Some(call), Some(subject)) = (call, subject) else { return };
+        if let Some(round) = self.rounds.get_mut(&(call, subject))
+            && frame.envelope.cause == Some(round.asked)
+        {
+            round.decisions.entry(hook.clone()).or_default().push(verdict);
+        }
+    }
+
+    fn person(&mut self, approval: Seq, answer: &Answer) {
+        let Some((call, hooks)) = self.approvals.get(&approval).cloned() else { return };
+        match answer {
+            Answer::Approve { scope } => {
+                if *scope == ApprovalScope::Session {
+                    self.remembered.extend(self.tools.get(&call).cloned());
+                }
+                self.answered.entry(call).or_default().extend(hooks);
+            }
+            Answer::Edit { arguments } => {
+                self.value(arguments);
+                self.answered.entry(call).or_default().extend(hooks);
+            }
+            Answer::Deny { .. } => {}
+        }
+    }
+
+    fn dispatched(&mut self, seq: Seq, call: CallId, arguments: Digest) {
+        let Some(tool) = self.tools.get(&call).cloned() else {
+            return self.report(seq, "no_call", format!("call {call} ran and was never taken up"));
+        };
+        let Some(round) = self.rounds.get(&(call, arguments)) else {
+            return self.report(seq, "no_gate", format!("call {call} ran with arguments that no gate judged"));
+        };
+        let mut problems = Vec::new();
+        for gate in self.gates(&tool, arguments) {
+            match round.decisions.get(&gate).map(Vec::as_slice).unwrap_or_default() {
+                [] => problems.push(("gate_missing", format!("gate {gate} did not decide on call {call}"))),
+                [Verdict::Allow] => {}
+                [Verdict::Deny] => problems.push(("gate_denied", format!("call {call} ran although {gate} denied it"))),
+                [Verdict::Ask] => {
+                    let person = self.answered.get(&call).is_some_and(|hooks| hooks.contains(&gate));
+                    if !person && !(gate.is_policy() && self.remembered.contains(&tool)) {
+                        problems.push(("not_approved", format!("call {call} ran although {gate} asked and nobody approved")));
+                    }
+                }
+                _ => problems.push(("gate_repeated", format!("gate {gate} decided more than once on call {call}"))),
+            }
+        }
+        for (kind, detail) in problems {
+            self.report(seq, kind, detail);
+        }
+    }
+
+    /// Every gate that must have spoken on a call with these arguments: the policy, and those whose matcher applies.
+    fn gates(&self, tool: &ToolName, arguments: Digest) -> Vec<HookId> {
+        let value = self.arguments.get(&arguments).and_then(Content::value);
+        let about = Some((tool.as_str(), value));
+        let registered = self.registry.iter().flat_map(|registry| registry.hooks_at(HookPoint::ToolGate));
+        let applying = registered.filter(|hook| hook.spec.matcher.applies(about, &self.origin));
+        std::iter::once(HookId::from(HookId::POLICY)).chain(applying.map(|hook| hook.id.clone())).collect()
+    }
+
+    fn report(&mut self, seq: Seq, kind: &str, detail: String) {
+        let finding = Finding { stream: self.stream.clone(), seq: Some(seq), kind: kind.to_owned(), detail };
+        self.findings.push(finding);
+    }
+}

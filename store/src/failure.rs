@@ -1,0 +1,66 @@
+//! From what SQLite says to what a person is told: one HF-20xx code for each kind of trouble.
+
+use std::path::Path;
+
+use holdfast_contract::problem::{Code, Location, Problem};
+use rusqlite::{ErrorCode, ffi};
+
+/// The trouble of opening the file at `path`.
+pub(crate) fn opening(path: &Path, error: &rusqlite::Error) -> Problem {
+    let code = match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => Code::StoreCorrupt,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Code::StoreLocked,
+        Some(ErrorCode::DiskFull) => Code::StoreFull,
+        _ => Code::StoreUnavailable,
+    };
+    at(path, Problem::new(code, format!("cannot open the log {}: {error}", path.display())))
+}
+
+/// The same problem with the file's path.
+pub(crate) fn at(path: &Path, problem: Problem) -> Problem {
+    problem.at(Location { file: path.to_owned(), ..Location::default() })
+}
+
+/// The trouble of writing a transaction.
+pub(crate) fn writing(error: &rusqlite::Error) -> Problem {
+    let out_of_space = match error {
+        rusqlite::Error::SqliteFailure(failure, _) => {
+            failure.code == ErrorCode::DiskFull || failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE
+        }
+        _ => false,
+    };
+    if out_of_space {
+        return Problem::new(Code::StoreFull, "there is no space left for the log");
+    }
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(error),
+        _ => Problem::new(Code::StoreWrite, format!("the log could not be written: {error}")),
+    }
+}
+
+/// The trouble of reading.
+pub(crate) fn reading(error: &rusqlite::Error) -> Problem {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(error),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            Problem::new(Code::StoreLocked, format!("the log is held by someone else: {error}"))
+        }
+        Some(_) => Problem::new(Code::StoreUnavailable, format!("the log could not be read: {error}")),
+        None => damaged(error),
+    }
+}
+
+/// Data that is not what was written.
+pub(crate) fn damaged(detail: impl std::fmt::Display) -> Problem {
+    Problem::new(Code::StoreCorrupt, format!("the log is damaged: {detail}"))
+}
+
+/// Nothing can be handed over any more.
+pub(crate) fn closed() -> Problem {
+    Problem::new(Code::StoreUnavailable, "the log has been closed").help("Open the log again.")
+}
+
+/// Bytes that zstd would not take.
+pub(crate) fn unpackable(error: &std::io::Error) -> Problem {
+    Problem::new(Code::StoreWrite, format!("a blob could not be compressed: {error}"))
+}

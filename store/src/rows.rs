@@ -1,0 +1,162 @@
+//! A frame as a row: how a draft becomes one, and how one is read back without trusting a single column.
+
+use holdfast_contract::body::Kind;
+use holdfast_contract::digest::{Digest, NotCanonical, canonical};
+use holdfast_contract::frame::{Draft, Envelope, Frame, Source, Tombstone};
+use holdfast_contract::ids::{Millis, Seq, StreamId};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
+use rusqlite::{Connection, Row, params};
+use serde_json::Value;
+
+/// The columns that [`Stored::read`] expects, in order.
+pub(crate) const COLUMNS: &str =
+    "seq, at, kind, source, cause, body, body_digest, prev, hash, erased_at, erased_reason";
+
+/// A draft that has been serialised, hashed and chained.
+pub(crate) struct Sealed {
+    pub(crate) envelope: Envelope,
+    pub(crate) hash: Digest,
+    pub(crate) source: Vec<u8>,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Puts a draft into its place in the chain.
+pub(crate) fn seal(stream: &StreamId, prev: Digest, draft: Draft) -> Result<Sealed, NotCanonical> {
+    let Draft { seq, at, source, cause, body } = draft;
+    let kind = body.kind();
+    let body = body.canonical()?;
+    let source_json = canonical(&source)?;
+    let body_digest = Digest::of(&body);
+    let envelope = Envelope { stream: stream.clone(), seq, at, kind, source, cause, body_digest, prev };
+    let hash = envelope.hash()?;
+    Ok(Sealed { envelope, hash, source: source_json, body })
+}
+
+impl Sealed {
+    /// Writes the row. A body that is kept as a blob is not part of it.
+    pub(crate) fn insert(
+        &self,
+        connection: &Connection,
+        stream: i64,
+        body_is_blob: bool,
+    ) -> rusqlite::Result<()> {
+        let mut insert = connection.prepare_cached(
+            "INSERT INTO frames (stream, seq, at, kind, source, cause, body, body_digest, prev, hash)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )?;
+        let Envelope { seq, at, kind, cause, body_digest, prev, .. } = &self.envelope;
+        insert.execute(params![
+            stream,
+            integer(seq.0)?,
+            integer(at.0)?,
+            kind.as_str(),
+            text(&self.source)?,
+            cause.map(|cause| integer(cause.0)).transpose()?,
+            (!body_is_blob).then_some(&self.body),
+            body_digest.as_bytes(),
+            prev.as_bytes(),
+            self.hash.as_bytes(),
+        ])?;
+        Ok(())
+    }
+}
+
+/// A row as it was found. `source` and `kind` have been parsed, the body has not.
+pub(crate) struct Stored {
+    pub(crate) envelope: Envelope,
+    pub(crate) hash: Digest,
+    pub(crate) body: StoredBody,
+}
+
+/// Where a frame's body is.
+pub(crate) enum StoredBody {
+    Inline(Vec<u8>),
+    /// In the blob of the body's digest.
+    Blob,
+    Erased(Tombstone),
+}
+
+impl Stored {
+    /// Reads a row of [`COLUMNS`]. The error names the column that cannot be used.
+    pub(crate) fn read(stream: &StreamId, row: &Row<'_>) -> Result<Self, String> {
+        let kind: String = column(row, 2)?;
+        let source: String = column(row, 3)?;
+        let envelope = Envelope {
+            stream: stream.clone(),
+            seq: Seq(column::<Unsigned>(row, 0)?.0),
+            at: Millis(column::<Unsigned>(row, 1)?.0),
+            kind: Kind::parse(&kind).ok_or_else(|| format!("no frame is of kind `{kind}`"))?,
+            source: read_source(&source)?,
+            cause: column::<Option<Unsigned>>(row, 4)?.map(|cause| Seq(cause.0)),
+            body_digest: column::<Bytes32>(row, 6)?.0,
+            prev: column::<Bytes32>(row, 7)?.0,
+        };
+        let tombstone = match (column::<Option<Unsigned>>(row, 9)?, column::<Option<String>>(row, 10)?) {
+            (None, None) => None,
+            (Some(at), Some(reason)) => Some(Tombstone { at: Millis(at.0), reason }),
+            _ => return Err("half a tombstone".to_owned()),
+        };
+        let body = match (column::<Option<Vec<u8>>>(row, 5)?, tombstone) {
+            (Some(body), None) => StoredBody::Inline(body),
+            (None, None) => StoredBody::Blob,
+            (None, Some(tombstone)) => StoredBody::Erased(tombstone),
+            (Some(_), Some(_)) => return Err("a tombstone beside a body".to_owned()),
+        };
+        Ok(Self { envelope, hash: column::<Bytes32>(row, 8)?.0, body })
+    }
+
+    /// The frame, with its body's bytes at hand unless it was erased.
+    pub(crate) fn into_frame(self, body: Option<Value>) -> Frame {
+        let erased = match self.body {
+            StoredBody::Erased(tombstone) => Some(tombstone),
+            StoredBody::Inline(_) | StoredBody::Blob => None,
+        };
+        Frame { envelope: self.envelope, body, erased, hash: self.hash }
+    }
+}
+
+/// The source must stand in its one canonical form: the chain covers what it says, this covers how it is written.
+fn read_source(text: &str) -> Result<Source, String> {
+    let source: Source = serde_json::from_str(text).map_err(|error| format!("source: {error}"))?;
+    match canonical(&source) {
+        Ok(bytes) if bytes == text.as_bytes() => Ok(source),
+        _ => Err("source: not in canonical form".to_owned()),
+    }
+}
+
+/// Stored bytes as JSON.
+pub(crate) fn json(bytes: &[u8]) -> Result<Value, String> {
+    serde_json::from_slice(bytes).map_err(|error| error.to_string())
+}
+
+/// A count as SQLite keeps it.
+pub(crate) fn integer(value: u64) -> rusqlite::Result<i64> {
+    i64::try_from(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+}
+
+fn text(bytes: &[u8]) -> rusqlite::Result<&str> {
+    std::str::from_utf8(bytes).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+}
+
+fn column<T: FromSql>(row: &Row<'_>, index: usize) -> Result<T, String> {
+    row.get(index).map_err(|error| error.to_string())
+}
+
+/// A digest in a column.
+pub(crate) struct Bytes32(pub(crate) Digest);
+
+impl FromSql for Bytes32 {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        <[u8; 32]>::column_result(value).map(|bytes| Self(Digest::from_bytes(bytes)))
+    }
+}
+
+/// A count in a column.
+pub(crate) struct Unsigned(pub(crate) u64);
+
+impl FromSql for Unsigned {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let value = i64::column_result(value)?;
+        u64::try_from(value).map(Self).map_err(|_| FromSqlError::OutOfRange(value))
+    }
+}

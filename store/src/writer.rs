@@ -1,0 +1,467 @@
+//! The one thread that writes: it serialises, hashes and chains what was handed over, and commits it in groups.
+//!
+//! A transaction holds everything that was queued, or nothing of it. If it fails, exactly the streams with frames in it fail,
+//! at their last durable frame; the writer goes on for all others.
+
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Waker;
+use std::time::Instant;
+
+use holdfast_contract::content::{Content, INLINE_LIMIT};
+use holdfast_contract::digest::Digest;
+use holdfast_contract::frame::Draft;
+use holdfast_contract::ids::Seq;
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::snapshot::SnapshotRef;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::blobs::{self, Packer};
+use crate::queue::{Entry, Object, Pace, State};
+use crate::rows::{self, Bytes32, integer};
+use crate::store::Shared;
+use crate::stream::{Head, Stream, Tail};
+use crate::{failure, objects};
+
+/// Pages in the write-ahead log at which it is copied into the database file: 16 MiB.
+const LONG_WAL: u64 = 4096;
+
+/// The writer's place of work.
+pub(crate) struct Desk {
+    pub(crate) connection: Connection,
+    pub(crate) shared: Arc<Shared>,
+    /// Objects that were handed over since the log was opened: in use, whether a frame names them yet or not.
+    pub(crate) fresh_objects: HashSet<Digest>,
+    packer: Packer,
+    /// Objects of a transaction that failed. They go into the next one, before any frame that may name them.
+    unwritten: Vec<Object>,
+    wal_pages: Arc<AtomicU64>,
+}
+
+/// What goes into one transaction.
+#[derive(Default)]
+struct Batch {
+    frames: Vec<(Arc<Stream>, Vec<Draft>)>,
+    objects: Vec<Object>,
+}
+
+/// How far a draft's trouble reaches.
+enum Trouble {
+    /// The stream takes no more frames; the transaction goes on.
+    Stream(Problem),
+    /// The transaction is lost.
+    Transaction(Problem),
+}
+
+/// Serves the queue until it is closed and empty.
+pub(crate) fn run(mut desk: Desk) {
+    let _last_act = LastAct(Arc::clone(&desk.shared));
+    let mut pace = Pace::default();
+    while let Some(entries) = desk.shared.queue.take(pace) {
+        pace = desk.carry_out(entries);
+        desk.checkpoint_if_long();
+    }
+    // What is still unwritten was reported as failed when it was tried; this is its last chance.
+    let _ = desk.write_objects();
+}
+
+/// Nobody may wait for a writer that is gone, not even if it panicked.
+struct LastAct(Arc<Shared>);
+
+impl Drop for LastAct {
+    fn drop(&mut self) {
+        self.0.shut();
+    }
+}
+
+impl Desk {
+    pub(crate) fn new(mut connection: Connection, shared: Arc<Shared>) -> Result<Self, Problem> {
+        let wal_pages = Arc::new(AtomicU64::new(0));
+        let grown = Arc::clone(&wal_pages);
+        let hook = move |_: &mut rusqlite::hooks::Wal, pages: i32| {
+            grown.store(u64::try_from(pages).unwrap_or(0), Ordering::Relaxed);
+            Ok(())
+        };
+        connection.wal_hook(Some(hook)).map_err(|error| failure::writing(&error))?;
+        let fresh_objects = HashSet::new();
+        Ok(Self {
+            connection,
+            shared,
+            fresh_objects,
+            packer: Packer::new()?,
+            unwritten: Vec::new(),
+            wal_pages,
+        })
+    }
+
+    fn carry_out(&mut self, entries: Vec<Entry>) -> Pace {
+        let mut pace = Pace::default();
+        let mut batch = Batch::default();
+        let mut snapshots = Vec::new();
+        for entry in entries {
+            match entry {
+                Entry::Frames { stream, .. } if stream.has_failed() => {}
+                Entry::Frames { stream, drafts } => batch.frames.push((stream, drafts)),
+                Entry::Object(object) => batch.objects.push(object),
+                Entry::Snapshot { stream, at, kernel, state } => snapshots.push((stream, at, kernel, state)),
+                Entry::Task(task) => {
+                    pace.add(self.commit(std::mem::take(&mut batch)));
+                    self.keep_all(snapshots.drain(..));
+                    task(self);
+                }
+            }
+        }
+        pace.add(self.commit(batch));
+        self.keep_all(snapshots.drain(..));
+        pace
+    }
+
+    /// Writes and acknowledges a batch, or fails its streams.
+    fn commit(&mut self, batch: Batch) -> Pace {
+        let Batch { frames, objects } = batch;
+        if frames.is_empty() && objects.is_empty() {
+            return Pace::default();
+        }
+        let began = Instant::now();
+        self.fresh_objects.extend(objects.iter().map(|object| object.digest));
+        self.unwritten.extend(objects);
+        let streams = enlist(&frames);
+        let outcome = self.transaction(frames, &streams);
+        let released = self.release(self.settle(&streams, outcome));
+        Pace { released, took: began.elapsed() }
+    }
+
+    fn release(&self, waiting: Vec<Waker>) -> usize {
+        let released = waiting.len();
+        self.shared.queue.end_waiting(released);
+        waiting.into_iter().for_each(Waker::wake);
+        released
+    }
+
+    fn transaction(
+        &mut self,
+        frames: Vec<(Arc<Stream>, Vec<Draft>)>,
+        streams: &[Arc<Stream>],
+    ) -> Result<(), Problem> {
+        let mut written = 0;
+        let outcome = self.in_transaction(|desk| {
+            desk.insert_objects()?;
+            for (stream, drafts) in frames {
+                written += desk.insert_frames(&stream, drafts)?;
+            }
+            if acknowledges_early() {
+                desk.release(desk.settle(streams, Ok(())));
+            }
+            Ok(())
+        });
+        if outcome.is_ok() {
+            self.objects_are_durable();
+            self.shared.counters.frames.add(written);
+        }
+        outcome
+    }
+
+    /// All of it or nothing, synced when it returns.
+    pub(crate) fn in_transaction<R>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<R, Problem>,
+    ) -> Result<R, Problem> {
+        let outcome = self.execute("BEGIN IMMEDIATE").and_then(|()| work(self)).and_then(|result| {
+            failing_commit()?;
+            fail::fail_point!("store::before_commit");
+            self.execute("COMMIT")?;
+            Ok(result)
+        });
+        match outcome {
+            Ok(result) => {
+                fail::fail_point!("store::after_commit_before_ack");
+                self.shared.counters.commits.add(1);
+                Ok(result)
+            }
+            Err(problem) => {
+                self.shared.counters.failed_commits.add(1);
+                if !self.connection.is_autocommit() {
+                    // SQLite rolls back by itself if this fails: nothing of the transaction can be read again.
+                    let _ = self.execute("ROLLBACK");
+                }
+                Err(problem)
+            }
+        }
+    }
+
+    fn execute(&self, statement: &str) -> Result<(), Problem> {
+        let run = self.connection.prepare_cached(statement).and_then(|mut statement| statement.execute([]));
+        run.map(|_| ()).map_err(|error| failure::writing(&error))
+    }
+
+    /// Publishes a transaction's outcome to its streams and returns who need wait no longer.
+    fn settle(&self, streams: &[Arc<Stream>], outcome: Result<(), Problem>) -> Vec<Waker> {
+        let mut released = Vec::new();
+        for stream in streams {
+            let mut tail = stream.tail();
+            tail.enlisted = false;
+            released.extend(match &outcome {
+                Ok(()) => stream.settle(tail.head, tail.broken.clone()),
+                Err(problem) => stream.settle(None, Some(problem.clone())),
+            });
+        }
+        released
+    }
+
+    fn insert_frames(&mut self, stream: &Stream, drafts: Vec<Draft>) -> Result<u64, Problem> {
+        let mut tail = stream.tail();
+        let mut written = 0;
+        for draft in drafts {
+            if tail.broken.is_some() || stream.has_failed() {
+                break;
+            }
+            match self.insert_frame(stream, &mut tail, draft) {
+                Ok(()) => written += 1,
+                Err(Trouble::Stream(problem)) => tail.broken = Some(problem),
+                Err(Trouble::Transaction(problem)) => return Err(problem),
+            }
+        }
+        Ok(written)
+    }
+
+    fn insert_frame(&mut self, stream: &Stream, tail: &mut Tail, mut draft: Draft) -> Result<(), Trouble> {
+        let next = tail.head.map_or(Seq(0), |head| head.seq.next());
+        if draft.seq != next {
+            return Err(Trouble::Stream(gap(stream, next, draft.seq)));
+        }
+        let mut references = self.insert_contents(stream, &mut draft)?;
+        let prev = tail.head.map_or(Digest::ZERO, |head| head.hash);
+        let sealed = rows::seal(&stream.id, prev, draft).map_err(|error| {
+            Trouble::Stream(Problem::new(Code::StoreWrite, format!("frame {next} of {}: {error}", stream.id)))
+        })?;
+        let body_is_blob = sealed.body.len() > INLINE_LIMIT;
+        if body_is_blob {
+            let digest = sealed.envelope.body_digest;
+            self.insert_blob(digest, &sealed.body)?;
+            references.push(digest);
+        }
+        let key = self.key(stream, tail).map_err(lost)?;
+        sealed.insert(&self.connection, key, body_is_blob).map_err(lost)?;
+        self.insert_references(key, next, &references).map_err(lost)?;
+        tail.head = Some(Head { seq: next, hash: sealed.hash });
+        Ok(())
+    }
+
+    /// Stores the large pieces of a body and returns their digests. A piece of which only the reference is at hand must be there.
+    fn insert_contents(&mut self, stream: &Stream, draft: &mut Draft) -> Result<Vec<Digest>, Trouble> {
+        let mut large = Vec::new();
+        draft.body.contents(&mut |content| {
+            if content.missing().is_some() || content.as_blob().is_some() {
+                large.push(Content::clone(content));
+            }
+        });
+        let mut references = Vec::with_capacity(large.len());
+        for content in &large {
+            let digest = content.digest();
+            if let Some((_, bytes)) = content.as_blob() {
+                self.insert_blob(digest, bytes)?;
+            } else if !blobs::exists(&self.connection, digest).map_err(lost)? {
+                let what =
+                    format!("frame {} of {} refers to blob {digest}, which is gone", draft.seq, stream.id);
+                return Err(Trouble::Stream(Problem::new(Code::StoreMissing, what)));
+            }
+            references.push(digest);
+        }
+        Ok(references)
+    }
+
+    fn insert_blob(&mut self, digest: Digest, bytes: &[u8]) -> Result<(), Trouble> {
+        blobs::put(&self.connection, &mut self.packer, &self.shared.counters, digest, bytes)
+            .map_err(Trouble::Transaction)
+    }
+
+    fn insert_references(&self, key: i64, seq: Seq, references: &[Digest]) -> rusqlite::Result<()> {
+        for digest in references {
+            let mut insert = self
+                .connection
+                .prepare_cached("INSERT OR IGNORE INTO blob_refs (stream, seq, digest) VALUES (?, ?, ?)")?;
+            insert.execute(params![key, integer(seq.0)?, digest.as_bytes()])?;
+        }
+        Ok(())
+    }
+
+    /// The stream's row, made with its first frame. A stream whose transaction fails is never used again, and so neither is a key
+    /// that was rolled back.
+    fn key(&self, stream: &Stream, tail: &mut Tail) -> rusqlite::Result<i64> {
+        if let Some(key) = tail.key {
+            return Ok(key);
+        }
+        let mut insert = self.connection.prepare_cached("INSERT INTO streams (name) VALUES (?)")?;
+        let key = insert.insert([stream.id.as_str()])?;
+        tail.key = Some(key);
+        Ok(key)
+    }
+
+    /// Writes the objects that nothing has written yet.
+    pub(crate) fn write_objects(&mut self) -> Result<(), Problem> {
+        if self.unwritten.is_empty() {
+            return Ok(());
+        }
+        self.in_transaction(Self::insert_objects)?;
+        self.objects_are_durable();
+        Ok(())
+    }
+
+    fn insert_objects(&mut self) -> Result<(), Problem> {
+        for object in &self.unwritten {
+            if objects::write(&self.connection, &mut self.packer, object)? {
+                self.shared.counters.objects.add(1);
+            }
+        }
+        Ok(())
+    }
+
+    fn objects_are_durable(&mut self) {
+        if !self.unwritten.is_empty() {
+            let mut pending = self.shared.pending();
+            self.unwritten.drain(..).for_each(|object| drop(pending.remove(&object.digest)));
+        }
+    }
+
+    fn keep_all(&mut self, snapshots: impl Iterator<Item = (Arc<Stream>, Seq, u32, State)>) {
+        for (stream, at, kernel, state) in snapshots {
+            // A snapshot is a cache: without it, resuming takes longer and nothing else.
+            match self.keep(&stream, at, kernel, state) {
+                Ok(true) => self.shared.counters.snapshots.add(1),
+                Ok(false) | Err(_) => self.shared.counters.snapshots_skipped.add(1),
+            }
+        }
+    }
+
+    /// Replaces the stream's snapshot. It is written without a sync of its own: the next commit's covers it, and until then it may
+    /// be lost.
+    fn keep(&mut self, stream: &Stream, at: Seq, kernel: u32, state: State) -> Result<bool, Problem> {
+        let write = |error| failure::writing(&error);
+        let Some((key, hash)) = self.frame_hash(stream, at).map_err(write)? else { return Ok(false) };
+        let Ok(state) = catch_unwind(AssertUnwindSafe(state)) else { return Ok(false) };
+        let state = state?;
+        let references = blobs::mentions(&state);
+        for digest in &references {
+            if !blobs::exists(&self.connection, *digest).map_err(write)? {
+                return Ok(false);
+            }
+        }
+        let data = self.packer.pack(&state)?;
+        let digest = Digest::of(&state);
+        let reference = SnapshotRef { stream: stream.id.clone(), seq: at, hash, kernel, digest };
+        let Ok(seal) = Digest::of_json(&reference) else { return Ok(false) };
+        self.connection.pragma_update(None, "synchronous", "NORMAL").map_err(write)?;
+        let outcome = self.in_transaction(|desk| {
+            let connection = &desk.connection;
+            let replace = || {
+                let referred = forget_snapshot(connection, key)?;
+                connection
+                    .prepare_cached(
+                        "INSERT INTO snapshots (stream, seq, hash, kernel, digest, size, data, seal)
+                         VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    )?
+                    .execute(params![
+                        key,
+                        integer(at.0)?,
+                        hash.as_bytes(),
+                        kernel,
+                        digest.as_bytes(),
+                        state.len() as i64,
+                        data,
+                        seal.as_bytes(),
+                    ])?;
+                let mut insert =
+                    connection.prepare_cached("INSERT INTO snapshot_refs (stream, digest) VALUES (?, ?)")?;
+                for digest in &references {
+                    insert.execute(params![key, digest.as_bytes()])?;
+                }
+                blobs::prune(connection, &referred)?;
+                Ok(true)
+            };
+            replace().map_err(write)
+        });
+        self.connection.pragma_update(None, "synchronous", "FULL").map_err(write)?;
+        outcome
+    }
+
+    /// The stream's key and the hash of its frame `at`, unless a later snapshot is there already.
+    fn frame_hash(&self, stream: &Stream, at: Seq) -> rusqlite::Result<Option<(i64, Digest)>> {
+        let tail = stream.tail();
+        let (Some(key), false) = (tail.key, stream.has_failed()) else { return Ok(None) };
+        let mut later =
+            self.connection.prepare_cached("SELECT 1 FROM snapshots WHERE stream = ? AND seq > ?")?;
+        if later.exists(params![key, integer(at.0)?])? {
+            return Ok(None);
+        }
+        if let Some(head) = tail.head.filter(|head| head.seq == at) {
+            return Ok(Some((key, head.hash)));
+        }
+        let mut select =
+            self.connection.prepare_cached("SELECT hash FROM frames WHERE stream = ? AND seq = ?")?;
+        let hash =
+            select.query_row(params![key, integer(at.0)?], |row| row.get::<_, Bytes32>(0)).optional()?;
+        Ok(hash.map(|hash| (key, hash.0)))
+    }
+
+    fn checkpoint_if_long(&self) {
+        if self.wal_pages.load(Ordering::Relaxed) < LONG_WAL {
+            return;
+        }
+        // Readers are not waited for. What they hold back is copied the next time.
+        let copied = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        self.wal_pages.store(0, Ordering::Relaxed);
+        match copied {
+            Ok(()) => self.shared.counters.checkpoints.add(1),
+            Err(_) => self.shared.counters.failed_checkpoints.add(1),
+        }
+    }
+}
+
+impl Pace {
+    fn add(&mut self, other: Pace) {
+        self.released += other.released;
+        self.took += other.took;
+    }
+}
+
+/// The streams of a batch, each once.
+fn enlist(frames: &[(Arc<Stream>, Vec<Draft>)]) -> Vec<Arc<Stream>> {
+    let fresh = frames.iter().filter(|(stream, _)| !std::mem::replace(&mut stream.tail().enlisted, true));
+    fresh.map(|(stream, _)| Arc::clone(stream)).collect()
+}
+
+/// Deletes a stream's snapshot and returns the blobs that it referred to.
+pub(crate) fn forget_snapshot(connection: &Connection, key: i64) -> rusqlite::Result<Vec<Digest>> {
+    let mut delete =
+        connection.prepare_cached("DELETE FROM snapshot_refs WHERE stream = ? RETURNING digest")?;
+    let referred = delete.query_map([key], |row| row.get::<_, Bytes32>(0).map(|digest| digest.0))?;
+    let referred = referred.collect::<rusqlite::Result<_>>()?;
+    connection.prepare_cached("DELETE FROM snapshots WHERE stream = ?")?.execute([key])?;
+    Ok(referred)
+}
+
+fn gap(stream: &Stream, expected: Seq, found: Seq) -> Problem {
+    let what = format!("frame {found} was handed over where {} expects {expected}", stream.id);
+    Problem::new(Code::StoreGap, what)
+}
+
+fn lost(error: rusqlite::Error) -> Trouble {
+    Trouble::Transaction(failure::writing(&error))
+}
+
+/// The planted bug that crash tests must catch: acknowledging what is not on disk.
+fn acknowledges_early() -> bool {
+    fail::fail_point!("store::ack_early", |_| true);
+    false
+}
+
+/// A commit that fails although the disk is well: `return(full)`, or `return` for any other trouble.
+fn failing_commit() -> Result<(), Problem> {
+    fail::fail_point!("store::commit_error", |how| Err(match how.as_deref() {
+        Some("full") => Problem::new(Code::StoreFull, "there is no space left for the log"),
+        _ => Problem::new(Code::StoreWrite, "the log could not be written: a planted failure"),
+    }));
+    Ok(())
+}

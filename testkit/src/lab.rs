@@ -1,0 +1,308 @@
+//! The lab: the real runtime on a real or simulated disk, with everything outside it under the test's control.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use holdfast_contract::frame::Frame;
+use holdfast_contract::ids::{Millis, ModelName, Seq, StreamId};
+use holdfast_contract::manifest::Profile;
+use holdfast_contract::message::{Limits, Origin};
+use holdfast_contract::session_frames::{Answer, SessionSettings};
+use holdfast_contract::system_frames::FoundExtension;
+use holdfast_contract::wire::Lane;
+use holdfast_kernel::Pending;
+use holdfast_lane_native::Extension;
+use holdfast_model::Model;
+use holdfast_policy::Policy;
+use holdfast_runtime::replay::{Mode, Verdict, replay};
+use holdfast_runtime::verify::{Finding, verify};
+use holdfast_runtime::{Entropy, Event, NewSession, Parts, Runtime, SessionHandle, Surface, TurnReport};
+use holdfast_store::{Options, Store};
+
+use crate::clock::FakeClock;
+use crate::ledger::{Ledger, RecordingLane};
+use crate::script::{Script, Step};
+
+/// The id of the session that a lab opens by itself.
+pub const SESSION: &str = "s1";
+
+/// What a lab is built of.
+pub struct LabBuilder {
+    models: BTreeMap<ModelName, Arc<dyn Model>>,
+    extensions: Vec<Extension>,
+    policy: Policy,
+    settings: SessionSettings,
+    unattended: Option<Answer>,
+    path: Option<PathBuf>,
+    options: Options,
+    ledger: Ledger,
+}
+
+impl Default for LabBuilder {
+    fn default() -> Self {
+        Self {
+            models: BTreeMap::new(),
+            extensions: Vec::new(),
+            policy: Policy::profile(Profile::FullAuto),
+            settings: SessionSettings { models: vec!["script".into()], ..SessionSettings::default() },
+            unattended: None,
+            path: None,
+            options: Options::default(),
+            ledger: Ledger::default(),
+        }
+    }
+}
+
+impl LabBuilder {
+    /// What the main model answers.
+    pub fn script(self, steps: impl IntoIterator<Item = Step>) -> Self {
+        self.model("script", Script::new(steps))
+    }
+
+    /// With another model.
+    pub fn model(mut self, name: &str, model: impl Model + 'static) -> Self {
+        self.models.insert(name.into(), Arc::new(model));
+        self
+    }
+
+    /// With an extension.
+    pub fn extension(mut self, extension: Extension) -> Self {
+        self.extensions.push(extension);
+        self
+    }
+
+    /// Under this policy.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Under this profile.
+    pub fn profile(self, profile: Profile) -> Self {
+        self.policy(Policy::profile(profile))
+    }
+
+    /// With these limits.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.settings.limits = limits;
+        self
+    }
+
+    /// With other session settings.
+    pub fn settings(mut self, change: impl FnOnce(&mut SessionSettings)) -> Self {
+        change(&mut self.settings);
+        self
+    }
+
+    /// Every approval is answered like this.
+    pub fn unattended(mut self, answer: Answer) -> Self {
+        self.unattended = Some(answer);
+        self
+    }
+
+    /// On this database rather than a fresh one.
+    pub fn on(mut self, path: &Path, options: Options) -> Self {
+        self.path = Some(path.to_owned());
+        self.options = options;
+        self
+    }
+
+    /// Writing into this ledger.
+    pub fn ledger(mut self, ledger: Ledger) -> Self {
+        self.ledger = ledger;
+        self
+    }
+
+    /// Its lane, as replay needs it, and nothing else.
+    pub fn lanes(self) -> Vec<Arc<dyn Lane>> {
+        let lane = RecordingLane::new(self.ledger);
+        for extension in self.extensions {
+            lane.add(extension);
+        }
+        vec![Arc::new(lane)]
+    }
+
+    /// Starts the runtime.
+    pub async fn start(self) -> Lab {
+        let directory = tempfile::tempdir().unwrap();
+        let path = self.path.unwrap_or_else(|| directory.path().join("holdfast.db"));
+        let store = Store::open(&path, self.options).unwrap();
+        let lane = Arc::new(RecordingLane::new(self.ledger.clone()));
+        let extensions: Vec<FoundExtension> = self.extensions.into_iter().map(|it| lane.add(it)).collect();
+        let clock = FakeClock::default();
+        let watcher = Arc::new(Watcher::default());
+        let runtime = Runtime::start(Parts {
+            store,
+            clock: Arc::new(clock.clone()),
+            entropy: Arc::new(Counting),
+            models: self.models,
+            lanes: vec![lane.clone()],
+            extensions,
+            policy: self.policy,
+            surface: watcher.clone(),
+            unattended: self.unattended,
+        })
+        .await
+        .unwrap();
+        Lab { runtime, clock, ledger: self.ledger, lane, watcher, settings: self.settings, path, directory }
+    }
+}
+
+/// A running lab.
+pub struct Lab {
+    /// The runtime.
+    pub runtime: Runtime,
+    /// Its clock.
+    pub clock: FakeClock,
+    /// What really ran.
+    pub ledger: Ledger,
+    /// The lane, to add extensions while it runs.
+    pub lane: Arc<RecordingLane>,
+    watcher: Arc<Watcher>,
+    settings: SessionSettings,
+    path: PathBuf,
+    directory: tempfile::TempDir,
+}
+
+impl Lab {
+    /// A lab to be built.
+    pub fn build() -> LabBuilder {
+        LabBuilder::default()
+    }
+
+    /// The database.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens a session of this id.
+    pub fn open(&self, id: &str) -> SessionHandle {
+        let new = NewSession {
+            id: id.into(),
+            origin: Origin { channel: "test".to_owned(), user: Some("ada".to_owned()) },
+            agent: "main".into(),
+            instructions: "You are a test.".into(),
+            settings: self.settings.clone(),
+        };
+        self.runtime.open(new).unwrap()
+    }
+
+    /// Opens the session, says this, and waits for the turn to end.
+    pub async fn say(&self, text: &str) -> TurnReport {
+        self.session().say("test", text).await.unwrap()
+    }
+
+    /// The lab's own session, opened or resumed.
+    pub fn session(&self) -> SessionHandle {
+        match self.runtime.store().head(&SESSION.into()).unwrap() {
+            Some(_) => self.runtime.resume(&SESSION.into()).unwrap(),
+            None => self.open(SESSION),
+        }
+    }
+
+    /// Says something without waiting for the turn to end.
+    pub fn begin(&self, text: &str) -> tokio::task::JoinHandle<TurnReport> {
+        let (session, text) = (self.session(), text.to_owned());
+        tokio::spawn(async move { session.say("test", text.as_str()).await.unwrap() })
+    }
+
+    /// Waits for something that the runtime does by itself.
+    pub async fn until(&self, what: &str, mut holds: impl FnMut(&Lab) -> bool) {
+        for _ in 0..4000 {
+            if holds(self) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        panic!("{what} did not come about; the log so far:\n{}", self.story());
+    }
+
+    /// Waits for a frame of this kind and gives its place.
+    pub async fn until_kind(&self, kind: &str) -> Seq {
+        let find = |lab: &Lab| {
+            let frames = lab.frames();
+            frames.iter().rev().find(|frame| frame.envelope.kind.as_str() == kind).map(|frame| frame.envelope.seq)
+        };
+        self.until(kind, |lab| find(lab).is_some()).await;
+        find(self).unwrap()
+    }
+
+    /// Waits for the next approval and gives it.
+    pub async fn approval(&self) -> Pending {
+        self.until("an approval", |lab| !lab.watcher.approvals.lock().unwrap().is_empty()).await;
+        self.watcher.approvals.lock().unwrap().remove(0)
+    }
+
+    /// What the model has written so far, as a surface was shown it.
+    pub fn shown(&self) -> String {
+        self.watcher.text.lock().unwrap().clone()
+    }
+
+    /// Lets time pass once so many sleep.
+    pub async fn pass(&self, span: Millis, sleepers: usize) {
+        self.until("sleepers", |lab| lab.clock.sleepers() >= sleepers).await;
+        self.clock.advance(span);
+    }
+
+    /// The session's frames.
+    pub fn frames(&self) -> Vec<Frame> {
+        self.frames_of(SESSION)
+    }
+
+    /// A stream's frames.
+    pub fn frames_of(&self, stream: &str) -> Vec<Frame> {
+        self.runtime.store().flush().unwrap();
+        self.runtime.store().frames(&StreamId::from(stream), ..).unwrap()
+    }
+
+    /// The session's story.
+    pub fn story(&self) -> String {
+        crate::story::story(&self.frames())
+    }
+
+    /// What verification finds.
+    pub fn findings(&self) -> Vec<Finding> {
+        self.runtime.store().flush().unwrap();
+        verify(self.runtime.store(), None).unwrap().findings
+    }
+
+    /// A strict replay of a stream in this process.
+    pub fn replay(&self, stream: &str) -> Verdict {
+        let lanes: Vec<Arc<dyn Lane>> = vec![self.lane.clone()];
+        replay(self.runtime.store(), &stream.into(), Mode::Strict, &lanes).unwrap()
+    }
+
+    /// Stops the runtime and gives the folder with its database, to be kept for as long as it is used.
+    pub async fn stop(self) -> tempfile::TempDir {
+        self.runtime.stop("the test is over").await.unwrap();
+        self.directory
+    }
+}
+
+/// A surface that remembers what it was shown.
+#[derive(Default)]
+struct Watcher {
+    approvals: Mutex<Vec<Pending>>,
+    text: Mutex<String>,
+}
+
+impl Surface for Watcher {
+    fn show(&self, _: &StreamId, event: Event) {
+        match event {
+            Event::Approval(pending) => self.approvals.lock().unwrap().push(pending),
+            Event::Text(text) => self.text.lock().unwrap().push_str(&text),
+            Event::Question { .. } | Event::Ended { .. } | Event::Broken(_) => {}
+        }
+    }
+}
+
+/// Bytes that count up: random enough for a test.
+struct Counting;
+
+impl Entropy for Counting {
+    fn draw(&self, count: u32) -> Vec<u8> {
+        (0..count).map(|byte| byte as u8).collect()
+    }
+}

@@ -1,0 +1,119 @@
+//! A model that plays a script. Which step is next follows from the conversation alone, so that a request which is issued again
+//! after a crash gets the same answer.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::effect::ModelAct;
+use holdfast_contract::ids::StreamId;
+use holdfast_contract::message::{AskedCall, Message, Usage};
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
+use holdfast_contract::wire::Later;
+use holdfast_model::{Deltas, Model};
+use serde_json::Value;
+
+/// One answer of a scripted model.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// It says something.
+    Says(String),
+    /// It calls tools.
+    Calls(Vec<(String, Value)>),
+    /// It fails so often, and then does something else.
+    Fails {
+        /// How often.
+        times: u32,
+        /// Whether asking again may help.
+        retryable: bool,
+        /// What it does then.
+        then: Box<Step>,
+    },
+    /// It never answers.
+    Hangs,
+    /// It says this much of something, and then never ends.
+    Stalls(String),
+    /// Another step, at a price.
+    Costs(Usage, Box<Step>),
+}
+
+impl Step {
+    /// It says this.
+    pub fn says(text: &str) -> Self {
+        Self::Says(text.to_owned())
+    }
+
+    /// It calls these tools at once.
+    pub fn calls<const N: usize>(calls: [(&str, Value); N]) -> Self {
+        Self::Calls(calls.into_iter().map(|(tool, arguments)| (tool.to_owned(), arguments)).collect())
+    }
+
+    /// The same, at a price in tokens and millionths of a dollar.
+    pub fn costing(self, tokens: u64, cost_micros: u64) -> Self {
+        Self::Costs(Usage { input_tokens: tokens, output_tokens: 0, cost_micros }, Box::new(self))
+    }
+}
+
+/// A model that plays these steps: the first when the conversation has no answer of a model yet, and so on. Past its end it says
+/// `done`.
+#[derive(Default)]
+pub struct Script {
+    steps: Vec<Step>,
+    failed: Mutex<HashMap<(StreamId, usize), u32>>,
+}
+
+impl Script {
+    /// A script of these steps.
+    pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
+        Self { steps: steps.into_iter().collect(), failed: Mutex::default() }
+    }
+
+    fn answer(&self, step: Step, place: (StreamId, usize), usage: Usage, deltas: &Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+        match step {
+            Step::Says(text) => {
+                text.split_inclusive(' ').for_each(|word| deltas(word));
+                let text = Content::text(text);
+                ready(Ok(ModelReturned { text, reasoning: None, calls: Vec::new(), usage }))
+            }
+            Step::Calls(calls) => {
+                let asked = |(index, (tool, arguments)): (usize, (String, Value))| AskedCall {
+                    model_id: format!("call-{}", index + 1).into(),
+                    tool: tool.into(),
+                    arguments: Content::new(arguments),
+                };
+                let calls = calls.into_iter().enumerate().map(asked).collect();
+                ready(Ok(ModelReturned { text: Content::text(""), reasoning: None, calls, usage }))
+            }
+            Step::Fails { times, retryable, then } => {
+                let mut failed = self.failed.lock().unwrap();
+                let count = failed.entry(place.clone()).or_default();
+                if *count >= times {
+                    drop(failed);
+                    return self.answer(*then, place, usage, deltas);
+                }
+                *count += 1;
+                let fault = Fault::new(Code::ModelFailed, format!("failure {count} of {times}"));
+                ready(Err(ModelFailed { fault, retryable, usage }))
+            }
+            Step::Hangs => Box::pin(std::future::pending()),
+            Step::Stalls(text) => {
+                deltas(&text);
+                Box::pin(std::future::pending())
+            }
+            Step::Costs(usage, then) => self.answer(*then, place, usage, deltas),
+        }
+    }
+}
+
+impl Model for Script {
+    fn complete(&self, ask: Box<ModelAct>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+        let answers = ask.messages.iter().filter(|message| matches!(message, Message::Assistant { .. })).count();
+        let step = self.steps.get(answers).cloned().unwrap_or_else(|| Step::says("done"));
+        self.answer(step, (ask.turn.session.clone(), answers), Usage::default(), &deltas)
+    }
+}
+
+fn ready<T: Send + 'static>(value: T) -> Later<T> {
+    Box::pin(std::future::ready(value))
+}

@@ -1,0 +1,269 @@
+//! The rules, each a function from what it looks at to the list of what breaks it. An empty list is a pass.
+
+use crate::rust_text::{Literals, Token, code_only, tokens, without_inline_tests};
+use crate::tree::{Crate, File};
+
+/// Lines that a file may have.
+pub const FILE_LIMIT: usize = 800;
+
+/// Lines of code that the kernel may have, tests not counted.
+pub const KERNEL_LIMIT: usize = 1_500;
+
+/// Modules that may hold `unsafe`, each of which argues why it is sound.
+const UNSAFE_ALLOWED: &[&str] = &["testkit/src/disk/vfs.rs"];
+
+/// Folders in which vendors may be named.
+const VENDORS_ALLOWED: &[&str] = &["extensions/", "model/"];
+
+const VENDORS: &[&str] = &[
+    "anthropic",
+    "claude",
+    "deepseek",
+    "discord",
+    "gemini",
+    "gpt",
+    "mistral",
+    "ollama",
+    "openai",
+    "telegram",
+    "whatsapp",
+];
+
+const BAD_CRATE_NAMES: &[&str] = &["core", "common", "utils", "helpers"];
+
+/// Modules of the standard library that reach outside, keep hidden state, or suspend.
+const KERNEL_MODULES: &[&str] =
+    &["env", "fs", "future", "io", "net", "os", "process", "random", "task", "thread", "time"];
+
+/// Words that have no place in the kernel, wherever they come from.
+const KERNEL_WORDS: &[&str] = &[
+    "Barrier",
+    "Condvar",
+    "Future",
+    "HashMap",
+    "HashSet",
+    "Instant",
+    "Mutex",
+    "RandomState",
+    "RwLock",
+    "SystemTime",
+    "async",
+    "atomic",
+    "await",
+    "mpsc",
+    "rand",
+    "thread_local",
+    "tokio",
+    "unsafe",
+];
+
+const KERNEL_MACROS: &[&str] = &["dbg", "eprint", "eprintln", "print", "println"];
+
+/// Where a crate stands. Dependencies point to a lower rank only; equal ranks do not know each other.
+fn rank(folder: &str) -> Option<u8> {
+    Some(match folder {
+        "contract" => 0,
+        "kernel" => 1,
+        "store" | "model" | "policy" => 2,
+        "runtime" => 3,
+        "holdfast" => 5,
+        "testkit" | "tests" | "benches" => SUPPORT,
+        _ if folder.starts_with("lanes/") => 2,
+        _ if folder.starts_with("surfaces/") => 4,
+        _ => return None,
+    })
+}
+
+/// Crates for tests and benches: they may depend on anything, and no product crate depends on them.
+const SUPPORT: u8 = 9;
+
+/// Dependencies point down only.
+pub fn layers(crates: &[Crate]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for from in crates {
+        let Some(from_rank) = rank(&from.folder) else {
+            broken.push(format!(
+                "`{}` in {}/ has no place in the layers: give it one in `rank` in tests/tests/architecture/rules.rs",
+                from.name, from.folder
+            ));
+            continue;
+        };
+        for to in crates.iter().filter(|to| from.dependencies.contains(&to.name)) {
+            if from_rank != SUPPORT && rank(&to.folder).is_some_and(|to_rank| to_rank >= from_rank) {
+                broken.push(format!(
+                    "`{}` ({}/) depends on `{}` ({}/): dependencies point down only",
+                    from.name, from.folder, to.name, to.folder
+                ));
+            }
+        }
+    }
+    broken
+}
+
+/// The kernel depends on the contract and on nothing else.
+pub fn kernel_dependencies(crates: &[Crate]) -> Vec<String> {
+    crates
+        .iter()
+        .filter(|found| found.folder == "kernel")
+        .flat_map(|kernel| &kernel.dependencies)
+        .filter(|name| *name != "holdfast-contract")
+        .map(|name| format!("the kernel depends on `{name}`: it may depend on `holdfast-contract` alone"))
+        .collect()
+}
+
+/// The kernel touches no clock, file, socket, thread, random or async, and no map whose order varies.
+pub fn kernel_is_pure(files: &[File]) -> Vec<String> {
+    kernel_code(files).flat_map(|(file, code)| impure(file, &tokens(&code))).collect()
+}
+
+fn impure(file: &File, tokens: &[Token]) -> Vec<String> {
+    let at = |place: usize| tokens.get(place).map_or("", |token| token.text.as_str());
+    let mut found = Vec::new();
+    for (place, token) in tokens.iter().enumerate() {
+        let word = token.text.as_str();
+        let atomic_type = word.starts_with("Atomic") && word.len() > "Atomic".len();
+        if KERNEL_WORDS.contains(&word)
+            || atomic_type
+            || (KERNEL_MACROS.contains(&word) && at(place + 1) == "!")
+            || (word == "static" && at(place + 1) == "mut")
+        {
+            found.push(token.clone());
+        }
+        if ["std", "core", "alloc"].contains(&word) && at(place + 1) == ":" && at(place + 2) == ":" {
+            found
+                .extend(first_segments(&tokens[place + 3..]).filter(|segment| {
+                    KERNEL_MODULES.contains(&segment.text.as_str()) || segment.text == "*"
+                }));
+        }
+    }
+    found
+        .iter()
+        .map(|token| format!("{}:{}: `{}` in the kernel", file.path, token.line, token.text))
+        .collect()
+}
+
+/// What stands directly under a path: `fs` in `std::fs::read`, both `fs` and `io` in `std::{fs, io::Read}`.
+fn first_segments(tokens: &[Token]) -> impl Iterator<Item = Token> {
+    let mut segments = Vec::new();
+    if tokens.first().is_some_and(|token| token.text == "{") {
+        let mut depth = 0;
+        let mut fresh = true;
+        for token in tokens {
+            match token.text.as_str() {
+                "{" => depth += 1,
+                "}" => depth -= 1,
+                "," if depth == 1 => fresh = true,
+                _ if fresh && depth == 1 => {
+                    segments.push(token.clone());
+                    fresh = false;
+                }
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+        }
+    } else {
+        segments.extend(tokens.first().cloned());
+    }
+    segments.into_iter()
+}
+
+/// The kernel's lines of code, without blank lines, comments and tests.
+pub fn kernel_lines(files: &[File]) -> usize {
+    kernel_code(files).map(|(_, code)| code.lines().filter(|line| !line.trim().is_empty()).count()).sum()
+}
+
+/// The kernel is small.
+pub fn kernel_is_small(lines: usize) -> Vec<String> {
+    let message = || format!("the kernel has {lines} lines of code; {KERNEL_LIMIT} is the limit");
+    if lines > KERNEL_LIMIT { vec![message()] } else { Vec::new() }
+}
+
+fn kernel_code(files: &[File]) -> impl Iterator<Item = (&File, String)> {
+    files
+        .iter()
+        .filter(|file| file.path.starts_with("kernel/src/") && !file.is_test())
+        .map(|file| (file, without_inline_tests(&code_only(&file.text, Literals::Blank))))
+}
+
+/// No file is too long to be read in one go.
+pub fn file_length(files: &[File]) -> Vec<String> {
+    files
+        .iter()
+        .map(|file| (file, file.text.lines().count()))
+        .filter(|(_, lines)| *lines > FILE_LIMIT)
+        .map(|(file, lines)| format!("{}: {lines} lines; {FILE_LIMIT} is the limit", file.path))
+        .collect()
+}
+
+/// A crate's name says what is in it.
+pub fn crate_names(crates: &[Crate]) -> Vec<String> {
+    crates
+        .iter()
+        .filter(|found| {
+            let words = found.name.split(['-', '_']).chain(found.folder.split('/'));
+            words.into_iter().any(|word| BAD_CRATE_NAMES.contains(&word))
+        })
+        .map(|found| format!("`{}` in {}/: name it after what it holds", found.name, found.folder))
+        .collect()
+}
+
+/// `unsafe` stays in the modules that are listed.
+pub fn unsafe_places(files: &[File]) -> Vec<String> {
+    files
+        .iter()
+        .filter(|file| !UNSAFE_ALLOWED.contains(&file.path.as_str()))
+        .flat_map(|file| {
+            let found = tokens(&code_only(&file.text, Literals::Blank));
+            let found = found.into_iter().filter(|token| token.text == "unsafe");
+            found.map(|token| format!("{}:{}: `unsafe` outside the listed modules", file.path, token.line))
+        })
+        .collect()
+}
+
+/// A crate takes the workspace's lints.
+pub fn crate_lints(folder: &str, manifest: &str) -> Vec<String> {
+    let mut lines = manifest.lines().map(str::trim).skip_while(|line| *line != "[lints]").skip(1);
+    if lines.find(|line| !line.is_empty()) == Some("workspace = true") {
+        Vec::new()
+    } else {
+        vec![format!("{folder}/Cargo.toml: `[lints]` with `workspace = true` is missing")]
+    }
+}
+
+/// A crate's first file opens by saying what lives there.
+pub fn crate_opening(path: &str, text: &str) -> Vec<String> {
+    if text.starts_with("//! ") { Vec::new() } else { vec![format!("{path}: does not begin with `//!`")] }
+}
+
+/// Vendors are named only where their adapters live.
+pub fn vendor_names(files: &[File]) -> Vec<String> {
+    files
+        .iter()
+        .filter(|file| !file.is_test() && !VENDORS_ALLOWED.iter().any(|folder| file.path.starts_with(folder)))
+        .flat_map(|file| {
+            let code = without_inline_tests(&code_only(&file.text, Literals::Keep)).to_lowercase();
+            let lines: Vec<String> = code.lines().map(str::to_owned).collect();
+            lines.into_iter().enumerate().filter_map(|(index, line)| {
+                let vendor = VENDORS.iter().find(|vendor| line.contains(*vendor))?;
+                Some(format!("{}:{}: names {vendor}", file.path, index + 1))
+            })
+        })
+        .collect()
+}
+
+/// Nothing is left for later in the source: what is missing is an issue, or is not there.
+pub fn leftovers(files: &[File]) -> Vec<String> {
+    let marks =
+        [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("unimpl", "emented!"), concat!("to", "do!")];
+    files
+        .iter()
+        .flat_map(|file| {
+            file.text.lines().enumerate().filter_map(move |(index, line)| {
+                let mark = marks.iter().find(|mark| line.contains(**mark))?;
+                Some(format!("{}:{}: {mark}", file.path, index + 1))
+            })
+        })
+        .collect()
+}
