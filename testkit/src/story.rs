@@ -7,8 +7,8 @@ use holdfast_contract::digest::Digest;
 use holdfast_contract::frame::{Frame, Source};
 use serde_json::Value;
 
-/// The frames, one a line: place, kind, what it answers, who caused it, and the body. Digests are shortened; the last line has
-/// the whole hash of the last frame, which pins every byte before it.
+/// The frames, one a line: place, kind, what it answers, who caused it, and the body. Digests are shortened. The place of the
+/// registry in the system stream is left out: extensions come up at their own pace, so it is not the same every time.
 pub fn story(frames: &[Frame]) -> String {
     let mut text = String::new();
     for frame in frames {
@@ -20,9 +20,6 @@ pub fn story(frames: &[Frame]) -> String {
         let place = format!("{:>3} {:<18} {:<6} {:<14}", envelope.seq.0, envelope.kind, cause, source(&envelope.source));
         let late = if at > 0 { format!(" +{at}ms") } else { String::new() };
         writeln!(text, "{place}{late} {body}").unwrap();
-    }
-    if let Some(last) = frames.last() {
-        writeln!(text, "head {}", last.hash).unwrap();
     }
     text
 }
@@ -42,6 +39,9 @@ fn shorten(value: &Value) -> Value {
     match value {
         Value::String(text) if Digest::parse(text).is_some() => Value::String(format!("#{}", &text[..8])),
         Value::Array(items) => items.iter().map(shorten).collect(),
+        Value::Object(fields) if fields.len() == 2 && fields.contains_key("seq") && fields.contains_key("digest") => {
+            shorten(&fields["digest"])
+        }
         Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), shorten(value))).collect(),
         other => other.clone(),
     }

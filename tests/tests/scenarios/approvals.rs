@@ -78,6 +78,7 @@ pub fn approval_for_the_session() -> Scenario {
         let asked = lab.approval().await;
         // An hour passes before the person answers: the turn's time does not run while it waits.
         lab.pass(Millis(3_600_000), 1).await;
+        lab.until_kind("timer.fired").await;
         lab.session().approve(asked.approval, Answer::Approve { scope: ApprovalScope::Session }).await.unwrap();
         assert_eq!(turn.await.unwrap().outcome, TurnOutcome::Answered);
         lab
