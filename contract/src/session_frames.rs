@@ -12,6 +12,7 @@ use crate::hook::{Artifact, Decision, HookPoint};
 use crate::ids::{
     AgentId, CallId, ExtensionId, HookId, Millis, ModelName, RuleName, Seq, StreamId, ToolName,
 };
+use crate::manifest::Profile;
 use crate::message::{AskedCall, LimitKind, Limits, Origin, Spent, Usage};
 use crate::problem::Fault;
 use crate::registry::{ExtensionRef, RegistryPin, RegistryRef};
@@ -121,9 +122,9 @@ pub struct SessionSettings {
     /// Whether a router's authoritative word counts.
     #[serde(default)]
     pub authoritative_routing: bool,
-    /// The profile's name.
-    #[serde(default)]
-    pub profile: String,
+    /// The profile that it was started under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
 }
 
 fn default_attempts() -> u32 {
@@ -142,7 +143,7 @@ impl Default for SessionSettings {
             limits: Limits::default(),
             depth_cap: default_depth_cap(),
             authoritative_routing: false,
-            profile: String::new(),
+            profile: None,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{ModelName, Seq, StreamId};
 use holdfast_contract::problem::Problem;
-use holdfast_contract::session_frames::{Answer, TurnOutcome, UiQuestion};
+use holdfast_contract::session_frames::{TurnOutcome, UiQuestion};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
 use holdfast_kernel::Pending;
@@ -34,8 +34,8 @@ pub struct Parts {
     pub policy: Policy,
     /// Who is shown what happens.
     pub surface: Arc<dyn Surface>,
-    /// The answer to every approval where nobody can be asked; none waits for a person.
-    pub unattended: Option<Answer>,
+    /// Whether a person is there to answer. Where none is, the policy says what becomes of a question.
+    pub attended: bool,
 }
 
 /// Where random bytes come from.

@@ -12,13 +12,13 @@ use holdfast_contract::ids::{AgentId, ExtensionId, Generation, ModelName, Seq, S
 use holdfast_contract::message::{Message, Origin, TurnContext, Usage};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, Override, Registry, RegistryPin};
-use holdfast_contract::session_frames::{Answer, Parent, SessionSettings, SessionStarted};
+use holdfast_contract::session_frames::{Parent, SessionSettings, SessionStarted};
 use holdfast_contract::system_frames::{ExtensionRemoved, ExtensionsFound, FoundExtension, OverridesSet, PolicyChanged};
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Instance, Lane};
 use holdfast_kernel::{BEHAVIOUR, Session};
 use holdfast_model::Model;
-use holdfast_policy::Policy;
+use holdfast_policy::{Policy, Routing};
 use holdfast_store::{ObjectKind, Store};
 use tokio::sync::{mpsc, oneshot};
 
@@ -39,7 +39,7 @@ pub(crate) struct Inner {
     pub models: BTreeMap<ModelName, Arc<dyn Model>>,
     pub lanes: Vec<Arc<dyn Lane>>,
     pub surface: Arc<dyn Surface>,
-    pub unattended: Option<Answer>,
+    pub attended: bool,
     pub system: mpsc::UnboundedSender<SystemNote>,
     registry: Mutex<RegistryPin>,
     instances: RwLock<HashMap<ExtensionId, Vec<Loaded>>>,
@@ -70,7 +70,7 @@ pub struct NewSession {
 impl Runtime {
     /// Starts: the system stream is taken up, the policy comes into force, the extensions come up in order.
     pub async fn start(parts: Parts) -> Result<Self, Problem> {
-        let Parts { store, clock, entropy, models, lanes, extensions, policy, surface, unattended } = parts;
+        let Parts { store, clock, entropy, models, lanes, extensions, policy, surface, attended } = parts;
         let (system, notes) = mpsc::unbounded_channel();
         let inner = Arc::new(Inner {
             store,
@@ -79,7 +79,7 @@ impl Runtime {
             models,
             lanes,
             surface,
-            unattended,
+            attended,
             system,
             registry: Mutex::default(),
             instances: RwLock::default(),
@@ -178,7 +178,11 @@ impl Inner {
             let problem = Problem::new(Code::TurnUnexpected, format!("there is a session `{}` already", new.id));
             return Err(problem.help("Resume it, or choose another id."));
         }
-        let NewSession { id, origin, agent, instructions, settings } = new;
+        let NewSession { id, origin, agent, instructions, mut settings } = new;
+        let policy = self.policy_in_force()?;
+        settings.limits = policy.caps().narrow(settings.limits);
+        settings.authoritative_routing &= policy.routing() == Routing::Authoritative;
+        settings.profile = Some(policy.profile_name());
         let body = SessionStarted { kernel: BEHAVIOUR, origin, agent, instructions, parent, depth, settings };
         let started = Input { at: self.clock.now(), source: Source::Host, cause: None, body: body.into() };
         let handle = SessionActor::start(self.clone(), Session::new(id.clone()), log, vec![started]);
@@ -234,6 +238,11 @@ impl Inner {
             let message = format!("`{}` {} (generation {}) is not loaded", extension.id, extension.version, extension.generation.0);
             Fault::new(Code::ExtensionUnknown, message)
         })
+    }
+
+    /// The policy that new turns start under.
+    pub(crate) fn policy_in_force(&self) -> Result<Arc<Policy>, Problem> {
+        self.policy(self.registry().view.and_then(|registry| registry.policy))
     }
 
     /// The policy of this digest. A turn that runs on an older one still gets it.

@@ -9,7 +9,7 @@ use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{Millis, ModelName, Seq, StreamId};
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::message::{Limits, Origin};
-use holdfast_contract::session_frames::{Answer, SessionSettings};
+use holdfast_contract::session_frames::SessionSettings;
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
 use holdfast_kernel::Pending;
@@ -34,7 +34,7 @@ pub struct LabBuilder {
     extensions: Vec<Extension>,
     policy: Policy,
     settings: SessionSettings,
-    unattended: Option<Answer>,
+    attended: bool,
     path: Option<PathBuf>,
     options: Options,
     ledger: Ledger,
@@ -47,7 +47,7 @@ impl Default for LabBuilder {
             extensions: Vec::new(),
             policy: Policy::profile(Profile::FullAuto),
             settings: SessionSettings { models: vec!["script".into()], ..SessionSettings::default() },
-            unattended: None,
+            attended: true,
             path: None,
             options: Options::default(),
             ledger: Ledger::default(),
@@ -96,9 +96,9 @@ impl LabBuilder {
         self
     }
 
-    /// Every approval is answered like this.
-    pub fn unattended(mut self, answer: Answer) -> Self {
-        self.unattended = Some(answer);
+    /// With nobody there to answer.
+    pub fn unattended(mut self) -> Self {
+        self.attended = false;
         self
     }
 
@@ -142,7 +142,7 @@ impl LabBuilder {
             extensions,
             policy: self.policy,
             surface: watcher.clone(),
-            unattended: self.unattended,
+            attended: self.attended,
         })
         .await
         .unwrap();

@@ -40,7 +40,8 @@ scenarios! {
         compaction;
     calls: three_parallel_calls, denied_call, two_modifiers_three_gates, tool_timeout, five_mebibyte_result, broken_gates_deny,
         unknown_tool_and_bad_arguments;
-    approvals: approval_edits_arguments, approval_across_restart, approval_for_the_session, approval_denied;
+    approvals: approval_edits_arguments, approval_across_restart, approval_for_the_session, approval_denied,
+        approval_unattended;
     cancels: cancelled_in_input_hook, cancelled_in_model, cancelled_in_modifier, cancelled_in_gate, cancelled_in_approval,
         cancelled_in_tool, cancelled_in_after_hook, cancelled_in_output_guard;
     limits: limit_of_turns, limit_of_tokens, limit_of_time, limit_of_cost, limit_of_tool_calls, limit_of_session_tokens,

@@ -11,13 +11,13 @@ use holdfast_contract::ids::{HookId, Millis, Seq};
 use holdfast_contract::message::Spent;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::{
-    ApprovalAnswered, ChildEnded, CompactionProvided, HookDecided, HookFaulted, ModelFailed, TimerFired, ToolChecked,
+    Answer, ApprovalAnswered, ChildEnded, CompactionProvided, HookDecided, HookFaulted, ModelFailed, TimerFired, ToolChecked,
     ToolReturned, TurnOutcome,
 };
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Call, Reply};
 use holdfast_kernel::Pending;
-use holdfast_policy::Request;
+use holdfast_policy::{Request, Unattended};
 
 use super::{Note, SessionActor};
 use crate::calling::{Made, make, within};
@@ -221,10 +221,14 @@ impl SessionActor {
         let pending = Pending { approval, call: act.call, reasons: act.reasons };
         let (inner, session) = (self.inner.clone(), self.session.id().clone());
         let back = self.back(Source::Host, approval);
+        let waits = inner.attended || inner.policy_in_force().is_ok_and(|policy| policy.unattended() == Unattended::Wait);
         self.behind_barrier(approval, async move {
-            match inner.unattended.clone() {
-                Some(answer) => back.send(ApprovalAnswered { approval, answer }),
-                None => inner.surface.show(&session, Event::Approval(pending)),
+            match waits {
+                true => inner.surface.show(&session, Event::Approval(pending)),
+                false => {
+                    let answer = Answer::Deny { reason: "nobody is there to ask".to_owned() };
+                    back.send(ApprovalAnswered { approval, answer });
+                }
             }
         });
     }

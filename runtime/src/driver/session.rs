@@ -12,7 +12,7 @@ use holdfast_contract::ids::{ExtensionId, Seq};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::{
-    ApprovalAnswered, ClockRead, CompactionRequested, HostCalled, InputReceived, MessageInjected, RandomDrawn,
+    Answer, ApprovalAnswered, ApprovalScope, ClockRead, CompactionRequested, HostCalled, InputReceived, MessageInjected, RandomDrawn,
     SessionCancelled, SessionEnded, SessionResumed, StateWritten, TurnOutcome, UiAnswered, UiRequested,
 };
 use holdfast_contract::system_frames::HeadAnchored;
@@ -114,7 +114,12 @@ impl SessionActor {
             }
             Note::Cancel { reason, reply } => self.answer_with(reply, Source::Host, SessionCancelled { reason }),
             Note::End { reason, reply } => self.answer_with(reply, Source::Host, SessionEnded { reason }),
-            Note::Approve { approval, answer, reply } => {
+            Note::Approve { approval, mut answer, reply } => {
+                if let Answer::Approve { scope } = &mut answer
+                    && !self.inner.policy_in_force().is_ok_and(|policy| policy.remembers_answers())
+                {
+                    *scope = ApprovalScope::Once;
+                }
                 let source = Source::Surface("approval".into());
                 let input = self.fact(source, Some(approval), ApprovalAnswered { approval, answer });
                 self.answer_step(reply, input);

@@ -85,6 +85,19 @@ pub fn approval_for_the_session() -> Scenario {
     })
 }
 
+pub fn approval_unattended() -> Scenario {
+    let lab = Lab::build()
+        .profile(Profile::Safe)
+        .unattended()
+        .script([Step::calls([("write", json!({}))]), Step::says("nobody let me")])
+        .extension(kit());
+    Scenario::new(lab, |lab| async {
+        lab.say("write").await;
+        assert_eq!(lab.ledger.count("tool"), 0, "no approver means no");
+        lab
+    })
+}
+
 fn across_restart() -> LabBuilder {
     Lab::build()
         .profile(Profile::Standard)
