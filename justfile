@@ -22,6 +22,10 @@ fix:
 architecture:
     cargo nextest run -p holdfast-tests --test architecture
 
+# Power loss and kill -9: the tests whose file begins with `crash`
+crash *words:
+    cargo nextest run -p holdfast-tests -E 'binary(/^crash/)' {{ words }}
+
 # Instruction counts against benches/budgets.json; all, or those whose name contains a word
 bench *words:
     cargo bench -p holdfast-benches --bench counted -- {{ words }}
@@ -30,10 +34,18 @@ bench *words:
 bench-accept *words:
     cargo bench -p holdfast-benches --bench counted -- --accept {{ words }}
 
+# Times on this machine: published, never gated
+bench-times:
+    cargo bench -p holdfast-benches --bench timed
+
 # Write golden files anew; look at the difference before you commit it
 golden *words:
     INSTA_UPDATE=always cargo nextest run --workspace {{ words }}
     git status --short
+
+# Record a small session, show its frames, verify and replay it
+demo:
+    cargo run -q -p holdfast -- --home target/demo demo
 
 # The API documentation
 docs:

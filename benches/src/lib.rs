@@ -5,6 +5,7 @@
 
 pub mod budgets;
 pub mod counted;
+pub mod workload;
 
 #[cfg(test)]
 mod budgets_tests;

@@ -45,8 +45,8 @@ pub struct BlobRef {
 }
 
 impl Content {
-    /// A value on its way into the runtime. Integers that JSON cannot carry exactly become text, so that what is hashed, stored
-    /// and replayed is what was seen.
+    /// A value on its way into the runtime. Integers that JSON cannot carry exactly become text, and whole fractions such as
+    /// `23.0` become integers, as their canonical form has them: what is hashed, stored and replayed is what was seen.
     pub fn new(mut value: Value) -> Self {
         make_exact(&mut value);
         Self(Repr::Here(Arc::new(Here { value, canonical: OnceLock::new() })))
@@ -100,8 +100,8 @@ impl Content {
         match &self.0 {
             Repr::Here(here) => {
                 let (bytes, digest) = here.canonical();
-                (bytes.len() > INLINE_LIMIT)
-                    .then(|| (BlobRef { digest: *digest, bytes: bytes.len() as u64 }, &**bytes))
+                let blob = BlobRef { digest: *digest, bytes: bytes.len() as u64 };
+                (bytes.len() > INLINE_LIMIT).then_some((blob, &**bytes))
             }
             Repr::Elsewhere(_) => None,
         }
@@ -130,9 +130,11 @@ impl Here {
 fn make_exact(value: &mut Value) {
     match value {
         Value::Number(number) => {
-            let inexact = number.as_u64().is_some_and(|n| n > EXACT) || number.as_i64().is_some_and(|n| n.unsigned_abs() > EXACT);
-            if inexact {
+            let too_large = number.as_u64().is_some_and(|n| n > EXACT) || number.as_i64().is_some_and(|n| n.unsigned_abs() > EXACT);
+            if too_large {
                 *value = Value::String(number.to_string());
+            } else if let Some(whole) = number.as_f64().filter(|n| number.is_f64() && n.fract() == 0.0 && n.abs() <= EXACT as f64) {
+                *value = Value::from(whole as i64);
             }
         }
         Value::Array(items) => items.iter_mut().for_each(make_exact),

@@ -20,6 +20,7 @@ pub mod problem;
 pub mod registry;
 pub mod role;
 pub mod schema;
+mod session_choices;
 pub mod session_frames;
 pub mod snapshot;
 pub mod system_frames;

@@ -1,7 +1,10 @@
 //! Language models behind one trait.
 //!
 //! A model takes a request as the kernel decided it, streams text while it writes, and answers once. What it streams is
-//! provisional: only the answer becomes a frame. Retries, fallbacks and budgets are the kernel's, not the model's.
+//! provisional: only the answer becomes a frame. Retries, fallbacks and budgets are the kernel's, not the model's. [`script`] is
+//! a model that plays answers from a script: for tests, demonstrations and documentation.
+
+pub mod script;
 
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 //! [`Runtime`] owns one actor for the system stream and one per session (`driver/`): an actor feeds facts to its machine, hands
 //! the frames to the log and performs the acts, each behind its barrier. [`replay`] feeds a recorded stream to a fresh machine
 //! and compares; [`verify`](mod@verify) proves coverage on top of the store's integrity checks. [`refold`] rebuilds a machine
-//! from the log after a stop or a crash.
+//! from the log after a stop or a crash. [`upkeep`] erases and collects.
 
 mod calling;
 mod checks;
@@ -16,6 +16,7 @@ pub mod refold;
 pub mod replay;
 mod runtime;
 mod schemas;
+pub mod upkeep;
 pub mod verify;
 
 pub use clock::{Clock, SystemClock};

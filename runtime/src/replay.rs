@@ -154,7 +154,7 @@ impl<M: Machine> Run<'_, M> {
         };
         check_kernel(&input.body)?;
         if let Some(again) = &mut self.again
-            && let Some(body) = again.judge(&input)?
+            && let Some(body) = again.judge(frame.envelope.seq, &input)?
         {
             let extension = serde_json::to_value(&input.source).ok();
             let actual = json!({ "kind": body.kind(), "body": json_of(&body) });

@@ -23,7 +23,7 @@ use holdfast_store::{ObjectKind, Store};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::Clock;
-use crate::driver::{SessionActor, SessionHandle, SystemActor, SystemNote, TurnReport};
+use crate::driver::{Note, SessionActor, SessionHandle, SystemActor, SystemNote, TurnReport};
 use crate::parts::{Entropy, Parts, Surface};
 use crate::refold::refold;
 
@@ -132,7 +132,8 @@ impl Runtime {
     pub async fn stop(&self, reason: &str) -> Result<(), Problem> {
         let handles: Vec<SessionHandle> = lock(&self.0.sessions).values().cloned().collect();
         for handle in handles {
-            handle.close().await?;
+            // One that went by itself in the meantime is closed as well.
+            handle.close().await.or_else(|problem| if problem.code == Code::SessionEnded { Ok(()) } else { Err(problem) })?;
         }
         self.ask_system(|reply| SystemNote::Stop { reason: reason.to_owned(), reply }).await?;
         self.0.store.flush()
@@ -173,8 +174,10 @@ impl Inner {
         parent: Option<Parent>,
         depth: u8,
     ) -> Result<SessionHandle, Problem> {
+        // Held until the session is listed: its actor may be asked for before this returns.
+        let mut sessions = lock(&self.sessions);
         let log = self.store.stream(&new.id)?;
-        if log.head().is_some() {
+        if log.head().is_some() || sessions.contains_key(&new.id) {
             let problem = Problem::new(Code::TurnUnexpected, format!("there is a session `{}` already", new.id));
             return Err(problem.help("Resume it, or choose another id."));
         }
@@ -186,12 +189,14 @@ impl Inner {
         let body = SessionStarted { kernel: BEHAVIOUR, origin, agent, instructions, parent, depth, settings };
         let started = Input { at: self.clock.now(), source: Source::Host, cause: None, body: body.into() };
         let handle = SessionActor::start(self.clone(), Session::new(id.clone()), log, vec![started]);
-        lock(&self.sessions).insert(id, handle.clone());
+        sessions.insert(id, handle.clone());
         Ok(handle)
     }
 
     fn resume(self: &Arc<Self>, id: &StreamId) -> Result<SessionHandle, Problem> {
-        if let Some(handle) = lock(&self.sessions).get(id) {
+        // Held until the session is listed: one stream has one actor, however many ask for it at once.
+        let mut sessions = lock(&self.sessions);
+        if let Some(handle) = sessions.get(id) {
             return Ok(handle.clone());
         }
         let log = self.store.stream(id)?;
@@ -202,12 +207,16 @@ impl Inner {
         log.append(refolded.missing)?;
         let first = if refolded.machine.is_busy() { vec![SessionActor::resumed(self)] } else { Vec::new() };
         let handle = SessionActor::start(self.clone(), refolded.machine, log, first);
-        lock(&self.sessions).insert(id.clone(), handle.clone());
+        sessions.insert(id.clone(), handle.clone());
         Ok(handle)
     }
 
-    pub(crate) fn forget(&self, id: &StreamId) {
-        lock(&self.sessions).remove(id);
+    /// An actor has gone. Another that has taken its place stays.
+    pub(crate) fn forget(&self, id: &StreamId, inbox: &mpsc::UnboundedSender<Note>) {
+        let mut sessions = lock(&self.sessions);
+        if sessions.get(id).is_some_and(|handle| handle.inbox.same_channel(inbox)) {
+            sessions.remove(id);
+        }
     }
 
     pub(crate) fn registry(&self) -> RegistryPin {
@@ -266,7 +275,7 @@ impl Inner {
         act: ChildAct,
     ) -> Result<TurnReport, Problem> {
         let task = task_text(&act.arguments);
-        if self.store.head(&act.child)?.is_some() {
+        if self.store.head(&act.child)?.is_some() || lock(&self.sessions).contains_key(&act.child) {
             return self.take_up_child(&act, task).await;
         }
         let agent = act.registry.view.as_ref().and_then(|registry| registry.agent(&act.agent)).cloned();
@@ -290,23 +299,29 @@ impl Inner {
     }
 
     async fn take_up_child(self: &Arc<Self>, act: &ChildAct, task: Content) -> Result<TurnReport, Problem> {
-        let frames = self.store.frames(&act.child, Seq(0)..)?;
-        let ended = frames.iter().rev().find(|frame| frame.envelope.kind == Kind::TurnEnded);
-        if let Some(frame) = ended {
-            let Body::TurnEnded(body) = self.store.body(frame)? else {
-                return Err(Problem::new(Code::StoreCorrupt, "a turn's end cannot be read"));
-            };
-            let ended = frame.envelope.seq;
-            return Ok(TurnReport { ended, outcome: body.outcome, answer: body.answer, spent: body.spent });
-        }
         let handle = self.resume(&act.child)?;
-        let asked = frames.iter().any(|frame| frame.envelope.kind == Kind::InputReceived);
-        let report = match asked {
-            true => handle.running_turn().await,
-            false => handle.say_pinned("agent", task, Some(act.registry.clone())).await,
+        let report = match handle.running_turn().await {
+            // No turn runs there: it has ended, or has not begun.
+            Err(problem) if problem.code == Code::TurnUnexpected => match self.ended_turn(&act.child)? {
+                Some(report) => Ok(report),
+                None => handle.say_pinned("agent", task, Some(act.registry.clone())).await,
+            },
+            report => report,
         };
         handle.close().await?;
         report
+    }
+
+    /// How a session's last turn ended, from the log.
+    fn ended_turn(&self, id: &StreamId) -> Result<Option<TurnReport>, Problem> {
+        let frames = self.store.frames(id, Seq(0)..)?;
+        let ended = frames.iter().rev().find(|frame| frame.envelope.kind == Kind::TurnEnded);
+        let Some(frame) = ended else { return Ok(None) };
+        let Body::TurnEnded(body) = self.store.body(frame)? else {
+            return Err(Problem::new(Code::StoreCorrupt, "a turn's end cannot be read"));
+        };
+        let ended = frame.envelope.seq;
+        Ok(Some(TurnReport { ended, outcome: body.outcome, answer: body.answer, spent: body.spent }))
     }
 }
 

@@ -64,7 +64,8 @@ fn crowd(folder: &Path, appenders: usize, at_once: u64) {
             scope.spawn(move || {
                 let mut next = 0;
                 while began.elapsed() < TIME {
-                    log.append((next..next + at_once).map(|seq| draft(seq, source)).collect()).expect("handed over");
+                    log.append((next..next + at_once).map(|seq| draft(seq, source)).collect())
+                        .expect("handed over");
                     next += at_once;
                     log.wait_durable(Seq(next - 1)).expect("durable");
                 }

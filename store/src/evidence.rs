@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use holdfast_contract::body::Body;
+use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::frame::Tombstone;
 use holdfast_contract::ids::{Millis, Seq, StreamId};
 use holdfast_contract::problem::Problem;
@@ -13,12 +13,17 @@ use rusqlite::{Connection, params};
 
 use crate::failure;
 use crate::reader::{FoundStream, find_stream, read_body};
-use crate::rows::{COLUMNS, Stored, integer};
+use crate::rows::{COLUMNS, Stored, place};
 use crate::store::Store;
 use crate::stream::Head;
 
-/// Frames that prove something about a stream. Written exactly as the index has it, so that SQLite uses the index.
-pub(crate) const PROVES: &str = "kind IN ('head.anchored', 'log.checkpointed', 'log.erased')";
+/// Frames that prove something about a stream. Written exactly as the index has it, so that SQLite uses the index; and not as
+/// `IN`, which would cost every insert more than the rest of the row.
+pub(crate) const PROVES: &str =
+    "(kind = 'head.anchored' OR kind = 'log.checkpointed' OR kind = 'log.erased')";
+
+/// The kinds of those frames.
+pub(crate) const PROVING: &[Kind] = &[Kind::HeadAnchored, Kind::LogCheckpointed, Kind::LogErased];
 
 /// What the system stream proves, by stream.
 #[derive(Default)]
@@ -48,35 +53,36 @@ pub(crate) struct Erasure {
 impl Proof {
     /// Whether it is recorded that this frame was erased, when and why.
     pub(crate) fn covers(&self, seq: Seq, tombstone: &Tombstone) -> bool {
-        self.covers_all(seq, seq, tombstone)
+        let covers = |erasure: &Erasure| erasure.from <= seq && seq <= erasure.to;
+        self.erasures.iter().any(|erasure| covers(erasure) && erasure.tombstone == *tombstone)
     }
 
-    /// The same for a range, which one record must cover.
-    pub(crate) fn covers_all(&self, from: Seq, to: Seq, tombstone: &Tombstone) -> bool {
-        self.erasures
-            .iter()
-            .any(|erasure| erasure.from <= from && to <= erasure.to && erasure.tombstone == *tombstone)
+    /// The tombstone that the latest record gives to all of these frames for this reason.
+    pub(crate) fn tombstone(&self, from: Seq, to: Seq, reason: &str) -> Option<&Tombstone> {
+        let covers = |erasure: &&Erasure| erasure.from <= from && to <= erasure.to;
+        let recorded = self.erasures.iter().filter(covers).map(|erasure| &erasure.tombstone);
+        recorded.filter(|tombstone| tombstone.reason == reason).last()
     }
 }
 
 impl Evidence {
-    /// Reads the evidence in the system stream from `from` on. Frames that cannot be read prove nothing; they are `verify`'s own
-    /// business.
-    pub(crate) fn read(connection: &Connection, from: Seq) -> Result<Self, Problem> {
+    /// Reads the evidence of these kinds in the system stream from `from` on. Frames that cannot be read prove nothing; they are
+    /// `verify`'s own business.
+    pub(crate) fn read(connection: &Connection, kinds: &[Kind], from: Seq) -> Result<Self, Problem> {
         let read = |error| failure::reading(&error);
         let system = StreamId::system();
         let mut evidence = Self::default();
         let Some(found) = find_stream(connection, &system)? else { return Ok(evidence) };
-        let select =
-            format!("SELECT {COLUMNS} FROM frames WHERE stream = ? AND seq >= ? AND {PROVES} ORDER BY seq");
-        let mut select = connection.prepare_cached(&select).map_err(read)?;
-        let from = from.max(found.first());
-        let mut rows = select.query(params![found.key, integer(from.0).map_err(read)?]).map_err(read)?;
-        while let Some(row) = rows.next().map_err(read)? {
-            let Ok(stored) = Stored::read(&system, row) else { continue };
-            let Ok(Some(body)) = read_body(connection, &stored) else { continue };
-            let Ok(body) = Body::read(stored.envelope.kind, body) else { continue };
-            evidence.add(stored.envelope.seq, stored.envelope.at, body);
+        let from = place(from.max(found.first()));
+        let mut select = connection.prepare_cached(&query()).map_err(read)?;
+        for kind in kinds {
+            let mut rows = select.query(params![found.key, kind.as_str(), from]).map_err(read)?;
+            while let Some(row) = rows.next().map_err(read)? {
+                let Ok(stored) = Stored::read(&system, row) else { continue };
+                let Ok(Some(body)) = read_body(connection, &stored) else { continue };
+                let Ok(body) = Body::read(stored.envelope.kind, body) else { continue };
+                evidence.add(stored.envelope.seq, stored.envelope.at, body);
+            }
         }
         Ok(evidence)
     }
@@ -110,6 +116,12 @@ impl Store {
     }
 }
 
+fn query() -> String {
+    format!(
+        "SELECT {COLUMNS} FROM frames WHERE stream = ? AND kind = ? AND seq >= ? AND {PROVES} ORDER BY seq"
+    )
+}
+
 /// Why the system stream cannot be collected up to here yet, if it cannot.
 pub(crate) fn still_needed(connection: &Connection, up_to: Seq) -> Result<Option<String>, Problem> {
     let (renewable, erasure) = needed(connection, up_to)?;
@@ -123,8 +135,8 @@ pub(crate) fn still_needed(connection: &Connection, up_to: Seq) -> Result<Option
 }
 
 fn needed(connection: &Connection, up_to: Seq) -> Result<(Vec<Body>, Option<Seq>), Problem> {
-    let all = Evidence::read(connection, Seq(0))?;
-    let later = Evidence::read(connection, up_to.next())?;
+    let all = Evidence::read(connection, PROVING, Seq(0))?;
+    let later = Evidence::read(connection, PROVING, up_to.next())?;
     let none = Proof::default();
     let mut renewable = Vec::new();
     let mut erasures = Vec::new();
@@ -159,6 +171,10 @@ fn has_tombstone(connection: &Connection, found: &FoundStream, from: Seq, to: Se
     let mut select = connection.prepare_cached(
         "SELECT 1 FROM frames WHERE stream = ? AND seq BETWEEN ? AND ? AND erased_at IS NOT NULL",
     )?;
-    let from = integer(from.max(found.first()).0)?;
-    select.exists(params![found.key, from, i64::try_from(to.0).unwrap_or(i64::MAX)])
+    let from = place(from.max(found.first()));
+    select.exists(params![found.key, from, place(to)])
 }
+
+#[cfg(test)]
+#[path = "evidence_tests.rs"]
+mod tests;

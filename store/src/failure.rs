@@ -30,10 +30,11 @@ pub(crate) fn writing(error: &rusqlite::Error) -> Problem {
         _ => false,
     };
     if out_of_space {
-        return Problem::new(Code::StoreFull, "there is no space left for the log");
+        return self::out_of_space();
     }
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(error),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => locked(error),
         _ => Problem::new(Code::StoreWrite, format!("the log could not be written: {error}")),
     }
 }
@@ -42,12 +43,19 @@ pub(crate) fn writing(error: &rusqlite::Error) -> Problem {
 pub(crate) fn reading(error: &rusqlite::Error) -> Problem {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(error),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            Problem::new(Code::StoreLocked, format!("the log is held by someone else: {error}"))
-        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => locked(error),
         Some(_) => Problem::new(Code::StoreUnavailable, format!("the log could not be read: {error}")),
         None => damaged(error),
     }
+}
+
+/// No space for another frame.
+pub(crate) fn out_of_space() -> Problem {
+    Problem::new(Code::StoreFull, "there is no space left for the log")
+}
+
+fn locked(error: &rusqlite::Error) -> Problem {
+    Problem::new(Code::StoreLocked, format!("the log is held by someone else: {error}"))
 }
 
 /// Data that is not what was written.

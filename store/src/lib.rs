@@ -1,8 +1,8 @@
 //! The durable frame log: every stream a hash chain, all of them in one SQLite file.
 //!
 //! Start at [`Store`], the handle, and [`StreamLog`], a stream open for appending. A frame's way to disk: `stream` takes a draft
-//! from the deciding thread, `queue` holds it without a system call, `writer` serialises, chains and commits it with
-//! everything else that is queued, and tells those who wait. `rows` is the form a frame has on disk, `blobs` and
+//! from the deciding thread, `queue` holds it without a system call, `writer` has it chained by `seal`
+//! and commits it with everything else that is queued, and tells those who wait. `rows` is the form a frame has on disk, `blobs` and
 //! `objects` the content-addressed data beside it, `schema` and `migrations` the file itself.
 //!
 //! The way back: `reader` for frames, bodies and snapshots, `verify` with `finding` for whether they are what was written.
@@ -22,10 +22,12 @@ mod queue;
 mod reader;
 mod rows;
 mod schema;
+mod seal;
 mod stats;
 mod store;
 mod stream;
 mod sweep;
+mod system_error;
 mod upkeep;
 mod verify;
 mod writer;

@@ -3,6 +3,7 @@
 //! While the writer works or lingers, handing over costs no system call. Group commit happens here too: after a commit the
 //! writer holds back a moment until as many have come to wait as it has just let go, so that a crowd shares one sync.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -61,7 +62,7 @@ pub(crate) struct Queue {
 }
 
 struct Inside {
-    entries: Vec<Entry>,
+    entries: VecDeque<Entry>,
     /// How many frames the entries hold.
     frames: usize,
     /// How many wait for a frame to become durable.
@@ -94,7 +95,7 @@ pub(crate) struct Pace {
 impl Queue {
     pub(crate) fn new(limit: usize, linger: Duration) -> Self {
         let inside = Inside {
-            entries: Vec::new(),
+            entries: VecDeque::new(),
             frames: 0,
             waiting: 0,
             task: false,
@@ -116,7 +117,7 @@ impl Queue {
         }
         inside.frames += entry.frames();
         inside.task |= matches!(entry, Entry::Task(_));
-        inside.entries.push(entry);
+        inside.entries.push_back(entry);
         self.wake_writer(inside);
         Ok(())
     }
@@ -143,8 +144,16 @@ impl Queue {
         self.room.notify_all();
     }
 
-    /// The next batch, or nothing once the queue is closed and empty.
-    pub(crate) fn take(&self, pace: Pace) -> Option<Vec<Entry>> {
+    /// Takes no more entries and forgets those that are queued, so that nobody waits for them.
+    pub(crate) fn abandon(&self) {
+        self.close();
+        let abandoned = std::mem::take(&mut self.lock().entries);
+        drop(abandoned);
+    }
+
+    /// The next batch in `batch`, which must be empty and lends its room to what comes next; false once the queue is closed and
+    /// empty.
+    pub(crate) fn take(&self, pace: Pace, batch: &mut VecDeque<Entry>) -> bool {
         let mut inside = self.gather(self.lock(), pace);
         let mut idle_ticks = 0;
         let mut lingered = false;
@@ -152,7 +161,7 @@ impl Queue {
             inside.writer = Writer::Working;
             if inside.entries.is_empty() {
                 if inside.closed {
-                    return None;
+                    return false;
                 }
             } else if lingered || inside.closed || self.is_due(&inside, 1) {
                 break;
@@ -170,10 +179,10 @@ impl Queue {
             lingered = timeout.timed_out() && !inside.entries.is_empty();
             idle_ticks += u32::from(timeout.timed_out());
         }
-        let batch = inside.next_batch();
+        inside.fill(batch);
         drop(inside);
         self.room.notify_all();
-        Some(batch)
+        true
     }
 
     /// Holds back until the crowd of the last commit is here again, but not longer than that commit took.
@@ -218,21 +227,21 @@ impl Queue {
 }
 
 impl Inside {
-    fn next_batch(&mut self) -> Vec<Entry> {
-        let mut frames = 0;
-        let end = self.entries.iter().position(|entry| {
-            let full = frames >= BATCH;
-            frames += entry.frames();
-            full
-        });
-        let Some(end) = end else {
+    fn fill(&mut self, batch: &mut VecDeque<Entry>) {
+        if self.frames <= BATCH {
+            std::mem::swap(&mut self.entries, batch);
             self.frames = 0;
             self.task = false;
-            return std::mem::take(&mut self.entries);
-        };
-        let rest = self.entries.split_off(end);
-        self.frames = rest.iter().map(Entry::frames).sum();
-        self.task = rest.iter().any(|entry| matches!(entry, Entry::Task(_)));
-        std::mem::replace(&mut self.entries, rest)
+            return;
+        }
+        let mut taken = 0;
+        while taken < BATCH
+            && let Some(entry) = self.entries.pop_front()
+        {
+            taken += entry.frames();
+            batch.push_back(entry);
+        }
+        self.frames -= taken;
+        self.task = self.entries.iter().any(|entry| matches!(entry, Entry::Task(_)));
     }
 }

@@ -1,6 +1,6 @@
 //! Reading the log: a small pool of read-only connections that never wait for the writer nor hold it up.
 
-use std::ops::{Bound, ControlFlow, RangeBounds};
+use std::ops::{Bound, ControlFlow, Range, RangeBounds};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use holdfast_contract::body::Body;
@@ -22,6 +22,8 @@ use crate::{blobs, failure};
 
 /// Rows that are held in memory at once.
 const CHUNK: usize = 256;
+/// A place that no frame ever reaches.
+const END: Seq = Seq(i64::MAX as u64);
 
 /// A stream at a glance.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -68,16 +70,13 @@ impl Store {
             Bound::Excluded(seq) => seq.next(),
             Bound::Unbounded => Seq(0),
         };
+        let end = match range.end_bound() {
+            Bound::Included(seq) => seq.next(),
+            Bound::Excluded(seq) => *seq,
+            Bound::Unbounded => END,
+        };
         let mut frames = Vec::new();
-        self.for_each_frame(stream, from, |frame| {
-            let wanted = match range.end_bound() {
-                Bound::Included(end) => frame.envelope.seq <= *end,
-                Bound::Excluded(end) => frame.envelope.seq < *end,
-                Bound::Unbounded => true,
-            };
-            if !wanted {
-                return Ok(ControlFlow::Break(()));
-            }
+        self.walk(stream, from, end, |frame| {
             frames.push(frame);
             Ok(ControlFlow::Continue(()))
         })?;
@@ -90,6 +89,16 @@ impl Store {
         &self,
         stream: &StreamId,
         from: Seq,
+        visit: impl FnMut(Frame) -> Result<ControlFlow<()>, Problem>,
+    ) -> Result<(), Problem> {
+        self.walk(stream, from, END, visit)
+    }
+
+    fn walk(
+        &self,
+        stream: &StreamId,
+        from: Seq,
+        end: Seq,
         mut visit: impl FnMut(Frame) -> Result<ControlFlow<()>, Problem>,
     ) -> Result<(), Problem> {
         let Some(found) = self.inner.readers.with(|connection| find_stream(connection, stream))? else {
@@ -97,7 +106,8 @@ impl Store {
         };
         let mut next = from.max(found.first());
         loop {
-            let chunk = self.inner.readers.with(|connection| read_chunk(connection, &found, stream, next))?;
+            let chunk =
+                self.inner.readers.with(|connection| read_chunk(connection, &found, stream, next..end))?;
             self.inner.shared.counters.rows_read.add(chunk.len() as u64);
             let Some(last) = chunk.last() else { return Ok(()) };
             next = last.envelope.seq.next();
@@ -226,7 +236,7 @@ fn info(connection: &Connection, id: StreamId) -> rusqlite::Result<StreamInfo> {
         let select =
             format!("SELECT seq, at FROM frames WHERE stream = ? AND seq >= ? ORDER BY seq {order} LIMIT 1");
         let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Unsigned>(0)?.0, row.get::<_, Unsigned>(1)?.0));
-        let from = rows::integer(found.first().0)?;
+        let from = rows::place(found.first());
         connection.prepare_cached(&select)?.query_row(params![found.key, from], read).optional()
     };
     info.head = found.head;
@@ -246,14 +256,15 @@ fn read_chunk(
     connection: &Connection,
     found: &FoundStream,
     stream: &StreamId,
-    from: Seq,
+    range: Range<Seq>,
 ) -> Result<Vec<Frame>, Problem> {
     let read = |error| failure::reading(&error);
-    let select =
-        format!("SELECT {COLUMNS} FROM frames WHERE stream = ? AND seq >= ? ORDER BY seq LIMIT {CHUNK}");
+    let select = format!(
+        "SELECT {COLUMNS} FROM frames WHERE stream = ? AND seq >= ? AND seq < ? ORDER BY seq LIMIT {CHUNK}"
+    );
     let mut select = connection.prepare_cached(&select).map_err(read)?;
-    let from = rows::integer(from.0).map_err(read)?;
-    let mut rows = select.query(params![found.key, from]).map_err(read)?;
+    let (from, end) = (rows::place(range.start), rows::place(range.end));
+    let mut rows = select.query(params![found.key, from, end]).map_err(read)?;
     let mut frames = Vec::new();
     while let Some(row) = rows.next().map_err(read)? {
         let stored = Stored::read(stream, row).map_err(|why| {
@@ -328,7 +339,7 @@ pub(crate) fn hash_at(
         return Ok(Some(base.hash));
     }
     let mut select = connection.prepare_cached("SELECT hash FROM frames WHERE stream = ? AND seq = ?")?;
-    let hash = select.query_row(params![found.key, rows::integer(seq.0)?], |row| row.get::<_, Bytes32>(0));
+    let hash = select.query_row(params![found.key, rows::place(seq)], |row| row.get::<_, Bytes32>(0));
     Ok(hash.optional()?.map(|hash| hash.0))
 }
 
@@ -359,6 +370,12 @@ impl Readers {
             None => self.place.reader().map_err(|error| failure::opening(&self.place.path, &error))?,
         };
         read(loan.connection.insert(connection))
+    }
+
+    /// Closes the connections that nobody uses. Only a connection that can write tidies up behind itself, so the writer's must
+    /// be the last to go.
+    pub(crate) fn rest(&self) {
+        self.lock().idle.clear();
     }
 
     fn borrow(&self) -> Option<Connection> {

@@ -1,64 +1,44 @@
-//! A frame as a row: how a draft becomes one, and how one is read back without trusting a single column.
+//! A frame as a row: how a sealed one is written, and how one is read back without trusting a single column.
 
 use holdfast_contract::body::Kind;
-use holdfast_contract::digest::{Digest, NotCanonical, canonical};
-use holdfast_contract::frame::{Draft, Envelope, Frame, Source, Tombstone};
+use holdfast_contract::digest::Digest;
+use holdfast_contract::frame::{Draft, Envelope, Frame, Tombstone};
 use holdfast_contract::ids::{Millis, Seq, StreamId};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, Row, params};
 use serde_json::Value;
 
+use crate::seal::Sealed;
+
 /// The columns that [`Stored::read`] expects, in order.
 pub(crate) const COLUMNS: &str =
     "seq, at, kind, source, cause, body, body_digest, prev, hash, erased_at, erased_reason";
 
-/// A draft that has been serialised, hashed and chained.
-pub(crate) struct Sealed {
-    pub(crate) envelope: Envelope,
-    pub(crate) hash: Digest,
-    pub(crate) source: Vec<u8>,
-    pub(crate) body: Vec<u8>,
-}
-
-/// Puts a draft into its place in the chain.
-pub(crate) fn seal(stream: &StreamId, prev: Digest, draft: Draft) -> Result<Sealed, NotCanonical> {
-    let Draft { seq, at, source, cause, body } = draft;
-    let kind = body.kind();
-    let body = body.canonical()?;
-    let source_json = canonical(&source)?;
-    let body_digest = Digest::of(&body);
-    let envelope = Envelope { stream: stream.clone(), seq, at, kind, source, cause, body_digest, prev };
-    let hash = envelope.hash()?;
-    Ok(Sealed { envelope, hash, source: source_json, body })
-}
-
-impl Sealed {
-    /// Writes the row. A body that is kept as a blob is not part of it.
-    pub(crate) fn insert(
-        &self,
-        connection: &Connection,
-        stream: i64,
-        body_is_blob: bool,
-    ) -> rusqlite::Result<()> {
-        let mut insert = connection.prepare_cached(
-            "INSERT INTO frames (stream, seq, at, kind, source, cause, body, body_digest, prev, hash)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        )?;
-        let Envelope { seq, at, kind, cause, body_digest, prev, .. } = &self.envelope;
-        insert.execute(params![
-            stream,
-            integer(seq.0)?,
-            integer(at.0)?,
-            kind.as_str(),
-            text(&self.source)?,
-            cause.map(|cause| integer(cause.0)).transpose()?,
-            (!body_is_blob).then_some(&self.body),
-            body_digest.as_bytes(),
-            prev.as_bytes(),
-            self.hash.as_bytes(),
-        ])?;
-        Ok(())
-    }
+/// Writes a frame's row. A body that is kept as a blob is not part of it.
+pub(crate) fn insert(
+    connection: &Connection,
+    stream: i64,
+    sealed: &Sealed,
+    body_is_blob: bool,
+) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO frames (stream, seq, at, kind, source, cause, body, body_digest, prev, hash)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    )?;
+    let Envelope { seq, at, kind, cause, body_digest, prev, .. } = &sealed.envelope;
+    insert.execute(params![
+        stream,
+        place(*seq),
+        bounded(at.0),
+        kind.as_str(),
+        sealed.source,
+        cause.map(place),
+        (!body_is_blob).then_some(&sealed.body),
+        body_digest.as_bytes(),
+        prev.as_bytes(),
+        sealed.hash.as_bytes(),
+    ])?;
+    Ok(())
 }
 
 /// A row as it was found. `source` and `kind` have been parsed, the body has not.
@@ -86,7 +66,7 @@ impl Stored {
             seq: Seq(column::<Unsigned>(row, 0)?.0),
             at: Millis(column::<Unsigned>(row, 1)?.0),
             kind: Kind::parse(&kind).ok_or_else(|| format!("no frame is of kind `{kind}`"))?,
-            source: read_source(&source)?,
+            source: serde_json::from_str(&source).map_err(|error| format!("source: {error}"))?,
             cause: column::<Option<Unsigned>>(row, 4)?.map(|cause| Seq(cause.0)),
             body_digest: column::<Bytes32>(row, 6)?.0,
             prev: column::<Bytes32>(row, 7)?.0,
@@ -115,27 +95,25 @@ impl Stored {
     }
 }
 
-/// The source must stand in its one canonical form: the chain covers what it says, this covers how it is written.
-fn read_source(text: &str) -> Result<Source, String> {
-    let source: Source = serde_json::from_str(text).map_err(|error| format!("source: {error}"))?;
-    match canonical(&source) {
-        Ok(bytes) if bytes == text.as_bytes() => Ok(source),
-        _ => Err("source: not in canonical form".to_owned()),
-    }
-}
-
 /// Stored bytes as JSON.
 pub(crate) fn json(bytes: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }
 
-/// A count as SQLite keeps it.
-pub(crate) fn integer(value: u64) -> rusqlite::Result<i64> {
-    i64::try_from(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+/// Whether SQLite can keep the draft's numbers.
+pub(crate) fn fits(draft: &Draft) -> bool {
+    let cause = draft.cause.unwrap_or_default();
+    [draft.seq.0, draft.at.0, cause.0].iter().all(|number| i64::try_from(*number).is_ok())
 }
 
-fn text(bytes: &[u8]) -> rusqlite::Result<&str> {
-    std::str::from_utf8(bytes).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+/// A number as SQLite keeps it. No stored one is larger than the bound, so as a limit in a query the bound means the same.
+pub(crate) fn bounded(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A place as SQLite keeps it.
+pub(crate) fn place(seq: Seq) -> i64 {
+    bounded(seq.0)
 }
 
 fn column<T: FromSql>(row: &Row<'_>, index: usize) -> Result<T, String> {

@@ -18,6 +18,8 @@ pub const VERSION: u32 = 2;
 const APPLICATION: i64 = 0x484f_4c44;
 /// Statements that a connection keeps prepared.
 const STATEMENTS: usize = 64;
+/// What the writer keeps of the file in memory: enough for a full transaction of ordinary frames.
+const CACHE_KIB: i64 = 16 * 1024;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// What the write-ahead log is cut back to once it has grown longer, for instance during a long backup.
 const WAL_LIMIT: i64 = 64 * 1024 * 1024;
@@ -83,8 +85,8 @@ pub(crate) const REFERENCES: &str = "
         PRIMARY KEY (stream, digest)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX snapshot_refs_by_digest ON snapshot_refs (digest);
-    CREATE INDEX evidence ON frames (stream, seq)
-        WHERE kind IN ('head.anchored', 'log.checkpointed', 'log.erased');
+    CREATE INDEX evidence ON frames (stream, kind, seq)
+        WHERE kind = 'head.anchored' OR kind = 'log.checkpointed' OR kind = 'log.erased';
     CREATE INDEX tombstones ON frames (stream, seq) WHERE erased_at IS NOT NULL;
 ";
 
@@ -147,8 +149,12 @@ enum Found {
 /// Opens the log for writing; creates it or carries it forward if it must.
 pub(crate) fn open(place: &Place) -> Result<(Connection, Option<Migration>), Problem> {
     // The file first, without touching it; then with what its write-ahead log adds.
-    refuse_newer(place, look(place, place.untouched())?)?;
-    let found = look(place, place.reader())?;
+    // On its own the file may be torn by a crash: only a clear answer counts.
+    if let Ok(found) = look(place, place.untouched()) {
+        refuse_newer(place, found)?;
+    }
+    // Able to write, because a journal that a crash left can only be rolled back by someone who is.
+    let found = look(place, place.connect(&place.path, OpenFlags::SQLITE_OPEN_READ_WRITE))?;
     refuse_newer(place, found)?;
 
     let mut migration = None;
@@ -223,6 +229,7 @@ fn set_up(connection: &Connection) -> rusqlite::Result<String> {
     connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
     connection.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
     connection.pragma_update_and_check(None, "journal_size_limit", WAL_LIMIT, |_| Ok(()))?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     // Every row that refers to a stream is written with the stream's row in the same transaction.
     connection.pragma_update(None, "foreign_keys", false)?;
     Ok(mode)

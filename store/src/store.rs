@@ -149,6 +149,7 @@ impl Store {
 impl Inner {
     fn close(&self) {
         self.shared.queue.close();
+        self.readers.rest();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         // The last handle may go on the writer's own thread, with something that was handed over; then nobody can wait for it.
         if let Some(writer) = writer.filter(|writer| writer.thread().id() != std::thread::current().id()) {
@@ -172,7 +173,7 @@ impl Shared {
 
     /// Fails every open stream and lets no other be opened: the writer's last act.
     pub(crate) fn shut(&self) {
-        self.queue.close();
+        self.queue.abandon();
         let mut streams = self.streams();
         streams.closed = true;
         let open: Vec<_> = streams.open.drain().filter_map(|(_, stream)| stream.upgrade()).collect();

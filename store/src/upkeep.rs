@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use holdfast_contract::body::Kind;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::frame::Tombstone;
 use holdfast_contract::ids::{Millis, Seq, StreamId};
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::evidence::{Evidence, PROVES, still_needed};
 use crate::reader::{self, FoundStream, find_stream};
-use crate::rows::{Bytes32, Unsigned, integer};
+use crate::rows::{Bytes32, Unsigned, bounded, place};
 use crate::schema::Place;
 use crate::store::Store;
 use crate::stream::Head;
@@ -79,26 +80,25 @@ impl Store {
     }
 
     /// Erases the bodies of frames `from ..= to`, the blobs that only they refer to, and the stream's snapshot. The chain stays
-    /// whole. A `log.erased` frame with the same reason must be durable in the system stream, and `tombstone.at` be that
-    /// frame's `at`. Returns how many bodies went; when it does, they are gone from the file too. Frames of the system stream that
-    /// prove something keep their bodies.
+    /// whole. A `log.erased` frame that covers them with the same reason must be durable in the system stream; the tombstones get
+    /// its time, so that they can be checked against it. Returns how many bodies went; when it does, they are gone from the
+    /// file too. Frames of the system stream that prove something keep their bodies.
     pub fn erase(&self, stream: &StreamId, from: Seq, to: Seq, tombstone: Tombstone) -> Result<u64, Problem> {
         let stream = stream.clone();
         self.on_writer(move |desk| {
-            let evidence = Evidence::read(&desk.connection, Seq(0))?;
-            let recorded =
-                evidence.streams.get(&stream).is_some_and(|proof| proof.covers_all(from, to, &tombstone));
-            if !recorded {
+            let evidence = Evidence::read(&desk.connection, &[Kind::LogErased], Seq(0))?;
+            let proof = evidence.streams.get(&stream);
+            let Some(tombstone) = proof.and_then(|proof| proof.tombstone(from, to, &tombstone.reason)) else {
                 let what = format!(
                     "no `log.erased` frame records that {from} to {to} of {stream} go for this reason"
                 );
                 return Err(
                     Problem::new(Code::StoreMissing, what).help("Record the erasure first, then erase.")
                 );
-            }
+            };
             let found = existing(&desk.connection, &stream)?;
             let erased = desk.in_transaction(|desk| {
-                erase(&desk.connection, found.key, from, to, &tombstone, stream.is_system())
+                erase(&desk.connection, found.key, from, to, tombstone, stream.is_system())
                     .map_err(|error| failure::writing(&error))
             })?;
             scrub(desk)?;
@@ -123,9 +123,8 @@ impl Store {
             permit(&desk.connection, &id, Head { seq: up_to, hash })?;
             desk.in_transaction(|desk| {
                 let update = "UPDATE streams SET base_seq = ?, base_hash = ? WHERE id = ?";
-                let moved = integer(up_to.0).and_then(|seq| {
-                    desk.connection.execute(update, params![seq, hash.as_bytes(), found.key])
-                });
+                let moved =
+                    desk.connection.execute(update, params![place(up_to), hash.as_bytes(), found.key]);
                 moved.map(|_| ()).map_err(|error| failure::writing(&error))
             })
         })?;
@@ -168,7 +167,7 @@ fn last_to_go(
     let Some(head) = found.head else { return Ok(None) };
     let mut select =
         connection.prepare_cached("SELECT seq, at FROM frames WHERE stream = ? AND seq >= ? ORDER BY seq")?;
-    let rows = select.query_map(params![found.key, integer(found.first().0)?], |row| {
+    let rows = select.query_map(params![found.key, place(found.first())], |row| {
         Ok((Seq(row.get::<_, Unsigned>(0)?.0), Millis(row.get::<_, Unsigned>(1)?.0)))
     })?;
     let mut broken = None;
@@ -189,13 +188,13 @@ fn erase(
     tombstone: &Tombstone,
     is_system: bool,
 ) -> rusqlite::Result<u64> {
-    let (from, to) = (integer(from.0)?, i64::try_from(to.0).unwrap_or(i64::MAX));
+    let (from, to) = (place(from), place(to));
     let spared = if is_system { format!("AND NOT ({PROVES})") } else { String::new() };
     let update = format!(
         "UPDATE frames SET body = NULL, erased_at = ?, erased_reason = ?
          WHERE stream = ? AND seq BETWEEN ? AND ? AND erased_at IS NULL {spared}"
     );
-    let at = integer(tombstone.at.0)?;
+    let at = bounded(tombstone.at.0);
     let erased = connection.execute(&update, params![at, tombstone.reason, key, from, to])?;
     let mut delete = connection.prepare_cached(
         "DELETE FROM blob_refs WHERE stream = ?1 AND seq BETWEEN ?2 AND ?3 AND EXISTS (
@@ -228,7 +227,7 @@ fn scrub(desk: &Desk) -> Result<(), Problem> {
 
 /// Whether the system stream allows this stream to be collected up to here.
 fn permit(connection: &Connection, stream: &StreamId, up_to: Head) -> Result<(), Problem> {
-    let evidence = Evidence::read(connection, Seq(0))?;
+    let evidence = Evidence::read(connection, &[Kind::LogCheckpointed], Seq(0))?;
     let recorded = evidence.streams.get(stream).is_some_and(|proof| proof.checkpoints.contains(&up_to));
     if !recorded {
         let what =
@@ -251,9 +250,8 @@ fn delete_slice(connection: &Connection, found: &FoundStream) -> rusqlite::Resul
     let mut last = connection.prepare_cached(
         "SELECT max(seq) FROM (SELECT seq FROM frames WHERE stream = ? AND seq <= ? ORDER BY seq LIMIT ?)",
     )?;
-    let base_seq = integer(base.seq.0)?;
-    let last: Option<i64> =
-        last.query_row(params![found.key, base_seq, integer(SLICE)?], |row| row.get(0))?;
+    let base_seq = place(base.seq);
+    let last: Option<i64> = last.query_row(params![found.key, base_seq, SLICE as i64], |row| row.get(0))?;
     let Some(last) = last else { return Ok(Collected::default()) };
 
     let mut delete =

@@ -5,16 +5,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use holdfast_contract::digest::Digest;
+use holdfast_contract::digest::{Digest, canonical};
 use holdfast_contract::frame::Tombstone;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
 
-use crate::evidence::{Evidence, Proof};
+use crate::evidence::{Evidence, PROVING, Proof};
 use crate::finding::{Finding, FindingKind};
 use crate::reader::{FoundStream, find_stream, hash_at, read_snapshot};
-use crate::rows::{self, Bytes32, COLUMNS, Stored, StoredBody, Unsigned, integer};
+use crate::rows::{self, Bytes32, COLUMNS, Stored, StoredBody, Unsigned};
 use crate::stats::Counters;
 use crate::store::Store;
 use crate::stream::Head;
@@ -103,7 +104,7 @@ impl<'a> Walk<'a> {
     }
 
     fn read_evidence(&mut self) {
-        match Evidence::read(self.connection, Seq(0)) {
+        match Evidence::read(self.connection, PROVING, Seq(0)) {
             Ok(evidence) => self.evidence = evidence,
             Err(problem) => self.damaged(&StreamId::system(), problem.what),
         }
@@ -195,7 +196,7 @@ impl<'a> Walk<'a> {
         };
         let select = format!("SELECT {COLUMNS} FROM frames WHERE stream = ? AND seq >= ? ORDER BY seq");
         let mut select = self.connection.prepare(&select)?;
-        let first = integer(found.first().0)?;
+        let first = rows::place(found.first());
         let mut rows = select.query(params![found.key, first])?;
         while let Some(row) = rows.next()? {
             self.counters.rows_read.add(1);
@@ -224,7 +225,13 @@ impl<'a> Walk<'a> {
         }
         steps.expected = seq.next();
         match Stored::read(steps.stream, row) {
-            Ok(stored) => self.frame(steps, &stored),
+            Ok(stored) => {
+                if canonical(&stored.envelope.source).ok().as_deref() != row.get_ref(3).ok().and_then(text) {
+                    let detail = "the source is not in its canonical form";
+                    self.find(steps.stream, Some(seq), FindingKind::RowUnreadable, detail);
+                }
+                self.frame(steps, &stored);
+            }
             Err(why) => {
                 self.find(steps.stream, Some(seq), FindingKind::RowUnreadable, why);
                 steps.prev = row.get::<_, Bytes32>(8).ok().map(|hash| hash.0);
@@ -327,9 +334,10 @@ impl<'a> Walk<'a> {
     fn reference(&mut self, steps: &mut Steps<'_>, seq: Seq, digest: Digest) {
         steps.references += 1;
         let select = "SELECT 1 FROM blob_refs WHERE stream = ? AND seq = ? AND digest = ?";
-        let recorded = integer(seq.0).and_then(|seq| {
-            self.connection.prepare_cached(select)?.exists(params![steps.key, seq, digest.as_bytes()])
-        });
+        let recorded = self
+            .connection
+            .prepare_cached(select)
+            .and_then(|mut select| select.exists(params![steps.key, rows::place(seq), digest.as_bytes()]));
         match recorded {
             Ok(true) => {}
             Ok(false) => {
@@ -450,4 +458,8 @@ impl<'a> Walk<'a> {
             self.damaged(&system, error);
         }
     }
+}
+
+fn text(value: ValueRef<'_>) -> Option<&[u8]> {
+    value.as_bytes().ok()
 }

@@ -3,7 +3,7 @@
 //! A transaction holds everything that was queued, or nothing of it. If it fails, exactly the streams with frames in it fail,
 //! at their last durable frame; the writer goes on for all others.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,10 +20,11 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::blobs::{self, Packer};
 use crate::queue::{Entry, Object, Pace, State};
-use crate::rows::{self, Bytes32, integer};
+use crate::rows::{self, Bytes32, place};
+use crate::seal::Sealer;
 use crate::store::Shared;
 use crate::stream::{Head, Stream, Tail};
-use crate::{failure, objects};
+use crate::{failure, objects, system_error};
 
 /// Pages in the write-ahead log at which it is copied into the database file: 16 MiB.
 const LONG_WAL: u64 = 4096;
@@ -35,9 +36,12 @@ pub(crate) struct Desk {
     /// Objects that were handed over since the log was opened: in use, whether a frame names them yet or not.
     pub(crate) fresh_objects: HashSet<Digest>,
     packer: Packer,
+    sealer: Sealer,
     /// Objects of a transaction that failed. They go into the next one, before any frame that may name them.
     unwritten: Vec<Object>,
+    /// How long the write-ahead log is, and at which length it is copied next.
     wal_pages: Arc<AtomicU64>,
+    checkpoint_at: u64,
 }
 
 /// What goes into one transaction.
@@ -59,12 +63,15 @@ enum Trouble {
 pub(crate) fn run(mut desk: Desk) {
     let _last_act = LastAct(Arc::clone(&desk.shared));
     let mut pace = Pace::default();
-    while let Some(entries) = desk.shared.queue.take(pace) {
-        pace = desk.carry_out(entries);
+    let mut entries = VecDeque::new();
+    while desk.shared.queue.take(pace, &mut entries) {
+        pace = desk.carry_out(&mut entries);
         desk.checkpoint_if_long();
     }
     // What is still unwritten was reported as failed when it was tried; this is its last chance.
     let _ = desk.write_objects();
+    // Leaves the file complete in itself. If a reader is in the way, the write-ahead log stays beside it, as after a crash.
+    let _ = desk.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
 }
 
 /// Nobody may wait for a writer that is gone, not even if it panicked.
@@ -85,22 +92,23 @@ impl Desk {
             Ok(())
         };
         connection.wal_hook(Some(hook)).map_err(|error| failure::writing(&error))?;
-        let fresh_objects = HashSet::new();
         Ok(Self {
             connection,
             shared,
-            fresh_objects,
+            fresh_objects: HashSet::new(),
             packer: Packer::new()?,
+            sealer: Sealer::default(),
             unwritten: Vec::new(),
             wal_pages,
+            checkpoint_at: LONG_WAL,
         })
     }
 
-    fn carry_out(&mut self, entries: Vec<Entry>) -> Pace {
+    fn carry_out(&mut self, entries: &mut VecDeque<Entry>) -> Pace {
         let mut pace = Pace::default();
         let mut batch = Batch::default();
         let mut snapshots = Vec::new();
-        for entry in entries {
+        for entry in entries.drain(..) {
             match entry {
                 Entry::Frames { stream, .. } if stream.has_failed() => {}
                 Entry::Frames { stream, drafts } => batch.frames.push((stream, drafts)),
@@ -193,7 +201,14 @@ impl Desk {
 
     fn execute(&self, statement: &str) -> Result<(), Problem> {
         let run = self.connection.prepare_cached(statement).and_then(|mut statement| statement.execute([]));
-        run.map(|_| ()).map_err(|error| failure::writing(&error))
+        run.map(|_| ()).map_err(|error| {
+            // A disk may also turn out to be full when it is synced.
+            let synced = error.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure);
+            if synced && system_error::is_out_of_space(&self.connection) {
+                return failure::out_of_space();
+            }
+            failure::writing(&error)
+        })
     }
 
     /// Publishes a transaction's outcome to its streams and returns who need wait no longer.
@@ -231,9 +246,13 @@ impl Desk {
         if draft.seq != next {
             return Err(Trouble::Stream(gap(stream, next, draft.seq)));
         }
+        if !rows::fits(&draft) {
+            let what = format!("frame {next} of {} has a number that cannot be stored", stream.id);
+            return Err(Trouble::Stream(Problem::new(Code::StoreWrite, what)));
+        }
         let mut references = self.insert_contents(stream, &mut draft)?;
         let prev = tail.head.map_or(Digest::ZERO, |head| head.hash);
-        let sealed = rows::seal(&stream.id, prev, draft).map_err(|error| {
+        let sealed = self.sealer.seal(&stream.id, prev, draft).map_err(|error| {
             Trouble::Stream(Problem::new(Code::StoreWrite, format!("frame {next} of {}: {error}", stream.id)))
         })?;
         let body_is_blob = sealed.body.len() > INLINE_LIMIT;
@@ -243,7 +262,7 @@ impl Desk {
             references.push(digest);
         }
         let key = self.key(stream, tail).map_err(lost)?;
-        sealed.insert(&self.connection, key, body_is_blob).map_err(lost)?;
+        rows::insert(&self.connection, key, &sealed, body_is_blob).map_err(lost)?;
         self.insert_references(key, next, &references).map_err(lost)?;
         tail.head = Some(Head { seq: next, hash: sealed.hash });
         Ok(())
@@ -282,7 +301,7 @@ impl Desk {
             let mut insert = self
                 .connection
                 .prepare_cached("INSERT OR IGNORE INTO blob_refs (stream, seq, digest) VALUES (?, ?, ?)")?;
-            insert.execute(params![key, integer(seq.0)?, digest.as_bytes()])?;
+            insert.execute(params![key, place(seq), digest.as_bytes()])?;
         }
         Ok(())
     }
@@ -364,7 +383,7 @@ impl Desk {
                     )?
                     .execute(params![
                         key,
-                        integer(at.0)?,
+                        place(at),
                         hash.as_bytes(),
                         kernel,
                         digest.as_bytes(),
@@ -392,7 +411,7 @@ impl Desk {
         let (Some(key), false) = (tail.key, stream.has_failed()) else { return Ok(None) };
         let mut later =
             self.connection.prepare_cached("SELECT 1 FROM snapshots WHERE stream = ? AND seq > ?")?;
-        if later.exists(params![key, integer(at.0)?])? {
+        if later.exists(params![key, place(at)])? {
             return Ok(None);
         }
         if let Some(head) = tail.head.filter(|head| head.seq == at) {
@@ -400,20 +419,25 @@ impl Desk {
         }
         let mut select =
             self.connection.prepare_cached("SELECT hash FROM frames WHERE stream = ? AND seq = ?")?;
-        let hash =
-            select.query_row(params![key, integer(at.0)?], |row| row.get::<_, Bytes32>(0)).optional()?;
+        let hash = select.query_row(params![key, place(at)], |row| row.get::<_, Bytes32>(0)).optional()?;
         Ok(hash.map(|hash| (key, hash.0)))
     }
 
-    fn checkpoint_if_long(&self) {
-        if self.wal_pages.load(Ordering::Relaxed) < LONG_WAL {
+    /// Copies a long write-ahead log into the database file, between two commits and after everyone has been told. Readers are not
+    /// waited for: what they hold back is copied once as much again has been written.
+    fn checkpoint_if_long(&mut self) {
+        let pages = self.wal_pages.load(Ordering::Relaxed);
+        if pages < self.checkpoint_at {
             return;
         }
-        // Readers are not waited for. What they hold back is copied the next time.
-        let copied = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        let copied = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+            Ok(row.get::<_, i64>(1)? == row.get::<_, i64>(2)?)
+        });
+        self.checkpoint_at = if matches!(copied, Ok(true)) { LONG_WAL } else { pages + LONG_WAL };
+        // A log that was copied whole is begun anew by the next commit.
         self.wal_pages.store(0, Ordering::Relaxed);
         match copied {
-            Ok(()) => self.shared.counters.checkpoints.add(1),
+            Ok(_) => self.shared.counters.checkpoints.add(1),
             Err(_) => self.shared.counters.failed_checkpoints.add(1),
         }
     }
@@ -460,7 +484,7 @@ fn acknowledges_early() -> bool {
 /// A commit that fails although the disk is well: `return(full)`, or `return` for any other trouble.
 fn failing_commit() -> Result<(), Problem> {
     fail::fail_point!("store::commit_error", |how| Err(match how.as_deref() {
-        Some("full") => Problem::new(Code::StoreFull, "there is no space left for the log"),
+        Some("full") => failure::out_of_space(),
         _ => Problem::new(Code::StoreWrite, "the log could not be written: a planted failure"),
     }));
     Ok(())

@@ -4,6 +4,9 @@
 //! [`Disk::crash_at`] derives, from the journal alone, a state that could be found after a power loss at any step. So a workload
 //! runs once, and tens of thousands of crashes of it are looked at, each for the price of a few reference counts.
 //!
+//! A test opens a store with [`Disk::vfs_name`], lets a [`witness::Witness`] note every acknowledgement with the disk's step, and shows what
+//! crashes left to a [`witness::Examiner`].
+//!
 //! # What a power loss keeps
 //!
 //! - What was written to a file before the last sync of that file is there, byte for byte.

@@ -15,6 +15,7 @@ use holdfast_contract::wire::Lane;
 use holdfast_kernel::Pending;
 use holdfast_lane_native::Extension;
 use holdfast_model::Model;
+use holdfast_model::script::{Script, Step};
 use holdfast_policy::Policy;
 use holdfast_runtime::replay::{Mode, Verdict, replay};
 use holdfast_runtime::verify::{Finding, verify};
@@ -23,7 +24,6 @@ use holdfast_store::{Options, Store};
 
 use crate::clock::FakeClock;
 use crate::ledger::{Ledger, RecordingLane};
-use crate::script::{Script, Step};
 
 /// The id of the session that a lab opens by itself.
 pub const SESSION: &str = "s1";

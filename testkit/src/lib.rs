@@ -1,6 +1,6 @@
 //! What tests are made of: a lab that runs the real runtime with a scripted model, a fake clock and a lane that keeps a ledger.
 //!
-//! [`Lab`] is where a scenario happens. [`script`] says what the model answers, [`pieces`] makes tools and hooks of one line
+//! [`Lab`] is where a scenario happens. [`Script`] says what the model answers, [`pieces`] makes tools and hooks of one line
 //! each, [`story`] prints a stream the way golden files keep it, and [`disk`] is a simulated disk that can lose power.
 //!
 //! Use this crate from tests and benches only; no product crate depends on it.
@@ -11,10 +11,9 @@ pub mod disk;
 pub mod lab;
 pub mod ledger;
 pub mod pieces;
-pub mod script;
 pub mod story;
 
 pub use clock::FakeClock;
 pub use lab::{Lab, LabBuilder};
 pub use ledger::{Ledger, RecordingLane};
-pub use script::{Script, Step};
+pub use holdfast_model::script::{Script, Step};

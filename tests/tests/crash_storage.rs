@@ -5,10 +5,14 @@
 //! notice both. Failpoints are global, so every test here holds a `FailScenario`, and they run one after another.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use fail::FailScenario;
 use holdfast_contract::content::Content;
@@ -17,8 +21,9 @@ use holdfast_contract::ids::{Millis, Seq, StreamId};
 use holdfast_contract::session_frames::StateWritten;
 use holdfast_contract::system_frames::HeadAnchored;
 use holdfast_store::{Head, Options, Store, StreamLog};
-use holdfast_testkit::disk::witness::{Recorded, Violation, Witness, examine};
-use holdfast_testkit::disk::{Disk, Survival};
+use holdfast_testkit::disk::witness::{Examiner, Recorded, Violation, Witness};
+use holdfast_testkit::disk::{Disk, Operation, Survival};
+use rusqlite::{Connection, OpenFlags};
 
 const DATABASE: &str = "holdfast.db";
 const SESSIONS: u64 = 5;
@@ -30,8 +35,9 @@ struct Run {
     recorded: Recorded,
 }
 
-fn options(disk: &Disk) -> Options {
-    Options { vfs: Some(disk.vfs_name().to_owned()), ..Options::default() }
+fn open(disk: &Disk) -> Store {
+    let options = Options { vfs: Some(disk.vfs_name().to_owned()), ..Options::default() };
+    Store::open(Path::new(DATABASE), options).unwrap()
 }
 
 /// Mixes a number, so that sizes and steps look random and are the same in every run.
@@ -71,17 +77,18 @@ impl Anchors {
         let Head { seq, hash } = session.head().unwrap();
         let mut next = self.next.lock().unwrap();
         let body = HeadAnchored { stream: session.id().clone(), seq, hash };
-        let anchor = Draft { seq: *next, at: Millis(0), source: Source::Host, cause: None, body: body.into() };
+        let anchor =
+            Draft { seq: *next, at: Millis(0), source: Source::Host, cause: None, body: body.into() };
         self.log.append(vec![anchor]).unwrap();
         *next = next.next();
     }
 }
 
-/// Appends in batches of one to eight frames, waits for each batch to be acknowledged, and leaves snapshots and anchors on the way.
-fn write_session(log: &StreamLog, session: u64, frames: u64, anchors: &Anchors, witness: &Witness) {
-    let mut next = 0;
-    while next < frames {
-        let end = (next + 1 + mix(session * 1_000 + next) % 8).min(frames);
+/// One session's part of the workload: batches of one to eight frames, each waited for, with anchors and snapshots on the way.
+fn write_session(log: &StreamLog, session: u64, places: Range<u64>, anchors: &Anchors, witness: &Witness) {
+    let mut next = places.start;
+    while next < places.end {
+        let end = (next + 1 + mix(session * 1_000 + next) % 8).min(places.end);
         log.append((next..end).map(|seq| draft(session, Seq(seq))).collect()).unwrap();
         let last = Seq(end - 1);
         log.wait_durable(last).unwrap();
@@ -96,54 +103,140 @@ fn write_session(log: &StreamLog, session: u64, frames: u64, anchors: &Anchors, 
     }
 }
 
-/// Runs the workload; `at_start` is called once the store is open.
+/// Both halves of the workload are written by a store of their own. While it runs, another connection copies the write-ahead log
+/// into the database now and then, so that crashes meet checkpoints, and logs that begin again, as well as commits.
+fn write_half(disk: &Disk, places: &Range<u64>, witness: &Witness) {
+    let store = open(disk);
+    let system = store.stream(&StreamId::system()).unwrap();
+    let next = system.head().map_or(Seq(0), |head| head.seq.next());
+    let anchors = Anchors { log: system, next: Mutex::new(next) };
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| checkpoint_until(disk, &done));
+        let writers: Vec<_> = (0..SESSIONS)
+            .map(|session| {
+                let log = store.stream(&StreamId::from(format!("session-{session}"))).unwrap();
+                let anchors = &anchors;
+                scope.spawn(move || write_session(&log, session, places.clone(), anchors, witness))
+            })
+            .collect();
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        done.store(true, Ordering::Relaxed);
+    });
+    store.close();
+}
+
+fn checkpoint_until(disk: &Disk, done: &AtomicBool) {
+    let connection =
+        Connection::open_with_flags_and_vfs(DATABASE, OpenFlags::default(), disk.vfs_name()).unwrap();
+    let mut copied = disk.step();
+    while !done.load(Ordering::Relaxed) {
+        if disk.step() > copied + 150 {
+            connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).unwrap();
+            copied = disk.step();
+        }
+        thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// Runs the workload; `at_start` is called once the database is there.
 fn run(frames: u64, at_start: impl FnOnce(&Disk)) -> Run {
     let disk = Disk::new();
     let witness = Witness::of(&disk);
-    let store = Store::open(Path::new(DATABASE), options(&disk)).unwrap();
+    open(&disk).close();
     at_start(&disk);
-    let anchors = Anchors { log: store.stream(&StreamId::system()).unwrap(), next: Mutex::default() };
-    thread::scope(|scope| {
-        for session in 0..SESSIONS {
-            let log = store.stream(&StreamId::from(format!("session-{session}"))).unwrap();
-            let (anchors, witness) = (&anchors, &witness);
-            scope.spawn(move || write_session(&log, session, frames / SESSIONS, anchors, witness));
-        }
-    });
-    store.flush().unwrap();
+    let half = frames / SESSIONS / 2;
+    write_half(&disk, &(0..half), &witness);
+    write_half(&disk, &(half..2 * half), &witness);
+    let store = open(&disk);
     let streams = store.streams().unwrap().into_iter();
     let recorded = streams.map(|info| (info.id.clone(), store.frames(&info.id, ..).unwrap())).collect();
     store.close();
     Run { disk, witness, recorded }
 }
 
-/// Examines every state on all cores, and returns what is wrong.
-fn violations(run: &Run, states: &[(usize, Survival)]) -> Vec<(usize, Survival, Violation)> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut found = Vec::new();
-        while let Some((step, survival)) = states.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
-            let left = run.disk.crash_at(step, survival);
-            if let Err(violation) = examine(&left, Path::new(DATABASE), &run.witness.due(step), &run.recorded) {
-                found.push((step, survival, violation));
-            }
-        }
-        found
-    };
-    let cores = thread::available_parallelism().map_or(2, usize::from);
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
-    })
+/// A power loss to look at.
+#[derive(Clone)]
+struct Crash {
+    disk: Disk,
+    step: usize,
+    survival: Survival,
+    /// What had been acknowledged up to this step of the workload must be there.
+    due: usize,
 }
 
-fn report(run: &Run, violations: &[(usize, Survival, Violation)]) -> String {
-    let operations = run.disk.operations();
-    let line = |(step, survival, violation): &(usize, Survival, Violation)| {
-        let before = operations[..*step].last().map_or("the start".to_owned(), ToString::to_string);
-        format!("step {step} (after {before}), {survival:?}: {violation}\n")
-    };
-    violations.iter().take(20).map(line).collect()
+impl fmt::Display for Crash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let operations = self.disk.operations();
+        let before = operations[..self.step].last().map_or("the start".to_owned(), ToString::to_string);
+        write!(f, "step {} (after {before}) with {:?}", self.step, self.survival)
+    }
+}
+
+impl Run {
+    fn crash(&self, step: usize, survival: Survival) -> Crash {
+        Crash { disk: self.disk.clone(), step, survival, due: step }
+    }
+
+    /// Right after each acknowledgement, with nothing that was not synced.
+    fn crashes_after_acknowledgements(&self) -> Vec<Crash> {
+        let ledger = self.witness.ledger();
+        ledger.iter().map(|noted| self.crash(noted.step, Survival::NothingUnsynced)).collect()
+    }
+
+    /// Examines every crash on all cores, and returns those that did harm.
+    fn harmful(&self, crashes: &[Crash]) -> Vec<(Crash, Violation)> {
+        let examiner = Examiner::new(Path::new(DATABASE), &self.recorded);
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut harmful = Vec::new();
+            while let Some(crash) = crashes.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let left = crash.disk.crash_at(crash.step, crash.survival);
+                if let Err(violation) = examiner.examine(&left, &self.witness.due(crash.due)) {
+                    harmful.push((crash.clone(), violation));
+                }
+            }
+            harmful
+        };
+        let cores = thread::available_parallelism().map_or(2, usize::from);
+        let harmful = thread::scope(|scope| {
+            let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+        });
+        println!("{} crashes came down to {} contents", crashes.len(), examiner.contents());
+        harmful
+    }
+
+    fn assert_harmless(&self, crashes: &[Crash]) {
+        let harmful = self.harmful(crashes);
+        assert!(harmful.is_empty(), "{} of {} crashes:\n{}", harmful.len(), crashes.len(), summary(&harmful));
+    }
+}
+
+/// The violations, each with how often it was met and where first.
+fn summary(harmful: &[(Crash, Violation)]) -> String {
+    let mut kinds: BTreeMap<_, (usize, &Crash)> = BTreeMap::new();
+    for (crash, violation) in harmful {
+        kinds.entry(violation.to_string()).or_insert((0, crash)).0 += 1;
+    }
+    kinds
+        .iter()
+        .map(|(violation, (times, first))| format!("{times} times, first at {first}: {violation}\n"))
+        .collect()
+}
+
+fn count_lost(harmful: &[(Crash, Violation)]) -> usize {
+    harmful.iter().filter(|(_, violation)| matches!(violation, Violation::Lost { .. })).count()
+}
+
+/// A sync of the database itself ends a checkpoint.
+fn ends_checkpoint(operation: &Operation) -> bool {
+    matches!(operation, Operation::Sync { name } if **name == *DATABASE)
+}
+
+/// A write at the very beginning of the write-ahead log starts it anew.
+fn begins_log(operation: &Operation) -> bool {
+    matches!(operation, Operation::Write { name, offset: 0, .. } if name.ends_with("-wal"))
 }
 
 #[test]
@@ -153,36 +246,53 @@ fn no_crash_loses_or_spoils_anything() {
     let sessions = run.recorded.iter().filter(|(stream, _)| !stream.is_system());
     assert_eq!(sessions.map(|(_, frames)| frames.len()).sum::<usize>(), 1_000);
 
-    let steps = run.disk.step();
-    let every_step = (0..=steps).flat_map(|step| {
-        let seed = step as u64;
-        [Survival::NothingUnsynced, Survival::Everything, Survival::Random(seed)].map(|survival| (step, survival))
-    });
-    let at_random = (0..20_000).map(|state| ((mix(state) % (steps as u64 + 1)) as usize, Survival::Random(state << 32)));
-    let states: Vec<_> = every_step.chain(at_random).collect();
+    let operations = run.disk.operations();
+    let checkpoints = operations.iter().filter(|operation| ends_checkpoint(operation)).count();
+    let logs = operations.iter().filter(|operation| begins_log(operation)).count();
+    println!("{} steps, {checkpoints} checkpoints, {logs} logs", operations.len());
+    assert!(checkpoints > 2 && logs > 2, "crashes meet checkpoints and logs that begin anew");
 
-    let found = violations(&run, &states);
-    assert!(found.is_empty(), "{} of {} states:\n{}", found.len(), states.len(), report(&run, &found));
+    let steps = operations.len();
+    let every_step = (0..=steps).flat_map(|step| {
+        let random = (0..3).map(Survival::Random);
+        let survivals = [Survival::NothingUnsynced, Survival::Everything].into_iter().chain(random);
+        survivals.map(move |survival| (step, survival))
+    });
+    let at_random =
+        (0..20_000).map(|state| ((mix(state) % (steps as u64 + 1)) as usize, Survival::Random(state + 3)));
+    let crashes: Vec<_> =
+        every_step.chain(at_random).map(|(step, survival)| run.crash(step, survival)).collect();
+    run.assert_harmless(&crashes);
     scenario.teardown();
 }
 
-/// The states right after each acknowledgement, with nothing that was not synced.
-fn after_each_acknowledgement(run: &Run) -> Vec<(usize, Survival)> {
-    run.witness.ledger().iter().map(|noted| (noted.step, Survival::NothingUnsynced)).collect()
-}
-
-fn count_lost(found: &[(usize, Survival, Violation)]) -> usize {
-    found.iter().filter(|(_, _, violation)| matches!(violation, Violation::Lost { .. })).count()
+#[test]
+fn a_crash_during_the_recovery_from_a_crash_does_no_harm() {
+    let scenario = FailScenario::setup();
+    let run = run(200, |_| {});
+    let steps = run.disk.step() as u64;
+    let mut crashes = Vec::new();
+    for seed in 0..40 {
+        let due = (mix(seed) % (steps + 1)) as usize;
+        let disk = run.disk.crash_at(due, Survival::Random(seed));
+        open(&disk).close();
+        for step in 0..=disk.step() {
+            let survivals = [Survival::NothingUnsynced, Survival::Everything, Survival::Random(seed)];
+            crashes.extend(survivals.map(|survival| Crash { disk: disk.clone(), step, survival, due }));
+        }
+    }
+    run.assert_harmless(&crashes);
+    scenario.teardown();
 }
 
 #[test]
 fn a_skipped_sync_is_noticed() {
     let scenario = FailScenario::setup();
     let honest = run(100, |_| {});
-    assert_eq!(violations(&honest, &after_each_acknowledgement(&honest)), []);
+    honest.assert_harmless(&honest.crashes_after_acknowledgements());
     let skipping = run(100, |disk| disk.ignore_syncs(true));
-    let found = violations(&skipping, &after_each_acknowledgement(&skipping));
-    assert!(count_lost(&found) > 0, "{}", report(&skipping, &found));
+    let harmful = skipping.harmful(&skipping.crashes_after_acknowledgements());
+    assert!(count_lost(&harmful) > 0, "{}", summary(&harmful));
     scenario.teardown();
 }
 
@@ -190,8 +300,9 @@ fn a_skipped_sync_is_noticed() {
 fn an_early_acknowledgement_is_noticed() {
     let scenario = FailScenario::setup();
     fail::cfg("store::ack_early", "return").unwrap();
-    let hasty = run(100, |_| {});
-    let found = violations(&hasty, &after_each_acknowledgement(&hasty));
-    assert!(count_lost(&found) > 0, "{}", report(&hasty, &found));
+    // Long enough for those who were told too early to say so before the sync is done.
+    let hasty = run(100, |disk| disk.set_sync_delay(Duration::from_millis(5)));
+    let harmful = hasty.harmful(&hasty.crashes_after_acknowledgements());
+    assert!(count_lost(&harmful) > 0, "{}", summary(&harmful));
     scenario.teardown();
 }

@@ -10,15 +10,19 @@ use holdfast_contract::frame::{Draft, Source};
 use holdfast_contract::ids::{Millis, Seq, StreamId};
 use holdfast_contract::session_frames::StateWritten;
 use holdfast_store::{Options, Store, StreamLog};
+use holdfast_testkit::disk::witness::{Examiner, Witness};
 use holdfast_testkit::disk::{Disk, Survival};
-use holdfast_testkit::disk::witness::{Witness, examine};
 
 const DATABASE: &str = "holdfast.db";
 const APPENDERS: u64 = 64;
 const FRAMES_EACH: u64 = 100;
 
 fn draft(seq: u64) -> Draft {
-    let body = StateWritten { extension: "notes".into(), key: format!("note-{seq}"), value: Some(Content::text("…")) };
+    let body = StateWritten {
+        extension: "notes".into(),
+        key: format!("note-{seq}"),
+        value: Some(Content::text("…")),
+    };
     Draft { seq: Seq(seq), at: Millis(seq), source: Source::Host, cause: None, body: body.into() }
 }
 
@@ -38,8 +42,9 @@ fn sixty_four_appenders_need_one_sync_per_thirty_two_frames_at_most() {
     let witness = Witness::of(&disk);
     let options = Options { vfs: Some(disk.vfs_name().to_owned()), ..Options::default() };
     let store = Store::open(Path::new(DATABASE), options).unwrap();
-    let logs: Vec<_> =
-        (0..APPENDERS).map(|appender| store.stream(&StreamId::from(format!("session-{appender}"))).unwrap()).collect();
+    let logs: Vec<_> = (0..APPENDERS)
+        .map(|appender| store.stream(&StreamId::from(format!("session-{appender}"))).unwrap())
+        .collect();
 
     let before = disk.counts();
     thread::scope(|scope| {
@@ -58,6 +63,7 @@ fn sixty_four_appenders_need_one_sync_per_thirty_two_frames_at_most() {
     let streams = store.streams().unwrap().into_iter();
     let recorded = streams.map(|info| (info.id.clone(), store.frames(&info.id, ..).unwrap())).collect();
     let left = disk.crash_at(end, Survival::NothingUnsynced);
-    assert_eq!(examine(&left, Path::new(DATABASE), &witness.due(end), &recorded), Ok(()));
+    let examiner = Examiner::new(Path::new(DATABASE), &recorded);
+    assert_eq!(examiner.examine(&left, &witness.due(end)), Ok(()));
     store.close();
 }

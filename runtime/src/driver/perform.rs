@@ -44,6 +44,7 @@ impl SessionActor {
             Act::Summarise(act) => self.summarise(*act),
             Act::Deliver { decided_by, outcome, answer } => {
                 let inbox = self.inbox.clone();
+                self.delivering = true;
                 self.behind_barrier(decided_by, async move {
                     fail_point!("driver::before_delivery");
                     drop(inbox.send(Note::Ended { ended: decided_by, outcome, answer }));

@@ -44,7 +44,10 @@ pub(crate) struct SessionActor {
     pub(super) tasks: Tasks,
     pub(super) checks: Checks,
     waiting: VecDeque<Box<Say>>,
-    answering: Option<Reply<TurnReport>>,
+    /// Who waits for the running turn to end.
+    answering: Vec<Reply<TurnReport>>,
+    /// Whether a turn's end is on its way to the disk and to whoever waits for it.
+    pub(super) delivering: bool,
     asked: HashMap<Seq, oneshot::Sender<Result<Content, Fault>>>,
     broken: Option<Problem>,
     snapshot_at: Seq,
@@ -66,7 +69,8 @@ impl SessionActor {
             tasks: Tasks::default(),
             checks: Checks::default(),
             waiting: VecDeque::new(),
-            answering: None,
+            answering: Vec::new(),
+            delivering: false,
             asked: HashMap::new(),
             broken: None,
         };
@@ -89,7 +93,7 @@ impl SessionActor {
                     Some(last) if self.broken.is_none() => self.log.durable(Seq(last)).await,
                     _ => self.broken.clone().map_or(Ok(()), Err),
                 };
-                self.inner.forget(self.session.id());
+                self.inner.forget(self.session.id(), &self.inbox);
                 drop(reply.send(closed));
                 return;
             }
@@ -100,12 +104,15 @@ impl SessionActor {
 
     fn take(&mut self, note: Note) {
         match note {
-            Note::Say(say) => self.waiting.push_back(say),
-            Note::Await(reply) if self.session.is_busy() => self.answering = Some(reply),
-            Note::Await(reply) => {
-                let problem = Problem::new(Code::TurnUnexpected, "no turn is running");
-                drop(reply.send(Err(problem)));
-            }
+            Note::Say(say) => match &self.broken {
+                Some(problem) => drop(say.reply.send(Err(problem.clone()))),
+                None => self.waiting.push_back(say),
+            },
+            Note::Await(reply) => match &self.broken {
+                Some(problem) => drop(reply.send(Err(problem.clone()))),
+                None if self.session.is_busy() || self.delivering => self.answering.push(reply),
+                None => drop(reply.send(Err(Self::no_turn()))),
+            },
             Note::Fact(input) => self.queue.push_back(*input),
             Note::Ask { extension, under, ask, reply } => self.host_ask(&extension, under, ask, reply),
             Note::Compact { reason, reply } => {
@@ -146,12 +153,20 @@ impl SessionActor {
                 // A fact that nobody waits for any more came too late; it was never recorded.
                 let _late = self.step(input);
             }
-            if self.session.is_busy() || self.answering.is_some() {
+            if self.session.is_busy() || self.delivering {
                 return;
+            }
+            // What was awaited was no turn but a compaction or the session's end.
+            for reply in self.answering.drain(..) {
+                drop(reply.send(Err(Self::no_turn())));
             }
             let Some(say) = self.waiting.pop_front() else { return };
             self.begin_turn(*say);
         }
+    }
+
+    fn no_turn() -> Problem {
+        Problem::new(Code::TurnUnexpected, "no turn is running")
     }
 
     fn begin_turn(&mut self, say: Say) {
@@ -160,7 +175,7 @@ impl SessionActor {
         let body = InputReceived { text, attachments, message_id: None, registry };
         let input = self.fact(Source::Surface(surface), None, body);
         match self.step(input) {
-            Ok(()) => self.answering = Some(reply),
+            Ok(()) => self.answering.push(reply),
             Err(problem) => drop(reply.send(Err(problem))),
         }
     }
@@ -224,14 +239,16 @@ impl SessionActor {
     }
 
     fn ended(&mut self, ended: Seq, outcome: TurnOutcome, answer: Option<Content>) {
+        self.delivering = false;
         let event = Event::Ended { outcome: outcome.clone(), answer: answer.clone() };
         self.inner.surface.show(self.session.id(), event);
         if let Some(head) = self.log.head() {
             let stream = self.session.id().clone();
             self.inner.tell_system(HeadAnchored { stream, seq: head.seq, hash: head.hash });
         }
-        if let Some(reply) = self.answering.take() {
-            drop(reply.send(Ok(TurnReport { ended, outcome, answer, spent: self.session.spent() })));
+        let report = TurnReport { ended, outcome, answer, spent: self.session.spent() };
+        for reply in self.answering.drain(..) {
+            drop(reply.send(Ok(report.clone())));
         }
     }
 
@@ -243,10 +260,10 @@ impl SessionActor {
         self.tasks.abort_all();
         self.queue.clear();
         self.inner.surface.show(self.session.id(), Event::Broken(problem.clone()));
-        for reply in self.answering.take().into_iter().chain(self.waiting.drain(..).map(|say| say.reply)) {
+        for reply in self.answering.drain(..).chain(self.waiting.drain(..).map(|say| say.reply)) {
             drop(reply.send(Err(problem.clone())));
         }
-        self.inner.forget(self.session.id());
+        self.inner.forget(self.session.id(), &self.inbox);
         self.broken = Some(problem);
     }
 
@@ -292,9 +309,13 @@ impl SessionActor {
                 }
                 return;
             }
-            Ask::Other { name, .. } => {
+            Ask::Other { name, arguments, .. } => {
                 let message = format!("the host has nothing called `{name}` for `{id}`");
-                drop(reply.send(Err(Fault::new(Code::ExtensionFault, message))));
+                let fault = Fault::new(Code::ExtensionFault, message);
+                let outcome = ToolOutcome::Failure(fault.clone());
+                let body = HostCalled { extension: id, under, ask: name, arguments, outcome };
+                let input = self.fact(Source::Extension(extension.clone()), Some(under), body);
+                drop(reply.send(Err(self.step(input).err().map_or(fault, |problem| problem.to_fault()))));
                 return;
             }
         };

@@ -14,7 +14,7 @@ use holdfast_contract::frame::Source;
 use holdfast_contract::ids::{CallId, ExtensionId, HookId, Seq};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
-use holdfast_contract::session_frames::{HookDecided, HookFaulted, ToolChecked, ToolReturned};
+use holdfast_contract::session_frames::{HookDecided, HookFaulted, ToolChecked, ToolReturned, UiQuestion};
 use holdfast_contract::tool::{EffectClass, ToolOutcome};
 use holdfast_contract::wire::{Ask, Call, Host, Instance, Lane, Later, Reply};
 use holdfast_policy::{Policy, Request};
@@ -23,6 +23,9 @@ use holdfast_store::Store;
 use crate::calling::{Made, make};
 use crate::checks::Checks;
 use crate::driver::{decision_of, result_of};
+
+/// What was asked of the host in the middle of a call, and what it answered, in order.
+type Answers = VecDeque<(Ask, Result<Content, Fault>)>;
 
 /// What can run again.
 pub(super) struct Again<'a> {
@@ -33,7 +36,9 @@ pub(super) struct Again<'a> {
     checks: Checks,
     hooks: HashMap<(Seq, HookId), HookAct>,
     calls: HashMap<(Seq, CallId), CallAct>,
-    answers: BTreeMap<(Seq, ExtensionId), VecDeque<(Ask, Content)>>,
+    answers: BTreeMap<(Seq, ExtensionId), Answers>,
+    /// Questions to the user that have not been answered yet, with the call that asks.
+    questions: HashMap<Seq, ((Seq, ExtensionId), UiQuestion)>,
     pub mocked: BTreeSet<ExtensionId>,
 }
 
@@ -48,6 +53,7 @@ impl<'a> Again<'a> {
             hooks: HashMap::new(),
             calls: HashMap::new(),
             answers: BTreeMap::new(),
+            questions: HashMap::new(),
             mocked: BTreeSet::new(),
         }
     }
@@ -66,7 +72,12 @@ impl<'a> Again<'a> {
     }
 
     /// Runs again what led to this fact. Gives the other answer if there is one.
-    pub(super) fn judge(&mut self, input: &Input) -> Result<Option<Body>, Problem> {
+    pub(super) fn judge(&mut self, seq: Seq, input: &Input) -> Result<Option<Body>, Problem> {
+        if let Body::SessionResumed(_) = &input.body {
+            // Whatever was in the middle of a call is gone, and is asked anew.
+            self.answers.clear();
+            self.questions.clear();
+        }
         let Some(cause) = input.cause else { return Ok(None) };
         match &input.body {
             Body::HookDecided(fact) if fact.hook.is_policy() => {
@@ -77,7 +88,7 @@ impl<'a> Again<'a> {
                 Ok(other(body.into(), &input.body))
             }
             Body::HookDecided(fact) => Ok(self.hook_again(cause, &fact.hook).and_then(|body| other(body, &input.body))),
-            Body::HookFaulted(fact) if fact.fault.code != Code::HookTimeout => {
+            Body::HookFaulted(fact) if !is_the_hosts(&fact.fault) => {
                 Ok(self.hook_again(cause, &fact.hook).and_then(|body| other(body, &input.body)))
             }
             Body::ToolChecked(fact) => {
@@ -86,12 +97,12 @@ impl<'a> Again<'a> {
                 Ok(other(ToolChecked { call: fact.call, outcome }.into(), &input.body))
             }
             Body::ToolReturned(fact) => {
-                let late = matches!(&fact.outcome, ToolOutcome::Failure(fault) if fault.code == Code::ToolTimeout);
-                let Some(act) = self.calls.remove(&(cause, fact.call)).filter(|_| !late) else { return Ok(None) };
+                let the_hosts = matches!(&fact.outcome, ToolOutcome::Failure(fault) if is_the_hosts(fault));
+                let Some(act) = self.calls.remove(&(cause, fact.call)).filter(|_| !the_hosts) else { return Ok(None) };
                 Ok(self.tool_again(&act).and_then(|body| other(body, &input.body)))
             }
             body => {
-                self.note_answer(cause, &input.source, body);
+                self.note_answer(seq, cause, &input.source, body);
                 Ok(None)
             }
         }
@@ -173,26 +184,53 @@ impl<'a> Again<'a> {
     }
 
     /// Keeps what an extension was told in the middle of a call.
-    fn note_answer(&mut self, under: Seq, source: &Source, body: &Body) {
+    fn note_answer(&mut self, seq: Seq, cause: Seq, source: &Source, body: &Body) {
+        if let Body::UiAnswered(fact) = body {
+            if let Some((under, question)) = self.questions.remove(&fact.request) {
+                let answer = fact.answer.clone().unwrap_or_else(nothing);
+                self.answers.entry(under).or_default().push_back((Ask::Ui(question), Ok(answer)));
+            }
+            return;
+        }
         let Source::Extension(extension) = source else { return };
-        let nothing = Content::new(Default::default());
+        let under = (cause, extension.id.clone());
         let answer = match body {
-            Body::ClockRead(fact) => (Ask::Clock, Content::of(&fact.value)),
+            Body::ClockRead(fact) => (Ask::Clock, Ok(Content::of(&fact.value))),
             Body::RandomDrawn(fact) => {
-                (Ask::Random { bytes: (fact.bytes.len() / 2) as u32 }, Content::text(fact.bytes.clone()))
+                (Ask::Random { bytes: (fact.bytes.len() / 2) as u32 }, Ok(Content::text(fact.bytes.clone())))
             }
-            Body::HostCalled(fact) if fact.ask == "state.get" => match &fact.outcome {
-                ToolOutcome::Result(value) => (Ask::StateGet { key: fact.arguments.to_text() }, value.clone()),
-                ToolOutcome::Failure(_) => return,
-            },
+            Body::HostCalled(fact) => {
+                let answer = match &fact.outcome {
+                    ToolOutcome::Result(value) => Ok(value.clone()),
+                    ToolOutcome::Failure(fault) => Err(fault.clone()),
+                };
+                let ask = match fact.ask.as_str() {
+                    "state.get" => Ask::StateGet { key: fact.arguments.to_text() },
+                    name => Ask::Other { name: name.to_owned(), arguments: fact.arguments.clone(), timeout: None },
+                };
+                (ask, answer)
+            }
             Body::StateWritten(fact) => {
-                (Ask::StateSet { key: fact.key.clone(), value: fact.value.clone() }, nothing)
+                (Ask::StateSet { key: fact.key.clone(), value: fact.value.clone() }, Ok(nothing()))
             }
-            Body::MessageInjected(fact) => (Ask::Inject { text: fact.text.clone() }, nothing),
+            Body::MessageInjected(fact) => (Ask::Inject { text: fact.text.clone() }, Ok(nothing())),
+            Body::UiRequested(fact) => {
+                self.questions.insert(seq, (under, fact.question.clone()));
+                return;
+            }
             _ => return,
         };
-        self.answers.entry((under, extension.id.clone())).or_default().push_back(answer);
+        self.answers.entry(under).or_default().push_back(answer);
     }
+}
+
+fn nothing() -> Content {
+    Content::new(Default::default())
+}
+
+/// Whether a fault is the host's word, not the extension's: it was late, or its code was not at hand. Neither can be reproduced.
+fn is_the_hosts(fault: &Fault) -> bool {
+    matches!(fault.code, Code::HookTimeout | Code::ToolTimeout | Code::ExtensionUnknown)
 }
 
 /// The body that a run gave, if it is not the recorded one.
@@ -209,13 +247,18 @@ fn at_once<T>(mut later: Later<T>) -> Option<T> {
 }
 
 /// A host that answers from the record, in order, and knows nothing else.
-struct Recorded(Mutex<VecDeque<(Ask, Content)>>);
+struct Recorded(Mutex<Answers>);
 
 impl Host for Recorded {
     fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>> {
         let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        // How long it would have waited is not recorded.
+        let ask = match ask {
+            Ask::Other { name, arguments, .. } => Ask::Other { name, arguments, timeout: None },
+            ask => ask,
+        };
         let answer = match next {
-            Some((recorded, answer)) if recorded == ask => Ok(answer),
+            Some((recorded, answer)) if recorded == ask => answer,
             Some((recorded, _)) => {
                 let message = format!("asked the host for {ask:?} where {recorded:?} was recorded");
                 Err(Fault::new(Code::ReplayDiverged, message))

@@ -2,7 +2,7 @@
 //! after a crash gets the same answer.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
@@ -11,8 +11,9 @@ use holdfast_contract::message::{AskedCall, Message, Usage};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::wire::Later;
-use holdfast_model::{Deltas, Model};
 use serde_json::Value;
+
+use crate::{Deltas, Model};
 
 /// One answer of a scripted model.
 #[derive(Clone, Debug)]
@@ -86,7 +87,7 @@ impl Script {
                 ready(Ok(ModelReturned { text: Content::text(""), reasoning: None, calls, usage }))
             }
             Step::Fails { times, retryable, then } => {
-                let mut failed = self.failed.lock().unwrap();
+                let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
                 let count = failed.entry(place.clone()).or_default();
                 if *count >= times {
                     drop(failed);

@@ -1,0 +1,69 @@
+//! Upkeep of a log that nobody is writing: erasing content and collecting old frames. Both are facts of the system stream first,
+//! durably, and done afterwards, so that a missing body or a missing beginning always has its record.
+
+use holdfast_contract::body::Body;
+use holdfast_contract::effect::{Effect, Input};
+use holdfast_contract::frame::{Source, Tombstone};
+use holdfast_contract::ids::{Seq, StreamId};
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::system_frames::{LogCheckpointed, LogErased};
+use holdfast_kernel::System;
+use holdfast_store::{Collected, Retention, Store};
+
+use crate::clock::Clock;
+use crate::refold::refold;
+
+/// Erases the content of a session's frames. The frames stay, with tombstones, and the chain stays whole. Gives the number of
+/// bodies that went.
+pub fn erase(store: &Store, clock: &dyn Clock, stream: &StreamId, reason: &str) -> Result<u64, Problem> {
+    refuse_system(stream, "erased")?;
+    let head = store.head(stream)?.ok_or_else(|| missing(stream))?;
+    let (at, reason) = (clock.now(), reason.to_owned());
+    let erased = LogErased { stream: stream.clone(), from: Seq(0), to: head.seq, reason: reason.clone() };
+    record(store, clock, erased.into())?;
+    store.erase(stream, Seq(0), head.seq, Tombstone { at, reason })
+}
+
+/// Collects the frames of a session that are past its retention. Gives nothing if none are.
+pub fn collect(
+    store: &Store,
+    clock: &dyn Clock,
+    stream: &StreamId,
+    retention: Retention,
+) -> Result<Option<Collected>, Problem> {
+    refuse_system(stream, "collected")?;
+    let Some(last) = store.collectable(stream, retention, clock.now())? else { return Ok(None) };
+    record(store, clock, LogCheckpointed { stream: stream.clone(), seq: last.seq, hash: last.hash }.into())?;
+    store.collect(stream, last.seq).map(Some)
+}
+
+/// Records a fact in the system stream and waits until it is on disk.
+fn record(store: &Store, clock: &dyn Clock, body: Body) -> Result<(), Problem> {
+    let stream = StreamId::system();
+    let log = store.stream(&stream)?;
+    let refolded = refold::<System>(store, &stream)?;
+    log.append(refolded.missing)?;
+    let mut system = refolded.machine;
+    let mut drafts = Vec::new();
+    for effect in system.step(Input { at: clock.now(), source: Source::Host, cause: None, body }) {
+        match effect {
+            Effect::Record(draft) => drafts.push(draft),
+            Effect::Refuse(fault) => return Err(fault.into()),
+            Effect::Act(_) => {}
+        }
+    }
+    log.append(drafts)?;
+    log.wait_durable(Seq(system.next_seq().0.saturating_sub(1)))
+}
+
+fn refuse_system(stream: &StreamId, what: &str) -> Result<(), Problem> {
+    if stream.is_system() {
+        let problem = Problem::new(Code::UsageInvalid, format!("the system stream cannot be {what}"));
+        return Err(problem.help("It anchors every session; name a session instead."));
+    }
+    Ok(())
+}
+
+fn missing(stream: &StreamId) -> Problem {
+    Problem::new(Code::StoreMissing, format!("there is no session `{stream}`"))
+}

@@ -1,0 +1,93 @@
+//! Sealing a draft: its canonical body, its digests and its place in the chain.
+//!
+//! The envelope's canonical JSON is put together from pieces that are already canonical. The general serialiser takes longer for it
+//! than everything else that a frame costs. What it must equal is [`Envelope::hash`], which `verify` uses; the tests beside
+//! this file compare the two.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use holdfast_contract::digest::{Digest, NotCanonical, canonical};
+use holdfast_contract::frame::{Draft, Envelope, Source};
+use holdfast_contract::ids::StreamId;
+
+/// Numbers beyond this are not written digit by digit in RFC 8785.
+const EXACT: u64 = (1 << 53) - 1;
+/// Sources whose canonical form is remembered. A session's frames come from a handful of them.
+const SOURCES: usize = 16;
+
+/// A frame that is ready to be written.
+pub(crate) struct Sealed {
+    pub(crate) envelope: Envelope,
+    pub(crate) hash: Digest,
+    /// The source's canonical JSON.
+    pub(crate) source: Arc<str>,
+    /// The body's canonical JSON.
+    pub(crate) body: Vec<u8>,
+}
+
+/// The writer's sealer, with what it remembers from one frame to the next.
+#[derive(Default)]
+pub(crate) struct Sealer {
+    sources: Vec<(Source, Arc<str>)>,
+    envelope: Vec<u8>,
+}
+
+impl Sealer {
+    /// Puts a draft into its place in the chain.
+    pub(crate) fn seal(
+        &mut self,
+        stream: &StreamId,
+        prev: Digest,
+        draft: Draft,
+    ) -> Result<Sealed, NotCanonical> {
+        let Draft { seq, at, source, cause, body } = draft;
+        let kind = body.kind();
+        let body = body.canonical()?;
+        let source_json = self.source(&source)?;
+        let body_digest = Digest::of(&body);
+        let envelope = Envelope { stream: stream.clone(), seq, at, kind, source, cause, body_digest, prev };
+        let hash = match self.write_envelope(&envelope, &source_json) {
+            Some(bytes) => Digest::of(bytes),
+            None => envelope.hash()?,
+        };
+        Ok(Sealed { envelope, hash, source: source_json, body })
+    }
+
+    fn source(&mut self, source: &Source) -> Result<Arc<str>, NotCanonical> {
+        if let Some((_, json)) = self.sources.iter().find(|(known, _)| known == source) {
+            return Ok(Arc::clone(json));
+        }
+        let json: Arc<str> = String::from_utf8_lossy(&canonical(source)?).into();
+        if self.sources.len() == SOURCES {
+            self.sources.remove(0);
+        }
+        self.sources.push((source.clone(), Arc::clone(&json)));
+        Ok(json)
+    }
+
+    /// The envelope's canonical JSON, its fields in the order of their names; nothing where a number needs the general way.
+    fn write_envelope(&mut self, envelope: &Envelope, source_json: &str) -> Option<&[u8]> {
+        let Envelope { stream, seq, at, kind, source: _, cause, body_digest, prev } = envelope;
+        if seq.0.max(at.0).max(cause.map_or(0, |cause| cause.0)) > EXACT {
+            return None;
+        }
+        let out = &mut self.envelope;
+        out.clear();
+        write!(out, r#"{{"at":{},"body_digest":"{body_digest}","cause":"#, at.0).ok()?;
+        match cause {
+            Some(cause) => write!(out, "{cause}").ok()?,
+            None => out.extend_from_slice(b"null"),
+        }
+        write!(out, r#","kind":"{kind}","prev":"{prev}","seq":{seq},"source":{source_json},"stream":"#)
+            .ok()?;
+        // A string is escaped alike in serde_json and in RFC 8785.
+        serde_json::to_writer(&mut *out, stream).ok()?;
+        out.push(b'}');
+        Some(out)
+    }
+}
+
+#[cfg(test)]
+#[path = "seal_tests.rs"]
+mod tests;

@@ -1,0 +1,68 @@
+//! The command line: renders frames and verdicts for a person or as JSON, and decides nothing.
+//!
+//! [`run`] takes the arguments and gives the exit code: 0 done, 1 the thing itself failed, 2 bad usage or configuration.
+//! `arguments.rs` has every command; each has a file of its own.
+
+mod arguments;
+mod demo;
+mod home;
+mod log;
+mod output;
+mod replay;
+mod schema;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+use holdfast_contract::problem::{Code, Problem};
+
+use arguments::{Arguments, Command};
+use output::Output;
+
+/// Runs a command.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => return usage(&error),
+    };
+    let output = Output::new(arguments.json);
+    let done = match arguments.command {
+        Command::Demo(command) => demo::demo(&output, arguments.home, command),
+        Command::Log(command) => log::log(&output, arguments.home, command),
+        Command::Replay(command) => replay::replay(&output, arguments.home, &command),
+        Command::Schema(command) => schema::schema(&output, &command),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(problem) => {
+            eprintln!("{problem}");
+            ExitCode::from(exit_code(problem.code))
+        }
+    }
+}
+
+/// Help and version are no failure; anything else is bad usage, in our own form.
+fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        print!("{error}");
+        return ExitCode::SUCCESS;
+    }
+    let text = error.to_string();
+    let what = text.trim_start_matches("error: ").lines().next().unwrap_or("the command cannot be understood");
+    let more: Vec<&str> = text.lines().skip(1).map(str::trim).filter(|line| !line.is_empty()).collect();
+    let help = more.join("\n        ");
+    eprintln!("{}", Problem::new(Code::UsageInvalid, what).help(help));
+    ExitCode::from(2)
+}
+
+fn exit_code(code: Code) -> u8 {
+    match code.as_str().as_bytes().get(3) {
+        Some(b'1' | b'9') => 2,
+        _ => match code {
+            Code::StoreUnavailable | Code::StoreNewer | Code::StoreLocked | Code::StoreMissing => 2,
+            _ => 1,
+        },
+    }
+}

@@ -1,0 +1,135 @@
+//! Power loss under the whole runtime: a workload of a thousand frames with tools of every effect class, hooks, approvals, agents and
+//! snapshots; a crash at every I/O step of it, and twenty thousand random states of unsynced writes. Whoever was told something was
+//! told the truth, no log is unreadable, and no tool with effects runs twice.
+//!
+//! The same checker is then turned on three planted bugs: a skipped sync, an early acknowledgement, an undeclared tool that is run again.
+//! Failpoints are global, so every test here holds a `FailScenario`, and they run one after another.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+mod crash {
+    pub mod examine;
+    pub mod ledger;
+    pub mod life;
+    pub mod plan;
+    pub mod states;
+    pub mod world;
+}
+
+use std::sync::Mutex;
+
+use crash::examine::Violation;
+use crash::life::Until;
+use crash::plan::{LONG, SHORT};
+use crash::states::{Run, State, every_step, in_parallel, report, take_some};
+use fail::FailScenario;
+use holdfast_contract::tool::EffectClass;
+use holdfast_kernel::Session;
+use holdfast_testkit::disk::Survival;
+
+#[test]
+fn no_crash_loses_a_turn_or_repeats_an_effect() {
+    let scenario = FailScenario::setup();
+    let run = Run::of(LONG, |_| {});
+    assert!(run.frames() >= 1_000, "{} frames", run.frames());
+
+    let mut states = every_step(&run);
+    states.extend(run.random_states(20_000));
+    let found = run.examine(&states, |session| session);
+    assert!(found.is_empty(), "of {} states:\n{}", states.len(), report(&run, &found));
+    scenario.teardown();
+}
+
+/// Takes several hundred states up again with the real runtime, until every turn has ended; of each tenth, until everything is said. The
+/// second life is then crashed in turn.
+#[test]
+fn a_second_life_repeats_nothing() {
+    let scenario = FailScenario::setup();
+    let run = Run::of(LONG, |_| {});
+    let states = take_some(run.random_states(100).into_iter().chain(every_step(&run)), 400);
+    let again = Mutex::new(0);
+    let found = in_parallel(&states, |index, state| {
+        let until = if index % 10 == 0 { Until::AllIsSaid } else { Until::TurnsEnd };
+        let second = run.resume(*state, EffectClass::default(), until)?;
+        *again.lock().unwrap() += second.run_again;
+        second.examine_some_crashes(*state)
+    });
+    assert!(found.is_empty(), "of {} states:\n{}", states.len(), report(&run, &found));
+    let again = again.into_inner().unwrap();
+    println!("{} second lives, {again} calls without effects were run again", states.len());
+    assert!(again > 0, "no crash was in the middle of a call without effects");
+    scenario.teardown();
+}
+
+/// The states right after each note in the ledger, with nothing that was not synced.
+fn after_each_note(run: &Run) -> Vec<State> {
+    run.ledger.steps().into_iter().map(|step| (step, Survival::NothingUnsynced)).collect()
+}
+
+#[test]
+fn a_skipped_sync_is_noticed() {
+    let scenario = FailScenario::setup();
+    let honest = Run::of(SHORT, |_| {});
+    let found = honest.examine(&after_each_note(&honest), |session| session);
+    assert!(found.is_empty(), "{}", report(&honest, &found));
+
+    let skipping = Run::of(SHORT, |disk| disk.ignore_syncs(true));
+    let found = skipping.examine(&after_each_note(&skipping), |session| session);
+    let lost = found.iter().filter(|(_, violation)| matches!(violation, Violation::Lost { .. })).count();
+    let unrecorded = found.iter().filter(|(_, violation)| matches!(violation, Violation::Unrecorded { .. })).count();
+    assert!(lost + unrecorded > 0, "{}", report(&skipping, &found));
+    scenario.teardown();
+}
+
+#[test]
+fn an_early_acknowledgement_is_noticed() {
+    let scenario = FailScenario::setup();
+    fail::cfg("store::ack_early", "return").unwrap();
+    let hasty = Run::of(SHORT, |_| {});
+    let found = hasty.examine(&after_each_note(&hasty), |session| session);
+    let lost = found.iter().filter(|(_, violation)| matches!(violation, Violation::Lost { .. })).count();
+    assert!(lost > 0, "{}", report(&hasty, &found));
+    scenario.teardown();
+}
+
+/// A kernel that takes what nobody declared for harmless: each machine is told so before it recovers.
+fn trusts_the_undeclared(session: Session) -> Session {
+    let text = serde_json::to_string(&session).unwrap();
+    assert!(!text.contains("\"effects\": "), "the state is written without spaces");
+    let mut trusting: serde_json::Value = serde_json::from_str(&text).unwrap();
+    trust(&mut trusting);
+    serde_json::from_value(trusting).unwrap()
+}
+
+fn trust(json: &mut serde_json::Value) {
+    match json {
+        serde_json::Value::Array(items) => items.iter_mut().for_each(trust),
+        serde_json::Value::Object(fields) => {
+            if fields.get("effects").is_some_and(|effects| effects == "unknown") {
+                fields.insert("effects".to_owned(), "pure".into());
+            }
+            fields.values_mut().for_each(trust);
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn running_an_undeclared_tool_again_is_noticed() {
+    let scenario = FailScenario::setup();
+    let run = Run::of(SHORT, |_| {});
+    let states = every_step(&run);
+    let honest = run.examine(&states, |session| session);
+    assert!(honest.is_empty(), "{}", report(&run, &honest));
+
+    // In the machine's first step, and in a whole second life.
+    let found = run.examine(&states, trusts_the_undeclared);
+    let again = found.iter().find(|(_, violation)| matches!(violation, Violation::RunsAgain { .. }));
+    let (state, _) = again.unwrap_or_else(|| panic!("{}", report(&run, &found)));
+    let trusting = Run::in_world(SHORT, EffectClass::Read, |_| {});
+    let found = in_parallel(&take_some(every_step(&trusting), 200), |_, state| {
+        trusting.resume(*state, EffectClass::Read, Until::TurnsEnd).map(drop)
+    });
+    let twice = found.iter().any(|(_, violation)| matches!(violation, Violation::RanTwice { .. }));
+    assert!(twice, "{state:?} {}", report(&trusting, &found));
+    scenario.teardown();
+}

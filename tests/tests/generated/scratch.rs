@@ -1,0 +1,65 @@
+//! The database behind the store's back: torn as a crash may leave it, or changed as a tamperer might.
+
+use std::path::Path;
+
+use holdfast_contract::body::{Kind, Nature};
+use rusqlite::{Connection, params};
+
+use super::dice::Dice;
+
+/// A folder that is gone after the test; in memory where the system has such a place, since nothing here is about the disk.
+pub fn folder() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    made.or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+/// Opens the database behind the store's back.
+pub fn connect(path: &Path) -> Connection {
+    let connection = Connection::open(path).unwrap();
+    connection.pragma_update(None, "synchronous", "OFF").unwrap();
+    connection
+}
+
+/// Cuts some streams within their last step: its fact stays, some of its decisions go. A head that the system stream has anchored
+/// was acknowledged and cannot be lost.
+pub fn tear(path: &Path, dice: &mut Dice) {
+    let connection = connect(path);
+    let mut select = connection.prepare("SELECT id, name FROM streams WHERE name != 'system' ORDER BY name").unwrap();
+    let streams = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let streams: Vec<(i64, String)> = streams.map(Result::unwrap).collect();
+    for (key, name) in streams {
+        let kinds = kinds(&connection, key);
+        let fact = kinds.iter().rposition(|kind| kind.nature() == Nature::Fact).unwrap() as i64;
+        let first = fact.max(anchored(&connection, &name).unwrap_or(-1));
+        let last = kinds.len() as i64 - 1;
+        if first < last && !dice.one_in(4) {
+            let cut = dice.between(first as u64, last as u64 - 1) as i64;
+            cut_after(&connection, key, cut);
+        }
+    }
+}
+
+fn kinds(connection: &Connection, key: i64) -> Vec<Kind> {
+    let mut select = connection.prepare_cached("SELECT kind FROM frames WHERE stream = ? ORDER BY seq").unwrap();
+    let kinds = select.query_map([key], |row| row.get::<_, String>(0)).unwrap();
+    kinds.map(|kind| Kind::parse(&kind.unwrap()).unwrap()).collect()
+}
+
+fn anchored(connection: &Connection, name: &str) -> Option<i64> {
+    let select = "SELECT max(CAST(body ->> '$.seq' AS INTEGER)) FROM frames, streams
+        WHERE frames.stream = streams.id AND streams.name = 'system'
+          AND kind = 'head.anchored' AND CAST(body AS TEXT) ->> '$.stream' = ?";
+    let select = select.replace("body ->> '$.seq'", "CAST(body AS TEXT) ->> '$.seq'");
+    connection.query_row(&select, [name], |row| row.get(0)).unwrap()
+}
+
+fn cut_after(connection: &Connection, key: i64, cut: i64) {
+    for table in ["frames", "blob_refs"] {
+        connection.execute(&format!("DELETE FROM {table} WHERE stream = ? AND seq > ?"), params![key, cut]).unwrap();
+    }
+    let gone = "DELETE FROM snapshots WHERE stream = ? AND seq > ?";
+    if connection.execute(gone, params![key, cut]).unwrap() > 0 {
+        connection.execute("DELETE FROM snapshot_refs WHERE stream = ?", [key]).unwrap();
+    }
+}
