@@ -60,8 +60,8 @@ impl Proof {
     /// The tombstone that the latest record gives to all of these frames for this reason.
     pub(crate) fn tombstone(&self, from: Seq, to: Seq, reason: &str) -> Option<&Tombstone> {
         let covers = |erasure: &&Erasure| erasure.from <= from && to <= erasure.to;
-        let recorded = self.erasures.iter().filter(covers).map(|erasure| &erasure.tombstone);
-        recorded.filter(|tombstone| tombstone.reason == reason).last()
+        let mut recorded = self.erasures.iter().filter(covers).map(|erasure| &erasure.tombstone);
+        recorded.rfind(|tombstone| tombstone.reason == reason)
     }
 }
 

@@ -14,11 +14,16 @@ mod schema;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use holdfast_contract::problem::{Code, Problem};
 
 use arguments::{Arguments, Command};
 use output::Output;
+
+/// Everything that can be said on the command line, for its reference and for shell completions.
+pub fn command() -> clap::Command {
+    Arguments::command()
+}
 
 /// Runs a command.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {

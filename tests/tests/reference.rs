@@ -1,0 +1,222 @@
+//! The generated references under `docs/reference/`: made from the code, and compared with what is committed.
+//!
+//! To write them anew: `HOLDFAST_UPDATE=1 cargo test -p holdfast-tests --test reference`.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use holdfast_contract::body::{Kind, Nature};
+use holdfast_contract::content::Content;
+use holdfast_contract::hook::{Decision, HookPoint, OnFault, Order};
+use holdfast_contract::problem::Code;
+use holdfast_contract::role::Role;
+use serde_json::Value;
+
+const GENERATED: &str = "<!-- Generated from the code by `HOLDFAST_UPDATE=1 cargo test -p holdfast-tests --test reference`. -->\n\n";
+
+fn check(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference").join(name);
+    let text = format!("{GENERATED}{}\n", text.trim_end());
+    if std::env::var_os("HOLDFAST_UPDATE").is_some() {
+        std::fs::write(&path, text).unwrap();
+        return;
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(committed == text, "docs/reference/{name} is stale: run HOLDFAST_UPDATE=1 cargo test -p holdfast-tests --test reference");
+}
+
+#[test]
+fn errors() {
+    let mut text = "# Error codes\n\nEvery failure has a code that stays. It is printed as `error[HF-…]: what`, then where, then `help: what to do`.\n".to_owned();
+    let groups = [
+        ("1", "Manifests, settings, policy"),
+        ("2", "The log"),
+        ("3", "Turns, tools, hooks"),
+        ("4", "Extensions"),
+        ("5", "Models"),
+        ("6", "Replay and verification"),
+        ("9", "Usage"),
+    ];
+    for (digit, title) in groups {
+        writeln!(text, "\n## {title}\n\n| code | what | what to do |\n|---|---|---|").unwrap();
+        for code in Code::ALL.iter().filter(|code| code.as_str()[3..].starts_with(digit)) {
+            writeln!(text, "| `{code}` | {} | {} |", code.title(), code.help()).unwrap();
+        }
+    }
+    check("errors.md", &text);
+    let listed = groups.iter().map(|(digit, _)| Code::ALL.iter().filter(|code| code.as_str()[3..].starts_with(digit)).count());
+    assert_eq!(listed.sum::<usize>(), Code::ALL.len(), "every code is in a group");
+}
+
+#[test]
+fn frames() {
+    let mut text = String::from(
+        "# Frames\n\nA frame is one recorded fact or decision. A **fact** came from outside and is an input of the kernel; a **decision** is the \
+         kernel's. Replay feeds the facts to a fresh machine and compares the decisions.\n\nEvery frame has `stream`, `seq`, `at`, `kind`, `source`, \
+         `cause`, `body`, `body_digest`, `prev` and `hash`; `holdfast schema frames` prints the whole schema. A value in a body is written as \
+         `{\"json\": …}`, or as `{\"blob\": {\"digest\", \"bytes\"}}` when its canonical form is larger than 4 KiB.\n",
+    );
+    let mut family = "";
+    for kind in Kind::ALL {
+        let name = kind.as_str().split('.').next().unwrap();
+        if name != family {
+            family = name;
+            writeln!(text, "\n## {family}\n\n| kind | is a | what it says | body |\n|---|---|---|---|").unwrap();
+        }
+        let nature = match kind.nature() {
+            Nature::Fact => "fact",
+            Nature::Decision => "decision",
+        };
+        writeln!(text, "| `{kind}` | {nature} | {} | {} |", kind.describe(), fields(*kind)).unwrap();
+    }
+    check("frames.md", &text);
+}
+
+fn fields(kind: Kind) -> String {
+    let mut generator = schemars::SchemaGenerator::default();
+    let schema = kind.body_schema(&mut generator).to_value();
+    let definitions = generator.take_definitions(true);
+    let name = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    let definition = definitions.get(name).unwrap_or(&schema);
+    let required = definition["required"].as_array().cloned().unwrap_or_default();
+    let properties = definition["properties"].as_object().cloned().unwrap_or_default();
+    let name = |(field, _): (&String, &Value)| match required.contains(&Value::String(field.clone())) {
+        true => format!("`{field}`"),
+        false => format!("`{field}`?"),
+    };
+    properties.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn hooks() {
+    let mut text = String::from(
+        "# Hook points\n\nHooks are asked in the order of priority (lower first), then extension id, then registration index: the same on every machine. \
+         A hook whose matcher does not apply is not asked. Each has its own timeout.\n\n| point | asked | a fault | may decide |\n|---|---|---|---|\n",
+    );
+    for point in HookPoint::ALL {
+        let rules = point.rules();
+        let order = match rules.order {
+            Order::Sequence => "one after the other",
+            Order::Together => "all at once",
+        };
+        let fault = match rules.on_fault {
+            OnFault::Note => "is noted",
+            OnFault::Close => "closes the gate",
+        };
+        let name = serde_json::to_value(point).unwrap();
+        let may: Vec<String> = decisions().into_iter().filter(|it| point.accepts(it)).map(|it| format!("`{}`", word(&it))).collect();
+        writeln!(text, "| `{}` | {order} | {fault} | {} |", name.as_str().unwrap(), may.join(", ")).unwrap();
+    }
+    check("hooks.md", &text);
+}
+
+fn decisions() -> Vec<Decision> {
+    let (reason, content) = (String::new, || Content::text(""));
+    vec![
+        Decision::Continue,
+        Decision::Allow,
+        Decision::Deny { reason: reason() },
+        Decision::Ask { reason: reason() },
+        Decision::Modify { arguments: None, implementation: None },
+        Decision::Replace { content: content() },
+        Decision::Enrich { result: None, artifacts: Vec::new(), render: None },
+        Decision::Inject { content: content() },
+        Decision::Route { model: "".into(), authoritative: false, reason: reason() },
+        Decision::Flag { reason: reason() },
+        Decision::Block { reason: reason() },
+        Decision::Compact { instructions: None, keep: None },
+    ]
+}
+
+fn word(decision: &Decision) -> String {
+    match serde_json::to_value(decision).unwrap() {
+        Value::String(word) => word,
+        Value::Object(fields) => fields.keys().next().unwrap().clone(),
+        other => other.to_string(),
+    }
+}
+
+#[test]
+fn roles() {
+    let mut text = String::from(
+        "# Roles\n\nA role is what an extension exports; nothing is declared. One extension may have several. A function with `?` is optional.\n\n\
+         | role | functions |\n|---|---|\n",
+    );
+    for role in Role::ALL {
+        let name = serde_json::to_value(role).unwrap();
+        let functions: Vec<String> = role.functions().iter().map(|function| format!("`{function}`")).collect();
+        writeln!(text, "| `{}` | {} |", name.as_str().unwrap(), functions.join(", ")).unwrap();
+    }
+    check("roles.md", &text);
+}
+
+#[test]
+fn manifest() {
+    let schema = holdfast_contract::schema::manifest();
+    let mut text = String::from(
+        "# manifest.yaml\n\nOne per extension, in `extensions/<id>/manifest.yaml`. An unknown field warns and suggests; `holdfast schema manifest` prints \
+         the JSON Schema.\n",
+    );
+    section(&mut text, "Fields", &schema);
+    for (name, definition) in schema["$defs"].as_object().into_iter().flatten() {
+        section(&mut text, name, definition);
+    }
+    check("manifest.md", &text);
+}
+
+fn section(text: &mut String, title: &str, schema: &Value) {
+    let describe = |schema: &Value| schema["description"].as_str().unwrap_or_default().replace('\n', " ").replace('|', "\\|");
+    writeln!(text, "\n## {title}\n\n{}\n", describe(schema)).unwrap();
+    if let Some(properties) = schema["properties"].as_object() {
+        writeln!(text, "| field | type | default | what it is |\n|---|---|---|---|").unwrap();
+        for (name, property) in properties {
+            let default = property.get("default").map(|value| format!("`{value}`")).unwrap_or_default();
+            writeln!(text, "| `{name}` | {} | {default} | {} |", type_of(property), describe(property)).unwrap();
+        }
+    }
+    for choice in schema["oneOf"].as_array().or(schema["anyOf"].as_array()).into_iter().flatten() {
+        writeln!(text, "- {}: {}", type_of(choice), describe(choice)).unwrap();
+    }
+}
+
+fn type_of(schema: &Value) -> String {
+    if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+        return format!("[{name}](#{})", name.to_lowercase());
+    }
+    if let Some(value) = schema.get("const") {
+        return format!("`{value}`");
+    }
+    if let Some(values) = schema["enum"].as_array() {
+        return values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(" \\| ");
+    }
+    match &schema["type"] {
+        Value::String(kind) if kind == "array" => format!("list of {}", type_of(&schema["items"])),
+        Value::String(kind) => kind.clone(),
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).filter(|kind| *kind != "null").collect::<Vec<_>>().join(" \\| "),
+        _ => {
+            let choices = schema["anyOf"].as_array().or(schema["oneOf"].as_array()).cloned().unwrap_or_default();
+            let named = choices.iter().filter(|choice| choice["type"] != "null").map(type_of);
+            let named = named.collect::<Vec<_>>().join(" \\| ");
+            if named.is_empty() { "any".to_owned() } else { named }
+        }
+    }
+}
+
+#[test]
+fn command_line() {
+    let mut text = String::from(
+        "# The command line\n\nExit codes: 0 done, 1 the thing itself failed (replay differs, verification failed), 2 bad usage or bad configuration. Errors go to \
+         standard error: `error[HF-…]: what`, where, `help: what to do`.\n",
+    );
+    help(&mut text, &mut holdfast_cli::command(), "");
+    check("cli.md", &text);
+}
+
+fn help(text: &mut String, command: &mut clap::Command, before: &str) {
+    let name = format!("{before}{}", command.get_name());
+    writeln!(text, "\n## `{name}`\n\n```text\n{}\n```", command.render_help().to_string().trim_end()).unwrap();
+    let before = format!("{name} ");
+    for subcommand in command.get_subcommands_mut().filter(|command| command.get_name() != "help") {
+        help(text, subcommand, &before);
+    }
+}
