@@ -206,7 +206,9 @@ impl Walk {
             }
             Body::TurnEnded(body) => self.turn_ended(body.turn, &body.outcome),
             Body::LimitReached(body) => {
-                self.limited = Some(body.limit).filter(|_| !self.closing);
+                if !self.closing {
+                    self.limited = Some(body.limit);
+                }
                 ensure(self.open, "a limit outside a turn")
             }
             Body::HookCalled(body) => {

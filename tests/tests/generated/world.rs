@@ -1,7 +1,7 @@
 //! Runs a world on the real runtime: opens and resumes its sessions, answers for its users, lets time pass when nothing else
 //! moves, and ends each life as planned.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -120,7 +120,16 @@ impl World {
             self.watch(&runtime, &stage, &mut users, ending.map(|(rounds, _)| rounds)).await;
             match ending {
                 Some((_, How::Dropped | How::Torn)) => runtime.store().flush().unwrap(),
-                _ => runtime.stop("the life is over").await.unwrap(),
+                Some((_, How::Stopped)) => runtime.stop("the life is over").await.unwrap(),
+                None => {
+                    // Children whose parents lost interest may still end within a step.
+                    for info in runtime.store().streams().unwrap() {
+                        if !info.id.is_system() {
+                            runtime.resume(&info.id).unwrap();
+                        }
+                    }
+                    runtime.stop("the test is over").await.unwrap();
+                }
             }
         });
     }
@@ -163,19 +172,17 @@ impl World {
                 continue;
             }
             still += 1;
-            assert!(still < PATIENCE, "the world stands still for good: {}", self.unfinished(runtime));
+            assert!(still < PATIENCE, "the world stands still for good: {}", self.unfinished(runtime, &stage.at_it.lock().unwrap()));
             self.push(runtime, &mut waiting).await;
         }
     }
 
     /// Who is not through with their plan, and where they stand.
-    fn unfinished(&self, runtime: &Runtime) -> String {
+    fn unfinished(&self, runtime: &Runtime, at_it: &BTreeSet<String>) -> String {
         let mut text = String::new();
-        for (plan, progress) in self.plan.sessions.iter().zip(&self.progress) {
-            if progress.load(Ordering::Relaxed) <= plan.acts.len() {
-                let frames = runtime.store().frames(&plan.id.as_str().into(), ..).unwrap();
-                text.push_str(&format!("\n{plan:?}\n{}", check::brief(&frames)));
-            }
+        for plan in self.plan.sessions.iter().filter(|plan| at_it.contains(&plan.id)) {
+            let frames = runtime.store().frames(&plan.id.as_str().into(), ..).unwrap();
+            text.push_str(&format!("\n{plan:?}\n{}", check::brief(&frames)));
         }
         text
     }
@@ -196,15 +203,7 @@ impl World {
     }
 
     async fn cancel_someone(&mut self, runtime: &Runtime) {
-        let unfinished = |(plan, progress): &(&SessionPlan, &Arc<AtomicUsize>)| {
-            progress.load(Ordering::Relaxed) <= plan.acts.len()
-        };
-        let sessions: Vec<&SessionPlan> =
-            self.plan.sessions.iter().zip(&self.progress).filter(unfinished).map(|(plan, _)| plan).collect();
-        if sessions.is_empty() {
-            return;
-        }
-        let id = StreamId::from(self.dice.pick(&sessions).id.as_str());
+        let id = StreamId::from(self.dice.pick(&self.plan.sessions).id.as_str());
         if let Ok(session) = runtime.resume(&id) {
             // There may be nothing to cancel.
             drop(session.cancel("changed their mind").await);
@@ -262,6 +261,7 @@ impl World {
 
 /// A user goes through their plan, from where an earlier life left it.
 async fn use_session(runtime: Runtime, plan: SessionPlan, progress: Arc<AtomicUsize>, stage: Arc<Stage>) {
+    stage.at_it.lock().unwrap().insert(plan.id.clone());
     let id = StreamId::from(plan.id.as_str());
     let mut session = match runtime.store().head(&id).unwrap() {
         Some(_) => runtime.resume(&id).unwrap(),
@@ -272,7 +272,7 @@ async fn use_session(runtime: Runtime, plan: SessionPlan, progress: Arc<AtomicUs
     loop {
         let place = progress.fetch_add(1, Ordering::Relaxed);
         stage.moved.fetch_add(1, Ordering::Relaxed);
-        let Some(act) = plan.acts.get(place) else { return };
+        let Some(act) = plan.acts.get(place) else { break };
         // An act may come to nothing: the session has ended, or the life is over. The log says what happened.
         match act.clone() {
             Act::Say { text, cancel_after } => {
@@ -288,7 +288,7 @@ async fn use_session(runtime: Runtime, plan: SessionPlan, progress: Arc<AtomicUs
                     yield_now().await;
                 }
                 if session.close().await.is_err() {
-                    return;
+                    break;
                 }
                 session = runtime.resume(&id).unwrap();
                 drop(session.running_turn().await);
@@ -297,6 +297,7 @@ async fn use_session(runtime: Runtime, plan: SessionPlan, progress: Arc<AtomicUs
             Act::End => drop(session.end("that is all").await),
         }
     }
+    stage.at_it.lock().unwrap().remove(&plan.id);
 }
 
 async fn cancel_later(session: SessionHandle, after: u64) {
@@ -321,6 +322,8 @@ fn new_session(plan: &SessionPlan) -> NewSession {
 struct Stage {
     questions: Mutex<Vec<(StreamId, Event)>>,
     broken: Mutex<Vec<String>>,
+    /// Whose users are not through with their plan.
+    at_it: Mutex<BTreeSet<String>>,
     moved: AtomicU64,
 }
 
