@@ -50,6 +50,7 @@ fn deciding(gates: usize) -> Outcome {
     const CALLS: u32 = 32;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (builder, answered, ran) = lab(CALLS as usize, gates);
+    let _inside = runtime.enter();
     let lab = runtime.block_on(builder.start());
     let session = lab.session();
     let mut samples = Vec::new();
@@ -99,6 +100,7 @@ fn append(batch: u64) -> Outcome {
 fn resume(frames: u64) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (builder, _, _) = lab(32, 0);
+    let _inside = runtime.enter();
     let lab = runtime.block_on(builder.start());
     let session = lab.session();
     while lab.runtime.store().head(session.id())?.is_none_or(|head| head.seq.0 < frames) {

@@ -2,12 +2,13 @@
 //! durably, and done afterwards, so that a missing body or a missing beginning always has its record.
 
 use holdfast_contract::body::Body;
+use holdfast_contract::digest::canonical;
 use holdfast_contract::effect::{Effect, Input};
 use holdfast_contract::frame::{Source, Tombstone};
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::system_frames::{LogCheckpointed, LogErased};
-use holdfast_kernel::System;
+use holdfast_kernel::{BEHAVIOUR, Session, System};
 use holdfast_store::{Collected, Retention, Store};
 
 use crate::clock::Clock;
@@ -33,8 +34,24 @@ pub fn collect(
 ) -> Result<Option<Collected>, Problem> {
     refuse_system(stream, "collected")?;
     let Some(last) = store.collectable(stream, retention, clock.now())? else { return Ok(None) };
+    keep_resumable(store, stream, last.seq)?;
     record(store, clock, LogCheckpointed { stream: stream.clone(), seq: last.seq, hash: last.hash }.into())?;
     store.collect(stream, last.seq).map(Some)
+}
+
+/// Sees to it that a session can be taken up again without the frames that go: it needs a snapshot at the last of them or later.
+fn keep_resumable(store: &Store, stream: &StreamId, last: Seq) -> Result<(), Problem> {
+    if store.latest_snapshot(stream)?.is_some_and(|(reference, _)| reference.seq >= last) {
+        return Ok(());
+    }
+    let log = store.stream(stream)?;
+    let refolded = refold::<Session>(store, stream)?;
+    log.append(refolded.missing)?;
+    let session = refolded.machine;
+    let head = Seq(session.next_seq().0.saturating_sub(1));
+    let write = move || canonical(&session).map_err(|error| Problem::new(Code::Internal, error.to_string()));
+    log.snapshot(head, BEHAVIOUR, Box::new(write));
+    store.flush()
 }
 
 /// Records a fact in the system stream and waits until it is on disk.

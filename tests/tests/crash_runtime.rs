@@ -16,25 +16,30 @@ mod crash {
 }
 
 use std::sync::Mutex;
+use std::time::Duration;
 
-use crash::examine::Violation;
+use crash::examine::{Violation, honest};
 use crash::life::Until;
 use crash::plan::{LONG, SHORT};
-use crash::states::{Run, State, every_step, in_parallel, report, take_some};
+use crash::states::{LINGER, Run, State, every_step, in_parallel, report, take_some};
 use fail::FailScenario;
 use holdfast_contract::tool::EffectClass;
 use holdfast_kernel::Session;
+use holdfast_runtime::refold::resolve_pin;
+use holdfast_store::Store;
 use holdfast_testkit::disk::Survival;
+use serde_json::Value;
 
 #[test]
 fn no_crash_loses_a_turn_or_repeats_an_effect() {
     let scenario = FailScenario::setup();
-    let run = Run::of(LONG, |_| {});
+    // Without a pause for others, nearly every step of a machine is a commit of its own.
+    let run = Run::of(LONG, Duration::ZERO, |_| {});
     assert!(run.frames() >= 1_000, "{} frames", run.frames());
 
     let mut states = every_step(&run);
     states.extend(run.random_states(20_000));
-    let found = run.examine(&states, |session| session);
+    let found = run.examine(&states, honest);
     assert!(found.is_empty(), "of {} states:\n{}", states.len(), report(&run, &found));
     scenario.teardown();
 }
@@ -44,7 +49,7 @@ fn no_crash_loses_a_turn_or_repeats_an_effect() {
 #[test]
 fn a_second_life_repeats_nothing() {
     let scenario = FailScenario::setup();
-    let run = Run::of(LONG, |_| {});
+    let run = Run::of(LONG, LINGER, |_| {});
     let states = take_some(run.random_states(100).into_iter().chain(every_step(&run)), 400);
     let again = Mutex::new(0);
     let found = in_parallel(&states, |index, state| {
@@ -68,12 +73,12 @@ fn after_each_note(run: &Run) -> Vec<State> {
 #[test]
 fn a_skipped_sync_is_noticed() {
     let scenario = FailScenario::setup();
-    let honest = Run::of(SHORT, |_| {});
-    let found = honest.examine(&after_each_note(&honest), |session| session);
-    assert!(found.is_empty(), "{}", report(&honest, &found));
+    let syncing = Run::of(SHORT, LINGER, |_| {});
+    let found = syncing.examine(&after_each_note(&syncing), honest);
+    assert!(found.is_empty(), "{}", report(&syncing, &found));
 
-    let skipping = Run::of(SHORT, |disk| disk.ignore_syncs(true));
-    let found = skipping.examine(&after_each_note(&skipping), |session| session);
+    let skipping = Run::of(SHORT, LINGER, |disk| disk.ignore_syncs(true));
+    let found = skipping.examine(&after_each_note(&skipping), honest);
     let lost = found.iter().filter(|(_, violation)| matches!(violation, Violation::Lost { .. })).count();
     let unrecorded = found.iter().filter(|(_, violation)| matches!(violation, Violation::Unrecorded { .. })).count();
     assert!(lost + unrecorded > 0, "{}", report(&skipping, &found));
@@ -84,26 +89,26 @@ fn a_skipped_sync_is_noticed() {
 fn an_early_acknowledgement_is_noticed() {
     let scenario = FailScenario::setup();
     fail::cfg("store::ack_early", "return").unwrap();
-    let hasty = Run::of(SHORT, |_| {});
-    let found = hasty.examine(&after_each_note(&hasty), |session| session);
+    let hasty = Run::of(SHORT, LINGER, |_| {});
+    let found = hasty.examine(&after_each_note(&hasty), honest);
     let lost = found.iter().filter(|(_, violation)| matches!(violation, Violation::Lost { .. })).count();
     assert!(lost > 0, "{}", report(&hasty, &found));
     scenario.teardown();
 }
 
 /// A kernel that takes what nobody declared for harmless: each machine is told so before it recovers.
-fn trusts_the_undeclared(session: Session) -> Session {
-    let text = serde_json::to_string(&session).unwrap();
-    assert!(!text.contains("\"effects\": "), "the state is written without spaces");
-    let mut trusting: serde_json::Value = serde_json::from_str(&text).unwrap();
-    trust(&mut trusting);
-    serde_json::from_value(trusting).unwrap()
+fn trusts_the_undeclared(store: &Store, session: Session) -> Session {
+    let mut state = serde_json::to_value(&session).unwrap();
+    trust(&mut state);
+    let mut trusting: Session = serde_json::from_value(state).unwrap();
+    trusting.pins().for_each(|pin| resolve_pin(store, pin).unwrap());
+    trusting
 }
 
-fn trust(json: &mut serde_json::Value) {
+fn trust(json: &mut Value) {
     match json {
-        serde_json::Value::Array(items) => items.iter_mut().for_each(trust),
-        serde_json::Value::Object(fields) => {
+        Value::Array(items) => items.iter_mut().for_each(trust),
+        Value::Object(fields) => {
             if fields.get("effects").is_some_and(|effects| effects == "unknown") {
                 fields.insert("effects".to_owned(), "pure".into());
             }
@@ -116,16 +121,16 @@ fn trust(json: &mut serde_json::Value) {
 #[test]
 fn running_an_undeclared_tool_again_is_noticed() {
     let scenario = FailScenario::setup();
-    let run = Run::of(SHORT, |_| {});
+    let run = Run::of(SHORT, LINGER, |_| {});
     let states = every_step(&run);
-    let honest = run.examine(&states, |session| session);
-    assert!(honest.is_empty(), "{}", report(&run, &honest));
+    let found = run.examine(&states, honest);
+    assert!(found.is_empty(), "{}", report(&run, &found));
 
     // In the machine's first step, and in a whole second life.
     let found = run.examine(&states, trusts_the_undeclared);
     let again = found.iter().find(|(_, violation)| matches!(violation, Violation::RunsAgain { .. }));
     let (state, _) = again.unwrap_or_else(|| panic!("{}", report(&run, &found)));
-    let trusting = Run::in_world(SHORT, EffectClass::Read, |_| {});
+    let trusting = Run::in_world(SHORT, LINGER, EffectClass::Read, |_| {});
     let found = in_parallel(&take_some(every_step(&trusting), 200), |_, state| {
         trusting.resume(*state, EffectClass::Read, Until::TurnsEnd).map(drop)
     });

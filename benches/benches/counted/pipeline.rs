@@ -9,6 +9,7 @@ const CALLS: usize = 32;
 
 fn turn(counter: Counter, gates: usize) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let _inside = runtime.enter();
     let lab = runtime.block_on(lab(CALLS, gates).0.start());
     let session = lab.session();
     runtime.block_on(session.say("bench", "warm up"))?;

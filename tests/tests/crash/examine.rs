@@ -67,6 +67,14 @@ pub fn recorded(store: &Store) -> Result<Recorded, Problem> {
     streams.map(|info| Ok((info.id.clone(), store.frames(&info.id, ..)?.iter().map(|frame| frame.hash).collect()))).collect()
 }
 
+/// Plants a bug into a machine that is about to recover.
+pub type Meddle = fn(&Store, Session) -> Session;
+
+/// Plants nothing.
+pub fn honest(_: &Store, session: Session) -> Session {
+    session
+}
+
 /// What a log that was found says.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
@@ -78,7 +86,7 @@ pub struct Found {
 
 /// Reads all of a log: it verifies, each stream is a beginning of what was recorded, and each machine can be taken up. `meddle` may
 /// plant a bug into a machine before it recovers.
-pub fn read(store: &Store, written: Option<&Recorded>, meddle: fn(Session) -> Session) -> Result<Found, Violation> {
+pub fn read(store: &Store, written: Option<&Recorded>, meddle: Meddle) -> Result<Found, Violation> {
     if let Some(finding) = verify(store, None)?.findings.first() {
         return Err(Violation::Finding(format!("{finding:?}")));
     }
@@ -87,7 +95,7 @@ pub fn read(store: &Store, written: Option<&Recorded>, meddle: fn(Session) -> Se
         found.read_stream(store, &info.id, written)?;
         match info.id.is_system() {
             true => drop(refold::<System>(store, &info.id)?),
-            false => found.recover(&info.id, meddle(refold::<Session>(store, &info.id)?.machine))?,
+            false => found.recover(&info.id, meddle(store, refold::<Session>(store, &info.id)?.machine))?,
         }
     }
     Ok(found)

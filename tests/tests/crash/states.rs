@@ -5,23 +5,27 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use holdfast_contract::digest::Digest;
+use holdfast_contract::problem::Problem;
 use holdfast_contract::tool::EffectClass;
-use holdfast_kernel::Session;
 use holdfast_runtime::replay::{Mode, replay};
 use holdfast_store::{Options, Store};
 use holdfast_testkit::FakeClock;
 use holdfast_testkit::disk::{Disk, Survival};
 use rusqlite::{Connection, OpenFlags};
 
-use super::examine::{Found, Recorded, Violation, ran_once, read, recorded};
+use super::examine::{Found, Meddle, Recorded, Violation, honest, ran_once, read, recorded};
 use super::ledger::{DiskLedger, Noted, Nobody, Outside};
 use super::life::{Until, live};
 use super::plan::Talk;
 use super::world::World;
 
 const DATABASE: &str = "holdfast.db";
+
+/// How long a frame that nobody waits for stays in memory, as the store has it.
+pub const LINGER: Duration = Duration::from_millis(2);
 
 /// A moment of a crash, and what it kept of the unsynced writes.
 pub type State = (usize, Survival);
@@ -34,23 +38,28 @@ pub struct Run {
     written: Recorded,
 }
 
-pub fn open(disk: &Disk, readers: usize) -> Result<Store, holdfast_contract::problem::Problem> {
-    let options = Options { vfs: Some(disk.vfs_name().to_owned()), readers, ..Options::default() };
+fn open(disk: &Disk, linger: Duration) -> Result<Store, Problem> {
+    let options = Options { vfs: Some(disk.vfs_name().to_owned()), linger, readers: 2, ..Options::default() };
     Store::open(Path::new(DATABASE), options)
 }
 
 impl Run {
     /// Runs the workload; `at_start` is called once the database is there.
-    pub fn of(talks: &'static [Talk], at_start: impl FnOnce(&Disk)) -> Self {
-        Self::in_world(talks, EffectClass::default(), at_start)
+    pub fn of(talks: &'static [Talk], linger: Duration, at_start: impl FnOnce(&Disk)) -> Self {
+        Self::in_world(talks, linger, EffectClass::default(), at_start)
     }
 
     /// The same where the undeclared tool is taken for something else.
-    pub fn in_world(talks: &'static [Talk], undeclared: EffectClass, at_start: impl FnOnce(&Disk)) -> Self {
+    pub fn in_world(
+        talks: &'static [Talk],
+        linger: Duration,
+        undeclared: EffectClass,
+        at_start: impl FnOnce(&Disk),
+    ) -> Self {
         let disk = Disk::new();
-        open(&disk, 1).unwrap().close();
+        open(&disk, LINGER).unwrap().close();
         at_start(&disk);
-        let store = open(&disk, 4).unwrap();
+        let store = open(&disk, linger).unwrap();
         let ledger = Arc::new(DiskLedger::of(&disk));
         let world = World { undeclared, ..World::new(ledger.clone()) };
         let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
@@ -75,15 +84,17 @@ impl Run {
     /// Opens every state and holds it against the ledger. The content of each state is read whole, as SQLite sees it after its own
     /// recovery. Most crashes come down to the same few contents; what was met before, byte for byte, is not verified and
     /// recovered again, but each state is held against what had happened by its own step.
-    pub fn examine(&self, states: &[State], meddle: fn(Session) -> Session) -> Vec<(State, Violation)> {
+    pub fn examine(&self, states: &[State], meddle: Meddle) -> Vec<(State, Violation)> {
         let known: Mutex<HashMap<Digest, Result<Arc<Found>, Violation>>> = Mutex::default();
         let violations = in_parallel(states, |_, (step, survival)| {
             let left = self.disk.crash_at(*step, *survival);
-            let store = open(&left, 1)?;
+            let store = open(&left, LINGER)?;
             let content = content_of(&left)?;
             let met = known.lock().unwrap().get(&content).cloned();
             let found = met.unwrap_or_else(|| {
+                let t=std::time::Instant::now();
                 let found = read(&store, Some(&self.written), meddle).map(Arc::new);
+                if content.to_string().starts_with('0') { eprintln!("read took {:?}", t.elapsed()); }
                 known.lock().unwrap().insert(content, found.clone());
                 found
             });
@@ -106,8 +117,8 @@ impl Run {
         let (step, survival) = state;
         let left = self.disk.crash_at(step, survival);
         let first = self.ledger.until(step);
-        let store = open(&left, 1)?;
-        let before = read(&store, Some(&self.written), |session| session)?;
+        let store = open(&left, LINGER)?;
+        let before = read(&store, Some(&self.written), honest)?;
         let ledger = Arc::new(DiskLedger::of(&left));
         let world = World { undeclared, ..World::new(ledger.clone()) };
         let thread = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -115,7 +126,7 @@ impl Run {
         drop(thread);
         let second = SecondLife { run_again: before.run_again(), disk: left, ledger, first, written: recorded(&store)? };
         let happened = second.happened(second.disk.step());
-        read(&store, None, |session| session)?.bears_out(&happened)?;
+        read(&store, None, honest)?.bears_out(&happened)?;
         ran_once(&happened)?;
         replays(&store, &World { undeclared, ..World::new(Arc::new(Nobody) as Arc<dyn Outside>) })?;
         store.close();
@@ -145,8 +156,8 @@ impl SecondLife {
             let chosen = mix(step as u64 * 3 + crash);
             let step = (chosen % steps) as usize;
             let survival = [Survival::NothingUnsynced, Survival::Everything, Survival::Random(chosen)][crash as usize];
-            let store = open(&self.disk.crash_at(step, survival), 1)?;
-            read(&store, Some(&self.written), |session| session)?.bears_out(&self.happened(step))?;
+            let store = open(&self.disk.crash_at(step, survival), LINGER)?;
+            read(&store, Some(&self.written), honest)?.bears_out(&self.happened(step))?;
             store.close();
         }
         Ok(())
