@@ -10,6 +10,10 @@ use holdfast_kernel::Session;
 use holdfast_runtime::refold::refold;
 use holdfast_store::{Options, Store};
 
+/// The allocator of the binary, so that what is measured is what is shipped.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type Outcome = Result<(), Box<dyn Error>>;
 
 fn main() -> Outcome {
@@ -92,7 +96,11 @@ fn append(batch: u64) -> Outcome {
     let frames = APPENDERS * batch * rounds;
     let rate = frames as f64 / begun.elapsed().as_secs_f64();
     let name = format!("durable append, 64 appenders, {batch} frame(s) an acknowledgement");
-    println!("{name:<58} {:>12} {:>12}", format!("{rate:.0}/s"), format!("{} commits", store.stats().commits));
+    println!(
+        "{name:<58} {:>12} {:>12}",
+        format!("{rate:.0}/s"),
+        format!("{} commits", store.stats().commits)
+    );
     Ok(())
 }
 

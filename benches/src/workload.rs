@@ -12,8 +12,8 @@ use holdfast_contract::ids::{CallId, Millis, Seq};
 use holdfast_contract::message::{AskedCall, Limits, Message, Origin, Usage};
 use holdfast_contract::registry::{Implementation, Registry, RegistryPin, RegistryRef, ToolEntry};
 use holdfast_contract::session_frames::{
-    CheckOutcome, HookDecided, InputReceived, ModelFailed, ModelReturned, SessionSettings, SessionStarted, ToolChecked,
-    ToolReturned,
+    CheckOutcome, HookDecided, InputReceived, ModelFailed, ModelReturned, SessionSettings, SessionStarted,
+    ToolChecked, ToolReturned,
 };
 use holdfast_contract::tool::{EffectClass, ToolOutcome};
 use holdfast_contract::wire::Later;
@@ -26,7 +26,12 @@ use serde_json::json;
 
 /// Limits that a bench never reaches.
 pub fn no_limits() -> Limits {
-    Limits { max_turns: u32::MAX, max_tokens: u64::MAX >> 11, time_budget: Millis(1 << 40), ..Limits::default() }
+    Limits {
+        max_turns: u32::MAX,
+        max_tokens: u64::MAX >> 11,
+        time_budget: Millis(1 << 40),
+        ..Limits::default()
+    }
 }
 
 /// A session machine whose model has just been asked, on a registry with one no-op tool and no hooks.
@@ -47,7 +52,11 @@ impl Default for Loop {
             instructions: "".into(),
             parent: None,
             depth: 0,
-            settings: SessionSettings { models: vec!["bench".into()], limits: no_limits(), ..SessionSettings::default() },
+            settings: SessionSettings {
+                models: vec!["bench".into()],
+                limits: no_limits(),
+                ..SessionSettings::default()
+            },
         };
         session.step(fact(None, started));
         let extension = Arc::new(holdfast_contract::registry::ExtensionRef {
@@ -56,13 +65,19 @@ impl Default for Loop {
             digest: Default::default(),
             generation: Default::default(),
         });
-        let implementation = Implementation { extension, spec: Arc::new(spec("noop", EffectClass::Pure)), agent: None };
+        let implementation =
+            Implementation { extension, spec: Arc::new(spec("noop", EffectClass::Pure)), agent: None };
         let tools = vec![ToolEntry { name: "noop".into(), stack: vec![implementation] }];
-        let registry = RegistryPin::new(RegistryRef::default(), Arc::new(Registry { tools, ..Registry::default() }));
+        let registry =
+            RegistryPin::new(RegistryRef::default(), Arc::new(Registry { tools, ..Registry::default() }));
         let input = InputReceived { text: "go".into(), attachments: Vec::new(), message_id: None, registry };
         session.step(fact(None, input));
         let requested = Seq(session.next_seq().0 - 1);
-        let asked = AskedCall { model_id: "1".into(), tool: "noop".into(), arguments: Content::new(json!({ "n": 1 })) };
+        let asked = AskedCall {
+            model_id: "1".into(),
+            tool: "noop".into(),
+            arguments: Content::new(json!({ "n": 1 })),
+        };
         Self { session, asked, requested, calls: 0 }
     }
 }
@@ -141,7 +156,8 @@ pub fn lab(calls: usize, gates: usize) -> (LabBuilder, Arc<Mutex<Instant>>, Arc<
         .model("script", Caller { calls, answered: answered.clone() })
         .extension(Extension::new("kit", "1.0.0").tool(noop));
     for index in 0..gates {
-        builder = builder.extension(Extension::new(&format!("gate{index:03}"), "1.0.0").hook(gate(Decision::Allow)));
+        builder = builder
+            .extension(Extension::new(&format!("gate{index:03}"), "1.0.0").hook(gate(Decision::Allow)));
     }
     (builder, answered, ran)
 }
@@ -150,7 +166,9 @@ pub fn lab(calls: usize, gates: usize) -> (LabBuilder, Arc<Mutex<Instant>>, Arc<
 pub fn drafts(from: u64, count: u64) -> Vec<Draft> {
     let body = |seq: u64| ToolReturned {
         call: CallId { turn: 1, index: 1 },
-        outcome: ToolOutcome::Result(Content::new(json!({ "n": seq, "text": "a result of ordinary size, as tools give it" }))),
+        outcome: ToolOutcome::Result(Content::new(
+            json!({ "n": seq, "text": "a result of ordinary size, as tools give it" }),
+        )),
     };
     (from..from + count)
         .map(|seq| Draft {

@@ -26,7 +26,8 @@ pub struct Content(Repr);
 #[derive(Clone)]
 enum Repr {
     Here(Arc<Here>),
-    Elsewhere(BlobRef),
+    /// Behind a pointer, because it is rare and values are moved a lot.
+    Elsewhere(Arc<BlobRef>),
 }
 
 struct Here {
@@ -81,9 +82,9 @@ impl Content {
 
     /// The reference, where only that is at hand.
     pub fn missing(&self) -> Option<BlobRef> {
-        match self.0 {
+        match &self.0 {
             Repr::Here(_) => None,
-            Repr::Elsewhere(blob) => Some(blob),
+            Repr::Elsewhere(blob) => Some(**blob),
         }
     }
 
@@ -130,10 +131,13 @@ impl Here {
 fn make_exact(value: &mut Value) {
     match value {
         Value::Number(number) => {
-            let too_large = number.as_u64().is_some_and(|n| n > EXACT) || number.as_i64().is_some_and(|n| n.unsigned_abs() > EXACT);
+            let too_large = number.as_u64().is_some_and(|n| n > EXACT)
+                || number.as_i64().is_some_and(|n| n.unsigned_abs() > EXACT);
             if too_large {
                 *value = Value::String(number.to_string());
-            } else if let Some(whole) = number.as_f64().filter(|n| number.is_f64() && n.fract() == 0.0 && n.abs() <= EXACT as f64) {
+            } else if let Some(whole) =
+                number.as_f64().filter(|n| number.is_f64() && n.fract() == 0.0 && n.abs() <= EXACT as f64)
+            {
                 *value = Value::from(whole as i64);
             }
         }
@@ -197,7 +201,7 @@ impl<'de> Deserialize<'de> for Content {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(match Written::deserialize(deserializer)? {
             Written::Json(value) => Self::new(value),
-            Written::Blob(blob) => Self(Repr::Elsewhere(blob)),
+            Written::Blob(blob) => Self(Repr::Elsewhere(Arc::new(blob))),
         })
     }
 }
@@ -217,7 +221,7 @@ pub enum DigestOf {
     /// The value is at hand.
     Value(Content),
     /// Read back from the log.
-    Known(Digest),
+    Known(Box<Digest>),
 }
 
 impl DigestOf {
@@ -225,7 +229,7 @@ impl DigestOf {
     pub fn get(&self) -> Digest {
         match self {
             Self::Value(content) => content.digest(),
-            Self::Known(digest) => *digest,
+            Self::Known(digest) => **digest,
         }
     }
 }
@@ -256,7 +260,7 @@ impl Serialize for DigestOf {
 
 impl<'de> Deserialize<'de> for DigestOf {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Digest::deserialize(deserializer).map(Self::Known)
+        Digest::deserialize(deserializer).map(|digest| Self::Known(Box::new(digest)))
     }
 }
 

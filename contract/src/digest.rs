@@ -91,7 +91,8 @@ impl Serialize for Digest {
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("a digest is 64 lower-case hexadecimal digits"))
+        Self::parse(&text)
+            .ok_or_else(|| serde::de::Error::custom("a digest is 64 lower-case hexadecimal digits"))
     }
 }
 

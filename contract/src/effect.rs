@@ -30,7 +30,10 @@ pub struct Input {
 
 /// What a machine wants done, in order.
 #[derive(Clone, Debug)]
-#[allow(clippy::large_enum_variant, reason = "most effects are records, and a box for each would be paid on the hot path")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "most effects are records, and a box for each would be paid on the hot path"
+)]
 pub enum Effect {
     /// Write this frame.
     Record(Draft),

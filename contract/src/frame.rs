@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::body::{Body, Kind};
 use crate::digest::{Digest, NotCanonical};
-use crate::ids::{ModelName, Millis, Seq, StreamId};
+use crate::ids::{Millis, ModelName, Seq, StreamId};
 use crate::registry::ExtensionRef;
 
 /// Who caused a frame.

@@ -145,8 +145,12 @@ impl HookPoint {
         use Decision as D;
         use HookPoint as P;
         match decision {
-            D::Continue => !matches!(self, P::ToolGate | P::GuardInput | P::GuardResult | P::GuardOutput | P::GuardChunk),
-            D::Allow => matches!(self, P::ToolGate | P::GuardInput | P::GuardResult | P::GuardOutput | P::GuardChunk),
+            D::Continue => {
+                !matches!(self, P::ToolGate | P::GuardInput | P::GuardResult | P::GuardOutput | P::GuardChunk)
+            }
+            D::Allow => {
+                matches!(self, P::ToolGate | P::GuardInput | P::GuardResult | P::GuardOutput | P::GuardChunk)
+            }
             D::Deny { .. } | D::Ask { .. } => self == P::ToolGate,
             D::Modify { .. } => self == P::ToolModify,
             D::Replace { .. } => matches!(

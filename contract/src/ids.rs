@@ -93,7 +93,9 @@ impl HookId {
 }
 
 /// A frame's place in its stream: 0, 1, 2 … without gaps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Seq(pub u64);
 
@@ -111,7 +113,9 @@ impl fmt::Display for Seq {
 }
 
 /// A moment or a span in milliseconds; a moment counts from the Unix epoch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Millis(pub u64);
 
@@ -128,7 +132,9 @@ impl Millis {
 }
 
 /// Which activation of an extension: counts up each time its code, settings or grants change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Generation(pub u64);
 
@@ -162,9 +168,9 @@ impl Serialize for CallId {
 impl<'de> Deserialize<'de> for CallId {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        let parsed = text.split_once('.').and_then(|(turn, index)| {
-            Some(CallId { turn: turn.parse().ok()?, index: index.parse().ok()? })
-        });
+        let parsed = text
+            .split_once('.')
+            .and_then(|(turn, index)| Some(CallId { turn: turn.parse().ok()?, index: index.parse().ok()? }));
         parsed.ok_or_else(|| serde::de::Error::custom("a call id is written `turn.index`"))
     }
 }

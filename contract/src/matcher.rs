@@ -33,7 +33,10 @@ impl Matcher {
         any_glob(&self.origins, origin)
             && call.is_none_or(|(tool, arguments)| {
                 any_glob(&self.tools, tool)
-                    && self.arguments.iter().all(|(pointer, pattern)| argument_matches(arguments, pointer, pattern))
+                    && self
+                        .arguments
+                        .iter()
+                        .all(|(pointer, pattern)| argument_matches(arguments, pointer, pattern))
             })
     }
 }

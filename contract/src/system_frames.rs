@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::body::Contents;
 use crate::content::Content;
 use crate::digest::Digest;
-use crate::ids::{DescriptorId, ExtensionId, Generation, Millis, RegistryKind, ScheduleId, Seq, StreamId, Topic};
+use crate::ids::{
+    DescriptorId, ExtensionId, Generation, Millis, RegistryKind, ScheduleId, Seq, StreamId, Topic,
+};
 use crate::problem::Fault;
 use crate::registry::{AgentSpec, Descriptor, ExtensionRef, Override, Payload};
 use crate::session_frames::bodies;
@@ -434,4 +436,3 @@ pub enum MissedPolicy {
     /// Missed runs are passed over.
     Skip,
 }
-

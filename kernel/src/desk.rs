@@ -41,8 +41,13 @@ impl<'a> Desk<'a> {
     pub fn record(&mut self, body: impl Into<Body>) -> Seq {
         let seq = self.clerk.next;
         self.clerk.next = seq.next();
-        let draft =
-            Draft { seq, at: self.clerk.now, source: Source::Kernel, cause: Some(self.cause), body: body.into() };
+        let draft = Draft {
+            seq,
+            at: self.clerk.now,
+            source: Source::Kernel,
+            cause: Some(self.cause),
+            body: body.into(),
+        };
         self.effects.push(Effect::Record(draft));
         seq
     }

@@ -213,7 +213,9 @@ impl Session {
         let unexpected = (Code::TurnUnexpected, "nothing in this session waits for this fact");
         let status = match (&input.body, self.base.status) {
             (Body::SessionStarted(_), Status::New) => return Ok(Place::Session),
-            (Body::SessionStarted(_), _) => return Err((Code::TurnUnexpected, "the session has started already")),
+            (Body::SessionStarted(_), _) => {
+                return Err((Code::TurnUnexpected, "the session has started already"));
+            }
             (_, status) => status,
         };
         match status {
@@ -271,7 +273,14 @@ impl Way<'_> {
                 return Some(Box::new(Turn::new(self.base, fact.registry, reason, Purpose::Compact)));
             }
             Body::SessionEnded(fact) => match self.base.registry.clone() {
-                Some(pin) => return Some(Box::new(Turn::new(self.base, pin, Content::text(fact.reason), Purpose::End))),
+                Some(pin) => {
+                    return Some(Box::new(Turn::new(
+                        self.base,
+                        pin,
+                        Content::text(fact.reason),
+                        Purpose::End,
+                    )));
+                }
                 None => self.base.status = Status::Ended,
             },
             Body::SessionResumed(_) => {
@@ -327,7 +336,9 @@ impl Way<'_> {
             Body::ModelFailed(fact) => self.model_failed(turn, fact),
             Body::CompactionProvided(fact) => self.summarised(turn, fact),
             Body::TimerFired(_) => self.time_is_up(turn),
-            Body::SessionCancelled(fact) => self.end_early(turn, TurnOutcome::Cancelled { reason: fact.reason }),
+            Body::SessionCancelled(fact) => {
+                self.end_early(turn, TurnOutcome::Cancelled { reason: fact.reason })
+            }
             _ => {}
         }
     }
@@ -359,7 +370,9 @@ impl Turn {
             (Body::CompactionProvided(_), Stage::Summarising { started }) => at_turn(cause == Some(*started)),
             (Body::TimerFired(fact), _) => at_turn(self.timer == Some(fact.timer)),
             (Body::SessionCancelled(_), _) => at_turn(self.purpose != Purpose::End),
-            (body, Stage::Tools) => self.calls.iter().position(|call| call.waits_for(body, cause)).map(Place::Call),
+            (body, Stage::Tools) => {
+                self.calls.iter().position(|call| call.waits_for(body, cause)).map(Place::Call)
+            }
             _ => None,
         }
     }

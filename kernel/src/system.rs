@@ -14,7 +14,8 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{Descriptor, ExtensionRef, Override, Registry, RegistryPin};
 use holdfast_contract::serde::{Deserialize, Serialize};
 use holdfast_contract::system_frames::{
-    ExtensionState, FoundExtension, LifecycleCommand, ScheduleDue, ScheduleEnded, ScheduleFired, ScheduleSkipped,
+    ExtensionState, FoundExtension, LifecycleCommand, ScheduleDue, ScheduleEnded, ScheduleFired,
+    ScheduleSkipped,
 };
 
 use crate::desk::{Clerk, Desk, refuse};
@@ -176,7 +177,9 @@ impl System {
             B::ScheduleEnded(fact) => {
                 self.running.contains(&fact.schedule).then_some(()).ok_or("this schedule is not running")
             }
-            B::SystemStopping(_) => (self.phase == Phase::Running).then_some(()).ok_or("the system is not running"),
+            B::SystemStopping(_) => {
+                (self.phase == Phase::Running).then_some(()).ok_or("the system is not running")
+            }
             B::ExtensionsFound(_)
             | B::ExtensionRejected(_)
             | B::ExtensionRemoved(_)
@@ -225,7 +228,8 @@ impl System {
     fn due(&mut self, desk: &mut Desk<'_>, ScheduleDue { schedule, due }: ScheduleDue) {
         let (id, name) = schedule.as_str().split_once('/').unwrap_or((schedule.as_str(), ""));
         let extension = self.extensions.get(&ExtensionId::from(id));
-        let active = extension.filter(|it| it.state == ExtensionState::Active).and_then(|it| it.active.as_ref());
+        let active =
+            extension.filter(|it| it.state == ExtensionState::Active).and_then(|it| it.active.as_ref());
         let task = active.and_then(|active| active.found.schedules.iter().find(|spec| spec.name == name));
         let again = self.fired.get(&schedule).is_some_and(|fired| *fired >= due);
         let reason = match (active, task) {

@@ -70,7 +70,13 @@ impl Script {
         Self { steps: steps.into_iter().collect(), failed: Mutex::default() }
     }
 
-    fn answer(&self, step: Step, place: (StreamId, usize), usage: Usage, deltas: &Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn answer(
+        &self,
+        step: Step,
+        place: (StreamId, usize),
+        usage: Usage,
+        deltas: &Deltas,
+    ) -> Later<Result<ModelReturned, ModelFailed>> {
         match step {
             Step::Says(text) => {
                 text.split_inclusive(' ').for_each(|word| deltas(word));
@@ -109,7 +115,8 @@ impl Script {
 
 impl Model for Script {
     fn complete(&self, ask: Box<ModelAct>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
-        let answers = ask.messages.iter().filter(|message| matches!(message, Message::Assistant { .. })).count();
+        let answers =
+            ask.messages.iter().filter(|message| matches!(message, Message::Assistant { .. })).count();
         let step = self.steps.get(answers).cloned().unwrap_or_else(|| Step::says("done"));
         self.answer(step, (ask.turn.session.clone(), answers), Usage::default(), &deltas)
     }

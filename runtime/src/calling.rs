@@ -65,6 +65,7 @@ impl Future for Contained {
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> Fault {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text =
+        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     Fault::new(Code::ExtensionFault, format!("panicked: {}", text.unwrap_or("no message")))
 }

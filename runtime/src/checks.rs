@@ -41,7 +41,11 @@ impl Checks {
         };
         let validator = match &self.compiled(spec).input {
             Ok(validator) => validator,
-            Err(error) => return CheckOutcome::Invalid { errors: vec![format!("the tool's schema is invalid: {error}")] },
+            Err(error) => {
+                return CheckOutcome::Invalid {
+                    errors: vec![format!("the tool's schema is invalid: {error}")],
+                };
+            }
         };
         if validator.is_valid(value) {
             return CheckOutcome::Valid;
@@ -59,7 +63,9 @@ impl Checks {
     /// A result that breaks its tool's promise is a failure.
     pub fn result(&mut self, spec: &Arc<ToolSpec>, result: Content) -> ToolOutcome {
         let broken = match (&self.compiled(spec).output, result.value()) {
-            (Some(Ok(validator)), Some(value)) if !validator.is_valid(value) => errors(validator, value).join("; "),
+            (Some(Ok(validator)), Some(value)) if !validator.is_valid(value) => {
+                errors(validator, value).join("; ")
+            }
             (Some(Err(error)), _) => format!("the tool's output schema is invalid: {error}"),
             _ => return ToolOutcome::Result(result),
         };

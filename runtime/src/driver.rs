@@ -103,7 +103,8 @@ impl SessionHandle {
         pin: Option<RegistryPin>,
     ) -> Result<TurnReport, Problem> {
         let surface = surface.into();
-        self.ask(|reply| Note::Say(Box::new(Say { surface, text, attachments: Vec::new(), pin, reply }))).await
+        self.ask(|reply| Note::Say(Box::new(Say { surface, text, attachments: Vec::new(), pin, reply })))
+            .await
     }
 
     /// Waits for the turn that a resume took up again.
@@ -143,7 +144,8 @@ impl SessionHandle {
 
     async fn ask<T>(&self, note: impl FnOnce(Reply<T>) -> Note) -> Result<T, Problem> {
         let (reply, answer) = oneshot::channel();
-        let gone = || Problem::new(Code::SessionEnded, format!("session `{}` is not open in this process", self.id));
+        let gone =
+            || Problem::new(Code::SessionEnded, format!("session `{}` is not open in this process", self.id));
         self.inbox.send(note(reply)).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }

@@ -68,12 +68,19 @@ fn same(frame: &Frame, decided: Option<&Draft>) -> Result<(), Problem> {
         return Err(diverged(frame, "the kernel would not have recorded it"));
     };
     let fits = draft.seq == frame.envelope.seq && draft.body.kind() == frame.envelope.kind;
-    if fits { Ok(()) } else { Err(diverged(frame, &format!("the kernel would have recorded {}", draft.body.kind()))) }
+    if fits {
+        Ok(())
+    } else {
+        Err(diverged(frame, &format!("the kernel would have recorded {}", draft.body.kind())))
+    }
 }
 
 fn diverged(frame: &Frame, why: &str) -> Problem {
     let envelope = &frame.envelope;
-    let what = format!("{} of `{}` at {} does not follow from the frames before: {why}", envelope.kind, envelope.stream, envelope.seq);
+    let what = format!(
+        "{} of `{}` at {} does not follow from the frames before: {why}",
+        envelope.kind, envelope.stream, envelope.seq
+    );
     Problem::new(Code::ReplayDiverged, what)
 }
 
@@ -150,8 +157,9 @@ fn resolve_content(store: &Store, json: &mut Value) -> Result<(), Problem> {
             };
             let missing = || Problem::new(Code::StoreMissing, format!("blob {digest} is not in the store"));
             let bytes = store.blob(digest)?.ok_or_else(missing)?;
-            let value: Value = serde_json::from_slice(&bytes)
-                .map_err(|error| Problem::new(Code::StoreCorrupt, format!("blob {digest} cannot be read: {error}")))?;
+            let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
+                Problem::new(Code::StoreCorrupt, format!("blob {digest} cannot be read: {error}"))
+            })?;
             fields.clear();
             fields.insert("json".to_owned(), value);
             Ok(())

@@ -72,7 +72,12 @@ pub struct Divergence {
 }
 
 /// Replays a stream.
-pub fn replay(store: &Store, stream: &StreamId, mode: Mode, lanes: &[Arc<dyn Lane>]) -> Result<Verdict, Problem> {
+pub fn replay(
+    store: &Store,
+    stream: &StreamId,
+    mode: Mode,
+    lanes: &[Arc<dyn Lane>],
+) -> Result<Verdict, Problem> {
     match stream.is_system() {
         true => replay_machine::<System>(store, stream, mode, lanes),
         false => replay_machine::<Session>(store, stream, mode, lanes),
@@ -102,7 +107,7 @@ fn replay_machine<M: Machine>(
         Ok(if divergence.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
     if divergence.is_none() {
-        divergence = run.expected.front().map(|draft| left_over(draft));
+        divergence = run.expected.front().map(left_over);
     }
     let identical = divergence.is_none();
     let snapshot_identical = identical && same_state(&run.machine, store, stream)?;
@@ -112,7 +117,8 @@ fn replay_machine<M: Machine>(
 }
 
 fn same_state<M: Machine>(machine: &M, store: &Store, stream: &StreamId) -> Result<bool, Problem> {
-    let state = |machine: &M| canonical(machine).map_err(|error| Problem::new(Code::Internal, error.to_string()));
+    let state =
+        |machine: &M| canonical(machine).map_err(|error| Problem::new(Code::Internal, error.to_string()));
     Ok(state(machine)? == state(&refold::<M>(store, stream)?.machine)?)
 }
 
@@ -130,8 +136,12 @@ struct Run<'a, M> {
 impl<M: Machine> Run<'_, M> {
     fn compare(&mut self, frame: &Frame) -> Result<Option<Divergence>, Problem> {
         self.frames += 1;
+        let next = self.expected.front().map_or_else(|| self.machine.next_seq(), |draft| draft.seq);
+        if frame.envelope.seq != next {
+            return Ok(Some(self.missing(next, frame)));
+        }
         if self.expected.is_empty() {
-            if frame.envelope.kind.nature() == Nature::Decision || frame.envelope.seq != self.machine.next_seq() {
+            if frame.envelope.kind.nature() == Nature::Decision {
                 return Ok(Some(recorded(frame, Value::Null)));
             }
             if let Some(divergence) = self.feed(frame)? {
@@ -150,14 +160,17 @@ impl<M: Machine> Run<'_, M> {
             Err(problem) if problem.code == Code::StoreCorrupt => {
                 return Ok(Some(recorded(frame, json!({ "unreadable": problem.what }))));
             }
+            // A changed frame may ask for a blob or a registry that never was.
+            Err(problem) if !is_intact(frame) => {
+                return Ok(Some(recorded(frame, json!({ "not_what_was_hashed": problem.what }))));
+            }
             Err(problem) => return Err(problem),
         };
         check_kernel(&input.body)?;
         if let Some(again) = &mut self.again
-            && let Some(body) = again.judge(frame.envelope.seq, &input)?
+            && let Some(actual) = again.judge(frame.envelope.seq, &input)?
         {
             let extension = serde_json::to_value(&input.source).ok();
-            let actual = json!({ "kind": body.kind(), "body": json_of(&body) });
             return Ok(Some(Divergence { extension, ..recorded(frame, actual) }));
         }
         for effect in self.machine.step(input) {
@@ -176,19 +189,49 @@ impl<M: Machine> Run<'_, M> {
 
     /// Whether the machine's frame is the recorded one, hash and all.
     fn same(&mut self, frame: &Frame, draft: Draft) -> Result<Option<Divergence>, Problem> {
-        let internal = |error: holdfast_contract::digest::NotCanonical| Problem::new(Code::Internal, error.to_string());
+        let internal =
+            |error: holdfast_contract::digest::NotCanonical| Problem::new(Code::Internal, error.to_string());
         let Draft { seq, at, source, cause, body } = draft;
-        let body_digest = Digest::of(&body.canonical().map_err(internal)?);
+        let bytes = body.canonical().map_err(internal)?;
+        let body_digest = Digest::of(&bytes);
         let stream = frame.envelope.stream.clone();
-        let envelope = Envelope { stream, seq, at, kind: body.kind(), source, cause, body_digest, prev: self.prev };
+        let envelope =
+            Envelope { stream, seq, at, kind: body.kind(), source, cause, body_digest, prev: self.prev };
         let hash = envelope.hash().map_err(internal)?;
-        if envelope == frame.envelope && hash == frame.hash {
+        // A fact's body was read from the log, so its digest vouches for it; a decision's was not.
+        let shown = envelope.kind.nature() == Nature::Fact || shows(frame, &bytes);
+        if envelope == frame.envelope && hash == frame.hash && shown {
             self.prev = hash;
             return Ok(None);
         }
         let actual = json!({ "envelope": envelope, "hash": hash, "body": json_of(&body) });
         Ok(Some(recorded(frame, actual)))
     }
+
+    /// A frame is not there, and this one stands in its place.
+    fn missing(&self, seq: Seq, found: &Frame) -> Divergence {
+        match self.expected.front() {
+            Some(draft) => left_over(draft),
+            None => {
+                let actual = json!({ "missing": format!("frame {seq} is not in the log") });
+                Divergence { seq, ..recorded(found, actual) }
+            }
+        }
+    }
+}
+
+/// Whether the log shows these bytes as the frame's body; one that was erased shows nothing else.
+fn shows(frame: &Frame, bytes: &[u8]) -> bool {
+    frame.body.as_ref().is_none_or(|body| canonical(body).is_ok_and(|recorded| recorded == bytes))
+}
+
+/// Whether a frame is what its own hashes say.
+fn is_intact(frame: &Frame) -> bool {
+    let body = frame
+        .body
+        .as_ref()
+        .is_none_or(|body| Digest::of_json(body).is_ok_and(|it| it == frame.envelope.body_digest));
+    body && frame.envelope.hash().is_ok_and(|hash| hash == frame.hash)
 }
 
 fn check_kernel(body: &Body) -> Result<(), Problem> {

@@ -13,7 +13,9 @@ use holdfast_contract::message::{Message, Origin, TurnContext, Usage};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, Override, Registry, RegistryPin};
 use holdfast_contract::session_frames::{Parent, SessionSettings, SessionStarted};
-use holdfast_contract::system_frames::{ExtensionRemoved, ExtensionsFound, FoundExtension, OverridesSet, PolicyChanged};
+use holdfast_contract::system_frames::{
+    ExtensionRemoved, ExtensionsFound, FoundExtension, OverridesSet, PolicyChanged,
+};
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Instance, Lane};
 use holdfast_kernel::{BEHAVIOUR, Session};
@@ -133,17 +135,26 @@ impl Runtime {
         let handles: Vec<SessionHandle> = lock(&self.0.sessions).values().cloned().collect();
         for handle in handles {
             // One that went by itself in the meantime is closed as well.
-            handle.close().await.or_else(|problem| if problem.code == Code::SessionEnded { Ok(()) } else { Err(problem) })?;
+            handle
+                .close()
+                .await
+                .or_else(|problem| if problem.code == Code::SessionEnded { Ok(()) } else { Err(problem) })?;
         }
         self.ask_system(|reply| SystemNote::Stop { reason: reason.to_owned(), reply }).await?;
         self.0.store.flush()
     }
 
-    async fn ask_system(&self, note: impl FnOnce(oneshot::Sender<()>) -> SystemNote) -> Result<(), Problem> {
+    async fn ask_system(
+        &self,
+        note: impl FnOnce(oneshot::Sender<Result<(), Problem>>) -> SystemNote,
+    ) -> Result<(), Problem> {
         let (reply, answer) = oneshot::channel();
         let gone = |_| Problem::new(Code::Internal, "the system's actor is gone");
-        self.0.system.send(note(reply)).map_err(|_| Problem::new(Code::Internal, "the system's actor is gone"))?;
-        answer.await.map_err(gone)
+        self.0
+            .system
+            .send(note(reply))
+            .map_err(|_| Problem::new(Code::Internal, "the system's actor is gone"))?;
+        answer.await.map_err(gone)?
     }
 
     /// The registry that new turns start on.
@@ -178,7 +189,8 @@ impl Inner {
         let mut sessions = lock(&self.sessions);
         let log = self.store.stream(&new.id)?;
         if log.head().is_some() || sessions.contains_key(&new.id) {
-            let problem = Problem::new(Code::TurnUnexpected, format!("there is a session `{}` already", new.id));
+            let problem =
+                Problem::new(Code::TurnUnexpected, format!("there is a session `{}` already", new.id));
             return Err(problem.help("Resume it, or choose another id."));
         }
         let NewSession { id, origin, agent, instructions, mut settings } = new;
@@ -241,10 +253,16 @@ impl Inner {
     pub(crate) fn instance(&self, extension: &ExtensionRef) -> Result<Arc<dyn Instance>, Fault> {
         let instances = self.instances.read().unwrap_or_else(PoisonError::into_inner);
         let loaded = instances.get(&extension.id).map(Vec::as_slice).unwrap_or_default();
-        let exact = loaded.iter().rev().find(|it| it.generation == extension.generation && it.digest == extension.digest);
+        let exact = loaded
+            .iter()
+            .rev()
+            .find(|it| it.generation == extension.generation && it.digest == extension.digest);
         let same = exact.or_else(|| loaded.iter().rev().find(|it| it.digest == extension.digest));
         same.map(|it| it.instance.clone()).ok_or_else(|| {
-            let message = format!("`{}` {} (generation {}) is not loaded", extension.id, extension.version, extension.generation.0);
+            let message = format!(
+                "`{}` {} (generation {}) is not loaded",
+                extension.id, extension.version, extension.generation.0
+            );
             Fault::new(Code::ExtensionUnknown, message)
         })
     }
@@ -337,7 +355,9 @@ pub(crate) async fn summary(model: Arc<dyn Model>, name: ModelName, act: Summary
     let count = act.messages.len().saturating_sub(act.keep as usize);
     let mut messages: Vec<Message> = act.messages.iter().take(count).cloned().collect();
     messages.push(Message::User { text: Content::text("Summarise the conversation so far.") });
-    let mut instructions = vec!["You write summaries of conversations. Keep names, numbers, decisions and open ends.".to_owned()];
+    let mut instructions = vec![
+        "You write summaries of conversations. Keep names, numbers, decisions and open ends.".to_owned(),
+    ];
     instructions.extend(act.instructions);
     let turn = TurnContext {
         session: "summary".into(),

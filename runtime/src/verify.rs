@@ -113,7 +113,11 @@ fn check_machine<M: Machine>(
             }
             let effects = machine.step(input);
             if effects.iter().any(|effect| matches!(effect, Effect::Refuse(_))) {
-                findings.push(finding(&frame, "not_admissible", "the kernel does not admit this fact here".to_owned()));
+                findings.push(finding(
+                    &frame,
+                    "not_admissible",
+                    "the kernel does not admit this fact here".to_owned(),
+                ));
                 return Ok(ControlFlow::Break(()));
             }
         }

@@ -223,7 +223,11 @@ impl Lab {
     pub async fn until_kind(&self, kind: &str) -> Seq {
         let find = |lab: &Lab| {
             let frames = lab.frames();
-            frames.iter().rev().find(|frame| frame.envelope.kind.as_str() == kind).map(|frame| frame.envelope.seq)
+            frames
+                .iter()
+                .rev()
+                .find(|frame| frame.envelope.kind.as_str() == kind)
+                .map(|frame| frame.envelope.seq)
         };
         self.until(kind, |lab| find(lab).is_some()).await;
         find(self).unwrap()

@@ -54,7 +54,8 @@ impl Lane for RecordingLane {
     }
 
     fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>> {
-        let (loading, ledger, id) = (self.native.load(extension), self.ledger.clone(), extension.id.to_string());
+        let (loading, ledger, id) =
+            (self.native.load(extension), self.ledger.clone(), extension.id.to_string());
         Box::pin(async move {
             let inner = loading.await?;
             Ok(Arc::new(Recorded { inner, ledger, id }) as Arc<dyn Instance>)

@@ -4,7 +4,12 @@
 //! each, [`story`] prints a stream the way golden files keep it, and [`disk`] is a simulated disk that can lose power.
 //!
 //! Use this crate from tests and benches only; no product crate depends on it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on should stop loudly")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
 
 pub mod clock;
 pub mod disk;
@@ -14,6 +19,6 @@ pub mod pieces;
 pub mod story;
 
 pub use clock::FakeClock;
+pub use holdfast_model::script::{Script, Step};
 pub use lab::{Lab, LabBuilder};
 pub use ledger::{Ledger, RecordingLane};
-pub use holdfast_model::script::{Script, Step};

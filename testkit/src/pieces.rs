@@ -27,7 +27,9 @@ pub fn tool(
 /// A tool that fails.
 pub fn failing_tool(name: &str, message: &str) -> impl Tool + 'static {
     let message = message.to_owned();
-    FnTool(spec(name, EffectClass::Pure), move |_: &Content| Err(Fault::new(Code::ToolFailed, message.clone())))
+    FnTool(spec(name, EffectClass::Pure), move |_: &Content| {
+        Err(Fault::new(Code::ToolFailed, message.clone()))
+    })
 }
 
 /// A tool that never answers.

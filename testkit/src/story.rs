@@ -17,7 +17,13 @@ pub fn story(frames: &[Frame]) -> String {
         let body = frame.body.as_ref().map(|body| shorten(body).to_string());
         let body = body.unwrap_or_else(|| "(erased)".to_owned());
         let at = envelope.at.0 - super::clock::EPOCH.0;
-        let place = format!("{:>3} {:<18} {:<6} {:<14}", envelope.seq.0, envelope.kind, cause, source(&envelope.source));
+        let place = format!(
+            "{:>3} {:<18} {:<6} {:<14}",
+            envelope.seq.0,
+            envelope.kind,
+            cause,
+            source(&envelope.source)
+        );
         let late = if at > 0 { format!(" +{at}ms") } else { String::new() };
         writeln!(text, "{place}{late} {body}").unwrap();
     }
@@ -39,7 +45,9 @@ fn shorten(value: &Value) -> Value {
     match value {
         Value::String(text) if Digest::parse(text).is_some() => Value::String(format!("#{}", &text[..8])),
         Value::Array(items) => items.iter().map(shorten).collect(),
-        Value::Object(fields) if fields.len() == 2 && fields.contains_key("seq") && fields.contains_key("digest") => {
+        Value::Object(fields)
+            if fields.len() == 2 && fields.contains_key("seq") && fields.contains_key("digest") =>
+        {
             shorten(&fields["digest"])
         }
         Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), shorten(value))).collect(),

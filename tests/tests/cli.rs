@@ -14,7 +14,13 @@ fn binary() -> PathBuf {
 }
 
 fn holdfast(home: &Path, arguments: &[&str]) -> Output {
-    Command::new(binary()).arg("--home").arg(home).args(arguments).env_remove("HOLDFAST_HOME").output().unwrap()
+    Command::new(binary())
+        .arg("--home")
+        .arg(home)
+        .args(arguments)
+        .env_remove("HOLDFAST_HOME")
+        .output()
+        .unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -26,20 +32,30 @@ fn the_demonstration_verifies_and_replays_in_other_processes() {
     let folder = tempfile::tempdir().unwrap();
     let demo = holdfast(folder.path(), &["demo"]);
     assert!(demo.status.success(), "{}", text(&demo.stdout));
-    assert!(text(&demo.stdout).contains("36 frames replayed (strict), all identical"), "{}", text(&demo.stdout));
+    assert!(
+        text(&demo.stdout).contains("36 frames replayed (strict), all identical"),
+        "{}",
+        text(&demo.stdout)
+    );
 
     let verified = holdfast(folder.path(), &["log", "verify"]);
     assert!(text(&verified.stdout).contains("the log verifies"));
     let replayed = holdfast(folder.path(), &["replay", "demo-1", "--json"]);
     let verdict: Value = serde_json::from_slice(&replayed.stdout).unwrap();
-    assert_eq!((&verdict["session"], &verdict["mode"], &verdict["frames"]), (&"demo-1".into(), &"strict".into(), &36.into()));
+    assert_eq!(
+        (&verdict["session"], &verdict["mode"], &verdict["frames"]),
+        (&"demo-1".into(), &"strict".into(), &36.into())
+    );
     assert_eq!((&verdict["identical"], &verdict["snapshot_identical"]), (&true.into(), &true.into()));
     assert_eq!(verdict["divergence"], Value::Null);
 
     let shown = holdfast(folder.path(), &["log", "show", "demo-1", "--kind", "tool.decided"]);
     assert_eq!(text(&shown.stdout).lines().count(), 3);
     let exported = holdfast(folder.path(), &["log", "export", "demo-1"]);
-    assert_eq!(text(&exported.stdout).lines().filter(|line| serde_json::from_str::<Value>(line).is_ok()).count(), 36);
+    assert_eq!(
+        text(&exported.stdout).lines().filter(|line| serde_json::from_str::<Value>(line).is_ok()).count(),
+        36
+    );
     let listed = holdfast(folder.path(), &["log", "list", "--json"]);
     assert_eq!(text(&listed.stdout).lines().count(), 2);
 }
@@ -57,7 +73,11 @@ fn a_changed_byte_is_found() {
     assert!(text(&verified.stdout).contains("demo-1 at 5"), "{}", text(&verified.stdout));
     let replayed = holdfast(folder.path(), &["replay", "demo-1"]);
     assert_eq!(replayed.status.code(), Some(1));
-    assert!(text(&replayed.stdout).contains("differs at frame 5 (model.returned)"), "{}", text(&replayed.stdout));
+    assert!(
+        text(&replayed.stdout).contains("differs at frame 5 (model.returned)"),
+        "{}",
+        text(&replayed.stdout)
+    );
 }
 
 #[test]
@@ -73,7 +93,10 @@ fn erased_content_is_gone_and_the_log_still_verifies() {
         .flat_map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
         .collect();
     let secret = b"hunter2";
-    assert!(!everything.windows(secret.len()).any(|window| window == secret), "no byte of it is left in the home");
+    assert!(
+        !everything.windows(secret.len()).any(|window| window == secret),
+        "no byte of it is left in the home"
+    );
     let replayed = holdfast(folder.path(), &["replay", "demo-1"]);
     assert!(text(&replayed.stderr).contains("error[HF-2008]"), "{}", text(&replayed.stderr));
 }
@@ -126,7 +149,8 @@ fn schemas_are_json_schemas() {
         let schema: Value = serde_json::from_slice(&printed.stdout).unwrap();
         assert!(jsonschema::meta::is_valid(&schema), "{name}");
     }
-    let schema: Value = serde_json::from_slice(&holdfast(folder.path(), &["schema", "frames"]).stdout).unwrap();
+    let schema: Value =
+        serde_json::from_slice(&holdfast(folder.path(), &["schema", "frames"]).stdout).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     for stream in ["demo-1", "system"] {
         for line in text(&holdfast(folder.path(), &["log", "export", stream]).stdout).lines() {

@@ -1,5 +1,6 @@
 //! A thousand generated sessions on the real runtime: random turns, hooks, decisions, faults, cancels, limits, children, stops and
-//! crashes. Each verifies, replays identically, and keeps the rules of `generated/check.rs`.
+//! crashes. Each verifies, replays identically, and keeps the rules of `generated/check.rs`. Then some of them are changed, in every
+//! way of `generated/mutations.rs`, and replay must notice each change where it first shows.
 //!
 //! A failure prints its world's seed and keeps its database. `HOLDFAST_SEED=17` runs world 17 alone, `HOLDFAST_SEED=17/3` only
 //! its session 3, `HOLDFAST_WORLDS=400` ten times as many worlds.
@@ -9,21 +10,32 @@ mod generated {
     pub mod check;
     pub mod dice;
     pub mod hooks;
+    pub mod mutations;
     pub mod plan;
     pub mod scratch;
     pub mod tools;
     pub mod world;
 }
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use generated::check::{self, Tally};
+use generated::dice::Dice;
 use generated::hooks::PANIC;
+use generated::mutations::{Mutation, Session};
 use generated::plan::WorldPlan;
+use generated::scratch::Scratch;
 use generated::world::World;
+use holdfast_contract::content::INLINE_LIMIT;
+use holdfast_contract::digest::canonical;
+use holdfast_contract::frame::Frame;
+use holdfast_contract::ids::{Seq, StreamId};
+use holdfast_contract::wire::Lane;
+use holdfast_runtime::replay::{Mode, replay};
 
 const WORLDS: u64 = 40;
 const SESSIONS: usize = 25;
@@ -78,7 +90,8 @@ fn survey_all(plans: Vec<WorldPlan>) -> Result<Tally, String> {
 /// The world, and perhaps the one session of it, that the environment asks for.
 fn asked_for() -> Option<WorldPlan> {
     let asked = std::env::var("HOLDFAST_SEED").ok()?;
-    let (seed, session) = asked.split_once('/').map_or((asked.as_str(), None), |(seed, session)| (seed, Some(session)));
+    let (seed, session) =
+        asked.split_once('/').map_or((asked.as_str(), None), |(seed, session)| (seed, Some(session)));
     let mut plan = WorldPlan::new(seed.parse().unwrap(), SESSIONS);
     if let Some(session) = session {
         let kept = plan.sessions.swap_remove(session.parse().unwrap());
@@ -95,12 +108,111 @@ fn a_thousand_generated_sessions_replay() {
     let asked = asked_for();
     let all = asked.is_none();
     let worlds = std::env::var("HOLDFAST_WORLDS").map_or(WORLDS, |worlds| worlds.parse().unwrap());
-    let plans = asked.map_or_else(|| (0..worlds).map(|seed| WorldPlan::new(seed, SESSIONS)).collect(), |plan| vec![plan]);
+    let plans = asked
+        .map_or_else(|| (0..worlds).map(|seed| WorldPlan::new(seed, SESSIONS)).collect(), |plan| vec![plan]);
     let tally = survey_all(plans).unwrap_or_else(|why| panic!("{why}"));
     println!("{} sessions, {} frames in {:.1?}", tally.sessions, tally.frames, began.elapsed());
     println!("{:#?}", tally.met);
     if all {
-        let missed: Vec<_> = check::expected().into_iter().filter(|what| !tally.met.contains_key(what)).collect();
+        let missed: Vec<_> =
+            check::expected().into_iter().filter(|what| !tally.met.contains_key(what)).collect();
         assert!(missed.is_empty(), "the generator no longer reaches {missed:?}");
     }
+}
+
+/// How many changes of each sort are tried, in either flavour.
+const OF_EACH: u64 = 12;
+
+/// Changes that were tried, by sort and flavour, and those that replay did not report as it should.
+#[derive(Default)]
+struct Trials {
+    tried: BTreeMap<(&'static str, &'static str), u64>,
+    missed: Vec<String>,
+}
+
+impl Trials {
+    /// Tries a session's changes, as many of each sort as are still wanted.
+    fn session(
+        &mut self,
+        scratch: &mut Scratch,
+        stream: &StreamId,
+        lanes: &[Arc<dyn Lane>],
+        dice: &mut Dice,
+    ) {
+        let frames = scratch.store.frames(stream, ..).unwrap();
+        let session = Session { frames: &frames };
+        for _ in 0..frames.len() / 4 {
+            let place = dice.below(frames.len() as u64) as usize;
+            for mutation in session.mutations(place) {
+                let raw = Some(Seq(mutation.place as u64));
+                for (flavour, expected) in [("raw", raw), ("sealed", mutation.sealed)] {
+                    let tried = self.tried.entry((mutation.what, flavour)).or_default();
+                    let Some(expected) = expected.filter(|_| *tried < OF_EACH && is_inline(&mutation)) else {
+                        continue;
+                    };
+                    *tried += 1;
+                    let changed = if flavour == "raw" { mutation.frames.clone() } else { mutation.seal() };
+                    scratch.write(stream, mutation.place, &changed);
+                    if let Err(why) = noticed(scratch, stream, lanes, expected) {
+                        let before = check::brief(
+                            &frames[mutation.place.saturating_sub(3)..frames.len().min(mutation.place + 8)],
+                        );
+                        let after = changed
+                            .get(mutation.place)
+                            .map(|frame| format!("{:?}", frame.body))
+                            .unwrap_or_default();
+                        let what = format!("{} ({flavour}) of {stream} at {}", mutation.what, mutation.place);
+                        self.missed.push(format!("{what}: {why}\n{before}changed to {after}"));
+                    }
+                    scratch.write(stream, mutation.place, &frames);
+                }
+            }
+        }
+        check::replays(&scratch.store, stream, lanes).unwrap();
+    }
+}
+
+/// Whether the changed frame's body stands in its row.
+fn is_inline(mutation: &Mutation) -> bool {
+    let body = |frame: &Frame| canonical(&frame.body).unwrap().len() <= INLINE_LIMIT;
+    mutation.frames.get(mutation.place).is_none_or(body)
+}
+
+fn noticed(
+    scratch: &Scratch,
+    stream: &StreamId,
+    lanes: &[Arc<dyn Lane>],
+    expected: Seq,
+) -> Result<(), String> {
+    let replayed = catch_unwind(AssertUnwindSafe(|| replay(&scratch.store, stream, Mode::Strict, lanes)));
+    let verdict = replayed.map_err(|_| "replay panicked")?.map_err(|problem| problem.to_string())?;
+    let Some(divergence) = verdict.divergence else {
+        return Err(format!("expected at {expected}, reported as identical"));
+    };
+    if divergence.seq == expected && !verdict.identical {
+        return Ok(());
+    }
+    Err(format!("expected at {expected}, reported at {}: {divergence:#?}", divergence.seq))
+}
+
+#[test]
+fn five_hundred_mutations_are_noticed() {
+    quiet_planned_panics();
+    let began = Instant::now();
+    let mut trials = Trials::default();
+    for seed in 1_000..1_012 {
+        let mut world = World::new(WorldPlan::new(seed, SESSIONS));
+        world.run();
+        let (mut scratch, lanes) = (Scratch::of(&world.path), world.lanes());
+        let mut dice = Dice::of(&format!("mutations {seed}"));
+        for plan in &world.plan.sessions {
+            trials.session(&mut scratch, &plan.id.as_str().into(), &lanes, &mut dice);
+        }
+    }
+    let total: u64 = trials.tried.values().sum();
+    println!("{total} mutations in {:.1?}: {:#?}", began.elapsed(), trials.tried);
+    assert!(trials.missed.is_empty(), "{} of {total}:\n{}", trials.missed.len(), trials.missed.join("\n\n"));
+    assert!(total >= 500, "only {total} mutations");
+    let rare: Vec<_> = trials.tried.iter().filter(|(_, count)| **count < 3).collect();
+    assert!(rare.is_empty(), "hardly tried: {rare:?}");
 }

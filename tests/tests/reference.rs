@@ -22,7 +22,10 @@ fn check(name: &str, text: &str) {
         return;
     }
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(committed == text, "docs/reference/{name} is stale: run HOLDFAST_UPDATE=1 cargo test -p holdfast-tests --test reference");
+    assert!(
+        committed == text,
+        "docs/reference/{name} is stale: run HOLDFAST_UPDATE=1 cargo test -p holdfast-tests --test reference"
+    );
 }
 
 #[test]
@@ -44,7 +47,9 @@ fn errors() {
         }
     }
     check("errors.md", &text);
-    let listed = groups.iter().map(|(digit, _)| Code::ALL.iter().filter(|code| code.as_str()[3..].starts_with(digit)).count());
+    let listed = groups
+        .iter()
+        .map(|(digit, _)| Code::ALL.iter().filter(|code| code.as_str()[3..].starts_with(digit)).count());
     assert_eq!(listed.sum::<usize>(), Code::ALL.len(), "every code is in a group");
 }
 
@@ -61,7 +66,8 @@ fn frames() {
         let name = kind.as_str().split('.').next().unwrap();
         if name != family {
             family = name;
-            writeln!(text, "\n## {family}\n\n| kind | is a | what it says | body |\n|---|---|---|---|").unwrap();
+            writeln!(text, "\n## {family}\n\n| kind | is a | what it says | body |\n|---|---|---|---|")
+                .unwrap();
         }
         let nature = match kind.nature() {
             Nature::Fact => "fact",
@@ -104,7 +110,11 @@ fn hooks() {
             OnFault::Close => "closes the gate",
         };
         let name = serde_json::to_value(point).unwrap();
-        let may: Vec<String> = decisions().into_iter().filter(|it| point.accepts(it)).map(|it| format!("`{}`", word(&it))).collect();
+        let may: Vec<String> = decisions()
+            .into_iter()
+            .filter(|it| point.accepts(it))
+            .map(|it| format!("`{}`", word(&it)))
+            .collect();
         writeln!(text, "| `{}` | {order} | {fault} | {} |", name.as_str().unwrap(), may.join(", ")).unwrap();
     }
     check("hooks.md", &text);
@@ -144,7 +154,8 @@ fn roles() {
     );
     for role in Role::ALL {
         let name = serde_json::to_value(role).unwrap();
-        let functions: Vec<String> = role.functions().iter().map(|function| format!("`{function}`")).collect();
+        let functions: Vec<String> =
+            role.functions().iter().map(|function| format!("`{function}`")).collect();
         writeln!(text, "| `{}` | {} |", name.as_str().unwrap(), functions.join(", ")).unwrap();
     }
     check("roles.md", &text);
@@ -165,13 +176,16 @@ fn manifest() {
 }
 
 fn section(text: &mut String, title: &str, schema: &Value) {
-    let describe = |schema: &Value| schema["description"].as_str().unwrap_or_default().replace('\n', " ").replace('|', "\\|");
+    let describe = |schema: &Value| {
+        schema["description"].as_str().unwrap_or_default().replace('\n', " ").replace('|', "\\|")
+    };
     writeln!(text, "\n## {title}\n\n{}\n", describe(schema)).unwrap();
     if let Some(properties) = schema["properties"].as_object() {
         writeln!(text, "| field | type | default | what it is |\n|---|---|---|---|").unwrap();
         for (name, property) in properties {
             let default = property.get("default").map(|value| format!("`{value}`")).unwrap_or_default();
-            writeln!(text, "| `{name}` | {} | {default} | {} |", type_of(property), describe(property)).unwrap();
+            writeln!(text, "| `{name}` | {} | {default} | {} |", type_of(property), describe(property))
+                .unwrap();
         }
     }
     for choice in schema["oneOf"].as_array().or(schema["anyOf"].as_array()).into_iter().flatten() {
@@ -192,9 +206,15 @@ fn type_of(schema: &Value) -> String {
     match &schema["type"] {
         Value::String(kind) if kind == "array" => format!("list of {}", type_of(&schema["items"])),
         Value::String(kind) => kind.clone(),
-        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).filter(|kind| *kind != "null").collect::<Vec<_>>().join(" \\| "),
+        Value::Array(kinds) => kinds
+            .iter()
+            .filter_map(Value::as_str)
+            .filter(|kind| *kind != "null")
+            .collect::<Vec<_>>()
+            .join(" \\| "),
         _ => {
-            let choices = schema["anyOf"].as_array().or(schema["oneOf"].as_array()).cloned().unwrap_or_default();
+            let choices =
+                schema["anyOf"].as_array().or(schema["oneOf"].as_array()).cloned().unwrap_or_default();
             let named = choices.iter().filter(|choice| choice["type"] != "null").map(type_of);
             let named = named.collect::<Vec<_>>().join(" \\| ");
             if named.is_empty() { "any".to_owned() } else { named }
@@ -214,7 +234,8 @@ fn command_line() {
 
 fn help(text: &mut String, command: &mut clap::Command, before: &str) {
     let name = format!("{before}{}", command.get_name());
-    writeln!(text, "\n## `{name}`\n\n```text\n{}\n```", command.render_help().to_string().trim_end()).unwrap();
+    writeln!(text, "\n## `{name}`\n\n```text\n{}\n```", command.render_help().to_string().trim_end())
+        .unwrap();
     let before = format!("{name} ");
     for subcommand in command.get_subcommands_mut().filter(|command| command.get_name() != "help") {
         help(text, subcommand, &before);

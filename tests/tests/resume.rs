@@ -14,7 +14,8 @@ use serde_json::json;
 async fn long_session(turns: usize, calls: usize) -> Lab {
     let call = || Step::Calls((0..calls).map(|n| ("echo".to_owned(), json!({ "n": n }))).collect());
     let script = (0..turns).flat_map(|_| [call(), Step::says("done")]);
-    let lab = Lab::build().script(script).extension(Extension::new("kit", "1.0.0").tool(echo())).start().await;
+    let lab =
+        Lab::build().script(script).extension(Extension::new("kit", "1.0.0").tool(echo())).start().await;
     for _ in 0..turns {
         lab.say("go").await;
     }

@@ -3,7 +3,12 @@
 //!
 //! To accept changed frames: `INSTA_UPDATE=always cargo test -p holdfast-tests --test scenarios`, then read the difference.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on should stop loudly")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
 
 mod scenarios {
     pub mod approvals;

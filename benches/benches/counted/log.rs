@@ -12,7 +12,8 @@ pub(crate) fn append_64(counter: Counter) -> Outcome {
     let folder = tempfile::tempdir()?;
     let store = Store::open(&folder.path().join("holdfast.db"), Options::default())?;
     let log = store.stream(&"bench".into())?;
-    let mut batches: Vec<_> = (0..counter.rounds()).map(|round| drafts(round * FRAMES, FRAMES)).rev().collect();
+    let mut batches: Vec<_> =
+        (0..counter.rounds()).map(|round| drafts(round * FRAMES, FRAMES)).rev().collect();
     let mut written = 0;
     counter.measure(|| {
         log.append(batches.pop().ok_or("too few batches")?)?;

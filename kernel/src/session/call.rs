@@ -14,8 +14,8 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::Implementation;
 use holdfast_contract::serde::{Deserialize, Serialize};
 use holdfast_contract::session_frames::{
-    Answer, ApprovalRequested, ApprovalScope, CheckOutcome, ChildEnded, ChildOpened, GateReason, ToolCalled, ToolDecided,
-    ToolDispatched, ToolSettled, ToolVerdict,
+    Answer, ApprovalRequested, ApprovalScope, CheckOutcome, ChildEnded, ChildOpened, GateReason, ToolCalled,
+    ToolDecided, ToolDispatched, ToolSettled, ToolVerdict,
 };
 use holdfast_contract::tool::{CallStatus, ToolOutcome};
 
@@ -79,7 +79,9 @@ impl Call {
     /// Whether this fact is the answer that the call waits for.
     pub fn waits_for(&self, body: &Body, cause: Option<Seq>) -> bool {
         match (body, &self.stage) {
-            (Body::ToolChecked(fact), CallStage::Checking { called }) => fact.call == self.id && cause == Some(*called),
+            (Body::ToolChecked(fact), CallStage::Checking { called }) => {
+                fact.call == self.id && cause == Some(*called)
+            }
             (Body::ToolReturned(fact), CallStage::Running { begun, .. }) => {
                 fact.call == self.id && cause == Some(*begun)
             }
@@ -247,7 +249,8 @@ impl Way<'_> {
 
     pub(super) fn answered(&mut self, turn: &mut Turn, index: usize, answer: Answer) {
         let call = &mut turn.calls[index];
-        let CallStage::Approving { since, reasons, .. } = std::mem::replace(&mut call.stage, CallStage::New) else {
+        let CallStage::Approving { since, reasons, .. } = std::mem::replace(&mut call.stage, CallStage::New)
+        else {
             return;
         };
         match answer {
@@ -300,7 +303,8 @@ impl Way<'_> {
             let message = format!("`{agent}` would be agent {} deep", u32::from(self.base.depth) + 1);
             return self.fail(turn, index, CallStatus::Failed, Fault::new(Code::ChildDepth, message));
         }
-        let own = turn.registry.view.as_ref().and_then(|registry| registry.agent(&agent)).map(|agent| agent.limits);
+        let own =
+            turn.registry.view.as_ref().and_then(|registry| registry.agent(&agent)).map(|agent| agent.limits);
         let limits = self.remaining(turn, own.unwrap_or_default());
         let child: StreamId = format!("{}.{}", self.base.id, call.id).into();
         let frame = ChildOpened { call: call.id, child: child.clone(), agent, limits };
@@ -313,10 +317,13 @@ impl Way<'_> {
     pub(super) fn open_child_again(&mut self, turn: &Turn, index: usize) {
         let call = &turn.calls[index];
         let CallStage::Child { opened, child } = &call.stage else { return };
-        let Some(agent) = call.implementation.as_ref().and_then(|implementation| implementation.agent.clone()) else {
+        let Some(agent) =
+            call.implementation.as_ref().and_then(|implementation| implementation.agent.clone())
+        else {
             return;
         };
-        let own = turn.registry.view.as_ref().and_then(|registry| registry.agent(&agent)).map(|agent| agent.limits);
+        let own =
+            turn.registry.view.as_ref().and_then(|registry| registry.agent(&agent)).map(|agent| agent.limits);
         self.desk.act(Act::OpenChild(Box::new(ChildAct {
             decided_by: *opened,
             call: call.id,
@@ -364,7 +371,14 @@ impl Way<'_> {
         self.settle(turn, index, status, fault_content(&fault), Some(fault));
     }
 
-    fn settle(&mut self, turn: &mut Turn, index: usize, status: CallStatus, content: Content, fault: Option<Fault>) {
+    fn settle(
+        &mut self,
+        turn: &mut Turn,
+        index: usize,
+        status: CallStatus,
+        content: Content,
+        fault: Option<Fault>,
+    ) {
         self.close_call(turn, index, status, content, fault);
         if turn.calls.iter().all(|call| matches!(call.stage, CallStage::Settled { .. })) {
             self.report_calls(turn);
@@ -372,7 +386,14 @@ impl Way<'_> {
         }
     }
 
-    fn close_call(&mut self, turn: &mut Turn, index: usize, status: CallStatus, content: Content, fault: Option<Fault>) {
+    fn close_call(
+        &mut self,
+        turn: &mut Turn,
+        index: usize,
+        status: CallStatus,
+        content: Content,
+        fault: Option<Fault>,
+    ) {
         let call = &mut turn.calls[index];
         let settled = ToolSettled {
             call: call.id,

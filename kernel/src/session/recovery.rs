@@ -61,7 +61,8 @@ impl Way<'_> {
                 match call.implementation.as_ref().is_some_and(|it| it.spec.effects.may_run_again()) {
                     true => self.dispatch(turn, index, attempt),
                     false => {
-                        let message = "interrupted while it ran; its outcome is unknown and it was not run again";
+                        let message =
+                            "interrupted while it ran; its outcome is unknown and it was not run again";
                         let fault = Fault::new(Code::ToolInterrupted, message);
                         self.fail(turn, index, CallStatus::Interrupted, fault);
                     }

@@ -135,7 +135,8 @@ impl Way<'_> {
         if entries.is_empty() && policy.is_none() {
             return None;
         }
-        let hooks: Arc<[HookId]> = policy.iter().cloned().chain(entries.iter().map(|hook| hook.id.clone())).collect();
+        let hooks: Arc<[HookId]> =
+            policy.iter().cloned().chain(entries.iter().map(|hook| hook.id.clone())).collect();
         let asked = self.desk.record(HookCalled {
             point,
             call: call.map(|call| call.id),
@@ -188,7 +189,13 @@ impl Way<'_> {
         }
     }
 
-    pub(super) fn heard_call(&mut self, turn: &mut Turn, index: usize, hook: &HookId, heard: Result<Decision, Fault>) {
+    pub(super) fn heard_call(
+        &mut self,
+        turn: &mut Turn,
+        index: usize,
+        hook: &HookId,
+        heard: Result<Decision, Fault>,
+    ) {
         let CallStage::Asking(round) = &mut turn.calls[index].stage else { return };
         match round.hear(hook, heard) {
             Progress::Waiting => {}
@@ -197,7 +204,9 @@ impl Way<'_> {
                 self.ask_one(turn, Some(&turn.calls[index]), &round, &next);
             }
             Progress::Over => {
-                if let CallStage::Asking(round) = std::mem::replace(&mut turn.calls[index].stage, CallStage::New) {
+                if let CallStage::Asking(round) =
+                    std::mem::replace(&mut turn.calls[index].stage, CallStage::New)
+                {
                     self.dismiss(&round);
                     self.call_round_over(turn, index, round);
                 }

@@ -14,8 +14,9 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::RegistryPin;
 use holdfast_contract::serde::{Deserialize, Serialize};
 use holdfast_contract::session_frames::{
-    CompactionApplied, CompactionProvided, CompactionStarted, ContextBlock, ContextInjected, GateReason, GuardVerdict,
-    InputNormalised, ModelFailed, ModelRequested, ModelReturned, ModelRouted, TurnEnded, TurnOutcome, TurnStarted,
+    CompactionApplied, CompactionProvided, CompactionStarted, ContextBlock, ContextInjected, GateReason,
+    GuardVerdict, InputNormalised, ModelFailed, ModelRequested, ModelReturned, ModelRouted, TurnEnded,
+    TurnOutcome, TurnStarted,
 };
 use holdfast_contract::tool::ToolOutcome;
 
@@ -121,9 +122,10 @@ impl Turn {
             | HookPoint::GuardInput
             | HookPoint::Context
             | HookPoint::ModelRoute => Some(self.text.clone()),
-            HookPoint::SanitizeOutput | HookPoint::GuardOutput | HookPoint::ResponseProcess | HookPoint::TurnEnd => {
-                self.answer.clone()
-            }
+            HookPoint::SanitizeOutput
+            | HookPoint::GuardOutput
+            | HookPoint::ResponseProcess
+            | HookPoint::TurnEnd => self.answer.clone(),
             HookPoint::CompactionProvide => {
                 let replaced = base.transcript.iter().take(cut(&base.transcript, self.keep));
                 Some(Content::of(&replaced.collect::<Vec<_>>()))
@@ -138,7 +140,9 @@ impl Way<'_> {
     pub(super) fn begin(&mut self, turn: &mut Turn) {
         match turn.purpose {
             Purpose::Answer => {
-                let started = self.desk.record(TurnStarted { turn: turn.context.turn, registry: turn.registry.reference });
+                let started = self
+                    .desk
+                    .record(TurnStarted { turn: turn.context.turn, registry: turn.registry.reference });
                 turn.deadline = self.desk.now().plus(self.base.settings.limits.time_budget);
                 turn.timer = Some(started);
                 self.desk.act(Act::SetTimer { decided_by: started, at: turn.deadline });
@@ -194,9 +198,12 @@ impl Way<'_> {
 
     /// Records what guardrails said, and gives the reason if they blocked.
     pub(super) fn guard_verdict(&mut self, round: &Round, call: Option<CallId>) -> Option<String> {
-        let guards = matches!(round.point, HookPoint::GuardInput | HookPoint::GuardOutput | HookPoint::GuardResult);
-        let sanitizes =
-            matches!(round.point, HookPoint::SanitizeInput | HookPoint::SanitizeOutput | HookPoint::SanitizeResult);
+        let guards =
+            matches!(round.point, HookPoint::GuardInput | HookPoint::GuardOutput | HookPoint::GuardResult);
+        let sanitizes = matches!(
+            round.point,
+            HookPoint::SanitizeInput | HookPoint::SanitizeOutput | HookPoint::SanitizeResult
+        );
         if !guards && !(sanitizes && round.closed.is_some()) {
             return None;
         }
@@ -313,7 +320,9 @@ impl Way<'_> {
     }
 
     pub(super) fn attempt_model(&mut self, turn: &mut Turn, delay: Millis) {
-        let (Some(model), Some(registry)) = (turn.models.first().cloned(), turn.registry.view.clone()) else { return };
+        let (Some(model), Some(registry)) = (turn.models.first().cloned(), turn.registry.view.clone()) else {
+            return;
+        };
         let requested = self.desk.record(ModelRequested {
             model: model.clone(),
             round: turn.spent.turns,
@@ -336,7 +345,8 @@ impl Way<'_> {
 
     fn charge(&mut self, turn: &mut Turn, usage: Usage) {
         for spent in [&mut turn.spent, &mut self.base.spent] {
-            spent.tokens = spent.tokens.saturating_add(usage.input_tokens).saturating_add(usage.output_tokens);
+            spent.tokens =
+                spent.tokens.saturating_add(usage.input_tokens).saturating_add(usage.output_tokens);
             spent.cost_micros = spent.cost_micros.saturating_add(usage.cost_micros);
         }
     }

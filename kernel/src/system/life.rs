@@ -11,8 +11,8 @@ use holdfast_contract::ids::{ExtensionId, Generation, Millis};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::system_frames::{
-    ExtensionCommanded, ExtensionReloaded, ExtensionReported, ExtensionRolledBack, ExtensionState, ExtensionStateChanged,
-    FoundExtension, LifecycleCommand, LifecycleOutcome, SystemStopped,
+    ExtensionCommanded, ExtensionReloaded, ExtensionReported, ExtensionRolledBack, ExtensionState,
+    ExtensionStateChanged, FoundExtension, LifecycleCommand, LifecycleOutcome, SystemStopped,
 };
 
 use super::order::{Dependencies, hopeless};
@@ -49,7 +49,9 @@ impl System {
         }
         let waiting = self.extensions.values_mut().filter(|extension| {
             let dependency = [Some(Code::ExtensionDependency), Some(Code::ExtensionCycle)];
-            !extension.removed && extension.rising.is_none() && dependency.contains(&extension.fault.as_ref().map(|f| f.code))
+            !extension.removed
+                && extension.rising.is_none()
+                && dependency.contains(&extension.fault.as_ref().map(|f| f.code))
         });
         waiting.for_each(|extension| extension.rise(extension.found.clone(), None));
         self.pursue(desk);
@@ -85,7 +87,8 @@ impl System {
 
     pub(super) fn reported(&mut self, desk: &mut Desk<'_>, fact: ExtensionReported) {
         let Some(extension) = self.extensions.get_mut(&fact.id) else { return };
-        let rising = extension.rising.as_ref().is_some_and(|rising| rising.reference.generation == fact.generation);
+        let rising =
+            extension.rising.as_ref().is_some_and(|rising| rising.reference.generation == fact.generation);
         let Some(activation) = extension.generation_mut(fact.generation) else { return };
         activation.under_way = None;
         match fact.outcome {
@@ -100,10 +103,17 @@ impl System {
         self.pursue(desk);
     }
 
-    pub(super) fn faulted(&mut self, desk: &mut Desk<'_>, id: &ExtensionId, generation: Generation, fault: Fault) {
+    pub(super) fn faulted(
+        &mut self,
+        desk: &mut Desk<'_>,
+        id: &ExtensionId,
+        generation: Generation,
+        fault: Fault,
+    ) {
         let now = desk.now();
         let Some(extension) = self.extensions.get_mut(id) else { return };
-        let serves = extension.active.as_ref().is_some_and(|active| active.reference.generation == generation);
+        let serves =
+            extension.active.as_ref().is_some_and(|active| active.reference.generation == generation);
         if !serves || extension.rising.is_some() {
             return;
         }
@@ -119,7 +129,13 @@ impl System {
         self.pursue(desk);
     }
 
-    pub(super) fn health(&mut self, desk: &mut Desk<'_>, id: &ExtensionId, generation: Generation, healthy: bool) {
+    pub(super) fn health(
+        &mut self,
+        desk: &mut Desk<'_>,
+        id: &ExtensionId,
+        generation: Generation,
+        healthy: bool,
+    ) {
         let active = self.extensions.get(id).and_then(|extension| extension.active.as_ref());
         if healthy || active.is_none_or(|active| active.reference.generation != generation) {
             return;
@@ -142,15 +158,26 @@ impl System {
     }
 
     /// Takes a serving generation out, and every one that depends on it.
-    fn bring_down(&mut self, desk: &mut Desk<'_>, id: &ExtensionId, state: ExtensionState, fault: Option<Fault>) {
-        let Some(active) = self.extensions.get_mut(id).and_then(|extension| extension.active.take()) else { return };
+    fn bring_down(
+        &mut self,
+        desk: &mut Desk<'_>,
+        id: &ExtensionId,
+        state: ExtensionState,
+        fault: Option<Fault>,
+    ) {
+        let Some(active) = self.extensions.get_mut(id).and_then(|extension| extension.active.take()) else {
+            return;
+        };
         let generation = active.reference.generation;
         if let Some(extension) = self.extensions.get_mut(id) {
             extension.leaving.push(active);
         }
         if self.phase == Phase::Running {
             for dependent in self.dependents(id) {
-                let fault = Fault::new(Code::ExtensionDependency, format!("`{dependent}` depends on `{id}`, which went down"));
+                let fault = Fault::new(
+                    Code::ExtensionDependency,
+                    format!("`{dependent}` depends on `{id}`, which went down"),
+                );
                 self.bring_down(desk, &dependent, ExtensionState::Error, Some(fault));
             }
         }
@@ -174,7 +201,8 @@ impl System {
     }
 
     fn dependents(&self, id: &ExtensionId) -> Vec<ExtensionId> {
-        let depends = |extension: &&Extension| extension.found.depends_on.contains(id) && extension.found.id != *id;
+        let depends =
+            |extension: &&Extension| extension.found.depends_on.contains(id) && extension.found.id != *id;
         self.extensions.values().filter(depends).map(|extension| extension.found.id.clone()).collect()
     }
 
@@ -205,7 +233,8 @@ impl System {
     fn pursue_once(&mut self, desk: &mut Desk<'_>) -> bool {
         let ids: Vec<ExtensionId> = self.extensions.keys().cloned().collect();
         let here = self.extensions.iter().filter(|(_, extension)| !extension.removed);
-        let all: Dependencies<'_> = here.map(|(id, extension)| (id, extension.found.depends_on.as_slice())).collect();
+        let all: Dependencies<'_> =
+            here.map(|(id, extension)| (id, extension.found.depends_on.as_slice())).collect();
         let hopeless = hopeless(&all);
         let mut changed = false;
         for id in &ids {

@@ -49,7 +49,9 @@ fn reaches(all: &Dependencies<'_>, from: &ExtensionId, to: &ExtensionId) -> bool
 fn path<'a>(all: &Dependencies<'a>, start: &'a ExtensionId) -> Vec<&'a str> {
     let mut way = vec![start.as_str()];
     let mut here = start;
-    while let Some(next) = all.get(here).copied().unwrap_or_default().iter().find(|id| *id == start || reaches(all, id, start)) {
+    while let Some(next) =
+        all.get(here).copied().unwrap_or_default().iter().find(|id| *id == start || reaches(all, id, start))
+    {
         way.push(next.as_str());
         if next == start || way.len() > all.len() {
             break;

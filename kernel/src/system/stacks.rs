@@ -10,8 +10,8 @@ use holdfast_contract::digest::Digest;
 use holdfast_contract::effect::Act;
 use holdfast_contract::ids::{DescriptorId, HookId, RegistryKind};
 use holdfast_contract::registry::{
-    AgentMode, AgentSpec, Descriptor, ExtensionRef, HookEntry, Implementation, OtherEntry, Override, Payload, Registry,
-    RegistryPin, RegistryRef, ToolEntry,
+    AgentMode, AgentSpec, Descriptor, ExtensionRef, HookEntry, Implementation, OtherEntry, Override, Payload,
+    Registry, RegistryPin, RegistryRef, ToolEntry,
 };
 use holdfast_contract::system_frames::{ExtensionState, RegistryChanged, StackChange};
 use holdfast_contract::tool::{EffectClass, ToolSpec, agent_arguments_schema};
@@ -61,7 +61,8 @@ impl System {
         for activation in serving.filter_map(|extension| extension.active.as_ref()) {
             for descriptor in &activation.descriptors {
                 let overrides = self.overrides.get(&descriptor.kind);
-                let overridden = overrides.and_then(|ids| ids.get(&descriptor.id)).copied().unwrap_or_default();
+                let overridden =
+                    overrides.and_then(|ids| ids.get(&descriptor.id)).copied().unwrap_or_default();
                 if overridden.enabled == Some(false) {
                     continue;
                 }

@@ -40,7 +40,8 @@ impl Lane for NativeLane {
         now(match found {
             Some(found) => Ok(found.clone() as Arc<dyn Instance>),
             None => {
-                let message = format!("`{}` {} is not built into this program", extension.id, extension.version);
+                let message =
+                    format!("`{}` {} is not built into this program", extension.id, extension.version);
                 Err(Fault::new(Code::ExtensionUnknown, message))
             }
         })

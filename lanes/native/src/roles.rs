@@ -21,7 +21,13 @@ pub trait Tool: Send + Sync {
     fn spec(&self) -> ToolSpec;
 
     /// Runs it on arguments that fit its schema and that every gate let pass.
-    fn call(&self, call: CallId, arguments: Content, turn: TurnView, host: Arc<dyn Host>) -> Later<Result<Content, Fault>>;
+    fn call(
+        &self,
+        call: CallId,
+        arguments: Content,
+        turn: TurnView,
+        host: Arc<dyn Host>,
+    ) -> Later<Result<Content, Fault>>;
 }
 
 /// A hook, guardrail, context provider or router: whatever is asked at a hook point.
@@ -80,7 +86,13 @@ where
         self.0.clone()
     }
 
-    fn call(&self, _: CallId, arguments: Content, _: TurnView, _: Arc<dyn Host>) -> Later<Result<Content, Fault>> {
+    fn call(
+        &self,
+        _: CallId,
+        arguments: Content,
+        _: TurnView,
+        _: Arc<dyn Host>,
+    ) -> Later<Result<Content, Fault>> {
         now(self.1(&arguments))
     }
 }

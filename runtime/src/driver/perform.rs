@@ -11,8 +11,8 @@ use holdfast_contract::ids::{HookId, Millis, Seq};
 use holdfast_contract::message::Spent;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::{
-    Answer, ApprovalAnswered, ChildEnded, CompactionProvided, HookDecided, HookFaulted, ModelFailed, TimerFired, ToolChecked,
-    ToolReturned, TurnOutcome,
+    Answer, ApprovalAnswered, ChildEnded, CompactionProvided, HookDecided, HookFaulted, ModelFailed,
+    TimerFired, ToolChecked, ToolReturned, TurnOutcome,
 };
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Call, Reply};
@@ -135,13 +135,23 @@ impl SessionActor {
                     arguments: &act.arguments,
                     turn: &act.turn,
                 });
-                let decided =
-                    HookDecided { hook, point, call, subject, decision: verdict.decision, rule: Some(verdict.rule) };
+                let decided = HookDecided {
+                    hook,
+                    point,
+                    call,
+                    subject,
+                    decision: verdict.decision,
+                    rule: Some(verdict.rule),
+                };
                 self.fact(Source::Policy(policy.digest()), Some(act.decided_by), decided)
             }
             Err(problem) => {
                 let fault = problem.to_fault();
-                self.fact(Source::Host, Some(act.decided_by), HookFaulted { hook, point, call, subject, fault })
+                self.fact(
+                    Source::Host,
+                    Some(act.decided_by),
+                    HookFaulted { hook, point, call, subject, fault },
+                )
             }
         };
         self.queue.push_back(input);
@@ -172,7 +182,8 @@ impl SessionActor {
         if spec.effects.leaves_the_machine() {
             let returned = async move {
                 fail_point!("driver::before_tool");
-                let answer = within(make(&instance, asked, host), spec.timeout, Code::ToolTimeout, clock).await;
+                let answer =
+                    within(make(&instance, asked, host), spec.timeout, Code::ToolTimeout, clock).await;
                 fail_point!("driver::after_tool");
                 back.returned(call, &spec, answer);
             };
@@ -209,7 +220,8 @@ impl SessionActor {
             if wait > Millis(0) {
                 inner.clock.sleep(wait).await;
             }
-            let deltas = Arc::new(move |text: &str| inner.surface.show(&session, Event::Text(text.to_owned())));
+            let deltas =
+                Arc::new(move |text: &str| inner.surface.show(&session, Event::Text(text.to_owned())));
             match model.complete(act, deltas).await {
                 Ok(returned) => back.send(returned),
                 Err(failed) => back.send(failed),
@@ -222,7 +234,8 @@ impl SessionActor {
         let pending = Pending { approval, call: act.call, reasons: act.reasons };
         let (inner, session) = (self.inner.clone(), self.session.id().clone());
         let back = self.back(Source::Host, approval);
-        let waits = inner.attended || inner.policy_in_force().is_ok_and(|policy| policy.unattended() == Unattended::Wait);
+        let waits = inner.attended
+            || inner.policy_in_force().is_ok_and(|policy| policy.unattended() == Unattended::Wait);
         self.behind_barrier(approval, async move {
             match waits {
                 true => inner.surface.show(&session, Event::Approval(pending)),
@@ -254,7 +267,10 @@ impl SessionActor {
         self.behind_barrier(act.decided_by, async move {
             let outcome = match (model, act.model.clone()) {
                 (Some(model), Some(name)) => crate::runtime::summary(model, name, act).await,
-                _ => (ToolOutcome::Failure(Fault::new(Code::ModelUnknown, "no model can summarise")), Default::default()),
+                _ => (
+                    ToolOutcome::Failure(Fault::new(Code::ModelUnknown, "no model can summarise")),
+                    Default::default(),
+                ),
             };
             back.send(CompactionProvided { outcome: outcome.0, usage: outcome.1 });
         });
@@ -307,11 +323,14 @@ fn child_outcome(outcome: TurnOutcome, answer: Option<Content>) -> ToolOutcome {
     match (outcome, answer) {
         (TurnOutcome::Answered, Some(answer)) => ToolOutcome::Result(answer),
         (TurnOutcome::Failed(fault), _) => ToolOutcome::Failure(fault),
-        (TurnOutcome::Limited(limit), _) => {
-            ToolOutcome::Failure(Fault::new(Code::TurnLimit, format!("the agent reached its limit: {limit:?}")))
-        }
+        (TurnOutcome::Limited(limit), _) => ToolOutcome::Failure(Fault::new(
+            Code::TurnLimit,
+            format!("the agent reached its limit: {limit:?}"),
+        )),
         (TurnOutcome::Blocked { reason }, _) => ToolOutcome::Failure(Fault::new(Code::GuardBlocked, reason)),
-        (TurnOutcome::Cancelled { reason }, _) => ToolOutcome::Failure(Fault::new(Code::TurnCancelled, reason)),
+        (TurnOutcome::Cancelled { reason }, _) => {
+            ToolOutcome::Failure(Fault::new(Code::TurnCancelled, reason))
+        }
         (TurnOutcome::Answered, None) => ToolOutcome::Result(Content::text("")),
     }
 }

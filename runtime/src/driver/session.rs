@@ -12,8 +12,9 @@ use holdfast_contract::ids::{ExtensionId, Seq};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::{
-    Answer, ApprovalAnswered, ApprovalScope, ClockRead, CompactionRequested, HostCalled, InputReceived, MessageInjected, RandomDrawn,
-    SessionCancelled, SessionEnded, SessionResumed, StateWritten, TurnOutcome, UiAnswered, UiRequested,
+    Answer, ApprovalAnswered, ApprovalScope, ClockRead, CompactionRequested, HostCalled, InputReceived,
+    MessageInjected, RandomDrawn, SessionCancelled, SessionEnded, SessionResumed, StateWritten, TurnOutcome,
+    UiAnswered, UiRequested,
 };
 use holdfast_contract::system_frames::HeadAnchored;
 use holdfast_contract::tool::ToolOutcome;
@@ -55,7 +56,12 @@ pub(crate) struct SessionActor {
 
 impl SessionActor {
     /// Starts an actor on a machine whose frames so far are in the log.
-    pub(crate) fn start(inner: Arc<Inner>, session: Session, log: StreamLog, first: Vec<Input>) -> SessionHandle {
+    pub(crate) fn start(
+        inner: Arc<Inner>,
+        session: Session,
+        log: StreamLog,
+        first: Vec<Input>,
+    ) -> SessionHandle {
         let (inbox, notes) = mpsc::unbounded_channel();
         let handle = SessionHandle { id: session.id().clone(), inbox: inbox.clone() };
         let actor = Self {
@@ -119,7 +125,9 @@ impl SessionActor {
                 let registry = self.inner.registry();
                 self.answer_with(reply, Source::Host, CompactionRequested { reason, registry });
             }
-            Note::Cancel { reason, reply } => self.answer_with(reply, Source::Host, SessionCancelled { reason }),
+            Note::Cancel { reason, reply } => {
+                self.answer_with(reply, Source::Host, SessionCancelled { reason })
+            }
             Note::End { reason, reply } => self.answer_with(reply, Source::Host, SessionEnded { reason }),
             Note::Approve { approval, mut answer, reply } => {
                 if let Answer::Approve { scope } = &mut answer
@@ -216,7 +224,8 @@ impl SessionActor {
         self.snapshot_at = next;
         let state = self.session.clone();
         let write = move || {
-            canonical(&state).map_err(|error| Problem::new(Code::Internal, format!("a session's state: {error}")))
+            canonical(&state)
+                .map_err(|error| Problem::new(Code::Internal, format!("a session's state: {error}")))
         };
         self.log.snapshot(Seq(next.0 - 1), BEHAVIOUR, Box::new(write));
     }
@@ -291,7 +300,11 @@ impl SessionActor {
                 let value = self.session.state(&id, &key).cloned();
                 let value = value.unwrap_or_else(|| Content::new(Default::default()));
                 let (arguments, outcome) = (Content::text(key), ToolOutcome::Result(value.clone()));
-                (HostCalled { extension: id, under, ask: "state.get".to_owned(), arguments, outcome }.into(), value)
+                (
+                    HostCalled { extension: id, under, ask: "state.get".to_owned(), arguments, outcome }
+                        .into(),
+                    value,
+                )
             }
             Ask::StateSet { key, value } => {
                 (StateWritten { extension: id, key, value }.into(), Content::new(Default::default()))

@@ -16,7 +16,7 @@ use holdfast_contract::system_frames::{
 use holdfast_contract::wire::{Call, Lane, Reply};
 use holdfast_kernel::{BEHAVIOUR, System};
 use holdfast_store::{ObjectKind, StreamLog};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use crate::calling::{make, within};
 use crate::host::NoHost;
@@ -32,10 +32,12 @@ pub(crate) enum SystemNote {
     Fact(Box<Body>),
     /// A fact that came of an act, with the frame that decided it.
     Done { cause: Seq, body: Box<Body> },
+    /// An act that was never performed: the frame that decided it did not reach the disk.
+    Undone,
     /// Answer when nothing is under way.
-    Settled(oneshot::Sender<()>),
+    Settled(super::Reply<()>),
     /// Stop everything, and answer when it has.
-    Stop { reason: String, reply: oneshot::Sender<()> },
+    Stop { reason: String, reply: super::Reply<()> },
 }
 
 /// The one actor of the system stream.
@@ -45,8 +47,10 @@ pub(crate) struct SystemActor {
     inner: Arc<Inner>,
     lanes: HashMap<ExtensionId, String>,
     queue: VecDeque<Input>,
+    /// Facts that may not be on disk yet, with their places.
+    unwritten: VecDeque<(Seq, Input)>,
     under_way: usize,
-    waiting: Vec<oneshot::Sender<()>>,
+    waiting: Vec<super::Reply<()>>,
 }
 
 impl SystemActor {
@@ -65,6 +69,7 @@ impl SystemActor {
             inner,
             lanes: HashMap::new(),
             queue: VecDeque::new(),
+            unwritten: VecDeque::new(),
             under_way: 0,
             waiting: Vec::new(),
         };
@@ -78,13 +83,10 @@ impl SystemActor {
     async fn run(mut self, mut notes: mpsc::UnboundedReceiver<SystemNote>) {
         while let Some(note) = notes.recv().await {
             self.take(note);
-            // A log that cannot be written ends the actor; everyone who asks is told that it is gone.
-            if self.drain().is_err() {
-                return;
-            }
-            if self.under_way == 0 {
+            let drained = self.drain();
+            if drained.is_err() || self.under_way == 0 {
                 for waiting in self.waiting.drain(..) {
-                    let _gone = waiting.send(());
+                    let _gone = waiting.send(drained.clone());
                 }
             }
         }
@@ -102,6 +104,7 @@ impl SystemActor {
                 self.under_way = self.under_way.saturating_sub(1);
                 self.fact(Some(cause), *body);
             }
+            SystemNote::Undone => self.under_way = self.under_way.saturating_sub(1),
             SystemNote::Settled(reply) => self.waiting.push(reply),
             SystemNote::Stop { reason, reply } => {
                 self.fact(None, SystemStopping { reason }.into());
@@ -114,8 +117,30 @@ impl SystemActor {
         self.queue.push_back(Input { at: self.inner.clock.now(), source: Source::Host, cause, body });
     }
 
+    /// A log that has failed is taken up at its last durable frame, and the facts that were lost come first again.
+    fn mend(&mut self) -> Result<(), Problem> {
+        let durable = self.log.head().map(|head| head.seq);
+        while self.unwritten.front().is_some_and(|(seq, _)| Some(*seq) <= durable) {
+            self.unwritten.pop_front();
+        }
+        if self.log.append(Vec::new()).is_ok() {
+            return Ok(());
+        }
+        let stream = StreamId::system();
+        let log = self.inner.store.stream(&stream)?;
+        let refolded = refold::<System>(&self.inner.store, &stream)?;
+        log.append(refolded.missing)?;
+        let next = refolded.machine.next_seq();
+        let lost = self.unwritten.drain(..).filter(|(seq, _)| *seq >= next).map(|(_, input)| input);
+        self.queue = lost.chain(self.queue.drain(..)).collect();
+        (self.system, self.log) = (refolded.machine, log);
+        Ok(())
+    }
+
     fn drain(&mut self) -> Result<(), Problem> {
+        self.mend()?;
         while let Some(input) = self.queue.pop_front() {
+            self.unwritten.push_back((self.system.next_seq(), input.clone()));
             let mut drafts = Vec::new();
             let mut acts = Vec::new();
             for effect in self.system.step(input) {
@@ -123,7 +148,7 @@ impl SystemActor {
                     Effect::Record(draft) => drafts.push(draft),
                     Effect::Act(act) => acts.push(act),
                     // A report that nobody waits for any more; it was never recorded.
-                    Effect::Refuse(_) => {}
+                    Effect::Refuse(_) => drop(self.unwritten.pop_back()),
                 }
             }
             if !drafts.is_empty() {
@@ -138,10 +163,13 @@ impl SystemActor {
 
     fn perform(&mut self, act: Act) -> Result<(), Problem> {
         match act {
-            Act::Lifecycle { decided_by, extension, command } => self.lifecycle(decided_by, extension, command),
+            Act::Lifecycle { decided_by, extension, command } => {
+                self.lifecycle(decided_by, extension, command)
+            }
             Act::Activate { pin } => {
                 if let Some(view) = &pin.view {
-                    let bytes = canonical(&**view).map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
+                    let bytes = canonical(&**view)
+                        .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
                     self.inner.store.put(ObjectKind::Registry, bytes)?;
                 }
                 self.inner.activate(pin);
@@ -164,10 +192,13 @@ impl SystemActor {
         self.behind_barrier(decided_by, move |inner| async move {
             let outcome = match command {
                 LifecycleCommand::Load => load(&inner, lane, &lane_name, &extension).await,
-                _ => call_instance(&inner, &extension, Call::Lifecycle(command)).await.map(|_| LifecycleOutcome::Done),
+                _ => call_instance(&inner, &extension, Call::Lifecycle(command))
+                    .await
+                    .map(|_| LifecycleOutcome::Done),
             };
             let outcome = outcome.unwrap_or_else(LifecycleOutcome::Failed);
-            ExtensionReported { id: extension.id.clone(), generation: extension.generation, command, outcome }.into()
+            ExtensionReported { id: extension.id.clone(), generation: extension.generation, command, outcome }
+                .into()
         });
     }
 
@@ -179,10 +210,11 @@ impl SystemActor {
         let durable = self.log.durable(frame);
         let inner = self.inner.clone();
         tokio::spawn(async move {
-            if durable.await.is_ok() {
-                let body = work(inner.clone()).await;
-                drop(inner.system.send(SystemNote::Done { cause: frame, body: Box::new(body) }));
-            }
+            let note = match durable.await {
+                Ok(()) => SystemNote::Done { cause: frame, body: Box::new(work(inner.clone()).await) },
+                Err(_) => SystemNote::Undone,
+            };
+            drop(inner.system.send(note));
         });
     }
 }

@@ -11,7 +11,7 @@ use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::effect::{Act, CallAct, HookAct, Input};
 use holdfast_contract::frame::Source;
-use holdfast_contract::ids::{CallId, ExtensionId, HookId, Seq};
+use holdfast_contract::ids::{CallId, ExtensionId, HookId, ModelName, Seq};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::{HookDecided, HookFaulted, ToolChecked, ToolReturned, UiQuestion};
@@ -19,7 +19,9 @@ use holdfast_contract::tool::{EffectClass, ToolOutcome};
 use holdfast_contract::wire::{Ask, Call, Host, Instance, Lane, Later, Reply};
 use holdfast_policy::{Policy, Request};
 use holdfast_store::Store;
+use serde_json::{Value, json};
 
+use super::json_of;
 use crate::calling::{Made, make};
 use crate::checks::Checks;
 use crate::driver::{decision_of, result_of};
@@ -36,6 +38,7 @@ pub(super) struct Again<'a> {
     checks: Checks,
     hooks: HashMap<(Seq, HookId), HookAct>,
     calls: HashMap<(Seq, CallId), CallAct>,
+    models: HashMap<Seq, ModelName>,
     answers: BTreeMap<(Seq, ExtensionId), Answers>,
     /// Questions to the user that have not been answered yet, with the call that asks.
     questions: HashMap<Seq, ((Seq, ExtensionId), UiQuestion)>,
@@ -52,6 +55,7 @@ impl<'a> Again<'a> {
             checks: Checks::default(),
             hooks: HashMap::new(),
             calls: HashMap::new(),
+            models: HashMap::new(),
             answers: BTreeMap::new(),
             questions: HashMap::new(),
             mocked: BTreeSet::new(),
@@ -67,45 +71,57 @@ impl<'a> Again<'a> {
             Act::EvaluatePolicy(act) | Act::CheckArguments(act) | Act::Dispatch(act) => {
                 self.calls.insert((act.decided_by, act.call), *act);
             }
+            Act::CallModel(act) => {
+                self.models.insert(act.decided_by, act.model);
+            }
             _ => {}
         }
     }
 
-    /// Runs again what led to this fact. Gives the other answer if there is one.
-    pub(super) fn judge(&mut self, seq: Seq, input: &Input) -> Result<Option<Body>, Problem> {
+    /// Runs again what led to this fact, and looks whether it comes from whom it should. Gives what it should have been if it is
+    /// something else.
+    pub(super) fn judge(&mut self, seq: Seq, input: &Input) -> Result<Option<Value>, Problem> {
         if let Body::SessionResumed(_) = &input.body {
             // Whatever was in the middle of a call is gone, and is asked anew.
             self.answers.clear();
             self.questions.clear();
         }
         let Some(cause) = input.cause else { return Ok(None) };
-        match &input.body {
+        let (source, body) = match &input.body {
             Body::HookDecided(fact) if fact.hook.is_policy() => {
-                let Some(act) = fact.call.and_then(|call| self.calls.get(&(cause, call)).cloned()) else {
+                let Some(act) = fact.call.and_then(|call| self.calls.remove(&(cause, call))) else {
                     return Ok(None);
                 };
-                let body = self.policy_again(&act, fact)?;
-                Ok(other(body.into(), &input.body))
+                (act.registry.policy.map(Source::Policy), Some(self.policy_again(&act, fact)?.into()))
             }
-            Body::HookDecided(fact) => Ok(self.hook_again(cause, &fact.hook).and_then(|body| other(body, &input.body))),
-            Body::HookFaulted(fact) if !is_the_hosts(&fact.fault) => {
-                Ok(self.hook_again(cause, &fact.hook).and_then(|body| other(body, &input.body)))
-            }
+            Body::HookDecided(fact) => self.hook_again(cause, &fact.hook, &input.body),
+            Body::HookFaulted(fact) => self.hook_again(cause, &fact.hook, &input.body),
             Body::ToolChecked(fact) => {
                 let Some(act) = self.calls.remove(&(cause, fact.call)) else { return Ok(None) };
                 let outcome = self.checks.arguments(&act.spec, &act.arguments);
-                Ok(other(ToolChecked { call: fact.call, outcome }.into(), &input.body))
+                (Some(Source::Host), Some(ToolChecked { call: fact.call, outcome }.into()))
             }
             Body::ToolReturned(fact) => {
                 let the_hosts = matches!(&fact.outcome, ToolOutcome::Failure(fault) if is_the_hosts(fault));
-                let Some(act) = self.calls.remove(&(cause, fact.call)).filter(|_| !the_hosts) else { return Ok(None) };
-                Ok(self.tool_again(&act).and_then(|body| other(body, &input.body)))
+                let Some(act) = self.calls.remove(&(cause, fact.call)) else { return Ok(None) };
+                let body = if the_hosts { None } else { self.tool_again(&act) };
+                (Some(Source::Extension(act.extension)), body)
+            }
+            Body::ModelReturned(_) | Body::ModelFailed(_) => {
+                (self.models.remove(&cause).map(Source::Model), None)
             }
             body => {
                 self.note_answer(seq, cause, &input.source, body);
-                Ok(None)
+                return Ok(None);
             }
-        }
+        };
+        Ok(match (source, body) {
+            (_, Some(body)) if body != input.body => {
+                Some(json!({ "kind": body.kind(), "body": json_of(&body) }))
+            }
+            (Some(source), _) if source != input.source => Some(json!({ "source": source })),
+            _ => None,
+        })
     }
 
     fn policy_again(&mut self, act: &CallAct, recorded: &HookDecided) -> Result<HookDecided, Problem> {
@@ -130,16 +146,29 @@ impl<'a> Again<'a> {
         })
     }
 
-    fn hook_again(&mut self, asked: Seq, hook: &HookId) -> Option<Body> {
-        let HookAct { extension, input, .. } = self.hooks.remove(&(asked, hook.clone()))?;
+    /// Whose word it is, and what it must say. A hook that does not run again must still have been asked about this.
+    fn hook_again(&mut self, asked: Seq, hook: &HookId, recorded: &Body) -> (Option<Source>, Option<Body>) {
+        let Some(act) = self.hooks.remove(&(asked, hook.clone())) else { return (None, None) };
+        let HookAct { extension, input, .. } = act;
         let (hook, point) = (input.hook.clone(), input.point);
         let call = input.call.as_ref().map(|call| call.id);
         let subject = input.subject.as_ref().map(Into::into);
-        let answer = self.run(asked, &extension, Call::Hook(input))?;
-        Some(match answer.and_then(|reply| decision_of(reply, point)) {
-            Ok(decision) => HookDecided { hook, point, call, subject, decision, rule: None }.into(),
-            Err(fault) => HookFaulted { hook, point, call, subject, fault }.into(),
-        })
+        let the_hosts = matches!(recorded, Body::HookFaulted(fact) if is_the_hosts(&fact.fault));
+        let answer = if the_hosts { None } else { self.run(asked, &extension, Call::Hook(input)) };
+        let body = match (answer.map(|answer| answer.and_then(|reply| decision_of(reply, point))), recorded) {
+            (Some(Ok(decision)), _) => {
+                HookDecided { hook, point, call, subject, decision, rule: None }.into()
+            }
+            (Some(Err(fault)), _) => HookFaulted { hook, point, call, subject, fault }.into(),
+            (None, Body::HookDecided(fact)) => {
+                HookDecided { hook, point, call, subject, ..fact.clone() }.into()
+            }
+            (None, Body::HookFaulted(fact)) => {
+                HookFaulted { hook, point, call, subject, ..fact.clone() }.into()
+            }
+            (None, other) => other.clone(),
+        };
+        (Some(Source::Extension(extension)), Some(body))
     }
 
     /// A tool runs again only if it computes from its arguments alone.
@@ -164,7 +193,9 @@ impl<'a> Again<'a> {
     /// Makes the call again, or gives nothing where the code is not at hand, not replayable, or waits for the outside.
     fn run(&mut self, under: Seq, extension: &ExtensionRef, call: Call) -> Option<Result<Reply, Fault>> {
         let answers = self.answers.remove(&(under, extension.id.clone())).unwrap_or_default();
-        let made = self.instance(extension).map(|instance| make(&instance, call, Arc::new(Recorded(Mutex::new(answers)))));
+        let made = self
+            .instance(extension)
+            .map(|instance| make(&instance, call, Arc::new(Recorded(Mutex::new(answers)))));
         match made {
             Some(Made::Answered(answer)) => Some(answer),
             Some(Made::UnderWay(_)) | None => {
@@ -206,7 +237,9 @@ impl<'a> Again<'a> {
                 };
                 let ask = match fact.ask.as_str() {
                     "state.get" => Ask::StateGet { key: fact.arguments.to_text() },
-                    name => Ask::Other { name: name.to_owned(), arguments: fact.arguments.clone(), timeout: None },
+                    name => {
+                        Ask::Other { name: name.to_owned(), arguments: fact.arguments.clone(), timeout: None }
+                    }
                 };
                 (ask, answer)
             }
@@ -231,11 +264,6 @@ fn nothing() -> Content {
 /// Whether a fault is the host's word, not the extension's: it was late, or its code was not at hand. Neither can be reproduced.
 fn is_the_hosts(fault: &Fault) -> bool {
     matches!(fault.code, Code::HookTimeout | Code::ToolTimeout | Code::ExtensionUnknown)
-}
-
-/// The body that a run gave, if it is not the recorded one.
-fn other(actual: Body, recorded: &Body) -> Option<Body> {
-    (actual != *recorded).then_some(actual)
 }
 
 /// The value of a future that is ready at once.
@@ -263,7 +291,10 @@ impl Host for Recorded {
                 let message = format!("asked the host for {ask:?} where {recorded:?} was recorded");
                 Err(Fault::new(Code::ReplayDiverged, message))
             }
-            None => Err(Fault::new(Code::ReplayDiverged, format!("asked the host for {ask:?}, which is not recorded"))),
+            None => Err(Fault::new(
+                Code::ReplayDiverged,
+                format!("asked the host for {ask:?}, which is not recorded"),
+            )),
         };
         Box::pin(std::future::ready(answer))
     }

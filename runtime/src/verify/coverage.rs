@@ -72,14 +72,16 @@ impl Coverage {
             Body::SessionStarted(fact) => self.origin = fact.origin.channel.clone(),
             Body::ModelReturned(fact) => fact.calls.iter().for_each(|call| self.value(&call.arguments)),
             Body::ToolChecked(fact) => {
-                if let holdfast_contract::session_frames::CheckOutcome::Coerced { arguments } = &fact.outcome {
+                if let holdfast_contract::session_frames::CheckOutcome::Coerced { arguments } = &fact.outcome
+                {
                     self.value(arguments);
                 }
             }
             Body::ToolCalled(fact) => drop(self.tools.insert(fact.call, fact.tool.clone())),
             Body::HookCalled(fact) if fact.point == HookPoint::ToolGate => {
                 if let (Some(call), Some(subject)) = (fact.call, &fact.subject) {
-                    self.rounds.insert((call, subject.get()), Round { asked: seq, decisions: BTreeMap::new() });
+                    self.rounds
+                        .insert((call, subject.get()), Round { asked: seq, decisions: BTreeMap::new() });
                 }
             }
             Body::HookDecided(fact) => {
@@ -104,7 +106,11 @@ impl Coverage {
             Body::ApprovalAnswered(fact) => self.person(fact.approval, &fact.answer),
             Body::ToolDispatched(fact) => self.dispatched(seq, fact.call, fact.arguments.get()),
             Body::ChildOpened(fact) => {
-                let last = self.rounds.iter().filter(|((call, _), _)| *call == fact.call).max_by_key(|(_, it)| it.asked);
+                let last = self
+                    .rounds
+                    .iter()
+                    .filter(|((call, _), _)| *call == fact.call)
+                    .max_by_key(|(_, it)| it.asked);
                 match last.map(|((_, digest), _)| *digest) {
                     Some(digest) => self.dispatched(seq, fact.call, digest),
                     None => self.report(seq, "no_gate", format!("call {} ran without any gate", fact.call)),
@@ -118,7 +124,14 @@ impl Coverage {
         self.arguments.insert(content.digest(), content.clone());
     }
 
-    fn decided(&mut self, frame: &Frame, call: Option<CallId>, subject: Option<Digest>, hook: &HookId, verdict: Verdict) {
+    fn decided(
+        &mut self,
+        frame: &Frame,
+        call: Option<CallId>,
+        subject: Option<Digest>,
+        hook: &HookId,
+        verdict: Verdict,
+    ) {
         let (Some(call), Some(subject)) = (call, subject) else { return };
         if let Some(round) = self.rounds.get_mut(&(call, subject))
             && frame.envelope.cause == Some(round.asked)
@@ -149,21 +162,32 @@ impl Coverage {
             return self.report(seq, "no_call", format!("call {call} ran and was never taken up"));
         };
         let Some(round) = self.rounds.get(&(call, arguments)) else {
-            return self.report(seq, "no_gate", format!("call {call} ran with arguments that no gate judged"));
+            return self.report(
+                seq,
+                "no_gate",
+                format!("call {call} ran with arguments that no gate judged"),
+            );
         };
         let mut problems = Vec::new();
         for gate in self.gates(&tool, arguments) {
             match round.decisions.get(&gate).map(Vec::as_slice).unwrap_or_default() {
                 [] => problems.push(("gate_missing", format!("gate {gate} did not decide on call {call}"))),
                 [Verdict::Allow] => {}
-                [Verdict::Deny] => problems.push(("gate_denied", format!("call {call} ran although {gate} denied it"))),
+                [Verdict::Deny] => {
+                    problems.push(("gate_denied", format!("call {call} ran although {gate} denied it")))
+                }
                 [Verdict::Ask] => {
                     let person = self.answered.get(&call).is_some_and(|hooks| hooks.contains(&gate));
-                    if !person && !(gate.is_policy() && self.remembered.contains(&tool)) {
-                        problems.push(("not_approved", format!("call {call} ran although {gate} asked and nobody approved")));
+                    let remembered = gate.is_policy() && self.remembered.contains(&tool);
+                    if !person && !remembered {
+                        problems.push((
+                            "not_approved",
+                            format!("call {call} ran although {gate} asked and nobody approved"),
+                        ));
                     }
                 }
-                _ => problems.push(("gate_repeated", format!("gate {gate} decided more than once on call {call}"))),
+                _ => problems
+                    .push(("gate_repeated", format!("gate {gate} decided more than once on call {call}"))),
             }
         }
         for (kind, detail) in problems {

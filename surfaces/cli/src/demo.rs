@@ -52,12 +52,16 @@ pub(crate) fn demo(output: &Output, asked: Option<PathBuf>, command: Demo) -> Re
     let whole = report.findings.is_empty();
     if !output.json {
         output.line("")?;
-        output.line(format!("verify: {}", if whole { "the log is whole, and every gate decided" } else { "FAILED" }))?;
+        output.line(format!(
+            "verify: {}",
+            if whole { "the log is whole, and every gate decided" } else { "FAILED" }
+        ))?;
         output.line("replay:")?;
         show(output, &verdict)?;
         output.line("")?;
         output.line(format!("The session is in {}. Look closer:", home.display()))?;
-        output.line(format!("  holdfast --home {} log show {session} --kind tool.decided", home.display()))?;
+        output
+            .line(format!("  holdfast --home {} log show {session} --kind tool.decided", home.display()))?;
         output.line(format!("  holdfast --home {} log verify", home.display()))?;
     }
     Ok(whole && verdict.identical)

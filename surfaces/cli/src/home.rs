@@ -33,7 +33,8 @@ pub(crate) fn open(home: &Path) -> Result<Store, Problem> {
 
 /// Opens the log of a home, which is made if it does not exist.
 pub(crate) fn create(home: &Path) -> Result<Store, Problem> {
-    std::fs::create_dir_all(home)
-        .map_err(|error| Problem::new(Code::StoreUnavailable, format!("{} cannot be made: {error}", home.display())))?;
+    std::fs::create_dir_all(home).map_err(|error| {
+        Problem::new(Code::StoreUnavailable, format!("{} cannot be made: {error}", home.display()))
+    })?;
     Store::open(&home.join("holdfast.db"), Options::default())
 }

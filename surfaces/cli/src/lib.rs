@@ -55,7 +55,8 @@ fn usage(error: &clap::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let text = error.to_string();
-    let what = text.trim_start_matches("error: ").lines().next().unwrap_or("the command cannot be understood");
+    let what =
+        text.trim_start_matches("error: ").lines().next().unwrap_or("the command cannot be understood");
     let more: Vec<&str> = text.lines().skip(1).map(str::trim).filter(|line| !line.is_empty()).collect();
     let help = more.join("\n        ");
     eprintln!("{}", Problem::new(Code::UsageInvalid, what).help(help));

@@ -74,7 +74,12 @@ fn list(output: &Output, store: &Store) -> Result<bool, Problem> {
             }))?,
             false => {
                 let short: String = head.chars().take(16).collect();
-                output.line(format!("{:<28} {:>8} {:>7}  {short}", info.id.as_str(), info.frames, info.erased))?;
+                output.line(format!(
+                    "{:<28} {:>8} {:>7}  {short}",
+                    info.id.as_str(),
+                    info.frames,
+                    info.erased
+                ))?;
             }
         }
     }
@@ -103,9 +108,15 @@ fn show(output: &Output, store: &Store, command: &Show) -> Result<bool, Problem>
 fn kind_of(text: &str) -> Result<Kind, Problem> {
     Kind::parse(text).ok_or_else(|| {
         let family = text.split('.').next().unwrap_or_default();
-        let near: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).filter(|kind| kind.starts_with(family)).collect();
-        let near = if near.is_empty() { "`holdfast schema frames` has them all".to_owned() } else { near.join(", ") };
-        Problem::new(Code::UsageInvalid, format!("there is no frame kind `{text}`")).help(format!("Kinds: {near}."))
+        let near: Vec<&str> =
+            Kind::ALL.iter().map(|kind| kind.as_str()).filter(|kind| kind.starts_with(family)).collect();
+        let near = if near.is_empty() {
+            "`holdfast schema frames` has them all".to_owned()
+        } else {
+            near.join(", ")
+        };
+        Problem::new(Code::UsageInvalid, format!("there is no frame kind `{text}`"))
+            .help(format!("Kinds: {near}."))
     })
 }
 
@@ -129,7 +140,12 @@ fn check(output: &Output, store: &Store, stream: Option<StreamId>) -> Result<boo
     }
     for finding in &report.findings {
         let place = finding.seq.map(|seq| format!("{} at {seq}", finding.stream));
-        output.line(format!("{}: {}: {}", finding.kind, place.unwrap_or(finding.stream.to_string()), finding.detail))?;
+        output.line(format!(
+            "{}: {}: {}",
+            finding.kind,
+            place.unwrap_or(finding.stream.to_string()),
+            finding.detail
+        ))?;
     }
     for (stream, why) in &report.integrity_only {
         output.line(format!("note: {stream}: only its integrity was checked, because {why}"))?;
@@ -155,8 +171,13 @@ fn collect(output: &Output, store: &Store, command: &Gc) -> Result<bool, Problem
     for stream in streams {
         let collected = upkeep::collect(store, &SystemClock, &stream, retention)?.unwrap_or_default();
         match output.json {
-            true => output.document(&json!({ "stream": stream, "frames": collected.frames, "blobs": collected.blobs }))?,
-            false => output.line(format!("{stream}: {} frames, {} blobs collected", collected.frames, collected.blobs))?,
+            true => output.document(
+                &json!({ "stream": stream, "frames": collected.frames, "blobs": collected.blobs }),
+            )?,
+            false => output.line(format!(
+                "{stream}: {} frames, {} blobs collected",
+                collected.frames, collected.blobs
+            ))?,
         }
     }
     Ok(true)

@@ -19,13 +19,16 @@ impl Output {
 
     /// Prints a line. A reader that went away ends the output, not the program's honesty about it.
     pub(crate) fn line(&self, text: impl AsRef<str>) -> Result<(), Problem> {
-        let closed = |error: std::io::Error| Problem::new(Code::UsageInvalid, format!("nobody reads the output: {error}"));
+        let closed = |error: std::io::Error| {
+            Problem::new(Code::UsageInvalid, format!("nobody reads the output: {error}"))
+        };
         writeln!(std::io::stdout().lock(), "{}", text.as_ref()).map_err(closed)
     }
 
     /// Prints a document as one line of JSON.
     pub(crate) fn document(&self, value: &impl Serialize) -> Result<(), Problem> {
-        let text = serde_json::to_string(value).map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
+        let text =
+            serde_json::to_string(value).map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
         self.line(text)
     }
 }
@@ -42,7 +45,13 @@ pub(crate) fn frame_line(frame: &Frame) -> String {
     };
     let short: String = body.chars().take(WIDTH).collect();
     let more = if short.len() < body.len() { "…" } else { "" };
-    format!("{:>5} {:<19} {:<7} {:<16} {short}{more}", envelope.seq.0, envelope.kind, cause, source(&envelope.source))
+    format!(
+        "{:>5} {:<19} {:<7} {:<16} {short}{more}",
+        envelope.seq.0,
+        envelope.kind,
+        cause,
+        source(&envelope.source)
+    )
 }
 
 /// Who caused a frame, in a word.

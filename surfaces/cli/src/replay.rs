@@ -30,12 +30,22 @@ pub(crate) fn show(output: &Output, verdict: &Verdict) -> Result<(), Problem> {
     };
     match &verdict.divergence {
         None if verdict.snapshot_identical => {
-            output.line(format!("{}: {} frames replayed ({mode}), all identical", verdict.session, verdict.frames))?;
+            output.line(format!(
+                "{}: {} frames replayed ({mode}), all identical",
+                verdict.session, verdict.frames
+            ))?;
         }
-        None => output.line(format!("{}: the frames are identical, the final state is not", verdict.session))?,
+        None => {
+            output.line(format!("{}: the frames are identical, the final state is not", verdict.session))?
+        }
         Some(divergence) => {
-            output.line(format!("{}: differs at frame {} ({})", verdict.session, divergence.seq, divergence.kind))?;
-            let side = |value: &Option<serde_json::Value>| value.as_ref().map_or("nothing".to_owned(), ToString::to_string);
+            output.line(format!(
+                "{}: differs at frame {} ({})",
+                verdict.session, divergence.seq, divergence.kind
+            ))?;
+            let side = |value: &Option<serde_json::Value>| {
+                value.as_ref().map_or("nothing".to_owned(), ToString::to_string)
+            };
             output.line(format!("  recorded: {}", side(&divergence.expected)))?;
             output.line(format!("  replayed: {}", side(&divergence.actual)))?;
             if let Some(extension) = &divergence.extension {

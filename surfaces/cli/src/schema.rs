@@ -7,7 +7,8 @@ use crate::output::Output;
 
 pub(crate) fn schema(output: &Output, command: &Schema) -> Result<bool, Problem> {
     let schema = holdfast_runtime::schema(&command.name)?;
-    let text = serde_json::to_string_pretty(&schema).map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
+    let text = serde_json::to_string_pretty(&schema)
+        .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     output.line(text)?;
     Ok(true)
 }

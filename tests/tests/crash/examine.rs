@@ -1,8 +1,10 @@
 //! The one checker of every crash test: what a log that was found after a crash says, what its recovery would do, and whether both
 //! agree with the outside ledger.
+#![allow(dead_code, reason = "shared by several tests, of which each uses its part")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::digest::Digest;
@@ -11,13 +13,15 @@ use holdfast_contract::frame::Source;
 use holdfast_contract::ids::{CallId, Millis, Seq, StreamId, ToolName};
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::SessionResumed;
+use holdfast_contract::tool::EffectClass;
 use holdfast_kernel::{Session, System};
 use holdfast_runtime::refold::refold;
+use holdfast_runtime::replay::{Mode, replay};
 use holdfast_runtime::verify::verify;
 use holdfast_store::Store;
 
-use super::ledger::Noted;
-use super::world::has_effects;
+use super::ledger::{Nobody, Noted};
+use super::world::{World, has_effects};
 
 /// How a log that was found after a crash, or its recovery, breaks its word.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,8 +54,12 @@ impl fmt::Display for Violation {
             Self::Unreadable(why) => write!(f, "unreadable: {why}"),
             Self::Finding(finding) => write!(f, "does not verify: {finding}"),
             Self::Changed { session, seq } => write!(f, "not what was written: {session} {seq}"),
-            Self::Lost { session, seq, kind } => write!(f, "acknowledged and lost: {kind} at {session} {seq}"),
-            Self::Unrecorded { session, call, tool } => write!(f, "ran before it was durable: {tool} {session} {call}"),
+            Self::Lost { session, seq, kind } => {
+                write!(f, "acknowledged and lost: {kind} at {session} {seq}")
+            }
+            Self::Unrecorded { session, call, tool } => {
+                write!(f, "ran before it was durable: {tool} {session} {call}")
+            }
             Self::RunsAgain { session, call, tool } => write!(f, "would run again: {tool} {session} {call}"),
             Self::RanTwice { session, call, tool } => write!(f, "ran twice: {tool} {session} {call}"),
         }
@@ -64,7 +72,11 @@ pub type Recorded = BTreeMap<StreamId, Vec<Digest>>;
 /// Every frame that a log holds.
 pub fn recorded(store: &Store) -> Result<Recorded, Problem> {
     let streams = store.streams()?.into_iter();
-    streams.map(|info| Ok((info.id.clone(), store.frames(&info.id, ..)?.iter().map(|frame| frame.hash).collect()))).collect()
+    streams
+        .map(|info| {
+            Ok((info.id.clone(), store.frames(&info.id, ..)?.iter().map(|frame| frame.hash).collect()))
+        })
+        .collect()
 }
 
 /// Plants a bug into a machine that is about to recover.
@@ -84,12 +96,17 @@ pub struct Found {
     again: BTreeSet<(StreamId, CallId)>,
 }
 
-/// Reads all of a log: it verifies, each stream is a beginning of what was recorded, and each machine can be taken up. `meddle` may
-/// plant a bug into a machine before it recovers.
+/// Reads all of a log and verifies it.
 pub fn read(store: &Store, written: Option<&Recorded>, meddle: Meddle) -> Result<Found, Violation> {
     if let Some(finding) = verify(store, None)?.findings.first() {
         return Err(Violation::Finding(format!("{finding:?}")));
     }
+    survey(store, written, meddle)
+}
+
+/// Reads all of a log: each stream is a beginning of what was written, if that is known, and each machine can be taken up. `meddle`
+/// may plant a bug into a machine before it recovers.
+pub fn survey(store: &Store, written: Option<&Recorded>, meddle: Meddle) -> Result<Found, Violation> {
     let mut found = Found::default();
     for info in store.streams()? {
         found.read_stream(store, &info.id, written)?;
@@ -102,7 +119,12 @@ pub fn read(store: &Store, written: Option<&Recorded>, meddle: Meddle) -> Result
 }
 
 impl Found {
-    fn read_stream(&mut self, store: &Store, stream: &StreamId, written: Option<&Recorded>) -> Result<(), Violation> {
+    fn read_stream(
+        &mut self,
+        store: &Store,
+        stream: &StreamId,
+        written: Option<&Recorded>,
+    ) -> Result<(), Violation> {
         let mut kinds = Vec::new();
         for (place, frame) in store.frames(stream, ..)?.iter().enumerate() {
             let seq = Seq(place as u64);
@@ -133,7 +155,10 @@ impl Found {
                 Effect::Refuse(fault) => return Err(Violation::Unreadable(fault.to_string())),
                 Effect::Record(draft) => match draft.body {
                     Body::ToolDispatched(body) if body.attempt < 2 => {
-                        return Err(Violation::Unreadable(format!("{stream} runs {} as attempt 1", body.call)));
+                        return Err(Violation::Unreadable(format!(
+                            "{stream} runs {} as attempt 1",
+                            body.call
+                        )));
                     }
                     _ => {}
                 },
@@ -173,11 +198,6 @@ impl Found {
         self.again.len()
     }
 
-    /// How many frames there are.
-    pub fn frames(&self) -> usize {
-        self.kinds.values().map(Vec::len).sum()
-    }
-
     /// How many turns of a session have ended.
     pub fn turns(&self, session: &str) -> usize {
         let kinds = self.kinds.get(&StreamId::from(session)).map_or(&[][..], Vec::as_slice);
@@ -194,6 +214,18 @@ pub fn ran_once(happened: &[Noted]) -> Result<(), Violation> {
             && !seen.insert((session, call))
         {
             return Err(Violation::RanTwice { session: session.clone(), call: *call, tool: tool.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// Whether every stream replays strictly, in a world where nothing happens.
+pub fn replays(store: &Store, undeclared: EffectClass) -> Result<(), Violation> {
+    let lanes = World { undeclared, ..World::new(Arc::new(Nobody)) }.lanes();
+    for info in store.streams()? {
+        let verdict = replay(store, &info.id, Mode::Strict, &lanes)?;
+        if !verdict.identical || !verdict.snapshot_identical {
+            return Err(Violation::Finding(format!("{} does not replay: {verdict:?}", info.id)));
         }
     }
     Ok(())

@@ -2,6 +2,7 @@
 //!
 //! A tool notes that it ran, a model that it was asked, a surface that a person was asked or told. Each note rests on a frame, and
 //! that frame must outlive every crash that comes after the note.
+#![allow(dead_code, reason = "shared by several tests, of which each uses its part")]
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -40,9 +41,11 @@ impl Noted {
                 let call = CallId { turn: turn.parse().ok()?, index: index.parse().ok()? };
                 Some(Self::Ran { session: session.into(), call, tool: tool.into() })
             }
-            ["told", session, seq, kind] => {
-                Some(Self::Told { session: session.into(), seq: Seq(seq.parse().ok()?), kind: Kind::parse(kind)? })
-            }
+            ["told", session, seq, kind] => Some(Self::Told {
+                session: session.into(),
+                seq: Seq(seq.parse().ok()?),
+                kind: Kind::parse(kind)?,
+            }),
             _ => None,
         }
     }
@@ -102,7 +105,9 @@ impl FileLedger {
     /// What a file holds.
     pub fn read(path: &Path) -> Vec<Noted> {
         let text = std::fs::read_to_string(path).unwrap_or_default();
-        text.lines().map(|line| Noted::parse(line).unwrap_or_else(|| panic!("a ledger's line: {line}"))).collect()
+        text.lines()
+            .map(|line| Noted::parse(line).unwrap_or_else(|| panic!("a ledger's line: {line}")))
+            .collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is said in the crash tests, and the model that answers. A prompt is a plan, `do: write look; run?edit`: rounds of tool
 //! calls, and the model does what it says. Which round is next follows from the conversation alone.
+#![allow(dead_code, reason = "shared by several tests, of which each uses its part")]
 
 use std::sync::Arc;
 
@@ -73,12 +74,24 @@ pub const LONG: &[Talk] = &[
             Say("do: clerk mystery; look"),
         ],
     },
-    Talk { session: "eve", lines: &[Say("hello"), Say("do: ponder; run; mystery; send; write"), Say("do: compute")] },
+    Talk {
+        session: "eve",
+        lines: &[Say("hello"), Say("do: ponder; run; mystery; send; write"), Say("do: compute")],
+    },
+];
+
+/// Nothing but turns, for a program that trips when it reads its own log.
+pub const PLAIN: &[Talk] = &[
+    Talk { session: "amy", lines: &[Say("do: compute look write; mystery"), Say("do: run?approve ponder")] },
+    Talk { session: "bob", lines: &[Say("do: mystery write; send"), Say("do: write")] },
 ];
 
 /// A few hundred frames, for runs that are killed hundreds of times.
 pub const SHORT: &[Talk] = &[
-    Talk { session: "amy", lines: &[Say("do: compute look write; mystery"), Reopen, Say("do: run?approve ponder")] },
+    Talk {
+        session: "amy",
+        lines: &[Say("do: compute look write; mystery"), Reopen, Say("do: run?approve ponder")],
+    },
     Talk { session: "bob", lines: &[Say("do: clerk mystery"), Say("do: write?pause send")] },
     Talk { session: "cat", lines: &[Say("do: mystery write; run"), Compact, Say("do: mystery")] },
 ];
@@ -107,7 +120,8 @@ impl Model for Planner {
         if session.as_str() != "summary" {
             self.0.note(Noted::Told { session, seq: ask.decided_by, kind: Kind::ModelRequested });
         }
-        let asked = ask.messages.iter().rposition(|message| matches!(message, Message::User { .. })).unwrap_or(0);
+        let asked =
+            ask.messages.iter().rposition(|message| matches!(message, Message::User { .. })).unwrap_or(0);
         let Some(Message::User { text }) = ask.messages.get(asked) else { return says("nobody asked") };
         let since = ask.messages[asked..].iter();
         let done = since.filter(|message| matches!(message, Message::Assistant { .. })).count();
@@ -115,7 +129,8 @@ impl Model for Planner {
         let mut rounds = prompt.strip_prefix("do: ").into_iter().flat_map(|plan| plan.split("; "));
         match rounds.nth(done) {
             Some(round) => {
-                let calls = round.split(' ').enumerate().map(|(place, word)| asked_call(done * 10 + place, word));
+                let calls =
+                    round.split(' ').enumerate().map(|(place, word)| asked_call(done * 10 + place, word));
                 returned(Content::text(""), calls.collect())
             }
             None => says(&answer_to(&prompt)),
@@ -131,7 +146,11 @@ fn asked_call(place: usize, word: &str) -> AskedCall {
         None if answer.is_empty() => json!({ "place": place }),
         None => json!({ "place": place, "ask": answer }),
     };
-    AskedCall { model_id: format!("call-{place}").into(), tool: tool.into(), arguments: Content::new(arguments) }
+    AskedCall {
+        model_id: format!("call-{place}").into(),
+        tool: tool.into(),
+        arguments: Content::new(arguments),
+    }
 }
 
 /// What the person will say about a call, if anybody is to be asked.
@@ -144,5 +163,10 @@ fn says(text: &str) -> Later<Result<ModelReturned, ModelFailed>> {
 }
 
 fn returned(text: Content, calls: Vec<AskedCall>) -> Later<Result<ModelReturned, ModelFailed>> {
-    Box::pin(std::future::ready(Ok(ModelReturned { text, reasoning: None, calls, usage: Default::default() })))
+    Box::pin(std::future::ready(Ok(ModelReturned {
+        text,
+        reasoning: None,
+        calls,
+        usage: Default::default(),
+    })))
 }

@@ -50,7 +50,8 @@ impl World {
 
     fn extensions(&self) -> Vec<Extension> {
         let noting = |spec: ToolSpec, slow: bool| Noting { spec, slow, outside: self.outside.clone() };
-        let mystery = ToolSpec { effects: self.undeclared, ..ToolSpec::named("mystery", "Nobody said what it does.") };
+        let mystery =
+            ToolSpec { effects: self.undeclared, ..ToolSpec::named("mystery", "Nobody said what it does.") };
         let kit = Extension::new("kit", "1.0.0")
             .tool(noting(spec("ponder", EffectClass::Pure), true))
             .tool(noting(spec("look", EffectClass::Read), true))
@@ -58,7 +59,11 @@ impl World {
             .tool(noting(spec("run", EffectClass::Exec), true))
             .tool(noting(spec("send", EffectClass::Network), true))
             .tool(noting(mystery, true));
-        let sums = Extension::new("sums", "1.0.0").tool(tool("compute", EffectClass::Pure, |it| json!({ "sum": it })));
+        let sums = Extension::new("sums", "1.0.0").tool(tool(
+            "compute",
+            EffectClass::Pure,
+            |it| json!({ "sum": it }),
+        ));
         let gate = hook(HookSpec::at(HookPoint::ToolGate), |input| {
             match input.subject.as_ref().and_then(wanted_answer) {
                 Some(_) => Decision::Ask { reason: "better ask".to_owned() },
@@ -71,7 +76,9 @@ impl World {
             .hook(Counting)
             .hook(Stamping)
             .hook(hook(HookSpec::at(HookPoint::TurnEnd), |_| Decision::Continue));
-        let office = Extension::new("office", "1.0.0").agent(agent("clerk", "planner")).agent(agent("chief", "planner"));
+        let office = Extension::new("office", "1.0.0")
+            .agent(agent("clerk", "planner"))
+            .agent(agent("chief", "planner"));
         vec![kit, sums.replayable(), house.replayable(), office]
     }
 }
@@ -88,7 +95,13 @@ impl Tool for Noting {
         self.spec.clone()
     }
 
-    fn call(&self, call: CallId, _: Content, turn: TurnView, _: Arc<dyn Host>) -> Later<Result<Content, Fault>> {
+    fn call(
+        &self,
+        call: CallId,
+        _: Content,
+        turn: TurnView,
+        _: Arc<dyn Host>,
+    ) -> Later<Result<Content, Fault>> {
         let tool = self.spec.name.clone();
         self.outside.note(Noted::Ran { session: turn.session.clone(), call, tool: tool.clone() });
         // What is looked at is large, and becomes a blob.

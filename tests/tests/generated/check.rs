@@ -98,9 +98,9 @@ fn ran_once(world: &World, store: &Store) -> Result<(), String> {
     for (line, times) in ran {
         let words: Vec<&str> = line.split(' ').collect();
         let frames = store.frames(&words[1].into(), ..).unwrap();
-        let dispatched = frames.iter().any(|frame| {
-            matches!(read(frame), Body::ToolDispatched(body) if body.call.to_string() == words[2])
-        });
+        let dispatched = frames.iter().any(
+            |frame| matches!(read(frame), Body::ToolDispatched(body) if body.call.to_string() == words[2]),
+        );
         if times > 1 || !dispatched {
             return Err(format!("`{line}` ran {times} times; its frame is there: {dispatched}"));
         }
@@ -145,7 +145,9 @@ fn session(frames: &[Frame], tally: &mut Tally) -> Result<(), String> {
         let told = |why: &str| format!("frame {place}, {}: {why}", frame.envelope.kind);
         chain(place, frame, before).map_err(told)?;
         let body = read(frame);
-        walk.envelope(frame).and_then(|()| walk.see(frame.envelope.seq, &frame.envelope.cause, &body)).map_err(|why| told(&why))?;
+        walk.envelope(frame)
+            .and_then(|()| walk.see(frame.envelope.seq, &frame.envelope.cause, &body))
+            .map_err(|why| told(&why))?;
         meet(&body, tally);
         before = Some(frame);
     }
@@ -175,10 +177,15 @@ impl Walk {
         let envelope = &frame.envelope;
         let kernel = envelope.source == Source::Kernel;
         match envelope.kind.nature() {
-            Nature::Decision => ensure(kernel && envelope.cause == Some(self.fact), "not a decision on the last fact"),
+            Nature::Decision => {
+                ensure(kernel && envelope.cause == Some(self.fact), "not a decision on the last fact")
+            }
             Nature::Fact => {
                 self.fact = envelope.seq;
-                ensure(!kernel && envelope.cause.is_none_or(|cause| cause < envelope.seq), "not a fact from outside")
+                ensure(
+                    !kernel && envelope.cause.is_none_or(|cause| cause < envelope.seq),
+                    "not a fact from outside",
+                )
             }
         }
     }
@@ -189,7 +196,9 @@ impl Walk {
             _ => ensure(seq > Seq(0), "a session starts with its start")?,
         }
         match body {
-            Body::InputReceived(_) => ensure(!self.open && !self.over, "input within a turn or after the end"),
+            Body::InputReceived(_) => {
+                ensure(!self.open && !self.over, "input within a turn or after the end")
+            }
             Body::SessionEnded(_) => {
                 self.over = true;
                 ensure(!self.open, "the session ends within a turn")
@@ -234,19 +243,29 @@ impl Walk {
         self.open = false;
         ensure(self.calls.values().all(|call| call.settled), "the turn ends before its calls are settled")?;
         match self.limited.take() {
-            Some(limit) => ensure(*outcome == TurnOutcome::Limited(limit), "a limit that does not end the turn"),
-            None => ensure(!matches!(outcome, TurnOutcome::Limited(_)), "ended by a limit that was not reached"),
+            Some(limit) => {
+                ensure(*outcome == TurnOutcome::Limited(limit), "a limit that does not end the turn")
+            }
+            None => {
+                ensure(!matches!(outcome, TurnOutcome::Limited(_)), "ended by a limit that was not reached")
+            }
         }
     }
 
     fn heard(&mut self, cause: &Option<Seq>, hook: &HookId) -> Result<(), String> {
         let round = cause.and_then(|cause| self.rounds.get_mut(&cause)).ok_or("an answer to no round")?;
-        ensure(round.0.contains(hook) && round.1.insert(hook.clone()), "a hook that was not asked, or answers twice")
+        ensure(
+            round.0.contains(hook) && round.1.insert(hook.clone()),
+            "a hook that was not asked, or answers twice",
+        )
     }
 
     fn call(&mut self, seq: Seq, cause: &Option<Seq>, body: &Body) -> Result<(), String> {
         if let Body::ToolCalled(body) = body {
-            return ensure(self.open && self.calls.insert(body.call, Call::default()).is_none(), "called twice");
+            return ensure(
+                self.open && self.calls.insert(body.call, Call::default()).is_none(),
+                "called twice",
+            );
         }
         if let Body::ApprovalAnswered(body) = body {
             let asked = self.waiting.remove(&body.approval);
@@ -276,7 +295,12 @@ impl Walk {
             Body::ChildEnded(_) => ensure(*cause == call.dispatched, "ended without having been opened")?,
             Body::ToolDispatched(body) => {
                 let again = call.dispatched.is_some();
-                ensure(!again || (body.effects.may_run_again() && self.resumed > call.dispatched.unwrap_or_default()), "run again")?;
+                ensure(
+                    !again
+                        || (body.effects.may_run_again()
+                            && self.resumed > call.dispatched.unwrap_or_default()),
+                    "run again",
+                )?;
                 call.attempts += 1;
                 ensure(body.attempt == call.attempts, "attempts are not numbered")?;
                 call.dispatched = Some(seq);
@@ -296,7 +320,9 @@ fn meet(body: &Body, tally: &mut Tally) {
     tally.meet(body.kind().as_str());
     match body {
         Body::HookCalled(body) => tally.meet(format!("point {:?}", body.point)),
-        Body::HookDecided(body) if body.hook.is_policy() => tally.meet(format!("policy {}", word(&body.decision))),
+        Body::HookDecided(body) if body.hook.is_policy() => {
+            tally.meet(format!("policy {}", word(&body.decision)))
+        }
         Body::HookDecided(body) => tally.meet(format!("decision {}", word(&body.decision))),
         Body::HookFaulted(body) => {
             let panicked = if body.fault.message.starts_with("panicked") { " panic" } else { "" };
@@ -333,9 +359,10 @@ pub fn expected() -> Vec<String> {
         effects: Pure Read Write Exec Network Unknown
         check: Valid Coerced Invalid
         answer: Once Session Edit Deny";
-    let listed = words.lines().filter_map(|line| line.trim().split_once(": ")).flat_map(|(group, members)| {
-        members.split(' ').map(move |member| format!("{group} {member}"))
-    });
+    let listed = words
+        .lines()
+        .filter_map(|line| line.trim().split_once(": "))
+        .flat_map(|(group, members)| members.split(' ').map(move |member| format!("{group} {member}")));
     let kinds = "session.resumed session.cancelled session.ended input.normalised context.injected message.injected
         model.failed stream.interrupted guard.verdict ui.requested ui.answered state.written child.opened child.ended
         compaction.provided compaction.applied clock.read random.drawn host.called timer.fired";

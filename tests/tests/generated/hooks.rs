@@ -188,9 +188,21 @@ fn enriched(dice: &mut Dice, told: &str) -> Decision {
     };
     match dice.below(4) {
         0 => Decision::Continue,
-        1 => Decision::Enrich { result: Some(Content::text(format!("enriched {told}"))), artifacts: Vec::new(), render: None },
-        2 => Decision::Enrich { result: None, artifacts: vec![artifact(json!([1, 2, told]))], render: Some("table".into()) },
-        _ => Decision::Enrich { result: None, artifacts: vec![artifact(json!("x".repeat(5_000)))], render: None },
+        1 => Decision::Enrich {
+            result: Some(Content::text(format!("enriched {told}"))),
+            artifacts: Vec::new(),
+            render: None,
+        },
+        2 => Decision::Enrich {
+            result: None,
+            artifacts: vec![artifact(json!([1, 2, told]))],
+            render: Some("table".into()),
+        },
+        _ => Decision::Enrich {
+            result: None,
+            artifacts: vec![artifact(json!("x".repeat(5_000)))],
+            render: None,
+        },
     }
 }
 

@@ -51,9 +51,15 @@ pub struct SessionPlan {
 #[derive(Clone, Debug)]
 pub enum Act {
     /// Says something, and perhaps thinks better of it a little later.
-    Say { text: String, cancel_after: Option<u64> },
+    Say {
+        text: String,
+        cancel_after: Option<u64>,
+    },
     /// Says something, closes the session in the middle, and takes it up again.
-    Reopen { text: String, after: u64 },
+    Reopen {
+        text: String,
+        after: u64,
+    },
     Compact,
     End,
 }

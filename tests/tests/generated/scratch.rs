@@ -3,6 +3,11 @@
 use std::path::Path;
 
 use holdfast_contract::body::{Kind, Nature};
+use holdfast_contract::content::INLINE_LIMIT;
+use holdfast_contract::digest::canonical;
+use holdfast_contract::frame::Frame;
+use holdfast_contract::ids::StreamId;
+use holdfast_store::{Options, Store};
 use rusqlite::{Connection, params};
 
 use super::dice::Dice;
@@ -25,7 +30,8 @@ pub fn connect(path: &Path) -> Connection {
 /// was acknowledged and cannot be lost.
 pub fn tear(path: &Path, dice: &mut Dice) {
     let connection = connect(path);
-    let mut select = connection.prepare("SELECT id, name FROM streams WHERE name != 'system' ORDER BY name").unwrap();
+    let mut select =
+        connection.prepare("SELECT id, name FROM streams WHERE name != 'system' ORDER BY name").unwrap();
     let streams = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     let streams: Vec<(i64, String)> = streams.map(Result::unwrap).collect();
     for (key, name) in streams {
@@ -41,25 +47,85 @@ pub fn tear(path: &Path, dice: &mut Dice) {
 }
 
 fn kinds(connection: &Connection, key: i64) -> Vec<Kind> {
-    let mut select = connection.prepare_cached("SELECT kind FROM frames WHERE stream = ? ORDER BY seq").unwrap();
+    let mut select =
+        connection.prepare_cached("SELECT kind FROM frames WHERE stream = ? ORDER BY seq").unwrap();
     let kinds = select.query_map([key], |row| row.get::<_, String>(0)).unwrap();
     kinds.map(|kind| Kind::parse(&kind.unwrap()).unwrap()).collect()
 }
 
 fn anchored(connection: &Connection, name: &str) -> Option<i64> {
-    let select = "SELECT max(CAST(body ->> '$.seq' AS INTEGER)) FROM frames, streams
+    let select = "SELECT max(CAST(body AS TEXT) ->> '$.seq') FROM frames, streams
         WHERE frames.stream = streams.id AND streams.name = 'system'
           AND kind = 'head.anchored' AND CAST(body AS TEXT) ->> '$.stream' = ?";
-    let select = select.replace("body ->> '$.seq'", "CAST(body AS TEXT) ->> '$.seq'");
-    connection.query_row(&select, [name], |row| row.get(0)).unwrap()
+    connection.query_row(select, [name], |row| row.get(0)).unwrap()
 }
 
 fn cut_after(connection: &Connection, key: i64, cut: i64) {
     for table in ["frames", "blob_refs"] {
-        connection.execute(&format!("DELETE FROM {table} WHERE stream = ? AND seq > ?"), params![key, cut]).unwrap();
+        connection
+            .execute(&format!("DELETE FROM {table} WHERE stream = ? AND seq > ?"), params![key, cut])
+            .unwrap();
     }
     let gone = "DELETE FROM snapshots WHERE stream = ? AND seq > ?";
     if connection.execute(gone, params![key, cut]).unwrap() > 0 {
         connection.execute("DELETE FROM snapshot_refs WHERE stream = ?", [key]).unwrap();
     }
+}
+
+/// A copy of a database whose frames can be changed and put back.
+pub struct Scratch {
+    pub store: Store,
+    connection: Connection,
+    _folder: tempfile::TempDir,
+}
+
+impl Scratch {
+    /// A copy of this database, which nobody may be writing.
+    pub fn of(path: &Path) -> Self {
+        let folder = folder();
+        let copy = folder.path().join("copy.db");
+        std::fs::copy(path, &copy).unwrap();
+        let store = Store::open(&copy, Options::default()).unwrap();
+        Self { store, connection: connect(&copy), _folder: folder }
+    }
+
+    /// Puts these frames in place of the stream's, from a place on.
+    pub fn write(&mut self, stream: &StreamId, from: usize, frames: &[Frame]) {
+        let transaction = self.connection.transaction().unwrap();
+        let key: i64 = transaction
+            .query_row("SELECT id FROM streams WHERE name = ?", [stream.as_str()], |row| row.get(0))
+            .unwrap();
+        transaction
+            .execute("DELETE FROM frames WHERE stream = ? AND seq >= ?", params![key, from as i64])
+            .unwrap();
+        for frame in &frames[from..] {
+            insert(&transaction, key, frame);
+        }
+        transaction.commit().unwrap();
+    }
+}
+
+fn insert(connection: &Connection, key: i64, frame: &Frame) {
+    let envelope = &frame.envelope;
+    let body = canonical(&frame.body).unwrap();
+    connection
+        .prepare_cached(
+            "INSERT INTO frames (stream, seq, at, kind, source, cause, body, body_digest, prev, hash)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )
+        .unwrap()
+        .execute(params![
+            key,
+            envelope.seq.0 as i64,
+            envelope.at.0 as i64,
+            envelope.kind.as_str(),
+            String::from_utf8(canonical(&envelope.source).unwrap()).unwrap(),
+            envelope.cause.map(|cause| cause.0 as i64),
+            // Past the limit a body is a blob, which stays where it is.
+            (body.len() <= INLINE_LIMIT).then_some(&body),
+            envelope.body_digest.as_bytes(),
+            envelope.prev.as_bytes(),
+            frame.hash.as_bytes(),
+        ])
+        .unwrap();
 }

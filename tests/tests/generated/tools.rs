@@ -30,7 +30,13 @@ impl Tool for Curious {
         ToolSpec { timeout: Millis(3_000), ..spec("curious", EffectClass::Pure) }
     }
 
-    fn call(&self, call: CallId, arguments: Content, turn: TurnView, host: Arc<dyn Host>) -> Later<Result<Content, Fault>> {
+    fn call(
+        &self,
+        call: CallId,
+        arguments: Content,
+        turn: TurnView,
+        host: Arc<dyn Host>,
+    ) -> Later<Result<Content, Fault>> {
         Box::pin(async move {
             let mut dice = Dice::of(&format!("curious {} {call} {}", turn.session, arguments.digest()));
             let mut told = hooks::ask(&*host, &mut dice).await?;
@@ -39,7 +45,11 @@ impl Tool for Curious {
                 told.push_str(&host.ask(Ask::Ui(question)).await?.to_text());
             }
             if dice.one_in(6) {
-                let asked = Ask::Other { name: "config.get".to_owned(), arguments: Content::text("mood"), timeout: None };
+                let asked = Ask::Other {
+                    name: "config.get".to_owned(),
+                    arguments: Content::text("mood"),
+                    timeout: None,
+                };
                 match host.ask(asked).await {
                     Ok(answer) => told.push_str(&answer.to_text()),
                     Err(fault) if dice.one_in(2) => return Err(fault),
@@ -59,7 +69,13 @@ impl Tool for Dawdling {
         self.0.clone()
     }
 
-    fn call(&self, call: CallId, arguments: Content, _: TurnView, _: Arc<dyn Host>) -> Later<Result<Content, Fault>> {
+    fn call(
+        &self,
+        call: CallId,
+        arguments: Content,
+        _: TurnView,
+        _: Arc<dyn Host>,
+    ) -> Later<Result<Content, Fault>> {
         let name = self.0.name.clone();
         Box::pin(async move {
             for _ in 0..call.index % 4 {
@@ -81,7 +97,9 @@ fn typed() -> impl Tool + 'static {
         output_schema: Some(Content::new(json!({ "type": "integer", "maximum": 50 }))),
         ..spec("typed", EffectClass::Pure)
     };
-    FnTool(spec, |arguments: &Content| Ok(Content::new(arguments.value().map(|it| it["count"].clone()).unwrap_or_default())))
+    FnTool(spec, |arguments: &Content| {
+        Ok(Content::new(arguments.value().map(|it| it["count"].clone()).unwrap_or_default()))
+    })
 }
 
 /// The tools that every world has.
@@ -185,7 +203,11 @@ fn tireless(ask: &ModelAct, usage: Usage) -> ModelReturned {
 }
 
 fn call(index: usize, tool: &str, arguments: Value) -> AskedCall {
-    AskedCall { model_id: format!("call-{index}").into(), tool: tool.into(), arguments: Content::new(arguments) }
+    AskedCall {
+        model_id: format!("call-{index}").into(),
+        tool: tool.into(),
+        arguments: Content::new(arguments),
+    }
 }
 
 fn calls(dice: &mut Dice) -> Vec<AskedCall> {
@@ -200,7 +222,9 @@ fn random_call(index: usize, dice: &mut Dice) -> AskedCall {
         3 => ("echo", json!({ "n": n, "text": "long ".repeat(900) })),
         4 => ("typed", json!({ "count": n })),
         5 => ("typed", json!({ "count": n.to_string(), "name": 5 })),
-        6 => ("typed", dice.pick(&[json!({}), json!({ "count": "many" }), json!([1]), json!({ "count": 99 })])),
+        6 => {
+            ("typed", dice.pick(&[json!({}), json!({ "count": "many" }), json!([1]), json!({ "count": 99 })]))
+        }
         7 => ("big", json!({ "n": n })),
         8 => ("panics", json!({})),
         9 => ("broken", json!({})),

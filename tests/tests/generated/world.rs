@@ -150,7 +150,13 @@ impl World {
     }
 
     /// Lets the world move by itself for as long as it does, and gives it a push when it stands still.
-    async fn watch(&mut self, runtime: &Runtime, stage: &Stage, users: &mut JoinSet<()>, rounds: Option<u64>) {
+    async fn watch(
+        &mut self,
+        runtime: &Runtime,
+        stage: &Stage,
+        users: &mut JoinSet<()>,
+        rounds: Option<u64>,
+    ) {
         let mut waiting = Vec::new();
         let mut still = 0;
         for round in 0.. {
@@ -172,7 +178,11 @@ impl World {
                 continue;
             }
             still += 1;
-            assert!(still < PATIENCE, "the world stands still for good: {}", self.unfinished(runtime, &stage.at_it.lock().unwrap()));
+            assert!(
+                still < PATIENCE,
+                "the world stands still for good: {}",
+                self.unfinished(runtime, &stage.at_it.lock().unwrap())
+            );
             self.push(runtime, &mut waiting).await;
         }
     }

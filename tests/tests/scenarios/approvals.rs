@@ -32,7 +32,10 @@ fn for_bob() -> Extension {
 pub fn approval_edits_arguments() -> Scenario {
     let lab = Lab::build()
         .profile(Profile::Standard)
-        .script([Step::calls([("write", json!({ "to": "eve" })), ("write", json!({ "to": "eve" }))]), Step::says("sent once")])
+        .script([
+            Step::calls([("write", json!({ "to": "eve" })), ("write", json!({ "to": "eve" }))]),
+            Step::says("sent once"),
+        ])
         .extension(kit())
         .extension(for_bob());
     Scenario::new(lab, |lab| async {
@@ -58,7 +61,12 @@ pub fn approval_denied() -> Scenario {
     Scenario::new(lab, |lab| async {
         let turn = lab.begin("write");
         let asked = lab.approval().await;
-        assert!(lab.session().approve(holdfast_contract::ids::Seq(0), Answer::Deny { reason: String::new() }).await.is_err());
+        assert!(
+            lab.session()
+                .approve(holdfast_contract::ids::Seq(0), Answer::Deny { reason: String::new() })
+                .await
+                .is_err()
+        );
         lab.session().approve(asked.approval, Answer::Deny { reason: "not now".to_owned() }).await.unwrap();
         turn.await.unwrap();
         assert_eq!(lab.ledger.count("tool"), 0);
@@ -79,7 +87,10 @@ pub fn approval_for_the_session() -> Scenario {
         // An hour passes before the person answers: the turn's time does not run while it waits.
         lab.pass(Millis(3_600_000), 1).await;
         lab.until_kind("timer.fired").await;
-        lab.session().approve(asked.approval, Answer::Approve { scope: ApprovalScope::Session }).await.unwrap();
+        lab.session()
+            .approve(asked.approval, Answer::Approve { scope: ApprovalScope::Session })
+            .await
+            .unwrap();
         assert_eq!(turn.await.unwrap().outcome, TurnOutcome::Answered);
         lab
     })
@@ -101,7 +112,10 @@ pub fn approval_unattended() -> Scenario {
 fn across_restart() -> LabBuilder {
     Lab::build()
         .profile(Profile::Standard)
-        .script([Step::calls([("write", json!({ "n": 1 })), ("echo", json!({ "n": 2 }))]), Step::says("written")])
+        .script([
+            Step::calls([("write", json!({ "n": 1 })), ("echo", json!({ "n": 2 }))]),
+            Step::says("written"),
+        ])
         .extension(kit())
         .extension(for_bob())
 }
@@ -122,7 +136,11 @@ pub fn approval_across_restart() -> Scenario {
         session.approve(again.approval, Answer::Approve { scope: ApprovalScope::Once }).await.unwrap();
         lab.until_kind("turn.ended").await;
         assert_eq!(lab.ledger.count("tool s1 1.1 write"), 1);
-        assert_eq!(lab.ledger.count("tool s1 1.2 echo"), 1, "what had returned before the restart is not run again");
+        assert_eq!(
+            lab.ledger.count("tool s1 1.2 echo"),
+            1,
+            "what had returned before the restart is not run again"
+        );
         assert!(kept.exists());
         lab
     })

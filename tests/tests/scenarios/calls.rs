@@ -19,7 +19,9 @@ pub fn three_parallel_calls() -> Scenario {
         Step::calls([("echo", json!({ "n": 1 })), ("write", json!({ "n": 2 })), ("echo", json!({ "n": 3 }))]),
         Step::says("all three are done"),
     ];
-    let lab = Lab::build().script(script).extension(Extension::new("kit", "1.0.0").tool(echo()).tool(write()).replayable());
+    let lab = Lab::build()
+        .script(script)
+        .extension(Extension::new("kit", "1.0.0").tool(echo()).tool(write()).replayable());
     Scenario::new(lab, |lab| async {
         lab.say("go").await;
         assert_eq!(lab.ledger.count("tool"), 3);
@@ -29,7 +31,10 @@ pub fn three_parallel_calls() -> Scenario {
 
 pub fn denied_call() -> Scenario {
     let deny = hook(
-        HookSpec { matcher: Matcher { tools: vec!["write".into()], ..Matcher::default() }, ..HookSpec::at(HookPoint::ToolGate) },
+        HookSpec {
+            matcher: Matcher { tools: vec!["write".into()], ..Matcher::default() },
+            ..HookSpec::at(HookPoint::ToolGate)
+        },
         |_| Decision::Deny { reason: "not on a Sunday".to_owned() },
     );
     let script = [Step::calls([("write", json!({})), ("echo", json!({}))]), Step::says("I may not write.")];
@@ -46,9 +51,8 @@ pub fn denied_call() -> Scenario {
 }
 
 pub fn two_modifiers_three_gates() -> Scenario {
-    let choose = hook(HookSpec { priority: 5, ..HookSpec::at(HookPoint::ToolModify) }, |_| Decision::Modify {
-        arguments: None,
-        implementation: Some(ExtensionId::from("spare")),
+    let choose = hook(HookSpec { priority: 5, ..HookSpec::at(HookPoint::ToolModify) }, |_| {
+        Decision::Modify { arguments: None, implementation: Some(ExtensionId::from("spare")) }
     });
     let checks_final = hook(HookSpec::at(HookPoint::ToolGate), |input| {
         let arguments = input.subject.as_ref().and_then(Content::value).cloned().unwrap_or_default();
@@ -61,7 +65,11 @@ pub fn two_modifiers_three_gates() -> Scenario {
     let lab = Lab::build()
         .script(script)
         .extension(Extension::new("kit", "1.0.0").tool(echo()).priority(1))
-        .extension(Extension::new("spare", "1.0.0").tool(tool("echo", EffectClass::Pure, |it| json!({ "spare": it }))))
+        .extension(Extension::new("spare", "1.0.0").tool(tool(
+            "echo",
+            EffectClass::Pure,
+            |it| json!({ "spare": it }),
+        )))
         .extension(
             Extension::new("zeta", "1.0.0")
                 .hook(set_field(20, "second", json!(2)))
@@ -85,21 +93,40 @@ pub fn two_modifiers_three_gates() -> Scenario {
 
 pub fn broken_gates_deny() -> Scenario {
     let nonsense = gate(Decision::Continue);
-    let panics = hook(HookSpec::at(HookPoint::ToolGate), |input| match input.call.as_ref().map(|call| call.id.index) {
-        Some(1) => panic!("out of order"),
-        _ => Decision::Allow,
+    let panics = hook(HookSpec::at(HookPoint::ToolGate), |input| {
+        match input.call.as_ref().map(|call| call.id.index) {
+            Some(1) => panic!("out of order"),
+            _ => Decision::Allow,
+        }
     });
-    let only = |index: u32| Matcher { arguments: [("/n".to_owned(), index.to_string())].into(), ..Matcher::default() };
+    let only = |index: u32| Matcher {
+        arguments: [("/n".to_owned(), index.to_string())].into(),
+        ..Matcher::default()
+    };
     let late = HookSpec { matcher: only(3), timeout: Millis(50), ..HookSpec::at(HookPoint::ToolGate) };
-    let calls = [("write", json!({ "n": 1 })), ("write", json!({ "n": 2 })), ("write", json!({ "n": 3 })), ("write", json!({ "n": 4 }))];
+    let calls = [
+        ("write", json!({ "n": 1 })),
+        ("write", json!({ "n": 2 })),
+        ("write", json!({ "n": 3 })),
+        ("write", json!({ "n": 4 })),
+    ];
     let lab = Lab::build()
         .script([Step::calls(calls), Step::says("nothing was written")])
         .extension(Extension::new("kit", "1.0.0").tool(write()))
         .extension(Extension::new("panics", "1.0.0").hook(panics))
         .extension(Extension::new("nonsense", "1.0.0").hook(Matched(only(2), nonsense)))
-        .extension(Extension::new("late", "1.0.0").hook(Matched(late.matcher.clone(), hanging_hook(HookPoint::ToolGate, Millis(50)))))
-        .extension(Extension::new("broken", "1.0.0").hook(Matched(only(4), failing_hook(HookPoint::ToolGate, "no database"))))
-        .extension(Extension::new("watcher", "1.0.0").hook(failing_hook(HookPoint::TurnEnd, "an observer's fault is noted")));
+        .extension(
+            Extension::new("late", "1.0.0")
+                .hook(Matched(late.matcher.clone(), hanging_hook(HookPoint::ToolGate, Millis(50)))),
+        )
+        .extension(
+            Extension::new("broken", "1.0.0")
+                .hook(Matched(only(4), failing_hook(HookPoint::ToolGate, "no database"))),
+        )
+        .extension(
+            Extension::new("watcher", "1.0.0")
+                .hook(failing_hook(HookPoint::TurnEnd, "an observer's fault is noted")),
+        );
     Scenario::new(lab, |lab| async {
         let turn = lab.begin("go");
         lab.pass(Millis(50), 2).await;
@@ -127,9 +154,10 @@ impl<H: holdfast_lane_native::Hook> holdfast_lane_native::Hook for Matched<H> {
 }
 
 pub fn tool_timeout() -> Scenario {
-    let lab = Lab::build()
-        .script([Step::calls([("slow", json!({}))]), Step::says("it took too long")])
-        .extension(Extension::new("kit", "1.0.0").tool(hanging_tool("slow", EffectClass::Network, Millis(1_000))));
+    let lab =
+        Lab::build().script([Step::calls([("slow", json!({}))]), Step::says("it took too long")]).extension(
+            Extension::new("kit", "1.0.0").tool(hanging_tool("slow", EffectClass::Network, Millis(1_000))),
+        );
     Scenario::new(lab, |lab| async {
         let turn = lab.begin("go");
         lab.pass(Millis(1_000), 2).await;
@@ -161,10 +189,11 @@ pub fn unknown_tool_and_bad_arguments() -> Scenario {
         output_schema: Some(Content::new(json!({ "type": "string" }))),
         ..spec("typed", EffectClass::Pure)
     };
-    let typed = FnTool(typed, |arguments: &Content| match arguments.value().and_then(|it| it["count"].as_i64()) {
-        Some(1) => Ok(Content::text("one")),
-        _ => Ok(Content::new(json!(2))),
-    });
+    let typed =
+        FnTool(typed, |arguments: &Content| match arguments.value().and_then(|it| it["count"].as_i64()) {
+            Some(1) => Ok(Content::text("one")),
+            _ => Ok(Content::new(json!(2))),
+        });
     let calls = [
         ("missing", json!({})),
         ("typed", json!({ "count": "many" })),

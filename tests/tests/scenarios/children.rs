@@ -22,7 +22,8 @@ pub fn nested_to_the_depth_cap() -> Scenario {
     Scenario::new(lab, |lab| async {
         lab.say("dive").await;
         let streams = lab.runtime.store().streams().unwrap();
-        let sessions: Vec<_> = streams.iter().map(|info| info.id.as_str()).filter(|id| *id != "system").collect();
+        let sessions: Vec<_> =
+            streams.iter().map(|info| info.id.as_str()).filter(|id| *id != "system").collect();
         assert_eq!(sessions, ["s1", "s1.1.1", "s1.1.1.1.1"], "two agents deep, and no deeper");
         lab
     })
@@ -36,7 +37,11 @@ pub fn child_pays_from_the_parents_budget() -> Scenario {
         .extension(Extension::new("office", "1.0.0").agent(agent("clerk", "costly")));
     Scenario::new(lab, |lab| async {
         let report = lab.say("count").await;
-        assert_eq!(report.outcome, TurnOutcome::Limited(LimitKind::Tokens), "40 of its own and 70 of the child's");
+        assert_eq!(
+            report.outcome,
+            TurnOutcome::Limited(LimitKind::Tokens),
+            "40 of its own and 70 of the child's"
+        );
         lab
     })
 }

@@ -38,9 +38,9 @@ pub async fn run(name: &str, scenario: impl Fn() -> Scenario) {
     let mut streams = lab.runtime.store().streams().unwrap();
     streams.sort_by(|a, b| a.id.cmp(&b.id));
     let sessions: Vec<_> = streams.into_iter().map(|info| info.id).filter(|id| !id.is_system()).collect();
-    let stories = sessions.iter().map(|id| {
-        format!("== {id} ==\n{}", holdfast_testkit::story::story(&lab.frames_of(id.as_str())))
-    });
+    let stories = sessions
+        .iter()
+        .map(|id| format!("== {id} ==\n{}", holdfast_testkit::story::story(&lab.frames_of(id.as_str()))));
     golden(name, &stories.collect::<Vec<_>>().join("\n"));
     assert_eq!(lab.findings(), Vec::new(), "the log verifies");
 
@@ -69,8 +69,10 @@ fn replays_elsewhere(name: &str, database: &Path, session: &str) {
         .output()
         .unwrap();
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    let verdict = printed.lines().find_map(|line| line.split_once("verdict ").map(|(_, json)| json.to_owned()));
-    let verdict: serde_json::Value = serde_json::from_str(&verdict.unwrap_or_else(|| panic!("{printed}"))).unwrap();
+    let verdict =
+        printed.lines().find_map(|line| line.split_once("verdict ").map(|(_, json)| json.to_owned()));
+    let verdict: serde_json::Value =
+        serde_json::from_str(&verdict.unwrap_or_else(|| panic!("{printed}"))).unwrap();
     let same = verdict["identical"] == true && verdict["snapshot_identical"] == true;
     assert!(same, "{session} replays elsewhere: {verdict:#}");
 }

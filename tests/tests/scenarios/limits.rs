@@ -15,7 +15,10 @@ fn calls() -> Step {
 }
 
 fn lab(limits: Limits, script: impl IntoIterator<Item = Step>) -> LabBuilder {
-    Lab::build().limits(limits).script(script).extension(Extension::new("kit", "1.0.0").tool(echo()).tool(write()))
+    Lab::build()
+        .limits(limits)
+        .script(script)
+        .extension(Extension::new("kit", "1.0.0").tool(echo()).tool(write()))
 }
 
 fn ends_by(lab: LabBuilder, limit: LimitKind) -> Scenario {
@@ -61,11 +64,14 @@ pub fn limit_of_time() -> Scenario {
 
 /// The first turn spends it all; the second is not begun.
 fn second_turn_ends_by(limits: Limits, limit: LimitKind) -> Scenario {
-    Scenario::new(lab(limits, [Step::says("one").costing(100, 100), Step::says("two")]), move |lab| async move {
-        assert_eq!(lab.say("first").await.outcome, TurnOutcome::Answered);
-        assert_eq!(lab.say("second").await.outcome, TurnOutcome::Limited(limit));
-        lab
-    })
+    Scenario::new(
+        lab(limits, [Step::says("one").costing(100, 100), Step::says("two")]),
+        move |lab| async move {
+            assert_eq!(lab.say("first").await.outcome, TurnOutcome::Answered);
+            assert_eq!(lab.say("second").await.outcome, TurnOutcome::Limited(limit));
+            lab
+        },
+    )
 }
 
 pub fn limit_of_session_tokens() -> Scenario {
@@ -73,5 +79,8 @@ pub fn limit_of_session_tokens() -> Scenario {
 }
 
 pub fn limit_of_session_cost() -> Scenario {
-    second_turn_ends_by(Limits { session_cost_micros: Some(100), ..Limits::default() }, LimitKind::SessionCost)
+    second_turn_ends_by(
+        Limits { session_cost_micros: Some(100), ..Limits::default() },
+        LimitKind::SessionCost,
+    )
 }

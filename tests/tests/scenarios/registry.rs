@@ -12,7 +12,10 @@ use serde_json::json;
 use super::harness::Scenario;
 
 fn answers(id: &str, priority: i32, answer: &'static str) -> Extension {
-    Extension::new(id, "1.0.0").priority(priority).tool(tool("ask", EffectClass::Pure, move |_| json!(answer))).replayable()
+    Extension::new(id, "1.0.0")
+        .priority(priority)
+        .tool(tool("ask", EffectClass::Pure, move |_| json!(answer)))
+        .replayable()
 }
 
 fn ask_each_turn(turns: usize) -> Vec<Step> {
@@ -59,7 +62,8 @@ pub fn stack_uncovers_and_overrides() -> Scenario {
         lab.runtime.removed("high".into());
         assert_eq!(told(&lab).await, digest("low"), "removing it uncovers the next");
         let disabled = Override { enabled: Some(false), priority: None };
-        lab.runtime.set_overrides(BTreeMap::from([("tool".into(), BTreeMap::from([("ask".into(), disabled)]))]));
+        lab.runtime
+            .set_overrides(BTreeMap::from([("tool".into(), BTreeMap::from([("ask".into(), disabled)]))]));
         lab.runtime.settled().await.unwrap();
         lab.say("ask").await;
         assert!(lab.story().contains("HF-3101"), "an override takes it out");
