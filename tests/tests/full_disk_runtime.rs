@@ -16,9 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crash::examine::{honest, ran_once, read, replays};
-use crash::ledger::{DiskLedger, Outside};
+use crash::ledger::{DiskLedger, Noted, Outside};
 use crash::life::{start, take_up, tell};
 use crash::world::World;
+use holdfast_contract::body::Kind;
 use holdfast_contract::ids::StreamId;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::tool::EffectClass;
@@ -60,6 +61,20 @@ impl Place {
         let report = said.await.expect("an answer or an error")?;
         tell(&*self.ledger as &dyn Outside, session.id(), &report, prompt);
         Ok(report)
+    }
+
+    /// The system stream has caught up as well: it knows of every turn's end that a user was told of.
+    fn every_turn_is_anchored(&self) {
+        let store = self.runtime.store();
+        store.flush().unwrap();
+        let frames = store.frames(&StreamId::system(), ..).unwrap();
+        let anchored = frames.iter().filter(|frame| frame.envelope.kind == Kind::HeadAnchored).count();
+        let happened = self.ledger.until(self.disk.step());
+        let told = happened
+            .iter()
+            .filter(|noted| matches!(noted, Noted::Told { kind: Kind::TurnEnded, .. }))
+            .count();
+        assert!(anchored >= told, "{anchored} anchors for {told} turns");
     }
 
     /// What is in the log is what anybody was told of, and all of it verifies.
@@ -109,6 +124,7 @@ async fn survives_a_full_disk(fill: impl FnOnce(&Disk)) -> bool {
     place.holds();
     ran_once(&place.ledger.until(place.disk.step())).unwrap();
     place.runtime.settled().await.unwrap();
+    place.every_turn_is_anchored();
     place.runtime.stop("the test is over").await.unwrap();
     replays(place.runtime.store(), EffectClass::default()).unwrap();
 

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use fail::fail_point;
 use holdfast_contract::body::Body;
 use holdfast_contract::digest::canonical;
 use holdfast_contract::effect::{Act, Effect, Input};
@@ -210,8 +211,12 @@ impl SystemActor {
         let durable = self.log.durable(frame);
         let inner = self.inner.clone();
         tokio::spawn(async move {
+            fail_point!("driver::before_barrier");
             let note = match durable.await {
-                Ok(()) => SystemNote::Done { cause: frame, body: Box::new(work(inner.clone()).await) },
+                Ok(()) => {
+                    fail_point!("driver::after_barrier");
+                    SystemNote::Done { cause: frame, body: Box::new(work(inner.clone()).await) }
+                }
                 Err(_) => SystemNote::Undone,
             };
             drop(inner.system.send(note));
