@@ -5,13 +5,14 @@
 //! blob, so that a large value is stored once however often frames and snapshots mention it.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::digest::{Digest, canonical};
+use crate::problem::Fault;
 
 /// Canonical bytes beyond which a value or a frame's body is kept as a blob.
 pub const INLINE_LIMIT: usize = 4096;
@@ -147,6 +148,14 @@ fn make_exact(value: &mut Value) {
     }
 }
 
+/// `null`, shared by all.
+impl Default for Content {
+    fn default() -> Self {
+        static NULL: LazyLock<Content> = LazyLock::new(|| Content::new(Value::Null));
+        NULL.clone()
+    }
+}
+
 impl From<Value> for Content {
     fn from(value: Value) -> Self {
         Self::new(value)
@@ -156,6 +165,13 @@ impl From<Value> for Content {
 impl From<&str> for Content {
     fn from(text: &str) -> Self {
         Self::text(text)
+    }
+}
+
+/// A failure as a model is told of it.
+impl From<&Fault> for Content {
+    fn from(fault: &Fault) -> Self {
+        Self::text(format!("error {fault}"))
     }
 }
 

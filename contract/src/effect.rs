@@ -10,7 +10,7 @@ use crate::hook::HookInput;
 use crate::ids::{AgentId, CallId, Millis, ModelName, ScheduleId, Seq, StreamId};
 use crate::message::{CallView, Limits, Message, TurnView};
 use crate::problem::Fault;
-use crate::registry::{ExtensionRef, Registry, RegistryPin};
+use crate::registry::{ExtensionRef, HookEntry, Implementation, Registry, RegistryPin};
 use crate::session_frames::{GateReason, TurnOutcome, UiQuestion};
 use crate::system_frames::LifecycleCommand;
 use crate::tool::ToolSpec;
@@ -156,6 +156,27 @@ pub struct HookAct {
     pub input: HookInput,
 }
 
+impl HookAct {
+    /// The act of asking this hook.
+    pub fn new(
+        decided_by: Seq,
+        hook: &HookEntry,
+        call: Option<&CallView>,
+        subject: Option<&Content>,
+        turn: &TurnView,
+    ) -> Box<Self> {
+        let HookEntry { id, extension, spec } = hook;
+        let input = HookInput {
+            hook: id.clone(),
+            point: spec.point,
+            call: call.cloned(),
+            subject: subject.cloned(),
+            turn: turn.clone(),
+        };
+        Box::new(Self { decided_by, extension: extension.clone(), timeout: spec.timeout, input })
+    }
+}
+
 /// A call to check, judge or run.
 #[derive(Clone, Debug)]
 pub struct CallAct {
@@ -173,6 +194,27 @@ pub struct CallAct {
     pub turn: TurnView,
     /// The registry it is pinned to, and with it the policy in force.
     pub registry: Arc<Registry>,
+}
+
+impl CallAct {
+    /// What the outside needs to check, judge or run this call on this implementation.
+    pub fn new(
+        decided_by: Seq,
+        call: &CallView,
+        implementation: &Implementation,
+        turn: &TurnView,
+        registry: &Arc<Registry>,
+    ) -> Box<Self> {
+        Box::new(Self {
+            decided_by,
+            call: call.id,
+            spec: implementation.spec.clone(),
+            arguments: call.arguments.clone(),
+            extension: implementation.extension.clone(),
+            turn: turn.clone(),
+            registry: registry.clone(),
+        })
+    }
 }
 
 /// A model to ask.
@@ -201,6 +243,17 @@ pub struct ModelAct {
 pub struct ApprovalAct {
     /// The `approval.requested` frame, which is the approval's id.
     pub decided_by: Seq,
+    /// The call.
+    pub call: CallView,
+    /// Who asks, and why.
+    pub reasons: Vec<GateReason>,
+}
+
+/// A question that waits for a person, as a surface is shown it.
+#[derive(Clone, Debug)]
+pub struct Pending {
+    /// The `approval.requested` frame.
+    pub approval: Seq,
     /// The call.
     pub call: CallView,
     /// Who asks, and why.

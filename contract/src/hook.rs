@@ -83,6 +83,8 @@ pub struct PointRules {
     pub order: Order,
     /// What a fault means.
     pub on_fault: OnFault,
+    /// The point that follows at once; none where something else has to happen first.
+    pub next: Option<HookPoint>,
 }
 
 impl HookPoint {
@@ -137,7 +139,22 @@ impl HookPoint {
             | P::SanitizeOutput => OnFault::Close,
             _ => OnFault::Note,
         };
-        PointRules { order, on_fault }
+        let next = match self {
+            P::SessionStart => Some(P::TurnStart),
+            P::TurnStart => Some(P::InputNormalise),
+            P::InputNormalise => Some(P::SanitizeInput),
+            P::SanitizeInput => Some(P::GuardInput),
+            P::GuardInput => Some(P::Context),
+            P::Context => Some(P::ModelRoute),
+            P::ToolAfter => Some(P::SanitizeResult),
+            P::SanitizeResult => Some(P::GuardResult),
+            P::SanitizeOutput => Some(P::GuardOutput),
+            P::GuardOutput => Some(P::ResponseProcess),
+            P::ResponseProcess | P::SessionCancel => Some(P::TurnEnd),
+            P::CompactionBefore => Some(P::CompactionProvide),
+            _ => None,
+        };
+        PointRules { order, on_fault, next }
     }
 
     /// Whether a decision is one that this point may give.
@@ -259,6 +276,34 @@ pub enum Decision {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         keep: Option<u32>,
     },
+}
+
+impl Decision {
+    /// Why it refuses the call or stops the text.
+    pub fn objection(&self) -> Option<&str> {
+        match self {
+            Decision::Deny { reason } | Decision::Block { reason } => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// What it wants a person, or the record, to know.
+    pub fn remark(&self) -> Option<&str> {
+        match self {
+            Decision::Ask { reason } | Decision::Flag { reason } => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// What the decision puts in the place of what it judged.
+    pub fn replacement(&self) -> Option<&Content> {
+        match self {
+            Decision::Replace { content } => Some(content),
+            Decision::Modify { arguments, .. } => arguments.as_ref(),
+            Decision::Enrich { result, .. } => result.as_ref(),
+            _ => None,
+        }
+    }
 }
 
 /// Something attached to a tool's result: a file, an image, a table.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 macro_rules! text_ids {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(transparent)]
         pub struct $name(Arc<str>);
 
@@ -139,7 +139,7 @@ impl Millis {
 pub struct Generation(pub u64);
 
 /// A tool call within its session: the turn's number and the call's index in that turn. Written `3.1`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId {
     /// The turn, counted from 1.
     pub turn: u32,

@@ -16,6 +16,7 @@ pub mod ids;
 pub mod manifest;
 pub mod matcher;
 pub mod message;
+pub mod prelude;
 pub mod problem;
 pub mod registry;
 pub mod role;

@@ -108,6 +108,28 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// What is left of these limits after this much was spent in the turn and in the session and with this much time to go, for
+    /// someone who has limits of their own.
+    pub fn left_for(&self, own: Limits, turn: &Spent, session: &Spent, time: Millis) -> Limits {
+        let least = |own: Option<u64>, bound: Option<u64>, used: u64| {
+            own.into_iter().chain(bound.map(|bound| bound.saturating_sub(used))).min()
+        };
+        Limits {
+            max_tokens: own.max_tokens.min(self.max_tokens.saturating_sub(turn.tokens)),
+            time_budget: own.time_budget.min(time),
+            max_cost_micros: least(own.max_cost_micros, self.max_cost_micros, turn.cost_micros),
+            session_tokens: least(own.session_tokens, self.session_tokens, session.tokens),
+            session_cost_micros: least(
+                own.session_cost_micros,
+                self.session_cost_micros,
+                session.cost_micros,
+            ),
+            ..own
+        }
+    }
+}
+
 /// Which limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -142,8 +164,25 @@ pub struct Spent {
     pub tool_calls: u32,
 }
 
+impl Spent {
+    /// Adds what more was used; the largest number stands for anything larger.
+    pub fn add(&mut self, more: Spent) {
+        self.turns = self.turns.saturating_add(more.turns);
+        self.tokens = self.tokens.saturating_add(more.tokens);
+        self.cost_micros = self.cost_micros.saturating_add(more.cost_micros);
+        self.tool_calls = self.tool_calls.saturating_add(more.tool_calls);
+    }
+}
+
+impl From<Usage> for Spent {
+    fn from(usage: Usage) -> Self {
+        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
+        Self { tokens, cost_micros: usage.cost_micros, ..Self::default() }
+    }
+}
+
 /// Where a session came from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
     /// The surface or channel: `cli`, `telegram`, `schedule/…`.
@@ -154,7 +193,7 @@ pub struct Origin {
 }
 
 /// What extensions are told about the turn they serve. Frozen when the turn starts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TurnContext {
     /// The session.
@@ -171,7 +210,7 @@ pub struct TurnContext {
 pub type TurnView = Arc<TurnContext>;
 
 /// A tool call as a hook sees it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CallView {
     /// The call.

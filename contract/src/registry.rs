@@ -12,10 +12,10 @@ use crate::ids::{
     AgentId, DescriptorId, ExtensionId, Generation, HookId, ModelName, RegistryKind, Seq, ToolName,
 };
 use crate::message::Limits;
-use crate::tool::ToolSpec;
+use crate::tool::{EffectClass, ToolSpec, agent_arguments_schema};
 
 /// One activation of one extension: exactly which code a frame speaks of.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExtensionRef {
     /// The extension.
@@ -109,6 +109,18 @@ pub struct AgentSpec {
     pub limits: Limits,
 }
 
+impl AgentSpec {
+    /// The agent as a tool: it is asked in words and answers in words.
+    pub fn as_tool(&self) -> ToolSpec {
+        ToolSpec {
+            input_schema: agent_arguments_schema(),
+            effects: EffectClass::Read,
+            timeout: self.limits.time_budget,
+            ..ToolSpec::named(self.id.as_str(), &self.description)
+        }
+    }
+}
+
 /// How an agent is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -197,7 +209,59 @@ pub struct OtherEntry {
     pub payload: Content,
 }
 
+impl HookEntry {
+    fn order(&self) -> (HookPoint, i32, &str, u64) {
+        let index = self.id.as_str().rsplit('/').next().and_then(|index| index.parse().ok()).unwrap_or(0);
+        (self.spec.point, self.spec.priority, self.extension.id.as_str(), index)
+    }
+}
+
 impl Registry {
+    /// Enters what a stack of descriptors registers, the active one first. The priority is the one that the user gives it.
+    pub fn enter(&mut self, stack: &[(&Arc<ExtensionRef>, &Descriptor)], priority: Option<i32>) {
+        let Some((extension, Descriptor { kind, id, payload, .. })) = stack.first() else { return };
+        let extension = Arc::clone(extension);
+        match payload {
+            Payload::Tool(_) => {
+                let stack = stack.iter().filter_map(|(extension, descriptor)| match &descriptor.payload {
+                    Payload::Tool(spec) => Some(Implementation {
+                        extension: Arc::clone(extension),
+                        spec: spec.clone(),
+                        agent: None,
+                    }),
+                    _ => None,
+                });
+                self.tools.push(ToolEntry { name: id.as_str().into(), stack: stack.collect() });
+            }
+            // Gate 0 keeps its name to itself.
+            Payload::Hook(_) if id.as_str() == HookId::POLICY => {}
+            Payload::Hook(spec) => {
+                let spec = HookSpec { priority: priority.unwrap_or(spec.priority), ..spec.clone() };
+                self.hooks.push(HookEntry { id: id.as_str().into(), extension, spec });
+            }
+            Payload::Agent(agent) => {
+                self.agents.push(agent.clone());
+                if agent.mode == AgentMode::Tool {
+                    let (spec, agent) = (Arc::new(agent.as_tool()), Some(agent.id.clone()));
+                    let (name, stack) = (spec.name.clone(), vec![Implementation { extension, spec, agent }]);
+                    self.tools.push(ToolEntry { name, stack });
+                }
+            }
+            Payload::Other(payload) => {
+                let (kind, id, payload) = (kind.clone(), id.clone(), payload.clone());
+                self.others.push(OtherEntry { kind, id, extension, payload });
+            }
+        }
+    }
+
+    /// Puts everything in the order that the lookups below rely on, the same on every machine. Hooks are asked by priority, then
+    /// extension, then registration.
+    pub fn sort(&mut self) {
+        self.tools.sort_by(|a, b| a.name.cmp(&b.name));
+        self.agents.sort_by(|a, b| a.id.cmp(&b.id));
+        self.hooks.sort_by(|a, b| a.order().cmp(&b.order()));
+    }
+
     /// The tool of this name.
     pub fn tool(&self, name: &ToolName) -> Option<&ToolEntry> {
         let place = self.tools.binary_search_by(|entry| entry.name.as_str().cmp(name.as_str())).ok()?;

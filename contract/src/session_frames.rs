@@ -152,6 +152,7 @@ impl Default for SessionSettings {
 
 bodies! {
     /// `session.started`
+    #[derive(Default)]
     struct SessionStarted {
         /// The kernel's behaviour version.
         kernel: u32,

@@ -60,6 +60,7 @@ bodies! {
     };
 
     /// An extension as discovery met it; the kernel assigns its generation.
+    #[derive(Default)]
     struct FoundExtension {
         /// The extension.
         id: ExtensionId,
@@ -360,6 +361,45 @@ bodies! {
         /// What happened last.
         fault: Fault,
     };
+}
+
+/// An extension as others see it.
+#[derive(Clone, Debug)]
+pub struct ExtensionView {
+    /// The extension.
+    pub id: ExtensionId,
+    /// The generation that serves.
+    pub active: Option<Arc<ExtensionRef>>,
+    /// Its state.
+    pub state: ExtensionState,
+    /// Why it is in error, or why what was found last does not serve.
+    pub fault: Option<Fault>,
+    /// The lane that runs it.
+    pub lane: String,
+}
+
+impl FoundExtension {
+    /// This content as the activation of this number.
+    pub fn activation(&self, generation: u64) -> ExtensionRef {
+        let FoundExtension { id, version, digest, .. } = self.clone();
+        ExtensionRef { id, version, digest, generation: Generation(generation) }
+    }
+}
+
+impl StackChange {
+    /// The stacks that differ, by kind and id; of one that is gone nothing is left.
+    pub fn between(before: &[StackChange], after: &[StackChange]) -> Vec<StackChange> {
+        let place = |stack: &StackChange| (stack.kind.clone(), stack.id.clone());
+        let gone = before.iter().map(|stack| StackChange { stack: Vec::new(), ..stack.clone() });
+        let now = gone.chain(after.iter().cloned()).map(|stack| (place(&stack), stack));
+        let mut changed: BTreeMap<_, _> = now.collect();
+        for stack in before {
+            if changed.get(&place(stack)) == Some(stack) {
+                changed.remove(&place(stack));
+            }
+        }
+        changed.into_values().collect()
+    }
 }
 
 /// What a lane is asked to do with an extension.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::content::Content;
 use crate::ids::{Millis, ToolName};
-use crate::problem::Fault;
+use crate::problem::{Code, Fault};
 
 /// What a tool does to the world. Undeclared counts as [`EffectClass::Unknown`], which is treated as having side effects.
 #[derive(
@@ -104,6 +104,24 @@ pub enum ToolOutcome {
     Failure(Fault),
 }
 
+impl ToolOutcome {
+    /// What the model is told.
+    pub fn told(&self) -> Content {
+        match self {
+            Self::Result(content) => content.clone(),
+            Self::Failure(fault) => fault.into(),
+        }
+    }
+
+    /// Why there is no answer.
+    pub fn fault(&self) -> Option<&Fault> {
+        match self {
+            Self::Result(_) => None,
+            Self::Failure(fault) => Some(fault),
+        }
+    }
+}
+
 /// How a call ended, as the model is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -118,4 +136,16 @@ pub enum CallStatus {
     Cancelled,
     /// A crash hid its outcome, and it may have had side effects.
     Interrupted,
+}
+
+/// How a call ends that comes to this fault instead of a result.
+impl From<Code> for CallStatus {
+    fn from(code: Code) -> Self {
+        match code {
+            Code::ToolDenied => Self::Denied,
+            Code::ToolCancelled => Self::Cancelled,
+            Code::ToolInterrupted => Self::Interrupted,
+            _ => Self::Failed,
+        }
+    }
 }

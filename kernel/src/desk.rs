@@ -1,81 +1,76 @@
 //! The desk: where a step's effects pile up and frames get their numbers.
 
-use holdfast_contract::body::Body;
-use holdfast_contract::effect::{Act, Effect, Input};
-use holdfast_contract::frame::{Draft, Source};
-use holdfast_contract::ids::{Millis, Seq};
-use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::serde::{Deserialize, Serialize};
+use holdfast_contract::prelude::*;
 
 /// A stream's counter and the latest moment that it heard of.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(crate = "holdfast_contract::serde")]
 pub(crate) struct Clerk {
     pub next: Seq,
     pub now: Millis,
 }
 
-/// One step's paper: the fact that started it, and what it leads to.
-pub(crate) struct Desk<'a> {
-    clerk: &'a mut Clerk,
-    cause: Seq,
-    before: Millis,
+/// How far a stream has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(crate = "holdfast_contract::serde")]
+pub(crate) enum Phase {
+    #[default]
+    New,
+    Running,
+    Stopping,
+    Stopped,
+}
+
+/// Whether a fact fits. One that does not has changed nothing.
+pub(crate) type Taken = Result<(), Fault>;
+
+/// The answer to a fact that nobody waits for.
+pub(crate) fn unexpected<T>(message: &str) -> Result<T, Fault> {
+    Err(Fault::new(Code::TurnUnexpected, message))
+}
+
+/// One step's paper: the number of the fact that started it, and what it leads to.
+pub(crate) struct Desk {
+    /// The stream's clerk after the step.
+    pub clerk: Clerk,
+    /// The number of the fact that started the step.
+    pub cause: Seq,
+    /// The moment of the fact before.
+    pub before: Millis,
     effects: Vec<Effect>,
 }
 
-impl<'a> Desk<'a> {
-    /// Records the fact that starts the step. Time never runs backwards within a stream.
-    pub fn open(clerk: &'a mut Clerk, input: Input) -> Self {
-        let before = clerk.now;
-        clerk.now = before.max(input.at);
-        let seq = clerk.next;
-        clerk.next = seq.next();
-        let Input { at: _, source, cause, body } = input;
-        let draft = Draft { seq, at: clerk.now, source, cause, body };
+impl Desk {
+    /// Keeps the first place for the fact. Time never runs backwards within a stream.
+    pub fn open(Clerk { next, now }: Clerk, at: Millis) -> Self {
+        let clerk = Clerk { next: next.next(), now: now.max(at) };
         let mut effects = Vec::with_capacity(6);
-        effects.push(Effect::Record(draft));
-        Self { clerk, cause: seq, before, effects }
+        effects.push(Effect::Act(Act::Abort { begun_by: next }));
+        Self { clerk, cause: next, before: now, effects }
     }
 
     /// Records a decision, caused by the step's fact.
     pub fn record(&mut self, body: impl Into<Body>) -> Seq {
-        let seq = self.clerk.next;
+        let Clerk { next: seq, now: at } = self.clerk;
         self.clerk.next = seq.next();
-        let draft = Draft {
-            seq,
-            at: self.clerk.now,
-            source: Source::Kernel,
-            cause: Some(self.cause),
-            body: body.into(),
-        };
+        let draft = Draft { seq, at, source: Source::Kernel, cause: Some(self.cause), body: body.into() };
         self.effects.push(Effect::Record(draft));
         seq
     }
 
-    pub fn act(&mut self, act: Act) {
-        self.effects.push(Effect::Act(act));
+    /// Has something done, if there is anything to do.
+    pub fn act(&mut self, act: impl Into<Option<Act>>) {
+        if let Some(act) = act.into() {
+            self.effects.push(Effect::Act(act));
+        }
     }
 
-    pub fn now(&self) -> Millis {
-        self.clerk.now
-    }
-
-    /// The moment of the fact before.
-    pub fn before(&self) -> Millis {
-        self.before
-    }
-
-    /// The number of the fact that started the step.
-    pub fn cause(&self) -> Seq {
-        self.cause
-    }
-
-    pub fn close(self) -> Vec<Effect> {
+    /// The fact, and then what it led to.
+    #[inline]
+    pub fn close(mut self, Input { source, cause, body, .. }: Input) -> Vec<Effect> {
+        if let Some(place) = self.effects.first_mut() {
+            *place = Effect::Record(Draft { seq: self.cause, at: self.clerk.now, source, cause, body });
+        }
         self.effects
     }
-}
-
-/// The answer to an input that does not fit.
-pub(crate) fn refuse(code: Code, message: impl Into<String>) -> Vec<Effect> {
-    vec![Effect::Refuse(Fault::new(code, message))]
 }

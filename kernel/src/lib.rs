@@ -5,16 +5,18 @@
 //! recorded as a frame and followed by the frames and acts it leads to; one that does not is refused and changes nothing. The
 //! machines number their frames themselves, so feeding a stream's facts to a fresh machine gives the stream's decisions again.
 //!
-//! Where to look: `session/turn.rs` is the way of a turn, `session/call.rs` the phases of a tool call, `session/round.rs` how
-//! hooks are asked, `session/recovery.rs` what a crash leads to; `system/life.rs` starts and stops extensions in order,
-//! `system/stacks.rs` makes the registry.
+//! Where to look: `session/walk.rs` is the way of a turn, `session/turn.rs` what it waits for, `session/call.rs` the phases of
+//! a tool call, `session/round.rs` how hooks are asked, `session/recovery.rs` what a crash leads to; `system/life.rs` starts
+//! and stops extensions in order, `system/stacks.rs` makes the registry.
 
 mod desk;
 mod session;
 mod system;
 
-pub use session::{Pending, Session};
-pub use system::{ExtensionView, System};
+pub use holdfast_contract::effect::Pending;
+pub use holdfast_contract::system_frames::ExtensionView;
+pub use session::Session;
+pub use system::System;
 
 /// The behaviour version. It changes whenever the same facts would give other decisions, and every recorded session names the
 /// one it was made with.

@@ -5,21 +5,13 @@ mod order;
 mod stacks;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter::{once, successors};
+use std::mem::take;
 use std::sync::Arc;
 
-use holdfast_contract::body::Body;
-use holdfast_contract::effect::{Act, Effect, Input};
-use holdfast_contract::ids::{DescriptorId, ExtensionId, Generation, Millis, RegistryKind, ScheduleId, Seq};
-use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::registry::{Descriptor, ExtensionRef, Override, Registry, RegistryPin};
-use holdfast_contract::serde::{Deserialize, Serialize};
-use holdfast_contract::system_frames::{
-    ExtensionState, FoundExtension, LifecycleCommand, ScheduleDue, ScheduleEnded, ScheduleFired,
-    ScheduleSkipped,
-};
+use holdfast_contract::prelude::{LifecycleCommand as C, *};
 
-use crate::desk::{Clerk, Desk, refuse};
-use stacks::Stacks;
+use crate::desk::{Clerk, Desk, Phase, Taken, unexpected};
 
 /// The one machine behind all sessions.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -29,87 +21,67 @@ pub struct System {
     phase: Phase,
     extensions: BTreeMap<ExtensionId, Extension>,
     overrides: BTreeMap<RegistryKind, BTreeMap<DescriptorId, Override>>,
-    policy: Option<holdfast_contract::digest::Digest>,
-    stacks: Stacks,
+    policy: Option<Digest>,
+    /// Who stands in each stack, from top to bottom.
+    stacks: Vec<StackChange>,
     pin: RegistryPin,
+    /// Whether the registry is to be made anew before the step ends.
+    #[serde(skip)]
+    stale: bool,
     activations: u64,
     fired: BTreeMap<ScheduleId, Millis>,
     running: BTreeSet<ScheduleId>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(crate = "holdfast_contract::serde")]
-enum Phase {
-    #[default]
-    New,
-    Running,
-    Stopping,
-    Stopped,
-}
-
 /// An extension and its generations.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(crate = "holdfast_contract::serde")]
 struct Extension {
-    found: FoundExtension,
-    state: ExtensionState,
+    /// As it was found last; none when it is gone, or was never read.
+    found: Option<FoundExtension>,
+    /// What went wrong with what was found.
     fault: Option<Fault>,
+    /// Whether only others stand in its way, so that it rises by itself when they are back.
+    waiting: bool,
     generations: u64,
-    /// The generation that serves, or served last.
-    active: Option<Activation>,
-    /// The generation that is on its way up.
-    rising: Option<Activation>,
-    /// The generation before, for a rollback.
-    previous: Option<FoundActivation>,
-    leaving: Vec<Activation>,
+    lives: Vec<Life>,
+    /// What served before, for a rollback.
+    previous: Option<FoundExtension>,
     faults: Vec<Millis>,
-    removed: bool,
 }
 
-/// One generation on its way through its life.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// One generation.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(crate = "holdfast_contract::serde")]
-struct Activation {
+struct Life {
     reference: Arc<ExtensionRef>,
     found: FoundExtension,
+    course: Course,
     descriptors: Vec<Descriptor>,
     /// The last command that was carried out.
-    done: Option<LifecycleCommand>,
+    done: Option<C>,
     /// The command under way and the frame that gave it.
-    under_way: Option<(LifecycleCommand, Seq)>,
-    /// When it was registered, among all.
+    under_way: Option<(C, Seq)>,
+    /// When it took over, among all.
     registered: u64,
-    /// The generation that it brings back, if it is a rollback.
-    rolls_back: Option<Generation>,
+    /// Whether it brings an earlier generation back.
+    rolls_back: bool,
 }
 
-/// A generation that can be brought back.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// Where a generation is in its life. Of one extension at most one rises and at most one serves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "holdfast_contract::serde")]
-struct FoundActivation {
-    reference: Arc<ExtensionRef>,
-    found: FoundExtension,
-}
-
-/// An extension as others see it.
-#[derive(Clone, Debug)]
-pub struct ExtensionView {
-    /// The extension.
-    pub id: ExtensionId,
-    /// The generation that serves.
-    pub active: Option<Arc<ExtensionRef>>,
-    /// Its state.
-    pub state: ExtensionState,
-    /// Why it is in error.
-    pub fault: Option<Fault>,
-    /// The lane that runs it.
-    pub lane: String,
+enum Course {
+    #[default]
+    Rising,
+    Serving,
+    Leaving,
 }
 
 impl System {
     /// A machine for a system stream that has no frames yet. Its first fact is `system.started`.
     pub fn new() -> Self {
-        Self { pin: RegistryPin::new(Default::default(), Arc::new(Registry::default())), ..Self::default() }
+        Self { pin: RegistryPin::new(RegistryRef::default(), Arc::default()), ..Self::default() }
     }
 
     /// The number that the next frame gets.
@@ -117,165 +89,154 @@ impl System {
         self.clerk.next
     }
 
-    /// The registry that new turns start on.
-    pub fn registry(&self) -> &RegistryPin {
-        &self.pin
-    }
-
-    /// The registry, to be resolved after the state was read back.
+    /// The registry that new turns start on, to be resolved after the state was read back.
     pub fn pin(&mut self) -> &mut RegistryPin {
         &mut self.pin
     }
 
-    /// The extensions, by id.
+    /// The extensions that are installed, by id.
     pub fn extensions(&self) -> impl Iterator<Item = ExtensionView> {
-        self.extensions.values().map(|extension| ExtensionView {
-            id: extension.found.id.clone(),
-            active: extension.active.as_ref().map(|active| active.reference.clone()),
-            state: extension.state,
-            fault: extension.fault.clone(),
-            lane: extension.found.lane.clone(),
+        let installed = self.extensions.iter().filter(|(_, it)| it.found.is_some() || it.fault.is_some());
+        installed.map(|(id, extension)| {
+            let active = extension.on(Course::Serving).map(|life| life.reference.clone());
+            let state = match (&active, &extension.fault) {
+                (Some(_), _) => ExtensionState::Active,
+                (None, Some(_)) => ExtensionState::Error,
+                (None, None) => ExtensionState::Inactive,
+            };
+            let lane = extension.found.as_ref().map(|found| found.lane.clone()).unwrap_or_default();
+            ExtensionView { id: id.clone(), active, state, fault: extension.fault.clone(), lane }
         })
     }
 
     /// Takes one fact and says what it leads to.
     pub fn step(&mut self, input: Input) -> Vec<Effect> {
-        if let Err(message) = self.admit(&input) {
-            return refuse(Code::TurnUnexpected, message);
+        let mut desk = Desk::open(self.clerk, input.at);
+        if let Err(fault) = self.take(&mut desk, &input) {
+            return vec![Effect::Refuse(fault)];
         }
-        let body = input.body.clone();
-        let mut clerk = std::mem::take(&mut self.clerk);
-        let mut desk = Desk::open(&mut clerk, input);
-        self.take(&mut desk, body);
-        let effects = desk.close();
-        self.clerk = clerk;
-        effects
+        self.clerk = desk.clerk;
+        desk.close(input)
     }
 
-    fn admit(&self, input: &Input) -> Result<(), &'static str> {
-        use Body as B;
-        let known = |id: &ExtensionId, generation: Generation| {
-            let extension = self.extensions.get(id);
-            let fits = extension.is_some_and(|extension| extension.generation(generation).is_some());
-            fits.then_some(()).ok_or("no such generation of this extension is there")
-        };
+    /// Takes a fact, and pursues what it sets going.
+    fn take(&mut self, desk: &mut Desk, input: &Input) -> Taken {
+        use Body::*;
+        let running = self.phase == Phase::Running;
         match &input.body {
-            B::SystemStarted(_) => match self.phase {
-                Phase::New | Phase::Stopped => Ok(()),
-                Phase::Running | Phase::Stopping => Ok(()),
-            },
-            _ if self.phase == Phase::New => Err("the system has not started"),
-            B::ExtensionReported(fact) => {
-                known(&fact.id, fact.generation)?;
-                let expected = self.extensions.get(&fact.id).and_then(|it| it.generation(fact.generation));
-                let waits = expected.and_then(|activation| activation.under_way);
-                let fits = waits == input.cause.map(|cause| (fact.command, cause));
-                fits.then_some(()).ok_or("this command is not under way")
+            SystemStarted(_) => self.start(),
+            _ if self.phase == Phase::New => return unexpected("the system has not started"),
+            ExtensionsFound(fact) if running => self.found(&fact.found),
+            ExtensionRejected(fact) if running => self.rejected(desk, fact),
+            ExtensionRemoved(fact) if running => self.removed(desk, &fact.id),
+            SystemStopping(_) if running => self.stop(desk),
+            ExtensionReported(fact) => self.report(desk, fact, input.cause)?,
+            ExtensionFaulted(fact) => self.faulted(desk, fact)?,
+            HealthReported(fact) => self.health(desk, fact)?,
+            OverridesSet(fact) => self.overrides = fact.overrides.clone(),
+            PolicyChanged(fact) => self.policy = Some(fact.policy),
+            ScheduleDue(fact) => self.due(desk, fact),
+            ScheduleEnded(fact) if self.running.remove(&fact.schedule) => {}
+            GrantChanged(_) | HeadAnchored(_) | LogCheckpointed(_) | LogErased(_) | LogMigrated(_)
+            | HostCalled(_) | RpcRequested(_) | RpcReturned(_) | ConnectionJudged(_) | SecretUsed(_) => {
+                return Ok(());
             }
-            B::ExtensionFaulted(fact) => known(&fact.id, fact.generation),
-            B::HealthReported(fact) => known(&fact.id, fact.generation),
-            B::ScheduleEnded(fact) => {
-                self.running.contains(&fact.schedule).then_some(()).ok_or("this schedule is not running")
-            }
-            B::SystemStopping(_) => {
-                (self.phase == Phase::Running).then_some(()).ok_or("the system is not running")
-            }
-            B::ExtensionsFound(_)
-            | B::ExtensionRejected(_)
-            | B::ExtensionRemoved(_)
-            | B::OverridesSet(_)
-            | B::PolicyChanged(_)
-            | B::GrantChanged(_)
-            | B::ScheduleDue(_)
-            | B::HeadAnchored(_)
-            | B::LogCheckpointed(_)
-            | B::LogErased(_)
-            | B::LogMigrated(_)
-            | B::HostCalled(_)
-            | B::RpcRequested(_)
-            | B::RpcReturned(_)
-            | B::ConnectionJudged(_)
-            | B::SecretUsed(_) => Ok(()),
-            _ => Err("this is no fact of the system stream"),
+            _ => return unexpected("nothing in the system waits for this fact"),
         }
-    }
-
-    fn take(&mut self, desk: &mut Desk<'_>, body: Body) {
-        match body {
-            Body::SystemStarted(_) => self.start(desk),
-            Body::ExtensionsFound(fact) => self.found(desk, fact.found),
-            Body::ExtensionRejected(fact) => self.rejected(desk, fact.id, fact.fault),
-            Body::ExtensionRemoved(fact) => self.removed(desk, &fact.id),
-            Body::ExtensionReported(fact) => self.reported(desk, fact),
-            Body::ExtensionFaulted(fact) => self.faulted(desk, &fact.id, fact.generation, fact.fault),
-            Body::HealthReported(fact) => self.health(desk, &fact.id, fact.generation, fact.healthy),
-            Body::OverridesSet(fact) => {
-                self.overrides = fact.overrides;
-                self.refresh(desk);
-            }
-            Body::PolicyChanged(fact) => {
-                self.policy = Some(fact.policy);
-                self.refresh(desk);
-            }
-            Body::ScheduleDue(fact) => self.due(desk, fact),
-            Body::ScheduleEnded(ScheduleEnded { schedule, .. }) => drop(self.running.remove(&schedule)),
-            Body::SystemStopping(_) => self.stop(desk),
-            _ => {}
-        }
+        self.stale |= matches!(input.body, SystemStarted(_) | OverridesSet(_) | PolicyChanged(_));
+        self.pursue(desk);
+        Ok(())
     }
 
     /// A schedule is due. Each due time fires at most once, across restarts too.
-    fn due(&mut self, desk: &mut Desk<'_>, ScheduleDue { schedule, due }: ScheduleDue) {
+    fn due(&mut self, desk: &mut Desk, fact: &ScheduleDue) {
+        let ScheduleDue { schedule, due } = fact.clone();
         let (id, name) = schedule.as_str().split_once('/').unwrap_or((schedule.as_str(), ""));
         let extension = self.extensions.get(&ExtensionId::from(id));
-        let active =
-            extension.filter(|it| it.state == ExtensionState::Active).and_then(|it| it.active.as_ref());
-        let task = active.and_then(|active| active.found.schedules.iter().find(|spec| spec.name == name));
-        let again = self.fired.get(&schedule).is_some_and(|fired| *fired >= due);
-        let reason = match (active, task) {
+        let serving = extension.and_then(|extension| extension.on(Course::Serving));
+        let spec = serving.and_then(|life| life.found.schedules.iter().find(|spec| spec.name == name));
+        let reason = match (serving, spec) {
             _ if self.phase != Phase::Running => "the system is stopping",
-            _ if again => "this run was made already",
+            _ if self.fired.get(&schedule).is_some_and(|fired| *fired >= due) => "this run was made already",
             _ if self.running.contains(&schedule) => "the run before has not ended",
-            (Some(active), Some(spec)) => {
-                let (extension, task) = (active.reference.clone(), spec.task.clone());
-                let fired = ScheduleFired { schedule: schedule.clone(), due, task: task.clone() };
-                let decided_by = desk.record(fired);
+            (None, _) => "the extension is not active",
+            (_, None) => "the extension has no such schedule",
+            (Some(life), Some(spec)) => {
+                let (extension, task) = (life.reference.clone(), spec.task.clone());
                 self.fired.insert(schedule.clone(), due);
                 self.running.insert(schedule.clone());
-                desk.act(Act::RunTask { decided_by, schedule, extension, task, due });
-                return;
+                let fired = ScheduleFired { schedule: schedule.clone(), due, task: task.clone() };
+                let decided_by = desk.record(fired);
+                return desk.act(Act::RunTask { decided_by, schedule, extension, task, due });
             }
-            (Some(_), None) => "the extension has no such schedule",
-            (None, _) => "the extension is not active",
         };
         desk.record(ScheduleSkipped { schedule, due, reason: reason.to_owned() });
     }
 }
 
 impl Extension {
-    fn new(found: FoundExtension) -> Self {
-        Self {
-            found,
-            state: ExtensionState::Inactive,
-            fault: None,
-            generations: 0,
-            active: None,
-            rising: None,
-            previous: None,
-            leaving: Vec::new(),
-            faults: Vec::new(),
-            removed: false,
+    /// The generation on this course.
+    fn on(&self, course: Course) -> Option<&Life> {
+        self.lives.iter().find(|life| life.course == course)
+    }
+
+    fn on_mut(&mut self, course: Course) -> Option<&mut Life> {
+        self.lives.iter_mut().find(|life| life.course == course)
+    }
+
+    /// Whether a generation serves or is on its way to.
+    fn is_up(&self) -> bool {
+        self.lives.iter().any(|life| life.course != Course::Leaving)
+    }
+
+    /// Goes by what was found from now on.
+    fn adopt(&mut self, found: &FoundExtension) {
+        self.found = Some(found.clone());
+        self.fault = None;
+        self.waiting = false;
+    }
+
+    /// Sends a new generation on its way up, in place of one that had not arrived.
+    fn rise(&mut self, found: FoundExtension, rolls_back: bool) {
+        if let Some(replaced) = self.on_mut(Course::Rising) {
+            replaced.course = Course::Leaving;
+        }
+        self.adopt(&found);
+        self.generations += 1;
+        let reference = Arc::new(found.activation(self.generations));
+        self.lives.push(Life { reference, found, rolls_back, ..Life::default() });
+    }
+
+    /// Lets the risen generation take over.
+    fn promote(&mut self, desk: &mut Desk, registered: u64) {
+        let old = self.on_mut(Course::Serving).map(|old| {
+            old.course = Course::Leaving;
+            (old.reference.generation, old.found.clone())
+        });
+        let Some(risen) = self.on_mut(Course::Rising) else { return };
+        risen.course = Course::Serving;
+        risen.registered = registered;
+        let (reference, rolls_back) = (risen.reference.clone(), risen.rolls_back);
+        let (id, to, state) = (reference.id.clone(), reference.generation, ExtensionState::Active);
+        desk.record(ExtensionStateChanged { id: id.clone(), generation: to, state, fault: None });
+        let faults = take(&mut self.faults).len() as u32;
+        self.fault = None;
+        self.waiting = false;
+        if let Some((from, found)) = old {
+            self.previous = (!rolls_back).then_some(found);
+            desk.record(match rolls_back {
+                true => Body::from(ExtensionRolledBack { id, from, to, faults }),
+                false => Body::from(ExtensionReloaded { id, from, to }),
+            });
         }
     }
+}
 
-    /// The generation of this number, wherever it is in its life.
-    fn generation(&self, generation: Generation) -> Option<&Activation> {
-        let all = self.active.iter().chain(&self.rising).chain(&self.leaving);
-        all.into_iter().find(|activation| activation.reference.generation == generation)
-    }
-
-    fn generation_mut(&mut self, generation: Generation) -> Option<&mut Activation> {
-        let all = self.active.iter_mut().chain(&mut self.rising).chain(&mut self.leaving);
-        all.into_iter().find(|activation| activation.reference.generation == generation)
+impl Life {
+    fn command(&mut self, desk: &mut Desk, command: C) {
+        let extension = self.reference.clone();
+        let decided_by = desk.record(ExtensionCommanded { extension: extension.clone(), command });
+        self.under_way = Some((command, decided_by));
+        desk.act(Act::Lifecycle { decided_by, extension, command });
     }
 }

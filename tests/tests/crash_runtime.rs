@@ -4,7 +4,7 @@
 //!
 //! The same checker is then turned on three planted bugs: a skipped sync, an early acknowledgement, an undeclared tool that is run again.
 //! Failpoints are global, so every test here holds a `FailScenario`, and they run one after another.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
 mod crash {
     pub mod examine;

@@ -4,7 +4,7 @@
 //!
 //! The same checker is then turned on two planted bugs: an early acknowledgement, and an undeclared tool that is run again. (A skipped
 //! sync does not show here: the kernel keeps what a killed process wrote. `crash_runtime` has it.)
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
 mod crash {
     pub mod examine;

@@ -1,61 +1,39 @@
 //! How hooks are asked: one round per point and subject, in sequence or together, each hook answering exactly once.
 
-use std::sync::Arc;
-
-use holdfast_contract::content::{Content, DigestOf};
-use holdfast_contract::effect::{Act, CallAct, HookAct};
-use holdfast_contract::hook::{Decision, HookInput, HookPoint, OnFault, Order};
-use holdfast_contract::ids::{HookId, Seq};
-use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::registry::HookEntry;
-use holdfast_contract::serde::{Deserialize, Serialize};
-use holdfast_contract::session_frames::{GateReason, HookCalled};
-
-use super::call::{Call, CallStage};
-use super::turn::{Stage, Turn};
-use super::{Place, Way};
+use super::*;
 
 /// Hooks of one point that were asked about one subject.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(crate = "holdfast_contract::serde")]
 pub(super) struct Round {
-    pub asked: Seq,
     pub point: HookPoint,
     /// What is judged; in a sequence, as the hooks so far have left it.
     pub subject: Option<Content>,
     hooks: Arc<[HookId]>,
     answers: Vec<Option<Decision>>,
+    /// How many from the front have answered.
     heard: usize,
     /// Who closed the gate.
     pub closed: Option<GateReason>,
 }
 
-/// What a round does after an answer.
-pub(super) enum Progress {
-    Waiting,
-    Next(HookId),
-    Over,
-}
+/// What a hook said, or what went wrong with it.
+type Said<'a> = Result<&'a Decision, &'a Fault>;
 
 impl Round {
-    fn waits_for(&self, hook: &HookId) -> Option<usize> {
-        let count = self.hooks.len();
-        let mut places = (self.heard..count).chain(0..self.heard.min(count));
-        let place = places.find(|place| self.hooks[*place] == *hook && self.answers[*place].is_none())?;
-        let in_turn = self.point.rules().order == Order::Together || place == self.heard;
-        in_turn.then_some(place)
+    fn in_sequence(&self) -> bool {
+        self.point.rules().order == Order::Sequence
     }
 
-    /// Whether somebody has still to answer.
-    pub fn is_waiting(&self) -> bool {
-        self.heard < self.hooks.len()
+    /// The hooks that are being asked, with their places: all that have not answered, or the next one.
+    fn open(&self) -> impl Iterator<Item = (usize, &HookId)> {
+        let rest = self.hooks.iter().enumerate().skip(self.heard);
+        let open = rest.filter(|(place, _)| matches!(self.answers.get(*place), Some(None)));
+        open.take(if self.in_sequence() { 1 } else { usize::MAX })
     }
 
-    /// The hooks that have not answered and are being asked.
-    pub fn being_asked(&self) -> Vec<HookId> {
-        let open = self.hooks.iter().zip(&self.answers).filter(|(_, answer)| answer.is_none());
-        let at_once = if self.point.rules().order == Order::Sequence { 1 } else { usize::MAX };
-        open.map(|(hook, _)| hook.clone()).take(at_once).collect()
+    pub fn waits_for(&self, hook: &HookId) -> bool {
+        self.open().any(|(_, open)| open == hook)
     }
 
     /// The answers in hook order.
@@ -63,190 +41,89 @@ impl Round {
         self.hooks.iter().zip(&self.answers).filter_map(|(hook, answer)| Some((hook, answer.as_ref()?)))
     }
 
-    fn hear(&mut self, hook: &HookId, heard: Result<Decision, Fault>) -> Progress {
-        let Some(place) = self.waits_for(hook) else { return Progress::Waiting };
-        let rules = self.point.rules();
-        let heard = heard.and_then(|decision| match self.point.accepts(&decision) {
-            true => Ok(decision),
-            false => Err(Fault::new(Code::HookNonsense, "the answer does not fit the point")),
-        });
-        let closing = match &heard {
-            Ok(Decision::Deny { reason } | Decision::Block { reason }) => Some(reason.clone()),
-            Err(fault) if rules.on_fault == OnFault::Close => Some(fault.to_string()),
-            _ => None,
+    /// What gates ask for and guardrails remark, in hook order.
+    pub fn remarks(&self) -> impl Iterator<Item = GateReason> {
+        let remarks = self.answers().filter_map(|(hook, answer)| Some((hook, answer.remark()?)));
+        remarks.map(|(hook, reason)| GateReason { hook: hook.clone(), reason: reason.to_owned() })
+    }
+
+    fn hear(&mut self, hook: &HookId, said: Said<'_>) {
+        let said = match said {
+            Ok(decision) if self.point.accepts(decision) => Ok(decision),
+            Ok(_) => Err(Fault::new(Code::HookNonsense, "the answer does not fit the point").to_string()),
+            Err(fault) => Err(fault.to_string()),
         };
-        let decision = heard.unwrap_or(Decision::Continue);
-        if let Some(content) = replacement(&decision) {
-            self.subject = Some(content);
+        let closing = match &said {
+            Ok(decision) => decision.objection(),
+            Err(fault) => Some(fault.as_str()).filter(|_| self.point.rules().on_fault == OnFault::Close),
+        };
+        self.closed = closing.map(|reason| GateReason { hook: hook.clone(), reason: reason.to_owned() });
+        let decision = said.cloned().unwrap_or(Decision::Continue);
+        self.subject = decision.replacement().cloned().or(self.subject.take());
+        let place = self.open().find(|(_, open)| *open == hook).map(|(place, _)| place);
+        if let Some(answer) = place.and_then(|place| self.answers.get_mut(place)) {
+            *answer = Some(decision);
         }
-        self.answers[place] = Some(decision);
-        self.heard += 1;
-        if let Some(reason) = closing {
-            self.closed = Some(GateReason { hook: hook.clone(), reason });
-            return Progress::Over;
-        }
-        match (self.is_waiting(), rules.order) {
-            (false, _) => Progress::Over,
-            (true, Order::Sequence) => Progress::Next(self.hooks[self.heard].clone()),
-            (true, Order::Together) => Progress::Waiting,
-        }
-    }
-}
-
-/// What a decision puts in the subject's place.
-fn replacement(decision: &Decision) -> Option<Content> {
-    match decision {
-        Decision::Replace { content } => Some(content.clone()),
-        Decision::Modify { arguments, .. } => arguments.clone(),
-        Decision::Enrich { result, .. } => result.clone(),
-        _ => None,
-    }
-}
-
-impl Turn {
-    /// Which round waits for this hook's answer.
-    pub(super) fn round_place(&self, asked: Seq, hook: &HookId) -> Option<Place> {
-        let waits = |round: &Round| round.asked == asked && round.waits_for(hook).is_some();
-        match &self.stage {
-            Stage::Asking(round) => waits(round).then_some(Place::Turn),
-            Stage::Tools => {
-                let waiting = |call: &Call| matches!(&call.stage, CallStage::Asking(round) if waits(round));
-                self.calls.iter().position(waiting).map(Place::Call)
-            }
-            Stage::Model { .. } | Stage::Summarising { .. } => None,
-        }
+        let next = self.open().next().map(|(place, _)| place);
+        self.heard = next.unwrap_or(self.hooks.len());
     }
 }
 
 impl Way<'_> {
-    /// Asks the hooks of a point whose matchers apply; nothing if there are none. A gate round always has the policy.
-    pub(super) fn ask(
-        &mut self,
-        turn: &Turn,
-        point: HookPoint,
-        call: Option<&Call>,
-        subject: Option<Content>,
-    ) -> Option<Round> {
-        let registry = turn.registry.view.as_ref()?;
-        let about = call.map(|call| (call.tool.as_str(), call.arguments.value()));
-        let applies = |hook: &&HookEntry| hook.spec.matcher.applies(about, &turn.context.origin.channel);
-        let entries: Vec<&HookEntry> = registry.hooks_at(point).iter().filter(applies).collect();
-        let policy = (point == HookPoint::ToolGate).then(|| HookId::from(HookId::POLICY));
-        if entries.is_empty() && policy.is_none() {
-            return None;
+    /// Asks the hooks of a point whose matchers apply; false if there are none. A gate round always has the policy.
+    pub fn ask(&mut self, mut call: Option<&mut Call>, point: HookPoint) -> bool {
+        let Some(registry) = &self.base.registry.view else { return false };
+        let about = call.as_deref().map(|call| (call.view.tool.as_str(), call.view.arguments.value()));
+        let origin = &self.turn.context.origin.channel;
+        let entries = registry.hooks_at(point).iter().filter(|hook| hook.spec.matcher.applies(about, origin));
+        let policy = (point == P::ToolGate).then(|| HookId::from(HookId::POLICY));
+        let hooks: Vec<HookId> = policy.into_iter().chain(entries.map(|hook| hook.id.clone())).collect();
+        if hooks.is_empty() {
+            return false;
         }
-        let hooks: Arc<[HookId]> =
-            policy.iter().cloned().chain(entries.iter().map(|hook| hook.id.clone())).collect();
-        let asked = self.desk.record(HookCalled {
-            point,
-            call: call.map(|call| call.id),
-            subject: subject.as_ref().map(DigestOf::from),
-            hooks: hooks.clone(),
-        });
-        let answers = vec![None; hooks.len()];
-        let round = Round { asked, point, subject, hooks, answers, heard: 0, closed: None };
-        if policy.is_some() {
-            self.ask_policy(turn, call, asked);
-        }
-        let at_once = if point.rules().order == Order::Sequence { 1 } else { usize::MAX };
-        for entry in entries.into_iter().take(at_once) {
-            self.desk.act(hook_act(turn, call, &round, entry));
-        }
-        Some(round)
+        let (answers, hooks) = (vec![None; hooks.len()], Arc::from(hooks));
+        let subject = self.subject(call.as_deref_mut(), point).cloned();
+        let round = Round { point, subject, hooks, answers, heard: 0, closed: None };
+        let (hooks, subject) = (round.hooks.clone(), round.subject.as_ref().map(DigestOf::from));
+        let call_id = call.as_deref().map(|call| call.view.id);
+        let begun = self.desk.record(HookCalled { point, call: call_id, subject, hooks });
+        *self.wait(call.as_deref_mut()) = Wait { begun, stage: Stage::Asking(round) };
+        self.ask_open(call.as_deref());
+        true
     }
 
-    fn ask_policy(&mut self, turn: &Turn, call: Option<&Call>, asked: Seq) {
-        if let Some(act) = call.and_then(|call| call_act(turn, call, asked)) {
-            self.desk.act(Act::EvaluatePolicy(act));
-        }
-    }
-
-    /// Asks one hook of a round that is under way.
-    pub(super) fn ask_one(&mut self, turn: &Turn, call: Option<&Call>, round: &Round, hook: &HookId) {
-        if hook.is_policy() {
-            return self.ask_policy(turn, call, round.asked);
-        }
-        let entry = turn.registry.view.as_ref().and_then(|registry| registry.hook(hook));
-        if let Some(entry) = entry {
-            self.desk.act(hook_act(turn, call, round, entry));
+    /// Asks the hooks of the round under way that have not answered: all of them, or the next one.
+    pub fn ask_open(&mut self, call: Option<&Call>) {
+        let Wait { begun, stage } = call.map_or(&self.turn.wait, |call| &call.wait);
+        let (Stage::Asking(round), Some(registry)) = (stage, &self.base.registry.view) else { return };
+        let (view, subject) = (call.map(|call| &call.view), round.subject.as_ref());
+        let turn = &self.turn.context;
+        let mut entries = registry.hooks_at(round.point).iter();
+        for (_, hook) in round.open() {
+            let act = if hook.is_policy() {
+                call.and_then(|call| self.call_act(call)).map(Act::EvaluatePolicy)
+            } else {
+                let entry = entries.find(|entry| entry.id == *hook);
+                entry.map(|entry| Act::CallHook(HookAct::new(*begun, entry, view, subject, turn)))
+            };
+            self.desk.act(act);
         }
     }
 
-    pub(super) fn heard_turn(&mut self, turn: &mut Turn, hook: &HookId, heard: Result<Decision, Fault>) {
-        let Stage::Asking(round) = &mut turn.stage else { return };
-        match round.hear(hook, heard) {
-            Progress::Waiting => {}
-            Progress::Next(next) => {
-                let round = round.clone();
-                self.ask_one(turn, None, &round, &next);
+    /// A hook has spoken. The round goes on, or it is over and the others are told that they are no longer asked.
+    pub fn heard(&mut self, mut call: Option<&mut Call>, mut round: Round, hook: &HookId, said: Said<'_>) {
+        round.hear(hook, said);
+        let (in_sequence, unheard) = (round.in_sequence(), round.heard < round.hooks.len());
+        let wait = self.wait(call.as_deref_mut());
+        if unheard && round.closed.is_none() {
+            wait.stage = Stage::Asking(round);
+            if in_sequence {
+                self.ask_open(call.as_deref());
             }
-            Progress::Over => {
-                if let Stage::Asking(round) = std::mem::replace(&mut turn.stage, Stage::Tools) {
-                    self.dismiss(&round);
-                    self.turn_round_over(turn, round);
-                }
-            }
+            return;
         }
+        let begun_by = wait.begun;
+        self.desk.act((unheard && !in_sequence).then_some(Act::Abort { begun_by }));
+        self.round_over(call, &round);
     }
-
-    pub(super) fn heard_call(
-        &mut self,
-        turn: &mut Turn,
-        index: usize,
-        hook: &HookId,
-        heard: Result<Decision, Fault>,
-    ) {
-        let CallStage::Asking(round) = &mut turn.calls[index].stage else { return };
-        match round.hear(hook, heard) {
-            Progress::Waiting => {}
-            Progress::Next(next) => {
-                let round = round.clone();
-                self.ask_one(turn, Some(&turn.calls[index]), &round, &next);
-            }
-            Progress::Over => {
-                if let CallStage::Asking(round) =
-                    std::mem::replace(&mut turn.calls[index].stage, CallStage::New)
-                {
-                    self.dismiss(&round);
-                    self.call_round_over(turn, index, round);
-                }
-            }
-        }
-    }
-
-    /// Tells the hooks of a closed round that their answer is no longer wanted.
-    fn dismiss(&mut self, round: &Round) {
-        if round.is_waiting() && round.point.rules().order == Order::Together {
-            self.desk.act(Act::Abort { begun_by: round.asked });
-        }
-    }
-}
-
-fn hook_act(turn: &Turn, call: Option<&Call>, round: &Round, entry: &HookEntry) -> Act {
-    Act::CallHook(Box::new(HookAct {
-        decided_by: round.asked,
-        extension: entry.extension.clone(),
-        timeout: entry.spec.timeout,
-        input: HookInput {
-            hook: entry.id.clone(),
-            point: round.point,
-            call: call.map(Call::view),
-            subject: round.subject.clone(),
-            turn: turn.context.clone(),
-        },
-    }))
-}
-
-/// What the outside needs to check, judge or run a call.
-pub(super) fn call_act(turn: &Turn, call: &Call, decided_by: Seq) -> Option<Box<CallAct>> {
-    let implementation = call.implementation.as_ref()?;
-    Some(Box::new(CallAct {
-        decided_by,
-        call: call.id,
-        spec: implementation.spec.clone(),
-        arguments: call.arguments.clone(),
-        extension: implementation.extension.clone(),
-        turn: turn.context.clone(),
-        registry: turn.registry.view.clone()?,
-    }))
 }

@@ -1,385 +1,233 @@
 //! Lives: extensions come up in dependency order and go down in its reverse; a failure takes its dependents with it.
 //!
-//! Every change ends in [`System::pursue`], which gives each generation its next command as soon as its neighbours allow it.
-//! A new generation rises beside the one that serves and takes over only when it has started.
+//! Every fact that changes something ends in [`System::pursue`], which gives each generation its next command as soon as its
+//! neighbours allow it. A new generation rises beside the one that serves and takes over only when it has started.
 
-use std::sync::Arc;
-
-use holdfast_contract::digest::Digest;
-use holdfast_contract::effect::Act;
-use holdfast_contract::ids::{ExtensionId, Generation, Millis};
-use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::registry::ExtensionRef;
-use holdfast_contract::system_frames::{
-    ExtensionCommanded, ExtensionReloaded, ExtensionReported, ExtensionRolledBack, ExtensionState,
-    ExtensionStateChanged, FoundExtension, LifecycleCommand, LifecycleOutcome, SystemStopped,
-};
-
-use super::order::{Dependencies, hopeless};
-use super::{Activation, Extension, FoundActivation, Phase, System};
-use crate::desk::Desk;
+use super::*;
 
 /// So many faults within the window, and a generation gives way.
 const FAULTS: usize = 3;
 const FAULT_WINDOW: Millis = Millis(60_000);
 
+/// What a generation does next.
+enum Move {
+    Fall(Course, Fault),
+    Command(C),
+    Promote,
+    Forget,
+}
+
 impl System {
     /// The process has begun: nothing of an earlier one is alive, but its numbers go on.
-    pub(super) fn start(&mut self, desk: &mut Desk<'_>) {
+    pub(super) fn start(&mut self) {
         self.phase = Phase::Running;
         self.running.clear();
         for extension in self.extensions.values_mut() {
-            let generations = extension.generations;
-            *extension = Extension::new(extension.found.clone());
-            extension.generations = generations;
-            extension.removed = true;
+            *extension = Extension { generations: extension.generations, ..Extension::default() };
         }
-        self.refresh(desk);
     }
 
-    pub(super) fn found(&mut self, desk: &mut Desk<'_>, found: Vec<FoundExtension>) {
+    pub(super) fn found(&mut self, found: &[FoundExtension]) {
         for found in found {
-            let fresh = || Extension::new(found.clone());
-            let extension = self.extensions.entry(found.id.clone()).or_insert_with(fresh);
-            let latest = extension.rising.as_ref().or(extension.active.as_ref());
-            if latest.is_some_and(|activation| activation.reference.digest == found.digest) {
-                continue;
+            let extension = self.extensions.entry(found.id.clone()).or_default();
+            match extension.on(Course::Rising).or(extension.on(Course::Serving)) {
+                Some(latest) if latest.found.digest == found.digest => extension.adopt(found),
+                _ => extension.rise(found.clone(), false),
             }
-            extension.rise(found, None);
         }
-        let waiting = self.extensions.values_mut().filter(|extension| {
-            let dependency = [Some(Code::ExtensionDependency), Some(Code::ExtensionCycle)];
-            !extension.removed
-                && extension.rising.is_none()
-                && dependency.contains(&extension.fault.as_ref().map(|f| f.code))
-        });
-        waiting.for_each(|extension| extension.rise(extension.found.clone(), None));
-        self.pursue(desk);
     }
 
     /// An extension that cannot be read. The generation that serves, if any, goes on.
-    pub(super) fn rejected(&mut self, desk: &mut Desk<'_>, id: ExtensionId, fault: Fault) {
-        let unread = FoundExtension {
-            id: id.clone(),
-            version: "".into(),
-            digest: Digest::ZERO,
-            lane: String::new(),
-            depends_on: Vec::new(),
-            priority: None,
-            schedules: Vec::new(),
-        };
-        let extension = self.extensions.entry(id.clone()).or_insert_with(|| Extension::new(unread));
-        extension.removed = false;
-        if extension.active.is_none() && extension.rising.is_none() {
-            self.set_state(desk, &id, Generation(0), ExtensionState::Error, Some(fault));
+    pub(super) fn rejected(&mut self, desk: &mut Desk, ExtensionRejected { id, fault }: &ExtensionRejected) {
+        let extension = self.extensions.entry(id.clone()).or_default();
+        extension.fault = Some(fault.clone());
+        extension.waiting = false;
+        if !extension.is_up() {
+            record_down(desk, id, Generation(extension.generations), Some(fault.clone()));
         }
-        self.pursue(desk);
     }
 
-    pub(super) fn removed(&mut self, desk: &mut Desk<'_>, id: &ExtensionId) {
+    pub(super) fn removed(&mut self, desk: &mut Desk, id: &ExtensionId) {
+        self.retire(desk, id);
         if let Some(extension) = self.extensions.get_mut(id) {
-            extension.removed = true;
-            extension.leaving.extend(extension.rising.take());
-            self.bring_down(desk, id, ExtensionState::Inactive, None);
+            extension.found = None;
+            extension.fault = None;
         }
-        self.pursue(desk);
     }
 
-    pub(super) fn reported(&mut self, desk: &mut Desk<'_>, fact: ExtensionReported) {
-        let Some(extension) = self.extensions.get_mut(&fact.id) else { return };
-        let rising =
-            extension.rising.as_ref().is_some_and(|rising| rising.reference.generation == fact.generation);
-        let Some(activation) = extension.generation_mut(fact.generation) else { return };
-        activation.under_way = None;
-        match fact.outcome {
-            LifecycleOutcome::Failed(fault) if rising => self.fail_rising(desk, &fact.id, fault),
-            LifecycleOutcome::Loaded { descriptors } => {
-                activation.descriptors = descriptors;
-                activation.done = Some(fact.command);
+    pub(super) fn stop(&mut self, desk: &mut Desk) {
+        self.phase = Phase::Stopping;
+        for id in self.extensions.keys().cloned().collect::<Vec<_>>() {
+            self.retire(desk, &id);
+        }
+    }
+
+    pub(super) fn report(&mut self, desk: &mut Desk, fact: &ExtensionReported, cause: Option<Seq>) -> Taken {
+        let life = self.life(&fact.id, fact.generation)?;
+        if life.under_way.is_none() || life.under_way != cause.map(|cause| (fact.command, cause)) {
+            return unexpected("this command is not under way");
+        }
+        life.under_way = None;
+        match &fact.outcome {
+            LifecycleOutcome::Failed(fault) if life.course == Course::Rising => {
+                self.send_down(desk, &fact.id, Course::Rising, Some(fault.clone()));
             }
-            // A generation that fails to stop is on its way out all the same.
-            LifecycleOutcome::Failed(_) | LifecycleOutcome::Done => activation.done = Some(fact.command),
+            // What fails to stop is on its way out all the same; what failed to rise is no further than it was.
+            LifecycleOutcome::Failed(_) if fact.command < C::Stop => {}
+            LifecycleOutcome::Failed(_) | LifecycleOutcome::Done => life.done = Some(fact.command),
+            LifecycleOutcome::Loaded { descriptors } => {
+                life.descriptors = descriptors.clone();
+                life.done = Some(fact.command);
+            }
         }
-        self.pursue(desk);
+        Ok(())
     }
 
-    pub(super) fn faulted(
-        &mut self,
-        desk: &mut Desk<'_>,
-        id: &ExtensionId,
-        generation: Generation,
-        fault: Fault,
-    ) {
-        let now = desk.now();
-        let Some(extension) = self.extensions.get_mut(id) else { return };
-        let serves =
-            extension.active.as_ref().is_some_and(|active| active.reference.generation == generation);
-        if !serves || extension.rising.is_some() {
-            return;
-        }
+    pub(super) fn faulted(&mut self, desk: &mut Desk, fact: &ExtensionFaulted) -> Taken {
+        let serves = self.life(&fact.id, fact.generation)?.course == Course::Serving;
+        let extension = self.extensions.get_mut(&fact.id);
+        let Some(extension) = extension.filter(|it| serves && it.on(Course::Rising).is_none()) else {
+            return Ok(());
+        };
+        let now = desk.clerk.now;
         extension.faults.push(now);
         extension.faults.retain(|at| now.since(*at) < FAULT_WINDOW);
-        if extension.faults.len() < FAULTS {
-            return;
-        }
-        match extension.previous.take() {
-            Some(FoundActivation { reference, found }) => extension.rise(found, Some(reference)),
-            None => self.bring_down(desk, id, ExtensionState::Error, Some(fault)),
-        }
-        self.pursue(desk);
-    }
-
-    pub(super) fn health(
-        &mut self,
-        desk: &mut Desk<'_>,
-        id: &ExtensionId,
-        generation: Generation,
-        healthy: bool,
-    ) {
-        let active = self.extensions.get(id).and_then(|extension| extension.active.as_ref());
-        if healthy || active.is_none_or(|active| active.reference.generation != generation) {
-            return;
-        }
-        let fault = Fault::new(Code::ExtensionUnhealthy, format!("`{id}` reported that it is not well"));
-        self.bring_down(desk, id, ExtensionState::Error, Some(fault));
-        self.pursue(desk);
-    }
-
-    pub(super) fn stop(&mut self, desk: &mut Desk<'_>) {
-        self.phase = Phase::Stopping;
-        let ids: Vec<ExtensionId> = self.extensions.keys().cloned().collect();
-        for id in &ids {
-            if let Some(extension) = self.extensions.get_mut(id) {
-                extension.leaving.extend(extension.rising.take());
-            }
-            self.bring_down(desk, id, ExtensionState::Inactive, None);
-        }
-        self.pursue(desk);
-    }
-
-    /// Takes a serving generation out, and every one that depends on it.
-    fn bring_down(
-        &mut self,
-        desk: &mut Desk<'_>,
-        id: &ExtensionId,
-        state: ExtensionState,
-        fault: Option<Fault>,
-    ) {
-        let Some(active) = self.extensions.get_mut(id).and_then(|extension| extension.active.take()) else {
-            return;
-        };
-        let generation = active.reference.generation;
-        if let Some(extension) = self.extensions.get_mut(id) {
-            extension.leaving.push(active);
-        }
-        if self.phase == Phase::Running {
-            for dependent in self.dependents(id) {
-                let fault = Fault::new(
-                    Code::ExtensionDependency,
-                    format!("`{dependent}` depends on `{id}`, which went down"),
-                );
-                self.bring_down(desk, &dependent, ExtensionState::Error, Some(fault));
+        if extension.faults.len() >= FAULTS {
+            match extension.previous.take() {
+                Some(found) => extension.rise(found, true),
+                None => self.send_down(desk, &fact.id, Course::Serving, Some(fact.fault.clone())),
             }
         }
-        self.set_state(desk, id, generation, state, fault);
-        self.refresh(desk);
+        Ok(())
     }
 
-    fn set_state(
-        &mut self,
-        desk: &mut Desk<'_>,
-        id: &ExtensionId,
-        generation: Generation,
-        state: ExtensionState,
-        fault: Option<Fault>,
-    ) {
-        if let Some(extension) = self.extensions.get_mut(id) {
-            extension.state = state;
-            extension.fault = fault.clone();
-            desk.record(ExtensionStateChanged { id: id.clone(), generation, state, fault });
+    pub(super) fn health(&mut self, desk: &mut Desk, fact: &HealthReported) -> Taken {
+        let serves = self.life(&fact.id, fact.generation)?.course == Course::Serving;
+        if serves && !fact.healthy {
+            let message = format!("`{}` reported that it is not well", fact.id);
+            let fault = Fault::new(Code::ExtensionUnhealthy, message);
+            self.send_down(desk, &fact.id, Course::Serving, Some(fault));
         }
+        Ok(())
     }
 
-    fn dependents(&self, id: &ExtensionId) -> Vec<ExtensionId> {
-        let depends =
-            |extension: &&Extension| extension.found.depends_on.contains(id) && extension.found.id != *id;
-        self.extensions.values().filter(depends).map(|extension| extension.found.id.clone()).collect()
+    /// The generation of this number, wherever it is in its life.
+    fn life(&mut self, id: &ExtensionId, generation: Generation) -> Result<&mut Life, Fault> {
+        let lives = self.extensions.get_mut(id).into_iter().flat_map(|extension| &mut extension.lives);
+        let life = lives.into_iter().find(|life| life.reference.generation == generation);
+        life.map_or_else(|| unexpected("no such generation of this extension is there"), Ok)
     }
 
-    /// A generation on its way up has failed. The one that serves, if any, goes on serving.
-    fn fail_rising(&mut self, desk: &mut Desk<'_>, id: &ExtensionId, fault: Fault) {
+    /// Sends whatever is up of an extension down.
+    fn retire(&mut self, desk: &mut Desk, id: &ExtensionId) {
+        self.send_down(desk, id, Course::Rising, None);
+        self.send_down(desk, id, Course::Serving, None);
+    }
+
+    /// Sends the generation on this course down: in error if there is a reason. Another one may go on serving.
+    fn send_down(&mut self, desk: &mut Desk, id: &ExtensionId, course: Course, fault: Option<Fault>) {
         let Some(extension) = self.extensions.get_mut(id) else { return };
-        let Some(rising) = extension.rising.take() else { return };
-        let generation = rising.reference.generation;
-        extension.leaving.push(rising);
-        if extension.active.is_none() {
-            self.set_state(desk, id, generation, ExtensionState::Error, Some(fault));
-        } else {
-            let (id, state) = (id.clone(), ExtensionState::Error);
-            desk.record(ExtensionStateChanged { id, generation, state, fault: Some(fault) });
-        }
+        let Some(life) = extension.on_mut(course) else { return };
+        life.course = Course::Leaving;
+        record_down(desk, id, life.reference.generation, fault.clone());
+        extension.fault = fault;
+        self.stale |= course == Course::Serving;
     }
 
-    /// Gives every generation its next command, as far as its neighbours allow.
-    pub(super) fn pursue(&mut self, desk: &mut Desk<'_>) {
-        while self.pursue_once(desk) {}
-        let quiet = self.extensions.values().all(|extension| extension.leaving.is_empty());
-        if self.phase == Phase::Stopping && quiet {
+    /// Lets every generation do what its neighbours allow, until nothing moves. Whoever must fall falls first.
+    pub(super) fn pursue(&mut self, desk: &mut Desk) {
+        loop {
+            let lives = self.extensions.values().flat_map(|extension| &extension.lives);
+            let next = lives.filter_map(|life| Some((life.reference.clone(), self.next_move(life)?)));
+            let mut moves: Vec<_> = next.collect();
+            if moves.iter().any(|(_, next)| matches!(next, Move::Fall(..))) {
+                moves.retain(|(_, next)| matches!(next, Move::Fall(..)));
+            }
+            if moves.is_empty() && !self.try_again() {
+                break;
+            }
+            moves.into_iter().for_each(|(life, next)| self.make(desk, &life, next));
+        }
+        if take(&mut self.stale) {
+            self.refresh(desk);
+        }
+        if self.phase == Phase::Stopping && self.extensions.values().all(|it| it.lives.is_empty()) {
             self.phase = Phase::Stopped;
             desk.record(SystemStopped {});
         }
     }
 
-    fn pursue_once(&mut self, desk: &mut Desk<'_>) -> bool {
-        let ids: Vec<ExtensionId> = self.extensions.keys().cloned().collect();
-        let here = self.extensions.iter().filter(|(_, extension)| !extension.removed);
-        let all: Dependencies<'_> =
-            here.map(|(id, extension)| (id, extension.found.depends_on.as_slice())).collect();
-        let hopeless = hopeless(&all);
-        let mut changed = false;
-        for id in &ids {
-            let rising = self.extensions.get(id).and_then(|extension| extension.rising.as_ref());
-            if rising.is_some_and(|rising| rising.under_way.is_none()) {
-                changed |= match hopeless.get(id).cloned().or_else(|| self.failed_dependency(id)) {
-                    Some(fault) => {
-                        self.fail_rising(desk, id, fault);
-                        true
-                    }
-                    None => self.raise(desk, id),
-                };
-            }
-            changed |= self.lower(desk, id);
-        }
-        changed
-    }
-
-    fn failed_dependency(&self, id: &ExtensionId) -> Option<Fault> {
-        self.extensions.get(id)?.found.depends_on.iter().find_map(|needed| {
-            let extension = self.extensions.get(needed)?;
-            let failed = extension.state == ExtensionState::Error && extension.rising.is_none();
-            let fault = extension.fault.as_ref().filter(|_| failed)?;
-            let message = format!("`{id}` depends on `{needed}`, which failed: {}", fault.message);
-            Some(Fault::new(Code::ExtensionDependency, message))
-        })
-    }
-
-    /// The next command on the way up, once every dependency is as far.
-    fn raise(&mut self, desk: &mut Desk<'_>, id: &ExtensionId) -> bool {
-        use LifecycleCommand as C;
-        let Some(extension) = self.extensions.get(id) else { return false };
-        let command = match extension.rising.as_ref().and_then(|rising| rising.done) {
-            None => C::Load,
-            Some(C::Load) => C::Initialize,
-            Some(C::Initialize) => C::Start,
-            Some(_) => {
-                self.promote(desk, id);
-                return true;
-            }
+    fn next_move(&self, life: &Life) -> Option<Move> {
+        let (course, found, idle) = (life.course, &life.found, life.under_way.is_none());
+        let obstacle = match course {
+            Course::Rising if idle && life.done.is_none() => self.hindrance(found),
+            Course::Rising | Course::Serving => self.lacking(found),
+            Course::Leaving => None,
         };
-        let as_far = |needed: &ExtensionId| {
-            self.extensions.get(needed).is_some_and(|extension| match &extension.rising {
-                Some(rising) => extension.active.is_some() || rising.done >= Some(command),
-                None => extension.active.is_some(),
-            })
+        let next = match (course, life.done) {
+            (Course::Serving, _) => None,
+            (Course::Rising, None) => self.once_as_far(found, C::Load),
+            (Course::Rising, Some(C::Load)) => self.once_as_far(found, C::Initialize),
+            (Course::Rising, Some(C::Initialize)) => self.once_as_far(found, C::Start),
+            (Course::Rising, Some(_)) => Some(Move::Promote),
+            (Course::Leaving, None | Some(C::Destroy)) => Some(Move::Forget),
+            (Course::Leaving, Some(C::Start)) if self.is_needed(&found.id) => None,
+            (Course::Leaving, Some(C::Start)) => Some(Move::Command(C::Stop)),
+            (Course::Leaving, Some(_)) => Some(Move::Command(C::Destroy)),
         };
-        if !extension.found.depends_on.iter().all(as_far) {
-            return false;
-        }
-        if let Some(rising) = self.extensions.get_mut(id).and_then(|extension| extension.rising.as_mut()) {
-            rising.command(desk, command);
-        }
-        false
+        obstacle.map(|fault| Move::Fall(course, fault)).or(next.filter(|_| idle))
     }
 
-    /// The next command on the way down. Without a successor, a generation stops only after everyone who depends on it.
-    fn lower(&mut self, desk: &mut Desk<'_>, id: &ExtensionId) -> bool {
-        let dependents_gone = self.dependents(id).iter().all(|dependent| {
-            self.extensions.get(dependent).is_none_or(|it| it.active.is_none() && it.leaving.is_empty())
-        });
-        let Some(extension) = self.extensions.get_mut(id) else { return false };
-        let may_stop = dependents_gone || extension.active.is_some();
-        let before = extension.leaving.len();
-        extension.leaving.retain_mut(|leaving| {
-            use LifecycleCommand as C;
-            let next = match leaving.done {
-                None | Some(C::Destroy) => None,
-                Some(C::Load | C::Initialize | C::Stop) => Some(C::Destroy),
-                Some(C::Start) => Some(C::Stop),
-            };
-            match (leaving.under_way, next) {
-                (None, None) => false,
-                (None, Some(command)) if command == C::Destroy || may_stop => {
-                    leaving.command(desk, command);
-                    true
-                }
-                _ => true,
-            }
-        });
-        extension.leaving.len() != before
+    /// A command on the way up, once every dependency is as far.
+    fn once_as_far(&self, found: &FoundExtension, command: C) -> Option<Move> {
+        let is_as_far = |life: &Life| life.course != Course::Leaving && life.done >= Some(command);
+        let mut needed = found.depends_on.iter().map(|needed| self.extensions.get(needed));
+        let ready = needed.all(|needed| needed.is_some_and(|it| it.lives.iter().any(is_as_far)));
+        ready.then_some(Move::Command(command))
     }
 
-    /// The risen generation takes over.
-    fn promote(&mut self, desk: &mut Desk<'_>, id: &ExtensionId) {
-        self.activations += 1;
-        let registered = self.activations;
-        let Some(extension) = self.extensions.get_mut(id) else { return };
-        let Some(mut risen) = extension.rising.take() else { return };
-        risen.registered = registered;
-        let to = risen.reference.generation;
-        let rolls_back = risen.rolls_back;
-        let faults = u32::try_from(extension.faults.len()).unwrap_or(u32::MAX);
-        extension.faults.clear();
-        let old = extension.active.replace(risen);
-        let from = old.as_ref().map(|old| old.reference.generation);
-        if let Some(old) = old {
-            let before = FoundActivation { reference: old.reference.clone(), found: old.found.clone() };
-            extension.previous = rolls_back.is_none().then_some(before);
-            extension.leaving.push(old);
-        }
-        self.set_state(desk, id, to, ExtensionState::Active, None);
-        match (from, rolls_back) {
-            (Some(from), None) => {
-                desk.record(ExtensionReloaded { id: id.clone(), from, to });
+    /// Whether a generation that leaves has no successor, and others that depend on it have not gone yet.
+    fn is_needed(&self, id: &ExtensionId) -> bool {
+        let replaced = self.extensions.get(id).is_some_and(|it| it.on(Course::Serving).is_some());
+        let mut lives = self.extensions.values().flat_map(|extension| &extension.lives);
+        !replaced && lives.any(|life| life.course != Course::Rising && life.found.depends_on.contains(id))
+    }
+
+    fn make(&mut self, desk: &mut Desk, life: &ExtensionRef, next: Move) {
+        let extension = self.extensions.entry(life.id.clone()).or_default();
+        match next {
+            Move::Fall(course, fault) => {
+                extension.waiting = true;
+                self.send_down(desk, &life.id, course, Some(fault));
             }
-            (Some(from), Some(_)) => {
-                desk.record(ExtensionRolledBack { id: id.clone(), from, to, faults });
+            Move::Command(command) => {
+                let commanded = self.life(&life.id, life.generation);
+                commanded.into_iter().for_each(|life| life.command(desk, command));
             }
-            (None, _) => {}
+            Move::Promote => {
+                self.activations += 1;
+                self.stale = true;
+                extension.promote(desk, self.activations);
+            }
+            Move::Forget => extension.lives.retain(|other| other.reference.generation != life.generation),
         }
-        self.refresh(desk);
+    }
+
+    /// Sends up again who fell for the sake of others, once nothing stands in the way.
+    fn try_again(&mut self) -> bool {
+        let waits = |it: &&Extension| it.waiting && it.on(Course::Rising).is_none();
+        let waiting = self.extensions.values().filter(waits).filter_map(|it| it.found.clone());
+        let again = waiting.filter(|found| self.phase == Phase::Running && self.hindrance(found).is_none());
+        let again: Vec<FoundExtension> = again.collect();
+        for found in &again {
+            self.extensions.entry(found.id.clone()).or_default().rise(found.clone(), false);
+        }
+        !again.is_empty()
     }
 }
 
-impl Extension {
-    /// Sends a new generation on its way up, in place of one that had not arrived.
-    fn rise(&mut self, found: FoundExtension, brings_back: Option<Arc<ExtensionRef>>) {
-        self.leaving.extend(self.rising.take());
-        self.generations += 1;
-        self.removed = false;
-        let reference = ExtensionRef {
-            id: found.id.clone(),
-            version: found.version.clone(),
-            digest: found.digest,
-            generation: Generation(self.generations),
-        };
-        self.found = found.clone();
-        self.rising = Some(Activation {
-            reference: Arc::new(reference),
-            found,
-            descriptors: Vec::new(),
-            done: None,
-            under_way: None,
-            registered: 0,
-            rolls_back: brings_back.map(|reference| reference.generation),
-        });
-    }
-}
-
-impl Activation {
-    fn command(&mut self, desk: &mut Desk<'_>, command: LifecycleCommand) {
-        let extension = self.reference.clone();
-        let decided_by = desk.record(ExtensionCommanded { extension: extension.clone(), command });
-        self.under_way = Some((command, decided_by));
-        desk.act(Act::Lifecycle { decided_by, extension, command });
-    }
+/// A generation is down: in error if there is a reason.
+fn record_down(desk: &mut Desk, id: &ExtensionId, generation: Generation, fault: Option<Fault>) {
+    let state = if fault.is_some() { ExtensionState::Error } else { ExtensionState::Inactive };
+    desk.record(ExtensionStateChanged { id: id.clone(), generation, state, fault });
 }

@@ -1,62 +1,52 @@
-//! Dependency order: who can be brought up, who waits, and who cannot because of a missing dependency or a circle.
+//! Dependencies: why an extension cannot be up for the sake of others.
 
-use std::collections::{BTreeMap, BTreeSet};
+use super::*;
 
-use holdfast_contract::ids::ExtensionId;
-use holdfast_contract::problem::{Code, Fault};
-
-/// What each extension depends on.
-pub(super) type Dependencies<'a> = BTreeMap<&'a ExtensionId, &'a [ExtensionId]>;
-
-/// The extensions that can never come up as things stand, with the reason.
-pub(super) fn hopeless(all: &Dependencies<'_>) -> BTreeMap<ExtensionId, Fault> {
-    let mut faults = BTreeMap::new();
-    for (id, needs) in all {
-        if let Some(missing) = needs.iter().find(|needed| !all.contains_key(needed)) {
-            let message = format!("`{id}` depends on `{missing}`, which is not installed");
-            faults.insert((*id).clone(), Fault::new(Code::ExtensionDependency, message));
-        }
+impl System {
+    /// Why an extension cannot begin to rise.
+    pub(super) fn hindrance(&self, found: &FoundExtension) -> Option<Fault> {
+        self.circle(&found.id).or_else(|| self.lacking(found))
     }
-    for id in circle(all) {
-        let message = format!("`{id}` depends on itself through {}", path(all, &id).join(" → "));
-        faults.insert(id, Fault::new(Code::ExtensionCycle, message));
+
+    /// Why an extension cannot stay up, or go on rising: one that it depends on is missing or has failed.
+    pub(super) fn lacking(&self, found: &FoundExtension) -> Option<Fault> {
+        found.depends_on.iter().find_map(|needed| {
+            let extension = self.extensions.get(needed);
+            let why = match extension.map(|it| (it.is_up(), &it.fault)) {
+                Some((true, _)) => return None,
+                Some((false, Some(fault))) => format!("failed: {}", fault.message),
+                Some((false, None)) | None => "is not installed".to_owned(),
+            };
+            let message = format!("`{}` depends on `{needed}`, which {why}", found.id);
+            Some(Fault::new(Code::ExtensionDependency, message))
+        })
     }
-    faults
-}
 
-/// The members of circles: those that reach themselves.
-fn circle(all: &Dependencies<'_>) -> Vec<ExtensionId> {
-    all.keys().filter(|id| reaches(all, id, id)).map(|id| (*id).clone()).collect()
-}
-
-fn reaches(all: &Dependencies<'_>, from: &ExtensionId, to: &ExtensionId) -> bool {
-    let mut seen = BTreeSet::new();
-    let mut open = vec![from];
-    while let Some(id) = open.pop() {
-        for needed in all.get(id).copied().unwrap_or_default() {
-            if needed == to {
-                return true;
-            }
-            if seen.insert(needed) {
-                open.push(needed);
+    /// That an extension depends on itself, and the way round.
+    fn circle(&self, start: &ExtensionId) -> Option<Fault> {
+        let mut needed_by = BTreeMap::new();
+        let mut open = vec![start];
+        while let Some(here) = open.pop() {
+            for needed in self.needs(here) {
+                if !needed_by.contains_key(needed) {
+                    needed_by.insert(needed, here);
+                    open.push(needed);
+                }
             }
         }
+        let last = needed_by.get(start)?;
+        let back = successors(Some(*last), |id| needed_by.get(id).copied().filter(|_| *id != start));
+        let mut way: Vec<&str> = once(start).chain(back).map(ExtensionId::as_str).collect();
+        way.reverse();
+        let message = format!("`{start}` depends on itself through {}", way.join(" → "));
+        Some(Fault::new(Code::ExtensionCycle, message))
     }
-    false
-}
 
-/// One way round the circle, for the message.
-fn path<'a>(all: &Dependencies<'a>, start: &'a ExtensionId) -> Vec<&'a str> {
-    let mut way = vec![start.as_str()];
-    let mut here = start;
-    while let Some(next) =
-        all.get(here).copied().unwrap_or_default().iter().find(|id| *id == start || reaches(all, id, start))
-    {
-        way.push(next.as_str());
-        if next == start || way.len() > all.len() {
-            break;
-        }
-        here = next;
+    /// What an extension depends on, as it was found and as it is up.
+    fn needs<'a>(&'a self, id: &ExtensionId) -> impl Iterator<Item = &'a ExtensionId> {
+        self.extensions.get(id).into_iter().flat_map(|extension| {
+            let up = extension.lives.iter().filter(|life| life.course != Course::Leaving);
+            extension.found.iter().chain(up.map(|life| &life.found)).flat_map(|found| &found.depends_on)
+        })
     }
-    way
 }
