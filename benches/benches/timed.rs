@@ -10,10 +10,6 @@ use holdfast_kernel::Session;
 use holdfast_runtime::refold::refold;
 use holdfast_store::{Options, Store};
 
-/// The allocator of the binary, so that what is measured is what is shipped.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 type Outcome = Result<(), Box<dyn Error>>;
 
 fn main() -> Outcome {

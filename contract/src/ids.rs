@@ -4,7 +4,7 @@
 //! own counters, never from a clock or a random source.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -85,6 +85,12 @@ impl StreamId {
 impl HookId {
     /// Gate 0: the policy itself.
     pub const POLICY: &'static str = "policy";
+
+    /// Gate 0 itself, shared by all.
+    pub fn policy() -> Self {
+        static POLICY: LazyLock<HookId> = LazyLock::new(|| HookId::from(HookId::POLICY));
+        POLICY.clone()
+    }
 
     /// Whether this is gate 0.
     pub fn is_policy(&self) -> bool {

@@ -44,7 +44,7 @@ impl Desk {
     /// Keeps the first place for the fact. Time never runs backwards within a stream.
     pub fn open(Clerk { next, now }: Clerk, at: Millis) -> Self {
         let clerk = Clerk { next: next.next(), now: now.max(at) };
-        let mut effects = Vec::with_capacity(6);
+        let mut effects = Vec::with_capacity(4);
         effects.push(Effect::Act(Act::Abort { begun_by: next }));
         Self { clerk, cause: next, before: now, effects }
     }

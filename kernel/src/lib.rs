@@ -13,8 +13,7 @@ mod desk;
 mod session;
 mod system;
 
-pub use holdfast_contract::effect::Pending;
-pub use holdfast_contract::system_frames::ExtensionView;
+pub use holdfast_contract::prelude::{ExtensionView, Pending};
 pub use session::Session;
 pub use system::System;
 

@@ -152,8 +152,7 @@ impl Session {
         }
         // A session that never had a turn has no registry, and ends without one.
         if registry.view.is_none() && purpose != Purpose::End {
-            let message = "the registry that the turn is pinned to is not at hand";
-            return Err(Fault::new(Code::ReplayMissing, message));
+            return Err(Fault::new(Code::ReplayMissing, "the registry of the turn is not at hand"));
         }
         let base = &mut self.base;
         base.registry = registry.clone();

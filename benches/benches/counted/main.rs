@@ -10,10 +10,6 @@ use std::process::ExitCode;
 
 use holdfast_benches::counted::{self, Bench};
 
-/// The allocator of the binary, so that what is measured is what is shipped.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 const BENCHES: &[Bench] = &[
     Bench::new("content_digest", 1_000, digest::content_digest),
     Bench::new("kernel_tool_call", 1_000, kernel::kernel_tool_call),

@@ -23,17 +23,7 @@ pub(super) struct Call {
 impl Call {
     pub fn new(id: CallId, asked: &AskedCall) -> Self {
         let AskedCall { model_id, tool, arguments } = asked.clone();
-        Self {
-            view: CallView { id, tool, arguments },
-            model_id,
-            wait: Wait::default(),
-            implementation: None,
-            answered: Vec::new(),
-            result: None,
-            fault: None,
-            artifacts: Vec::new(),
-            render: None,
-        }
+        Self { view: CallView { id, tool, arguments }, model_id, ..Self::default() }
     }
 
     /// Whether it may run again when nobody knows what came of it.

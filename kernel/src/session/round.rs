@@ -32,10 +32,6 @@ impl Round {
         open.take(if self.in_sequence() { 1 } else { usize::MAX })
     }
 
-    pub fn waits_for(&self, hook: &HookId) -> bool {
-        self.open().any(|(_, open)| open == hook)
-    }
-
     /// The answers in hook order.
     pub fn answers(&self) -> impl Iterator<Item = (&HookId, &Decision)> {
         self.hooks.iter().zip(&self.answers).filter_map(|(hook, answer)| Some((hook, answer.as_ref()?)))
@@ -47,7 +43,9 @@ impl Round {
         remarks.map(|(hook, reason)| GateReason { hook: hook.clone(), reason: reason.to_owned() })
     }
 
-    fn hear(&mut self, hook: &HookId, said: Said<'_>) {
+    /// Takes a hook's word; false if it is not being asked.
+    fn hear(&mut self, hook: &HookId, said: Said) -> bool {
+        let place = self.open().find(|(_, open)| *open == hook).map(|(place, _)| place);
         let said = match said {
             Ok(decision) if self.point.accepts(decision) => Ok(decision),
             Ok(_) => Err(Fault::new(Code::HookNonsense, "the answer does not fit the point").to_string()),
@@ -57,15 +55,14 @@ impl Round {
             Ok(decision) => decision.objection(),
             Err(fault) => Some(fault.as_str()).filter(|_| self.point.rules().on_fault == OnFault::Close),
         };
+        let Some(answer) = place.and_then(|place| self.answers.get_mut(place)) else { return false };
         self.closed = closing.map(|reason| GateReason { hook: hook.clone(), reason: reason.to_owned() });
         let decision = said.cloned().unwrap_or(Decision::Continue);
         self.subject = decision.replacement().cloned().or(self.subject.take());
-        let place = self.open().find(|(_, open)| *open == hook).map(|(place, _)| place);
-        if let Some(answer) = place.and_then(|place| self.answers.get_mut(place)) {
-            *answer = Some(decision);
-        }
+        *answer = Some(decision);
         let next = self.open().next().map(|(place, _)| place);
         self.heard = next.unwrap_or(self.hooks.len());
+        true
     }
 }
 
@@ -76,7 +73,7 @@ impl Way<'_> {
         let about = call.as_deref().map(|call| (call.view.tool.as_str(), call.view.arguments.value()));
         let origin = &self.turn.context.origin.channel;
         let entries = registry.hooks_at(point).iter().filter(|hook| hook.spec.matcher.applies(about, origin));
-        let policy = (point == P::ToolGate).then(|| HookId::from(HookId::POLICY));
+        let policy = (point == P::ToolGate).then(HookId::policy);
         let hooks: Vec<HookId> = policy.into_iter().chain(entries.map(|hook| hook.id.clone())).collect();
         if hooks.is_empty() {
             return false;
@@ -110,20 +107,28 @@ impl Way<'_> {
         }
     }
 
-    /// A hook has spoken. The round goes on, or it is over and the others are told that they are no longer asked.
-    pub fn heard(&mut self, mut call: Option<&mut Call>, mut round: Round, hook: &HookId, said: Said<'_>) {
-        round.hear(hook, said);
+    /// A hook has spoken, unless it is not being asked: then it is false. The round goes on, or it is over and the others are told
+    /// that they are no longer asked.
+    pub fn heard(
+        &mut self,
+        mut call: Option<&mut Call>,
+        mut round: Round,
+        hook: &HookId,
+        said: Said,
+    ) -> bool {
+        let taken = round.hear(hook, said);
         let (in_sequence, unheard) = (round.in_sequence(), round.heard < round.hooks.len());
         let wait = self.wait(call.as_deref_mut());
         if unheard && round.closed.is_none() {
             wait.stage = Stage::Asking(round);
-            if in_sequence {
+            if in_sequence && taken {
                 self.ask_open(call.as_deref());
             }
-            return;
+            return taken;
         }
         let begun_by = wait.begun;
         self.desk.act((unheard && !in_sequence).then_some(Act::Abort { begun_by }));
         self.round_over(call, &round);
+        true
     }
 }

@@ -86,7 +86,11 @@ impl Way<'_> {
             Body::TimerFired(fact) if self.turn.timer == Some(fact.timer) => self.time_is_up(),
             _ if matches!(self.turn.wait.stage, Stage::Idle) => {
                 let mut taken = false;
-                self.each_call(|way, call| taken = taken || way.hear(Some(call), body, cause));
+                let approval = matches!(body, Body::ApprovalAnswered(_));
+                self.each_call(|way, call| {
+                    let may_wait = approval || cause == Some(call.wait.begun);
+                    taken = taken || may_wait && way.hear(Some(call), body, cause);
+                });
                 taken.then(|| self.review_calls())?;
             }
             _ => self.hear(None, body, cause).then_some(())?,
@@ -100,11 +104,11 @@ impl Way<'_> {
         let wait = self.wait(call.as_deref_mut());
         let (begun, answers) = (wait.begun, cause == Some(wait.begun));
         match (take(&mut wait.stage), body, call) {
-            (Stage::Asking(round), HookDecided(fact), call) if answers && round.waits_for(&fact.hook) => {
-                self.heard(call, round, &fact.hook, Ok(&fact.decision));
+            (Stage::Asking(round), HookDecided(fact), call) if answers => {
+                return self.heard(call, round, &fact.hook, Ok(&fact.decision));
             }
-            (Stage::Asking(round), HookFaulted(fact), call) if answers && round.waits_for(&fact.hook) => {
-                self.heard(call, round, &fact.hook, Err(&fact.fault));
+            (Stage::Asking(round), HookFaulted(fact), call) if answers => {
+                return self.heard(call, round, &fact.hook, Err(&fact.fault));
             }
             (Stage::Model(_), ModelReturned(fact), _) if answers => self.model_returned(fact),
             (Stage::Model(attempt), ModelFailed(fact), _) if answers => self.model_failed(attempt, fact),

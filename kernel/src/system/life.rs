@@ -11,7 +11,7 @@ const FAULT_WINDOW: Millis = Millis(60_000);
 
 /// What a generation does next.
 enum Move {
-    Fall(Course, Fault),
+    Fall(Course, Option<Fault>),
     Command(C),
     Promote,
     Forget,
@@ -47,18 +47,10 @@ impl System {
         }
     }
 
-    pub(super) fn removed(&mut self, desk: &mut Desk, id: &ExtensionId) {
-        self.retire(desk, id);
+    pub(super) fn removed(&mut self, id: &ExtensionId) {
         if let Some(extension) = self.extensions.get_mut(id) {
             extension.found = None;
             extension.fault = None;
-        }
-    }
-
-    pub(super) fn stop(&mut self, desk: &mut Desk) {
-        self.phase = Phase::Stopping;
-        for id in self.extensions.keys().cloned().collect::<Vec<_>>() {
-            self.retire(desk, &id);
         }
     }
 
@@ -118,12 +110,6 @@ impl System {
         life.map_or_else(|| unexpected("no such generation of this extension is there"), Ok)
     }
 
-    /// Sends whatever is up of an extension down.
-    fn retire(&mut self, desk: &mut Desk, id: &ExtensionId) {
-        self.send_down(desk, id, Course::Rising, None);
-        self.send_down(desk, id, Course::Serving, None);
-    }
-
     /// Sends the generation on this course down: in error if there is a reason. Another one may go on serving.
     fn send_down(&mut self, desk: &mut Desk, id: &ExtensionId, course: Course, fault: Option<Fault>) {
         let Some(extension) = self.extensions.get_mut(id) else { return };
@@ -159,12 +145,16 @@ impl System {
 
     fn next_move(&self, life: &Life) -> Option<Move> {
         let (course, found, idle) = (life.course, &life.found, life.under_way.is_none());
-        let obstacle = match course {
-            Course::Rising if idle && life.done.is_none() => self.hindrance(found),
-            Course::Rising | Course::Serving => self.lacking(found),
+        let fallen = |fault: Option<Fault>| fault.map(|fault| Move::Fall(course, Some(fault)));
+        let installed = self.extensions.get(&found.id).is_some_and(|it| it.found.is_some());
+        let fall = match course {
             Course::Leaving => None,
+            _ if self.phase != Phase::Running || !installed => Some(Move::Fall(course, None)),
+            Course::Rising if idle && life.done.is_none() => fallen(self.hindrance(found)),
+            Course::Rising | Course::Serving => fallen(self.lacking(found)),
         };
-        let next = match (course, life.done) {
+        match (course, life.done) {
+            _ if fall.is_some() || !idle => fall,
             (Course::Serving, _) => None,
             (Course::Rising, None) => self.once_as_far(found, C::Load),
             (Course::Rising, Some(C::Load)) => self.once_as_far(found, C::Initialize),
@@ -174,8 +164,7 @@ impl System {
             (Course::Leaving, Some(C::Start)) if self.is_needed(&found.id) => None,
             (Course::Leaving, Some(C::Start)) => Some(Move::Command(C::Stop)),
             (Course::Leaving, Some(_)) => Some(Move::Command(C::Destroy)),
-        };
-        obstacle.map(|fault| Move::Fall(course, fault)).or(next.filter(|_| idle))
+        }
     }
 
     /// A command on the way up, once every dependency is as far.
@@ -197,8 +186,8 @@ impl System {
         let extension = self.extensions.entry(life.id.clone()).or_default();
         match next {
             Move::Fall(course, fault) => {
-                extension.waiting = true;
-                self.send_down(desk, &life.id, course, Some(fault));
+                extension.waiting = fault.is_some();
+                self.send_down(desk, &life.id, course, fault);
             }
             Move::Command(command) => {
                 let commanded = self.life(&life.id, life.generation);

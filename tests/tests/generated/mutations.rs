@@ -14,33 +14,39 @@ use holdfast_contract::hook::{HookPoint, Order};
 use holdfast_contract::ids::{Millis, Seq};
 use serde_json::{Value, json};
 
-/// A changed session.
-pub struct Mutation {
-    /// What was changed, in the words of the tally.
+/// A change to a session.
+pub struct Mutation<'a> {
+    /// What is changed, in the words of the tally.
     pub what: &'static str,
     /// The first changed frame.
     pub place: usize,
-    /// The frames, with the hashes they had.
-    pub frames: Vec<Frame>,
     /// Where replay must notice once everything is hashed anew; nothing if that is another valid history.
     pub sealed: Option<Seq>,
+    change: Box<dyn Fn(&mut Vec<Frame>) + 'a>,
 }
 
-impl Mutation {
-    /// The frames with an intact chain.
-    pub fn seal(&self) -> Vec<Frame> {
-        let mut frames = self.frames.clone();
+impl Mutation<'_> {
+    /// The changed frames, with the hashes they had.
+    pub fn raw(&self, frames: &[Frame]) -> Vec<Frame> {
+        let mut frames = frames.to_vec();
+        (self.change)(&mut frames);
+        frames
+    }
+
+    /// The changed frames with an intact chain; where one is gone, those after it have moved up.
+    pub fn seal(&self, frames: &[Frame]) -> Vec<Frame> {
+        let mut frames = self.raw(frames);
         for place in self.place..frames.len() {
             let prev = place.checked_sub(1).map(|before| frames[before].hash).unwrap_or_default();
             let frame = &mut frames[place];
-            let moved = frame.envelope.seq.0 - place as u64;
-            frame.envelope.seq.0 -= moved;
-            frame.envelope.cause = frame
-                .envelope
+            let envelope = &mut frame.envelope;
+            let moved = envelope.seq.0 - place as u64;
+            envelope.seq.0 -= moved;
+            envelope.cause = envelope
                 .cause
                 .map(|cause| if cause.0 > self.place as u64 { Seq(cause.0 - moved) } else { cause });
-            frame.envelope.prev = prev;
-            frame.envelope.body_digest = Digest::of_json(&frame.body).unwrap();
+            envelope.prev = prev;
+            envelope.body_digest = Digest::of_json(&frame.body).unwrap();
             frame.hash = frame.envelope.hash().unwrap();
         }
         frames
@@ -52,9 +58,9 @@ pub struct Session<'a> {
     pub frames: &'a [Frame],
 }
 
-impl Session<'_> {
+impl<'a> Session<'a> {
     /// Every change that this page knows for this frame.
-    pub fn mutations(&self, place: usize) -> Vec<Mutation> {
+    pub fn mutations(&self, place: usize) -> Vec<Mutation<'a>> {
         let mut found = self.envelope(place);
         found.extend(self.dropped(place));
         found.extend(self.swapped(place));
@@ -144,7 +150,7 @@ impl Session<'_> {
     }
 
     /// Another moment, another author, another cause.
-    fn envelope(&self, place: usize) -> Vec<Mutation> {
+    fn envelope(&self, place: usize) -> Vec<Mutation<'a>> {
         let decision = self.is_decision(place).then_some(place);
         let kind = self.kind(place);
         let attributed = self.is_hooks_word(place)
@@ -176,20 +182,19 @@ impl Session<'_> {
 
     /// A frame is gone, and those after it move up. A fact at the very end leaves a shorter history that is as valid: only the
     /// anchor in the system stream tells.
-    fn dropped(&self, place: usize) -> Option<Mutation> {
+    fn dropped(&self, place: usize) -> Option<Mutation<'a>> {
         let shows = self.is_decision(place)
             || self.next(place).is_some_and(|next| self.caused_by(next, place) && self.is_decision(next));
         if self.next(place).is_none() && !self.is_decision(place) {
             return None;
         }
-        let mut frames = self.frames.to_vec();
-        frames.remove(place);
-        Some(Mutation { what: "dropped frame", place, frames, sealed: shows.then_some(Seq(place as u64)) })
+        let change = Box::new(move |frames: &mut Vec<Frame>| drop(frames.remove(place)));
+        Some(Mutation { what: "dropped frame", place, sealed: shows.then_some(Seq(place as u64)), change })
     }
 
     /// Two answers of one round change places. In a sequence the second was not asked yet; where all are asked together the order
     /// is the outside's, and only shows if the second had the last word or came later.
-    fn swapped(&self, place: usize) -> Option<Mutation> {
+    fn swapped(&self, place: usize) -> Option<Mutation<'a>> {
         let next = self.next(place)?;
         if !(self.is_hooks_word(place) && self.is_hooks_word(next) && self.same_cause(place, next)) {
             return None;
@@ -225,7 +230,7 @@ impl Session<'_> {
             || (self.kind(place) == Kind::HookFaulted && on_fault)
     }
 
-    fn body(&self, place: usize) -> Vec<Mutation> {
+    fn body(&self, place: usize) -> Vec<Mutation<'a>> {
         match self.kind(place) {
             Kind::ModelReturned => self.model_returned(place),
             Kind::HookDecided => self.hook_decided(place),
@@ -314,7 +319,7 @@ impl Session<'_> {
         }
     }
 
-    fn model_returned(&self, place: usize) -> Vec<Mutation> {
+    fn model_returned(&self, place: usize) -> Vec<Mutation<'a>> {
         let calls = self.json(place)["calls"].as_array().map_or(0, Vec::len);
         if calls == 0 {
             // The first hook of the answer is shown it, or the turn ends with it.
@@ -351,7 +356,7 @@ impl Session<'_> {
         (self.json(checked)["outcome"] == "valid").then_some(called)
     }
 
-    fn approval_answered(&self, place: usize) -> Vec<Mutation> {
+    fn approval_answered(&self, place: usize) -> Vec<Mutation<'a>> {
         let answer = &self.json(place)["answer"];
         let deny = json!({ "deny": { "reason": "mutated" } });
         let approve = json!({ "approve": { "scope": "once" } });
@@ -366,7 +371,7 @@ impl Session<'_> {
         vec![self.set("answer: approval", place, self.next(place), "/answer", other)]
     }
 
-    fn hook_decided(&self, place: usize) -> Vec<Mutation> {
+    fn hook_decided(&self, place: usize) -> Vec<Mutation<'a>> {
         let body = self.json(place);
         let point: HookPoint = serde_json::from_value(body["point"].clone()).unwrap();
         let decision = &body["decision"];
@@ -430,7 +435,7 @@ impl Session<'_> {
     }
 
     /// What the kernel decided cannot be otherwise.
-    fn decided(&self, place: usize) -> Vec<Mutation> {
+    fn decided(&self, place: usize) -> Vec<Mutation<'a>> {
         let set = |what, pointer: &str, value| vec![self.set(what, place, Some(place), pointer, value)];
         let body = self.json(place);
         match self.kind(place) {
