@@ -8,7 +8,9 @@ use holdfast_benches::workload::{Loop, drafts, lab};
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_kernel::Session;
 use holdfast_runtime::refold::refold;
+use holdfast_runtime::replay::{Mode, replay};
 use holdfast_store::{Options, Store};
+use holdfast_testkit::history;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -20,6 +22,7 @@ fn main() -> Outcome {
     }
     append(1)?;
     append(32)?;
+    replayed()?;
     resume(100_000)
 }
 
@@ -96,6 +99,22 @@ fn append(batch: u64) -> Outcome {
         "{name:<58} {:>12} {:>12}",
         format!("{rate:.0}/s"),
         format!("{} commits", store.stats().commits)
+    );
+    Ok(())
+}
+
+/// Strict replay of the committed history: reading, the kernel, and everything that runs again.
+fn replayed() -> Outcome {
+    let history = history::open();
+    let store = history.store();
+    let begun = Instant::now();
+    let verdict = replay(&store, &history.session.into(), Mode::Strict, &history::lab().lanes())?;
+    let rate = verdict.frames as f64 / begun.elapsed().as_secs_f64();
+    let name = format!("strict replay of {} frames", verdict.frames);
+    println!(
+        "{name:<58} {:>12} {:>12}",
+        format!("{rate:.0}/s"),
+        if verdict.identical { "identical" } else { "DIFFERS" }
     );
     Ok(())
 }

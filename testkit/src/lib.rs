@@ -13,6 +13,7 @@
 
 pub mod clock;
 pub mod disk;
+pub mod history;
 pub mod lab;
 pub mod ledger;
 pub mod pieces;

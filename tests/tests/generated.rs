@@ -3,7 +3,7 @@
 //! way of `generated/mutations.rs`, and replay must notice each change where it first shows.
 //!
 //! A failure prints its world's seed and keeps its database. `HOLDFAST_SEED=17` runs world 17 alone, `HOLDFAST_SEED=17/3` only
-//! its session 3, `HOLDFAST_WORLDS=400` ten times as many worlds.
+//! its session 3, `HOLDFAST_WORLDS=400` as many worlds.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop loudly")]
 
 mod generated {
@@ -101,13 +101,18 @@ fn asked_for() -> Option<WorldPlan> {
     Some(plan)
 }
 
+/// So many worlds, or as many as the environment asks for.
+fn wanted(usual: u64) -> u64 {
+    std::env::var("HOLDFAST_WORLDS").map_or(usual, |worlds| worlds.parse().unwrap())
+}
+
 #[test]
 fn a_thousand_generated_sessions_replay() {
     quiet_planned_panics();
     let began = Instant::now();
     let asked = asked_for();
     let all = asked.is_none();
-    let worlds = std::env::var("HOLDFAST_WORLDS").map_or(WORLDS, |worlds| worlds.parse().unwrap());
+    let worlds = wanted(WORLDS);
     let plans = asked
         .map_or_else(|| (0..worlds).map(|seed| WorldPlan::new(seed, SESSIONS)).collect(), |plan| vec![plan]);
     let tally = survey_all(plans).unwrap_or_else(|why| panic!("{why}"));
@@ -120,13 +125,18 @@ fn a_thousand_generated_sessions_replay() {
     }
 }
 
-/// How many changes of each sort are tried in either flavour, in all and in one session.
-const OF_EACH: u64 = 14;
+/// The worlds whose sessions are changed, from this seed on.
+const CHANGED_WORLDS: u64 = 10;
+const FIRST_CHANGED: u64 = 1_000;
+/// How many changes of each sort are tried in either flavour, in one session.
 const IN_ONE: u64 = 2;
 
 /// Changes that were tried, by sort and flavour, and those that replay did not report as it should.
 #[derive(Default)]
 struct Trials {
+    /// How many of each sort and flavour are wanted.
+    of_each: u64,
+    seed: u64,
     tried: BTreeMap<(&'static str, &'static str), u64>,
     missed: Vec<String>,
 }
@@ -149,7 +159,8 @@ impl Trials {
                 for (flavour, expected) in [("raw", Some(Seq(place as u64))), ("sealed", mutation.sealed)] {
                     let tried = self.tried.entry((mutation.what, flavour)).or_default();
                     let tried_here = here.entry((mutation.what, flavour)).or_default();
-                    let Some(expected) = expected.filter(|_| *tried < OF_EACH && *tried_here < IN_ONE) else {
+                    let Some(expected) = expected.filter(|_| *tried < self.of_each && *tried_here < IN_ONE)
+                    else {
                         continue;
                     };
                     let changed =
@@ -163,7 +174,10 @@ impl Trials {
                         let before =
                             check::brief(&frames[place.saturating_sub(3)..frames.len().min(place + 8)]);
                         let after = check::brief(&changed[place..changed.len().min(place + 1)]);
-                        let what = format!("{} ({flavour}) of {stream} at {place}", mutation.what);
+                        let what = format!(
+                            "world {}: {} ({flavour}) of {stream} at {place}",
+                            self.seed, mutation.what
+                        );
                         self.missed.push(format!("{what}: {why}\n{before}changed to\n{after}"));
                     }
                     scratch.write(stream, place, &frames);
@@ -200,8 +214,10 @@ fn noticed(
 fn five_hundred_mutations_are_noticed() {
     quiet_planned_panics();
     let began = Instant::now();
-    let mut trials = Trials::default();
-    for seed in 1_000..1_010 {
+    let worlds = wanted(CHANGED_WORLDS);
+    let mut trials = Trials { of_each: worlds * 7 / 5, ..Trials::default() };
+    for seed in FIRST_CHANGED..FIRST_CHANGED + worlds {
+        trials.seed = seed;
         let mut world = World::new(WorldPlan::new(seed, SESSIONS));
         world.run();
         let (mut scratch, lanes) = (Scratch::of(&world.path), world.lanes());

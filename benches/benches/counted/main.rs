@@ -4,6 +4,7 @@ mod digest;
 mod kernel;
 mod log;
 mod pipeline;
+mod replay;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,6 +19,7 @@ const BENCHES: &[Bench] = &[
     Bench::new("turn_of_32_calls_10_gates", 10, pipeline::gates_10),
     Bench::new("turn_of_32_calls_100_gates", 4, pipeline::gates_100),
     Bench::new("append_64_frames", 50, log::append_64),
+    Bench::new("strict_replay_of_10_000_frames", 1, replay::replay_ten_thousand),
 ];
 
 fn main() -> ExitCode {

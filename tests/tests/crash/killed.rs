@@ -129,7 +129,7 @@ impl Folder {
     /// Holds what a killed process left against the ledger: on a copy, so that the next life finds it untouched.
     pub fn look(&self) -> Result<(), Violation> {
         let copy = tempfile::tempdir().unwrap();
-        for name in ["holdfast.db", "holdfast.db-wal"] {
+        for name in ["holdfast.db", "holdfast.db-wal", "holdfast.db-journal"] {
             if self.file(name).exists() {
                 std::fs::copy(self.file(name), copy.path().join(name)).unwrap();
             }

@@ -73,11 +73,10 @@ impl<'a> Session<'a> {
         what: &'static str,
         place: usize,
         sealed: Option<usize>,
-        change: impl FnOnce(&mut Frame),
-    ) -> Mutation {
-        let mut frames = self.frames.to_vec();
-        change(&mut frames[place]);
-        Mutation { what, place, frames, sealed: sealed.map(|place| Seq(place as u64)) }
+        change: impl Fn(&mut Frame) + 'a,
+    ) -> Mutation<'a> {
+        let change = Box::new(move |frames: &mut Vec<Frame>| change(&mut frames[place]));
+        Mutation { what, place, sealed: sealed.map(|place| Seq(place as u64)), change }
     }
 
     fn kind(&self, place: usize) -> Kind {
@@ -208,15 +207,13 @@ impl<'a> Session<'a> {
             Order::Together if closes || second.envelope.at > first.envelope.at => Some(next),
             Order::Together => None,
         };
-        let mut frames = self.frames.to_vec();
-        frames.swap(place, next);
-        (frames[place].envelope.seq, frames[next].envelope.seq) = (first.envelope.seq, second.envelope.seq);
-        Some(Mutation {
-            what: "hook order: answers",
-            place,
-            frames,
-            sealed: sealed.map(|place| Seq(place as u64)),
-        })
+        let change = Box::new(move |frames: &mut Vec<Frame>| {
+            frames.swap(place, next);
+            frames[place].envelope.seq = Seq(place as u64);
+            frames[next].envelope.seq = Seq(next as u64);
+        });
+        let sealed = sealed.map(|place| Seq(place as u64));
+        Some(Mutation { what: "hook order: answers", place, sealed, change })
     }
 
     /// Whether a hook's word closes its round.
@@ -247,18 +244,19 @@ impl<'a> Session<'a> {
             }
             Kind::UiAnswered => {
                 let request = self.json(place)["request"].as_u64().unwrap() as usize;
-                let shows = self.told(place, self.frames[request].envelope.cause, None);
+                // A tool that fails in the end repeats nothing.
+                let shows = self.told(place, self.frames[request].envelope.cause, "\"told\"");
                 vec![self.set("answer: user", place, shows, "/answer", json!({ "json": "mutated" }))]
             }
             Kind::ClockRead => {
                 let value = self.json(place)["value"].as_u64().unwrap();
-                let shows = self.told(place, self.frames[place].envelope.cause, Some(&value.to_string()));
+                let shows = self.told(place, self.frames[place].envelope.cause, &value.to_string());
                 vec![self.set("clock: value", place, shows, "/value", json!(value + 1))]
             }
             Kind::RandomDrawn => {
                 let bytes = self.json(place)["bytes"].as_str().unwrap();
                 let long = bytes.len() > 4;
-                let shows = self.told(place, self.frames[place].envelope.cause, Some(bytes)).filter(|_| long);
+                let shows = self.told(place, self.frames[place].envelope.cause, bytes).filter(|_| long);
                 vec![self.set("random", place, shows, "/bytes", json!("0".repeat(bytes.len())))]
             }
             Kind::InputReceived => {
@@ -284,9 +282,10 @@ impl<'a> Session<'a> {
         sealed: Option<usize>,
         pointer: &str,
         value: Value,
-    ) -> Mutation {
-        self.changed(what, place, sealed, |frame| {
-            let body = frame.body.as_mut().unwrap();
+    ) -> Mutation<'a> {
+        let pointer = pointer.to_owned();
+        self.changed(what, place, sealed, move |frame| {
+            let (body, value) = (frame.body.as_mut().unwrap(), value.clone());
             let (parent, field) = pointer.rsplit_once('/').unwrap();
             let parent = body.pointer_mut(parent).unwrap();
             match parent {
@@ -297,8 +296,8 @@ impl<'a> Session<'a> {
     }
 
     /// Where an extension that was told something repeats it, if it runs again and answers before a restart. `repeated` is what
-    /// must stand in its answer; nothing if it always does.
-    fn told(&self, place: usize, under: Option<Seq>, repeated: Option<&str>) -> Option<usize> {
+    /// must stand in its answer.
+    fn told(&self, place: usize, under: Option<Seq>, repeated: &str) -> Option<usize> {
         let answered = |later: usize| {
             let kind = self.kind(later);
             let answers = self.is_hooks_word(later) || kind == Kind::ToolReturned;
@@ -308,7 +307,7 @@ impl<'a> Session<'a> {
         let answer = self.find(place, answered)?;
         let runs = self.kind(answer) != Kind::SessionResumed && self.runs_again(answer);
         let text = self.json(answer).to_string();
-        (runs && repeated.is_none_or(|repeated| text.contains(repeated))).then_some(answer)
+        (runs && text.contains(repeated)).then_some(answer)
     }
 
     /// Whether this answer is given by the extension that was told.
