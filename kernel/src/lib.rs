@@ -13,6 +13,13 @@ mod desk;
 mod session;
 mod system;
 
+#[cfg(test)]
+mod registry_tests;
+#[cfg(test)]
+mod session_tests;
+#[cfg(test)]
+mod system_tests;
+
 pub use holdfast_contract::prelude::{ExtensionView, Pending};
 pub use session::Session;
 pub use system::System;

@@ -17,8 +17,8 @@ pub(super) struct Round {
     pub closed: Option<GateReason>,
 }
 
-/// What a hook said, or what went wrong with it.
-type Said<'a> = Result<&'a Decision, &'a Fault>;
+/// A hook, and what it said or what went wrong with it.
+type Said<'a> = (&'a HookId, Result<&'a Decision, &'a Fault>);
 
 impl Round {
     fn in_sequence(&self) -> bool {
@@ -44,7 +44,7 @@ impl Round {
     }
 
     /// Takes a hook's word; false if it is not being asked.
-    fn hear(&mut self, hook: &HookId, said: Said) -> bool {
+    fn hear(&mut self, (hook, said): Said) -> bool {
         let place = self.open().find(|(_, open)| *open == hook).map(|(place, _)| place);
         let said = match said {
             Ok(decision) if self.point.accepts(decision) => Ok(decision),
@@ -107,16 +107,10 @@ impl Way<'_> {
         }
     }
 
-    /// A hook has spoken, unless it is not being asked: then it is false. The round goes on, or it is over and the others are told
-    /// that they are no longer asked.
-    pub fn heard(
-        &mut self,
-        mut call: Option<&mut Call>,
-        mut round: Round,
-        hook: &HookId,
-        said: Said,
-    ) -> bool {
-        let taken = round.hear(hook, said);
+    /// A hook has spoken; false if it is not being asked. The round goes on, or it is over and the others are told that they are
+    /// no longer asked.
+    pub fn heard(&mut self, mut call: Option<&mut Call>, mut round: Round, said: Said) -> bool {
+        let taken = round.hear(said);
         let (in_sequence, unheard) = (round.in_sequence(), round.heard < round.hooks.len());
         let wait = self.wait(call.as_deref_mut());
         if unheard && round.closed.is_none() {

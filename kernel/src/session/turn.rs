@@ -86,11 +86,7 @@ impl Way<'_> {
             Body::TimerFired(fact) if self.turn.timer == Some(fact.timer) => self.time_is_up(),
             _ if matches!(self.turn.wait.stage, Stage::Idle) => {
                 let mut taken = false;
-                let approval = matches!(body, Body::ApprovalAnswered(_));
-                self.each_call(|way, call| {
-                    let may_wait = approval || cause == Some(call.wait.begun);
-                    taken = taken || may_wait && way.hear(Some(call), body, cause);
-                });
+                self.each_call(|way, call| taken = taken || way.hear(Some(call), body, cause));
                 taken.then(|| self.review_calls())?;
             }
             _ => self.hear(None, body, cause).then_some(())?,
@@ -102,29 +98,32 @@ impl Way<'_> {
     fn hear(&mut self, mut call: Option<&mut Call>, body: &Body, cause: Option<Seq>) -> bool {
         use Body::*;
         let wait = self.wait(call.as_deref_mut());
-        let (begun, answers) = (wait.begun, cause == Some(wait.begun));
+        let asked = if let ApprovalAnswered(fact) = body { Some(fact.approval) } else { cause };
+        if asked != Some(wait.begun) {
+            return false;
+        }
         match (take(&mut wait.stage), body, call) {
-            (Stage::Asking(round), HookDecided(fact), call) if answers => {
-                return self.heard(call, round, &fact.hook, Ok(&fact.decision));
+            (Stage::Asking(round), HookDecided(fact), call) => {
+                return self.heard(call, round, (&fact.hook, Ok(&fact.decision)));
             }
-            (Stage::Asking(round), HookFaulted(fact), call) if answers => {
-                return self.heard(call, round, &fact.hook, Err(&fact.fault));
+            (Stage::Asking(round), HookFaulted(fact), call) => {
+                return self.heard(call, round, (&fact.hook, Err(&fact.fault)));
             }
-            (Stage::Model(_), ModelReturned(fact), _) if answers => self.model_returned(fact),
-            (Stage::Model(attempt), ModelFailed(fact), _) if answers => self.model_failed(attempt, fact),
-            (Stage::Summarising, CompactionProvided(fact), _) if answers => self.summarised(fact),
-            (Stage::Checking, ToolChecked(fact), Some(call)) if answers && fact.call == call.view.id => {
+            (Stage::Model(_), ModelReturned(fact), _) => self.model_returned(fact),
+            (Stage::Model(attempt), ModelFailed(fact), _) => self.model_failed(attempt, fact),
+            (Stage::Summarising, CompactionProvided(fact), _) => self.summarised(fact),
+            (Stage::Checking, ToolChecked(fact), Some(call)) if fact.call == call.view.id => {
                 self.checked(call, &fact.outcome);
             }
-            (Stage::Running(_), ToolReturned(fact), Some(call)) if answers && fact.call == call.view.id => {
+            (Stage::Approving(reasons), ApprovalAnswered(fact), Some(call)) => {
+                self.answered(call, reasons, &fact.answer);
+            }
+            (Stage::Running(_), ToolReturned(fact), Some(call)) if fact.call == call.view.id => {
                 self.returned(call, &fact.outcome);
             }
-            (Stage::Child(child, _), ChildEnded(fact), Some(call)) if answers && fact.child == child => {
+            (Stage::Child(child, _), ChildEnded(fact), Some(call)) if fact.child == child => {
                 self.charge(Spent { turns: 0, tool_calls: 0, ..fact.spent });
                 self.returned(call, &fact.outcome);
-            }
-            (Stage::Approving(reasons), ApprovalAnswered(fact), Some(call)) if fact.approval == begun => {
-                self.answered(call, reasons, &fact.answer);
             }
             (stage, _, call) => {
                 self.wait(call).stage = stage;

@@ -76,7 +76,12 @@ pub const LONG: &[Talk] = &[
     },
     Talk {
         session: "eve",
-        lines: &[Say("hello"), Say("do: ponder; run; mystery; send; write"), Say("do: compute")],
+        lines: &[
+            Say("hello"),
+            Say("do: ponder; run; mystery; send; write"),
+            Say("do: look mystery; write"),
+            Say("do: compute"),
+        ],
     },
 ];
 

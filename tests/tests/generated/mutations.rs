@@ -257,7 +257,8 @@ impl<'a> Session<'a> {
                 let bytes = self.json(place)["bytes"].as_str().unwrap();
                 let long = bytes.len() > 4;
                 let shows = self.told(place, self.frames[place].envelope.cause, bytes).filter(|_| long);
-                vec![self.set("random", place, shows, "/bytes", json!("0".repeat(bytes.len())))]
+                let other: String = bytes.chars().map(|digit| if digit == '0' { '1' } else { '0' }).collect();
+                vec![self.set("random", place, shows, "/bytes", json!(other))]
             }
             Kind::InputReceived => {
                 let shown = |later: usize| {

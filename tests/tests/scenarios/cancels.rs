@@ -64,7 +64,16 @@ pub fn cancelled_in_tool() -> Scenario {
 }
 
 pub fn cancelled_in_after_hook() -> Scenario {
-    cancelled_at(calls_echo(HookPoint::ToolAfter), "tool.returned")
+    Scenario::new(calls_echo(HookPoint::ToolAfter), |lab| async {
+        let turn = lab.begin("go");
+        let returned = |lab: &Lab| {
+            lab.frames().iter().filter(|frame| frame.envelope.kind.as_str() == "tool.returned").count()
+        };
+        lab.until("both calls have returned", |lab| returned(lab) == 2).await;
+        lab.session().cancel("the user pressed Ctrl-C").await.unwrap();
+        assert!(matches!(turn.await.unwrap().outcome, TurnOutcome::Cancelled { .. }));
+        lab
+    })
 }
 
 pub fn cancelled_in_output_guard() -> Scenario {
