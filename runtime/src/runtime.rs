@@ -316,6 +316,17 @@ impl Inner {
         report
     }
 
+    /// Cancels a child whose parent no longer waits for it, and lets go of it.
+    pub(crate) fn give_up(&self, child: &StreamId) {
+        let Some(handle) = lock(&self.sessions).get(child).cloned() else { return };
+        tokio::spawn(async move {
+            if handle.cancel("the turn that called it is over").await.is_ok() {
+                drop(handle.running_turn().await);
+            }
+            drop(handle.close().await);
+        });
+    }
+
     async fn take_up_child(self: &Arc<Self>, act: &ChildAct, task: Content) -> Result<TurnReport, Problem> {
         let handle = self.resume(&act.child)?;
         let report = match handle.running_turn().await {

@@ -1,8 +1,8 @@
-//! A recorded history of about ten thousand frames, committed under `tests/histories/`: every build replays it, and benches
-//! measure on it. The extensions that made it live here, so that strict replay can run them again.
+//! Recorded histories, committed under `tests/histories/`: every build replays them. Benches measure on the one of ten thousand
+//! frames; the extensions that made it live here, so that strict replay can run them again.
 //!
-//! It is packed without its hashes, which are most of its weight and can be computed: only the last of each stream is kept, and
-//! unpacking must arrive at it.
+//! A history is packed without its hashes, which are most of its weight and can be computed: only the last of each stream is
+//! kept, and unpacking must arrive at it.
 
 use std::path::{Path, PathBuf};
 
@@ -35,12 +35,15 @@ pub struct History {
     pub session: &'static str,
 }
 
-/// Where the packed history is kept.
-pub fn packed() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/histories/ten_thousand.db.zst")
+/// The history of one long session.
+const TEN_THOUSAND: &str = "ten_thousand";
+
+/// Where a packed history is kept.
+fn packed(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/histories/{name}.db.zst"))
 }
 
-/// The lab that the history was recorded in.
+/// The lab that the history of ten thousand frames was recorded in.
 pub fn lab() -> LabBuilder {
     let picky = HookSpec {
         matcher: Matcher { tools: vec!["write".into()], ..Matcher::default() },
@@ -77,20 +80,25 @@ fn turn(number: usize) -> [Step; 2] {
     [Step::Calls((0..8).map(call).collect()), Step::says("That was turn number so and so.")]
 }
 
-/// Records the history anew and packs it.
+/// Records the history of ten thousand frames anew and packs it.
 pub async fn record() {
     let lab = lab().start().await;
     for number in 0..TURNS {
         lab.say(&format!("turn {number}")).await;
     }
     let path = lab.path().to_owned();
-    let folder = lab.stop().await;
+    let _folder = lab.stop().await;
+    pack(&path, TEN_THOUSAND);
+}
+
+/// Packs a database that nobody is writing under this name.
+pub fn pack(database: &Path, name: &str) {
+    let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.db");
-    Connection::open(&path).unwrap().execute("VACUUM INTO ?", [copy.to_str().unwrap()]).unwrap();
+    Connection::open(database).unwrap().execute("VACUUM INTO ?", [copy.to_str().unwrap()]).unwrap();
     strip(&Connection::open(&copy).unwrap());
     let bytes = std::fs::read(copy).unwrap();
-    std::fs::create_dir_all(packed().parent().unwrap()).unwrap();
-    std::fs::write(packed(), zstd::encode_all(bytes.as_slice(), 19).unwrap()).unwrap();
+    std::fs::write(packed(name), zstd::encode_all(bytes.as_slice(), 19).unwrap()).unwrap();
 }
 
 /// Takes out what [`seal`] puts back.
@@ -148,16 +156,22 @@ fn seal_stream(connection: &Connection, key: i64, stream: &StreamId) {
     assert_eq!(kept, prev.as_bytes(), "the history of {stream} is not the one that was recorded");
 }
 
-/// Unpacks the history.
+/// Unpacks the history of ten thousand frames.
 pub fn open() -> History {
+    let (folder, path) = unpack(TEN_THOUSAND);
+    History { folder, path, session: SESSION }
+}
+
+/// Unpacks the history of this name into a folder of its own, and gives the folder and the database in it.
+pub fn unpack(name: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("holdfast.db");
-    let bytes = zstd::decode_all(std::fs::File::open(packed()).unwrap()).unwrap();
+    let bytes = zstd::decode_all(std::fs::File::open(packed(name)).unwrap()).unwrap();
     std::fs::write(&path, bytes).unwrap();
     let mut connection = Connection::open(&path).unwrap();
     connection.pragma_update(None, "synchronous", "OFF").unwrap();
     seal(&mut connection);
-    History { folder, path, session: SESSION }
+    (folder, path)
 }
 
 impl History {

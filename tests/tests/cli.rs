@@ -1,5 +1,12 @@
 //! The binary as a user runs it: a demonstration, the log, replay, schemas, and what it says when something is wrong.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

@@ -39,6 +39,8 @@ use holdfast_runtime::replay::{Mode, replay};
 
 const WORLDS: u64 = 40;
 const SESSIONS: usize = 25;
+/// The world that is kept as a history: its lives end by a stop, a torn log and a crash.
+const KEPT_WORLD: u64 = 13;
 
 /// Extensions panic on purpose here; those panics are not worth a line each.
 fn quiet_planned_panics() {
@@ -233,4 +235,15 @@ fn five_hundred_mutations_are_noticed() {
     assert!(total >= 500, "only {total} mutations");
     let rare: Vec<_> = trials.tried.iter().filter(|(_, count)| **count < 3).collect();
     assert!(rare.is_empty(), "hardly tried: {rare:?}");
+}
+
+/// A world to keep, for `histories.rs`: one with stops, crashes and a long session.
+#[test]
+#[ignore = "records the history anew"]
+fn record_a_world() {
+    quiet_planned_panics();
+    let mut world = World::new(WorldPlan::new(KEPT_WORLD, SESSIONS));
+    world.run();
+    check::world(&world).unwrap();
+    holdfast_testkit::history::pack(&world.path, "world");
 }

@@ -2,6 +2,13 @@
 //!
 //! To write them anew: `HOLDFAST_UPDATE=1 cargo test -p holdfast-tests --test reference`.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
+
 use std::fmt::Write;
 use std::path::Path;
 

@@ -1,5 +1,12 @@
 //! Taking up a session again reads its newest snapshot and the frames after it, however long it is.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
+
 use holdfast_contract::ids::Millis;
 use holdfast_kernel::Session;
 use holdfast_lane_native::Extension;

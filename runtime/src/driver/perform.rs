@@ -58,7 +58,12 @@ impl SessionActor {
                     back.send(TimerFired { timer: decided_by });
                 });
             }
-            Act::Abort { begun_by } => self.tasks.abort(begun_by),
+            Act::Abort { begun_by } => {
+                self.tasks.abort(begun_by);
+                if let Some(child) = self.children.remove(&begun_by) {
+                    self.inner.give_up(&child);
+                }
+            }
             Act::Lifecycle { .. } | Act::Activate { .. } | Act::RunTask { .. } => {}
         }
     }
@@ -252,6 +257,7 @@ impl SessionActor {
         let (inner, parent) = (self.inner.clone(), self.session.id().clone());
         let settings = self.session.settings().clone();
         let (call, child) = (act.call, act.child.clone());
+        self.children.insert(act.decided_by, child.clone());
         self.behind_barrier(act.decided_by, async move {
             let (outcome, spent) = match inner.run_child(parent, settings, act).await {
                 Ok(report) => (child_outcome(report.outcome, report.answer), report.spent),

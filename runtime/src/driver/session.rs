@@ -8,7 +8,7 @@ use holdfast_contract::content::Content;
 use holdfast_contract::digest::canonical;
 use holdfast_contract::effect::{Effect, Input};
 use holdfast_contract::frame::Source;
-use holdfast_contract::ids::{ExtensionId, Seq};
+use holdfast_contract::ids::{ExtensionId, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::{
@@ -50,6 +50,8 @@ pub(crate) struct SessionActor {
     /// Whether a turn's end is on its way to the disk and to whoever waits for it.
     pub(super) delivering: bool,
     asked: HashMap<Seq, oneshot::Sender<Result<Content, Fault>>>,
+    /// The children that run for this session, by the frame that opened them.
+    pub(super) children: HashMap<Seq, StreamId>,
     broken: Option<Problem>,
     snapshot_at: Seq,
 }
@@ -78,6 +80,7 @@ impl SessionActor {
             answering: Vec::new(),
             delivering: false,
             asked: HashMap::new(),
+            children: HashMap::new(),
             broken: None,
         };
         tokio::spawn(actor.run());

@@ -14,6 +14,9 @@ use holdfast_contract::hook::{HookPoint, Order};
 use holdfast_contract::ids::{Millis, Seq};
 use serde_json::{Value, json};
 
+/// What a mutation does to the recorded frames.
+type Change<'a> = Box<dyn Fn(&mut Vec<Frame>) + 'a>;
+
 /// A change to a session.
 pub struct Mutation<'a> {
     /// What is changed, in the words of the tally.
@@ -22,7 +25,7 @@ pub struct Mutation<'a> {
     pub place: usize,
     /// Where replay must notice once everything is hashed anew; nothing if that is another valid history.
     pub sealed: Option<Seq>,
-    change: Box<dyn Fn(&mut Vec<Frame>) + 'a>,
+    change: Change<'a>,
 }
 
 impl Mutation<'_> {
