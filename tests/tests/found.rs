@@ -13,7 +13,7 @@ use holdfast_contract::session_frames::{TurnOutcome, UiQuestion};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Ask, Host, Later};
 use holdfast_lane_native::{Extension, Hook, Tool};
-use holdfast_testkit::pieces::{agent, echo, spec};
+use holdfast_testkit::pieces::{agent, echo, hook, spec};
 use holdfast_testkit::story::{bodies, kinds};
 use holdfast_testkit::{Lab, Script, Step};
 use serde_json::json;
@@ -31,16 +31,13 @@ impl Tool for Polite {
         spec("polite", EffectClass::Pure)
     }
 
-    fn call(
-        &self,
-        _: CallId,
-        _: Content,
-        _: TurnView,
-        host: Arc<dyn Host>,
-    ) -> Later<Result<Content, Fault>> {
+    fn call(&self, _: CallId, _: Content, _: TurnView, host: Arc<dyn Host>) -> Later<Result<Content, Fault>> {
         Box::pin(async move {
-            let other =
-                Ask::Other { name: "moon.phase".to_owned(), arguments: "now".into(), timeout: Some(Millis(5)) };
+            let other = Ask::Other {
+                name: "moon.phase".to_owned(),
+                arguments: "now".into(),
+                timeout: Some(Millis(5)),
+            };
             let refused = host.ask(other).await.unwrap_err();
             let answer = host.ask(confirm()).await?;
             Ok(Content::new(json!({ "user": answer.value(), "host": refused.message })))
@@ -109,7 +106,12 @@ async fn a_hook_that_is_asked_again_after_a_restart_is_told_anew() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_for_a_compaction_is_told_that_it_is_no_turn() {
-    let lab = Lab::build().script([Step::says("one"), Step::Hangs]).start().await;
+    let all = hook(HookSpec::at(HookPoint::CompactionBefore), |_| Decision::Compact {
+        instructions: None,
+        keep: Some(0),
+    });
+    let keeper = Extension::new("keeper", "1.0.0").hook(all);
+    let lab = Lab::build().script([Step::says("one"), Step::Hangs]).extension(keeper).start().await;
     lab.say("first").await;
     let session = lab.session();
     session.compact("it is getting long").await.unwrap();
@@ -121,7 +123,10 @@ async fn who_waits_for_a_compaction_is_told_that_it_is_no_turn() {
     session.cancel("never mind").await.unwrap();
     assert_eq!(waiting.await.unwrap().unwrap_err().code, Code::TurnUnexpected);
     let turn = lab.begin("second");
-    lab.until("the second turn", |lab| lab.frames().iter().filter(|it| it.envelope.kind == Kind::TurnStarted).count() == 2).await;
+    lab.until("the second turn", |lab| {
+        lab.frames().iter().filter(|it| it.envelope.kind == Kind::TurnStarted).count() == 2
+    })
+    .await;
     session.cancel("enough").await.unwrap();
     turn.await.unwrap();
 }

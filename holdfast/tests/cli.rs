@@ -7,21 +7,13 @@
     reason = "a test that cannot go on should stop loudly"
 )]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// The binary, which the build puts two folders above this test's own.
-fn binary() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let binary = test.parent().unwrap().parent().unwrap().join("holdfast");
-    assert!(binary.is_file(), "build it first: cargo build -p holdfast");
-    binary
-}
-
 fn holdfast(home: &Path, arguments: &[&str]) -> Output {
-    Command::new(binary())
+    Command::new(env!("CARGO_BIN_EXE_holdfast"))
         .arg("--home")
         .arg(home)
         .args(arguments)
