@@ -1,4 +1,5 @@
-//! The published figures, measured on the machine at hand: `cargo bench -p holdfast-benches --bench timed`. Times never gate.
+//! The published figures, measured on the machine at hand: `cargo bench -p holdfast-benches --bench timed`, or with names of
+//! measures behind `--`. Times never gate.
 
 use std::error::Error;
 use std::sync::{Arc, Barrier};
@@ -15,15 +16,17 @@ use holdfast_testkit::history;
 type Outcome = Result<(), Box<dyn Error>>;
 
 fn main() -> Outcome {
+    let asked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let measures: [(&str, fn() -> Outcome); 5] = [
+        ("kernel", kernel),
+        ("deciding", || [0, 1, 10, 100].into_iter().try_for_each(deciding)),
+        ("append", || [1, 32].into_iter().try_for_each(append)),
+        ("replay", replayed),
+        ("resume", || resume(100_000)),
+    ];
     println!("{:<58} {:>12} {:>12}", "figure", "p50", "p99");
-    kernel()?;
-    for gates in [0, 1, 10, 100] {
-        deciding(gates)?;
-    }
-    append(1)?;
-    append(32)?;
-    replayed()?;
-    resume(100_000)
+    let wanted = |name: &str| asked.is_empty() || asked.iter().any(|part| name.contains(part));
+    measures.iter().filter(|(name, _)| wanted(name)).try_for_each(|(_, measure)| measure())
 }
 
 fn show(name: &str, mut samples: Vec<Duration>) {
@@ -39,7 +42,7 @@ fn kernel() -> Outcome {
     for _ in 0..200 {
         let begun = Instant::now();
         for _ in 0..100 {
-            std::hint::black_box(machine.tool_call());
+            std::hint::black_box(machine.tool_call().map_err(|fault| fault.to_string())?);
         }
         samples.push(begun.elapsed() / 400);
     }

@@ -11,3 +11,7 @@ pub mod workload;
 mod budgets_tests;
 #[cfg(test)]
 mod counted_tests;
+
+/// The same as the binary's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -5,11 +5,12 @@ use std::time::Instant;
 
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::{Effect, Input, ModelAct};
+use holdfast_contract::effect::{Effects, Input, ModelAct};
 use holdfast_contract::frame::{Draft, Source};
 use holdfast_contract::hook::{Decision, HookPoint};
 use holdfast_contract::ids::{CallId, Millis, Seq};
 use holdfast_contract::message::{AskedCall, Limits, Message, Origin, Usage};
+use holdfast_contract::problem::Fault;
 use holdfast_contract::registry::{Implementation, Registry, RegistryPin, RegistryRef, ToolEntry};
 use holdfast_contract::session_frames::{
     CheckOutcome, HookDecided, InputReceived, ModelFailed, ModelReturned, SessionSettings, SessionStarted,
@@ -56,9 +57,10 @@ impl Default for Loop {
                 models: vec!["bench".into()],
                 limits: no_limits(),
                 ..SessionSettings::default()
-            },
+            }
+            .into(),
         };
-        session.step(fact(None, started));
+        let _started = session.step(fact(None, started));
         let extension = Arc::new(holdfast_contract::registry::ExtensionRef {
             id: "kit".into(),
             version: "1.0.0".into(),
@@ -71,7 +73,7 @@ impl Default for Loop {
         let registry =
             RegistryPin::new(RegistryRef::default(), Arc::new(Registry { tools, ..Registry::default() }));
         let input = InputReceived { text: "go".into(), attachments: Vec::new(), message_id: None, registry };
-        session.step(fact(None, input));
+        let _asked = session.step(fact(None, input));
         let requested = Seq(session.next_seq().0 - 1);
         let asked = AskedCall {
             model_id: "1".into(),
@@ -88,14 +90,14 @@ fn fact(cause: Option<Seq>, body: impl Into<Body>) -> Input {
 
 impl Loop {
     /// One tool call through all phases, from the model's answer to its next request: four steps of the machine.
-    pub fn tool_call(&mut self) -> Vec<Effect> {
+    pub fn tool_call(&mut self) -> Result<Effects, Fault> {
         let calls = vec![self.asked.clone()];
         let returned = ModelReturned { text: "".into(), reasoning: None, calls, usage: Usage::default() };
         let first = self.session.next_seq();
-        self.session.step(fact(Some(self.requested), returned));
+        self.session.step(fact(Some(self.requested), returned))?;
         self.calls += 1;
         let call = CallId { turn: 1, index: self.calls };
-        self.session.step(fact(Some(first), ToolChecked { call, outcome: CheckOutcome::Valid }));
+        self.session.step(fact(Some(first), ToolChecked { call, outcome: CheckOutcome::Valid }))?;
         let asked = Seq(self.session.next_seq().0 - 1);
         let decided = HookDecided {
             hook: "policy".into(),
@@ -105,7 +107,7 @@ impl Loop {
             decision: Decision::Allow,
             rule: None,
         };
-        self.session.step(fact(Some(asked), decided));
+        self.session.step(fact(Some(asked), decided))?;
         let dispatched = Seq(self.session.next_seq().0 - 1);
         let outcome = ToolOutcome::Result(self.asked.arguments.clone());
         let effects = self.session.step(fact(Some(dispatched), ToolReturned { call, outcome }));

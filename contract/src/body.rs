@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::content::Content;
 use crate::digest::{NotCanonical, canonical};
+use crate::ids::CallId;
 use crate::session_frames::*;
 use crate::system_frames::*;
 
@@ -247,6 +248,20 @@ kinds! {
     "event.retried" Fact EventRetried;
     /// A subscriber failed for good.
     "event.dead" Fact EventDead;
+}
+
+impl Body {
+    /// The tool call that a fact is about, if it is about one.
+    pub fn call(&self) -> Option<CallId> {
+        match self {
+            Body::HookDecided(fact) => fact.call,
+            Body::HookFaulted(fact) => fact.call,
+            Body::ToolChecked(fact) => Some(fact.call),
+            Body::ToolReturned(fact) => Some(fact.call),
+            Body::ChildEnded(fact) => Some(fact.call),
+            _ => None,
+        }
+    }
 }
 
 impl std::fmt::Display for Kind {

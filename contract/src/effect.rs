@@ -1,5 +1,5 @@
-//! What goes into the kernel and what comes out: an [`Input`] is a fact to be recorded, an [`Effect`] a frame to record or an
-//! act to perform. The kernel itself performs nothing.
+//! What goes into the kernel and what comes out: an [`Input`] is a fact to be recorded, [`Effects`] are frames to record and
+//! acts to perform. The kernel itself performs nothing.
 
 use std::sync::Arc;
 
@@ -9,7 +9,6 @@ use crate::frame::{Draft, Source};
 use crate::hook::HookInput;
 use crate::ids::{AgentId, CallId, Millis, ModelName, ScheduleId, Seq, StreamId};
 use crate::message::{CallView, Limits, Message, TurnView};
-use crate::problem::Fault;
 use crate::registry::{ExtensionRef, HookEntry, Implementation, Registry, RegistryPin};
 use crate::session_frames::{GateReason, TurnOutcome, UiQuestion};
 use crate::system_frames::LifecycleCommand;
@@ -28,19 +27,13 @@ pub struct Input {
     pub body: Body,
 }
 
-/// What a machine wants done, in order.
-#[derive(Clone, Debug)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "most effects are records, and a box for each would be paid on the hot path"
-)]
-pub enum Effect {
-    /// Write this frame.
-    Record(Draft),
-    /// Perform this.
-    Act(Act),
-    /// The input does not fit the machine's state and was not recorded; nothing has changed.
-    Refuse(Fault),
+/// What a machine wants done: the frames are written, and then the acts are performed, each in order.
+#[derive(Clone, Debug, Default)]
+pub struct Effects {
+    /// The fact itself, and then what was decided on it.
+    pub frames: Vec<Draft>,
+    /// What is to be performed.
+    pub acts: Vec<Act>,
 }
 
 /// An act. Each names the frame that decided it; what the act leads to comes back as an input with that frame as its cause.

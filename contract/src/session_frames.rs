@@ -169,7 +169,7 @@ bodies! {
         #[serde(default)]
         depth: u8,
         /// What it is set to.
-        settings: SessionSettings,
+        settings: Arc<SessionSettings>,
     } holds instructions;
 
     /// `session.resumed`
@@ -249,6 +249,9 @@ bodies! {
     struct MessageInjected {
         /// The extension.
         extension: ExtensionId,
+        /// The hook that asked, if it was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hook: Option<HookId>,
         /// The message.
         text: Content,
     } holds text;
@@ -475,9 +478,9 @@ bodies! {
     struct UiRequested {
         /// The extension that asks.
         extension: ExtensionId,
-        /// The call it serves.
+        /// The hook that asked, if it was one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        call: Option<CallId>,
+        hook: Option<HookId>,
         /// The question.
         question: UiQuestion,
     } holds question;
@@ -494,6 +497,9 @@ bodies! {
     struct StateWritten {
         /// The extension.
         extension: ExtensionId,
+        /// The hook that asked, if it was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hook: Option<HookId>,
         /// The key.
         key: String,
         /// The value; none removes it.
@@ -577,8 +583,9 @@ bodies! {
     struct ClockRead {
         /// The extension.
         extension: ExtensionId,
-        /// The call or hook round it was in.
-        under: Seq,
+        /// The hook that asked, if it was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hook: Option<HookId>,
         /// What it read.
         value: Millis,
     };
@@ -587,8 +594,9 @@ bodies! {
     struct RandomDrawn {
         /// The extension.
         extension: ExtensionId,
-        /// The call or hook round it was in.
-        under: Seq,
+        /// The hook that asked, if it was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hook: Option<HookId>,
         /// The bytes, as hexadecimal digits.
         bytes: String,
     };
@@ -607,8 +615,9 @@ bodies! {
     struct HostCalled {
         /// The extension.
         extension: ExtensionId,
-        /// The call or hook round it was in.
-        under: Seq,
+        /// The hook that asked, if it was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hook: Option<HookId>,
         /// What it asked for: `config.get`, `state.get`, `api.call`.
         ask: String,
         /// With which arguments.

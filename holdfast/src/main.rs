@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+/// Frames are made on one thread and given back on another, which this allocator is good at: see `docs/adr/0011-allocator.md`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     holdfast_cli::run(std::env::args_os())
 }

@@ -37,15 +37,14 @@ pub(crate) struct Desk {
     pub cause: Seq,
     /// The moment of the fact before.
     pub before: Millis,
-    effects: Vec<Effect>,
+    effects: Effects,
 }
 
 impl Desk {
-    /// Keeps the first place for the fact. Time never runs backwards within a stream.
+    /// Keeps the first number for the fact. Time never runs backwards within a stream.
     pub fn open(Clerk { next, now }: Clerk, at: Millis) -> Self {
         let clerk = Clerk { next: next.next(), now: now.max(at) };
-        let mut effects = Vec::with_capacity(4);
-        effects.push(Effect::Act(Act::Abort { begun_by: next }));
+        let effects = Effects { frames: Vec::with_capacity(4), acts: Vec::with_capacity(2) };
         Self { clerk, cause: next, before: now, effects }
     }
 
@@ -53,24 +52,20 @@ impl Desk {
     pub fn record(&mut self, body: impl Into<Body>) -> Seq {
         let Clerk { next: seq, now: at } = self.clerk;
         self.clerk.next = seq.next();
-        let draft = Draft { seq, at, source: Source::Kernel, cause: Some(self.cause), body: body.into() };
-        self.effects.push(Effect::Record(draft));
+        let (source, cause) = (Source::Kernel, Some(self.cause));
+        self.effects.frames.push(Draft { seq, at, source, cause, body: body.into() });
         seq
     }
 
     /// Has something done, if there is anything to do.
     pub fn act(&mut self, act: impl Into<Option<Act>>) {
-        if let Some(act) = act.into() {
-            self.effects.push(Effect::Act(act));
-        }
+        self.effects.acts.extend(act.into());
     }
 
     /// The fact, and then what it led to.
-    #[inline]
-    pub fn close(mut self, Input { source, cause, body, .. }: Input) -> Vec<Effect> {
-        if let Some(place) = self.effects.first_mut() {
-            *place = Effect::Record(Draft { seq: self.cause, at: self.clerk.now, source, cause, body });
-        }
+    pub fn close(mut self, Input { source, cause, body, .. }: Input) -> Effects {
+        let fact = Draft { seq: self.cause, at: self.clerk.now, source, cause, body };
+        self.effects.frames.insert(0, fact);
         self.effects
     }
 }

@@ -1,7 +1,7 @@
 //! The kernel: two pure state machines that decide everything. No clock, no file, no socket, no thread, no random, no async.
 //!
 //! [`Session`] runs one conversation: turns, hooks, tools, approvals, limits. [`System`] runs the one stream behind them all:
-//! registries, lifecycles, generations, schedules. Both do one thing: `step(Input) -> Vec<Effect>`. An input that fits is
+//! registries, lifecycles, generations, schedules. Both do one thing: `step(Input) -> Effects`. An input that fits is
 //! recorded as a frame and followed by the frames and acts it leads to; one that does not is refused and changes nothing. The
 //! machines number their frames themselves, so feeding a stream's facts to a fresh machine gives the stream's decisions again.
 //!
@@ -26,4 +26,4 @@ pub use system::System;
 
 /// The behaviour version. It changes whenever the same facts would give other decisions, and every recorded session names the
 /// one it was made with.
-pub const BEHAVIOUR: u32 = 1;
+pub const BEHAVIOUR: u32 = 2;

@@ -95,15 +95,14 @@ impl Session {
         std::iter::once(&mut self.base.registry)
     }
 
-    /// Takes one fact and says what it leads to.
-    pub fn step(&mut self, input: Input) -> Vec<Effect> {
+    /// Takes one fact and says what it leads to. One that does not fit is refused: it has changed nothing and is not recorded.
+    pub fn step(&mut self, input: Input) -> Result<Effects, Fault> {
         let mut desk = Desk::open(self.clerk, input.at);
-        if let Err(fault) = self.take(&mut desk, &input) {
-            return vec![Effect::Refuse(fault)];
-        }
+        self.take(&mut desk, &input)?;
         self.clerk = desk.clerk;
-        self.turn.take_if(|turn| matches!(turn.wait.stage, Stage::Over));
-        desk.close(input)
+        let over = self.turn.take_if(|turn| matches!(turn.wait.stage, Stage::Over));
+        desk.act(over.and_then(|turn| turn.timer).map(|begun_by| Act::Abort { begun_by }));
+        Ok(desk.close(input))
     }
 
     /// Hands a fact to what it belongs to. One that does not fit changes nothing.
@@ -159,7 +158,7 @@ impl Session {
         base.turns = base.turns.saturating_add(u32::from(purpose == Purpose::Answer));
         let SessionStarted { agent, origin, settings, .. } = base.start.clone();
         let context = TurnContext { session: base.id.clone(), turn: base.turns, agent, origin };
-        let (context, models, keep) = (Arc::new(context), settings.models, DEFAULT_KEEP);
+        let (context, models, keep) = (Arc::new(context), settings.models.clone(), DEFAULT_KEEP);
         let turn = Turn { purpose, context, text, models, keep, ..Turn::default() };
         Way { desk, base, turn: self.turn.insert(Box::new(turn)) }.begin();
         Ok(())
@@ -171,7 +170,7 @@ impl Base {
         Arc::make_mut(&mut self.transcript).push(message);
     }
 
-    fn write(&mut self, StateWritten { extension, key, value }: &StateWritten) {
+    fn write(&mut self, StateWritten { extension, key, value, .. }: &StateWritten) {
         let values = self.state.entry(extension.clone()).or_default();
         match value {
             Some(value) => values.insert(key.clone(), value.clone()),

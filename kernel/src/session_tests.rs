@@ -68,7 +68,7 @@ impl Scene {
         let (open, frames) = (Vec::new(), Vec::new());
         let mut scene = Self { session, at: Millis(0), open, timer: None, frames, ended: None, policy };
         let settings = SessionSettings { models: vec!["m".into()], limits, ..SessionSettings::default() };
-        scene.tell(None, SessionStarted { settings, ..SessionStarted::default() });
+        scene.tell(None, SessionStarted { settings: settings.into(), ..SessionStarted::default() });
         scene
     }
 
@@ -76,17 +76,17 @@ impl Scene {
     fn tell(&mut self, cause: Option<Seq>, body: impl Into<Body>) -> bool {
         let before = self.session.next_seq();
         let input = Input { at: self.at, source: Source::Host, cause, body: body.into() };
-        for effect in self.session.step(input) {
-            match effect {
-                Effect::Refuse(_) => {
-                    assert_eq!(self.session.next_seq(), before, "a refused fact gets no number");
-                    return false;
-                }
-                Effect::Record(draft) => self.frames.push(draft.body),
-                Effect::Act(Act::SetTimer { decided_by, .. }) => self.timer = Some(decided_by),
-                Effect::Act(Act::Abort { begun_by }) => self.open.retain(|(seq, _)| *seq != begun_by),
-                Effect::Act(Act::Deliver { outcome, .. }) => self.ended = Some(outcome),
-                Effect::Act(act) => self.open.push((decided_by(&act), act)),
+        let Ok(Effects { frames, acts }) = self.session.step(input) else {
+            assert_eq!(self.session.next_seq(), before, "a refused fact gets no number");
+            return false;
+        };
+        self.frames.extend(frames.into_iter().map(|draft| draft.body));
+        for act in acts {
+            match act {
+                Act::SetTimer { decided_by, .. } => self.timer = Some(decided_by),
+                Act::Abort { begun_by } => self.open.retain(|(seq, _)| *seq != begun_by),
+                Act::Deliver { outcome, .. } => self.ended = Some(outcome),
+                act => self.open.push((decided_by(&act), act)),
             }
         }
         true

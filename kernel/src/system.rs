@@ -109,14 +109,12 @@ impl System {
         })
     }
 
-    /// Takes one fact and says what it leads to.
-    pub fn step(&mut self, input: Input) -> Vec<Effect> {
+    /// Takes one fact and says what it leads to. One that does not fit is refused: it has changed nothing and is not recorded.
+    pub fn step(&mut self, input: Input) -> Result<Effects, Fault> {
         let mut desk = Desk::open(self.clerk, input.at);
-        if let Err(fault) = self.take(&mut desk, &input) {
-            return vec![Effect::Refuse(fault)];
-        }
+        self.take(&mut desk, &input)?;
         self.clerk = desk.clerk;
-        desk.close(input)
+        Ok(desk.close(input))
     }
 
     /// Takes a fact, and pursues what it sets going.

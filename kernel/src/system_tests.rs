@@ -60,22 +60,19 @@ impl Scene {
     fn answer(&mut self, cause: Option<Seq>, body: impl Into<Body>) -> Vec<String> {
         let input = Input { at: self.at, source: Source::Host, cause, body: body.into() };
         let before = self.system.next_seq();
-        let effects = self.system.step(input);
-        if let [Effect::Refuse(fault)] = effects.as_slice() {
-            assert_eq!(self.system.next_seq(), before, "a refused fact gets no number");
-            return vec![format!("refused: {}", fault.message)];
-        }
-        let mut lines = Vec::new();
-        for (place, effect) in effects.into_iter().enumerate() {
-            match effect {
-                Effect::Record(draft) if place > 0 => lines.extend(line(draft.body)),
-                Effect::Act(Act::Lifecycle { decided_by, extension, command }) => {
-                    self.waiting.push_back((decided_by, extension, command));
-                }
-                _ => {}
+        let Effects { frames, acts } = match self.system.step(input) {
+            Ok(effects) => effects,
+            Err(fault) => {
+                assert_eq!(self.system.next_seq(), before, "a refused fact gets no number");
+                return vec![format!("refused: {}", fault.message)];
+            }
+        };
+        for act in acts {
+            if let Act::Lifecycle { decided_by, extension, command } = act {
+                self.waiting.push_back((decided_by, extension, command));
             }
         }
-        lines
+        frames.into_iter().skip(1).flat_map(|draft| line(draft.body)).collect()
     }
 
     pub fn find(&mut self, found: impl Into<Vec<FoundExtension>>) -> Vec<String> {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::Input;
 use holdfast_contract::hook::Artifact;
-use holdfast_contract::ids::{Seq, StreamId};
+use holdfast_contract::ids::{HookId, Seq, StreamId};
 use holdfast_contract::message::Spent;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, RegistryPin};
@@ -49,7 +49,13 @@ pub(crate) enum Note {
     /// A fact that came of an act.
     Fact(Box<Input>),
     /// An extension in the middle of a call asks the host.
-    Ask { extension: Arc<ExtensionRef>, under: Seq, ask: Ask, reply: oneshot::Sender<Result<Content, Fault>> },
+    Ask {
+        extension: Arc<ExtensionRef>,
+        under: Seq,
+        hook: Option<HookId>,
+        ask: Ask,
+        reply: oneshot::Sender<Result<Content, Fault>>,
+    },
     /// Compact the conversation.
     Compact { reason: String, reply: Reply<()> },
     /// Cancel the running turn.

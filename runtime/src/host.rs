@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::Seq;
+use holdfast_contract::ids::{HookId, Seq};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Ask, Host, Later};
@@ -16,12 +16,14 @@ pub(crate) struct SessionHost {
     pub inbox: mpsc::UnboundedSender<Note>,
     pub extension: Arc<ExtensionRef>,
     pub under: Seq,
+    pub hook: Option<HookId>,
 }
 
 impl Host for SessionHost {
     fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>> {
         let (reply, answer) = oneshot::channel();
-        let note = Note::Ask { extension: self.extension.clone(), under: self.under, ask, reply };
+        let (extension, hook) = (self.extension.clone(), self.hook.clone());
+        let note = Note::Ask { extension, under: self.under, hook, ask, reply };
         let sent = self.inbox.send(note);
         Box::pin(async move {
             let gone = || Fault::new(Code::SessionEnded, "the session is no longer there");

@@ -1,7 +1,8 @@
 //! What the kernel's two machines have in common, so that one driver, one refold and one replay serve both.
 
-use holdfast_contract::effect::{Effect, Input};
+use holdfast_contract::effect::{Effects, Input};
 use holdfast_contract::ids::{Seq, StreamId};
+use holdfast_contract::problem::Fault;
 use holdfast_contract::registry::RegistryPin;
 use holdfast_kernel::{Session, System};
 use serde::Serialize;
@@ -12,8 +13,8 @@ pub trait Machine: Serialize + DeserializeOwned + Clone + Send + 'static {
     /// A machine for a stream that has no frames yet.
     fn begin(stream: &StreamId) -> Self;
 
-    /// Takes one fact and says what it leads to.
-    fn step(&mut self, input: Input) -> Vec<Effect>;
+    /// Takes one fact and says what it leads to, or refuses it.
+    fn step(&mut self, input: Input) -> Result<Effects, Fault>;
 
     /// The number that the next frame gets.
     fn next_seq(&self) -> Seq;
@@ -30,7 +31,7 @@ impl Machine for Session {
         Session::new(stream.clone())
     }
 
-    fn step(&mut self, input: Input) -> Vec<Effect> {
+    fn step(&mut self, input: Input) -> Result<Effects, Fault> {
         Session::step(self, input)
     }
 
@@ -52,7 +53,7 @@ impl Machine for System {
         System::new()
     }
 
-    fn step(&mut self, input: Input) -> Vec<Effect> {
+    fn step(&mut self, input: Input) -> Result<Effects, Fault> {
         System::step(self, input)
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use holdfast_contract::body::{Body, Nature};
 use holdfast_contract::digest::Digest;
-use holdfast_contract::effect::{Effect, Input};
+use holdfast_contract::effect::Input;
 use holdfast_contract::frame::{Draft, Frame};
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
@@ -48,16 +48,12 @@ pub fn refold<M: Machine>(store: &Store, stream: &StreamId) -> Result<Refolded<M
             return Err(diverged(&frame, &format!("the kernel would have recorded {}", left.body.kind())));
         }
         let input = input_of(store, &frame)?;
-        let mut effects = machine.step(input).into_iter();
-        match effects.next() {
-            Some(Effect::Record(fact)) if fact.seq == frame.envelope.seq => {}
-            Some(Effect::Refuse(fault)) => return Err(diverged(&frame, &fault.to_string())),
-            _ => return Err(diverged(&frame, "the kernel numbers it differently")),
+        let effects = machine.step(input).map_err(|fault| diverged(&frame, &fault.to_string()))?;
+        let mut frames = effects.frames.into_iter();
+        if frames.next().is_none_or(|fact| fact.seq != frame.envelope.seq) {
+            return Err(diverged(&frame, "the kernel numbers it differently"));
         }
-        expected.extend(effects.filter_map(|effect| match effect {
-            Effect::Record(draft) => Some(draft),
-            Effect::Act(_) | Effect::Refuse(_) => None,
-        }));
+        expected.extend(frames);
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(Refolded { machine, missing: expected.into(), read })

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use holdfast_contract::body::{Body, Kind, Nature};
 use holdfast_contract::digest::{Digest, canonical};
-use holdfast_contract::effect::Effect;
+use holdfast_contract::effect::Effects;
 use holdfast_contract::frame::{Draft, Envelope, Frame};
 use holdfast_contract::ids::{ExtensionId, Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
@@ -173,16 +173,13 @@ impl<M: Machine> Run<'_, M> {
             let extension = serde_json::to_value(&input.source).ok();
             return Ok(Some(Divergence { extension, ..recorded(frame, actual) }));
         }
-        for effect in self.machine.step(input) {
-            match effect {
-                Effect::Record(draft) => self.expected.push_back(draft),
-                Effect::Act(act) => {
-                    if let Some(again) = &mut self.again {
-                        again.remember(act);
-                    }
-                }
-                Effect::Refuse(fault) => return Ok(Some(recorded(frame, json!({ "refused": fault })))),
-            }
+        let Effects { frames, acts } = match self.machine.step(input) {
+            Ok(effects) => effects,
+            Err(fault) => return Ok(Some(recorded(frame, json!({ "refused": fault })))),
+        };
+        self.expected.extend(frames);
+        if let Some(again) = &mut self.again {
+            acts.into_iter().for_each(|act| again.remember(act));
         }
         Ok(None)
     }

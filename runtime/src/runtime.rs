@@ -198,7 +198,15 @@ impl Inner {
         settings.limits = policy.caps().narrow(settings.limits);
         settings.authoritative_routing &= policy.routing() == Routing::Authoritative;
         settings.profile = Some(policy.profile_name());
-        let body = SessionStarted { kernel: BEHAVIOUR, origin, agent, instructions, parent, depth, settings };
+        let body = SessionStarted {
+            kernel: BEHAVIOUR,
+            origin,
+            agent,
+            instructions,
+            parent,
+            depth,
+            settings: settings.into(),
+        };
         let started = Input { at: self.clock.now(), source: Source::Host, cause: None, body: body.into() };
         let handle = SessionActor::start(self.clone(), Session::new(id.clone()), log, vec![started]);
         sessions.insert(id, handle.clone());

@@ -3,7 +3,7 @@
 
 use holdfast_contract::body::Body;
 use holdfast_contract::digest::canonical;
-use holdfast_contract::effect::{Effect, Input};
+use holdfast_contract::effect::Input;
 use holdfast_contract::frame::{Source, Tombstone};
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
@@ -61,15 +61,8 @@ fn record(store: &Store, clock: &dyn Clock, body: Body) -> Result<(), Problem> {
     let refolded = refold::<System>(store, &stream)?;
     log.append(refolded.missing)?;
     let mut system = refolded.machine;
-    let mut drafts = Vec::new();
-    for effect in system.step(Input { at: clock.now(), source: Source::Host, cause: None, body }) {
-        match effect {
-            Effect::Record(draft) => drafts.push(draft),
-            Effect::Refuse(fault) => return Err(fault.into()),
-            Effect::Act(_) => {}
-        }
-    }
-    log.append(drafts)?;
+    let effects = system.step(Input { at: clock.now(), source: Source::Host, cause: None, body })?;
+    log.append(effects.frames)?;
     log.wait_durable(Seq(system.next_seq().0.saturating_sub(1)))
 }
 

@@ -10,7 +10,6 @@ use std::ops::ControlFlow;
 
 use holdfast_contract::body::{Body, Kind, Nature};
 use holdfast_contract::digest::{Digest, canonical};
-use holdfast_contract::effect::Effect;
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::Problem;
@@ -111,8 +110,7 @@ fn check_machine<M: Machine>(
             if let (Some(coverage), Body::InputReceived(fact)) = (&mut *coverage, &input.body) {
                 coverage.pin(fact.registry.view.clone());
             }
-            let effects = machine.step(input);
-            if effects.iter().any(|effect| matches!(effect, Effect::Refuse(_))) {
+            if machine.step(input).is_err() {
                 findings.push(finding(
                     &frame,
                     "not_admissible",

@@ -119,7 +119,11 @@ fn numbers_come_back_to_the_last_bit() {
     let home = Home::new();
     let numbers =
         json!([0.1, 1e-7, 5e-324, 1.7976931348623157e308, 123456789.12345679, 0.30000000000000004, 1e21]);
-    let body = Body::from(MessageInjected { extension: "m".into(), text: Content::new(numbers.clone()) });
+    let body = Body::from(MessageInjected {
+        extension: "m".into(),
+        hook: None,
+        text: Content::new(numbers.clone()),
+    });
     home.record("s", vec![body.clone()]);
     let frame = home.store.frames(&id("s"), ..).unwrap().remove(0);
     assert_eq!(home.store.body(&frame).unwrap(), body);

@@ -58,6 +58,7 @@ fn draft(session: u64, seq: Seq) -> Draft {
         small => text(seq.0, small as usize * 12),
     };
     let body = StateWritten {
+        hook: None,
         extension: "notes".into(),
         key: format!("note-{seq}"),
         value: Some(Content::text(value)),

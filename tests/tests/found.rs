@@ -152,3 +152,37 @@ async fn a_cancelled_turn_takes_its_children_with_it() {
     assert_eq!(lab.findings(), Vec::new());
     assert!(lab.frames_of("s1.1.1")[0].envelope.seq == Seq(0) && lab.replay("s1.1.1").identical);
 }
+
+/// A gate that asks the host for random bytes and remarks on what it was told.
+struct Drawing(u32);
+
+impl Hook for Drawing {
+    fn spec(&self) -> HookSpec {
+        HookSpec::at(HookPoint::ToolGate)
+    }
+
+    fn decide(&self, _: HookInput, host: Arc<dyn Host>) -> Later<Result<Decision, Fault>> {
+        let bytes = self.0;
+        Box::pin(async move {
+            let drawn = host.ask(Ask::Random { bytes }).await?;
+            Ok(Decision::Ask { reason: format!("drew {}", drawn.to_text()) })
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hooks_of_one_extension_that_ask_at_once_are_told_apart() {
+    let lab = Lab::build()
+        .script([Step::calls([("echo", json!({}))]), Step::says("denied")])
+        .unattended()
+        .extension(Extension::new("kit", "1.0.0").tool(echo()))
+        .extension(Extension::new("drawing", "1.0.0").hook(Drawing(4)).hook(Drawing(2)).replayable())
+        .start()
+        .await;
+    lab.say("go").await;
+    let asked = bodies(&lab.frames(), Kind::ApprovalRequested).remove(0);
+    assert_eq!(asked["reasons"][0]["reason"], "drew 00010203");
+    assert_eq!(asked["reasons"][1]["reason"], "drew 0001");
+    let verdict = lab.replay("s1");
+    assert!(verdict.identical && verdict.mocked.is_empty(), "{verdict:#?}");
+}

@@ -22,6 +22,7 @@ fn open(disk: &Disk) -> Store {
 
 fn draft(seq: Seq, bytes: usize) -> Draft {
     let body = StateWritten {
+        hook: None,
         extension: "notes".into(),
         key: format!("note-{seq}"),
         value: Some(Content::text("0123456789abcdef".repeat(bytes / 16))),

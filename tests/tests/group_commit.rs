@@ -19,6 +19,7 @@ const FRAMES_EACH: u64 = 100;
 
 fn draft(seq: u64) -> Draft {
     let body = StateWritten {
+        hook: None,
         extension: "notes".into(),
         key: format!("note-{seq}"),
         value: Some(Content::text("…")),

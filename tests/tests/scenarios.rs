@@ -44,7 +44,8 @@ macro_rules! scenarios {
 
 scenarios! {
     turns: plain_answer, every_hook_of_a_turn, guardrails_block_and_flag, model_fails_and_falls_back, state_clock_and_random,
-        compaction;
+        compaction,
+        compaction_has_a_deadline;
     calls: three_parallel_calls, denied_call, two_modifiers_three_gates, tool_timeout, five_mebibyte_result, broken_gates_deny,
         unknown_tool_and_bad_arguments;
     approvals: approval_edits_arguments, approval_across_restart, approval_for_the_session, approval_denied,
@@ -52,7 +53,8 @@ scenarios! {
     cancels: cancelled_in_input_hook, cancelled_in_model, cancelled_in_modifier, cancelled_in_gate, cancelled_in_approval,
         cancelled_in_tool, cancelled_in_after_hook, cancelled_in_output_guard;
     limits: limit_of_turns, limit_of_tokens, limit_of_time, limit_of_cost, limit_of_tool_calls, limit_of_session_tokens,
-        limit_of_session_cost;
+        limit_of_session_cost,
+        limit_of_cost_between_attempts;
     children: nested_to_the_depth_cap, child_pays_from_the_parents_budget;
     registry: registry_changes_between_turns, stack_uncovers_and_overrides;
 }

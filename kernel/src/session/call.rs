@@ -45,14 +45,19 @@ impl Call {
 impl Way<'_> {
     /// Takes up a call as the model asked for it.
     pub fn take_up(&mut self, call: &mut Call) {
-        let CallView { id, tool, arguments } = &call.view;
-        self.desk.record(ToolCalled { call: *id, tool: tool.clone(), arguments: arguments.into() });
+        self.announce(call);
+        let tool = &call.view.tool;
         call.implementation = self.base.implementations(tool).first().cloned();
         if call.implementation.is_none() {
             let message = format!("there is no tool `{tool}`");
             return self.fail(call, Code::ToolUnknown, message);
         }
         self.proceed(Some(call), P::ToolModify);
+    }
+
+    fn announce(&mut self, call: &Call) {
+        let CallView { id, tool, arguments } = &call.view;
+        self.desk.record(ToolCalled { call: *id, tool: tool.clone(), arguments: arguments.into() });
     }
 
     /// The modifiers have spoken: the last one who names an implementation chooses it.
@@ -210,7 +215,7 @@ impl Way<'_> {
     pub fn cancel_call(&mut self, call: &mut Call) {
         match call.wait.stage {
             Stage::Settled(..) => return,
-            Stage::Idle => {}
+            Stage::Idle => self.announce(call),
             _ => self.desk.act(Act::Abort { begun_by: call.wait.begun }),
         }
         let ran = matches!(call.wait.stage, Stage::Running(_) | Stage::Child(..));

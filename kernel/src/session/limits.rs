@@ -12,14 +12,18 @@ impl Way<'_> {
         self.base.spent.add(more);
     }
 
-    /// The limit that forbids another model call.
-    pub fn limit_before_model(&self) -> Option<Reached> {
+    /// The limit that forbids another model call, of which so many were counted in advance.
+    pub fn limit_before_model(&self, counted: u32) -> Option<Reached> {
         let limits = &self.base.start.settings.limits;
         let (spent, session) = (&self.turn.spent, &self.base.spent);
         let (now, deadline, budget) = (self.desk.clerk.now, self.turn.deadline, limits.time_budget);
         let time = budget.plus(now.since(deadline)).since(deadline.since(now));
         let bounds = [
-            (LimitKind::Turns, Some(u64::from(limits.max_turns)), u64::from(spent.turns)),
+            (
+                LimitKind::Turns,
+                Some(u64::from(limits.max_turns)),
+                u64::from(spent.turns.saturating_sub(counted)),
+            ),
             (LimitKind::Tokens, Some(limits.max_tokens), spent.tokens),
             (LimitKind::Cost, limits.max_cost_micros, spent.cost_micros),
             (LimitKind::SessionTokens, limits.session_tokens, session.tokens),

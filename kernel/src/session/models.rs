@@ -34,7 +34,7 @@ impl Way<'_> {
 
     /// Asks the model for the turn's next round, unless a limit stands in the way.
     pub fn request_model(&mut self) {
-        if let Some(reached) = self.limit_before_model() {
+        if let Some(reached) = self.limit_before_model(0) {
             return self.end_by_limit(reached);
         }
         self.say_notes();
@@ -80,13 +80,21 @@ impl Way<'_> {
         self.charge(fact.usage.into());
         if fact.retryable && attempt < self.base.start.settings.attempts {
             let delay = Millis(FIRST_DELAY.0 << attempt.saturating_sub(1).min(6));
-            return self.attempt_model(attempt.saturating_add(1), delay);
+            return self.ask_again(attempt.saturating_add(1), delay);
         }
         let Some(model) = self.turn.models.get(1).cloned() else {
             return self.end_early(TurnOutcome::Failed(fact.fault.clone()));
         };
         self.turn.models.remove(0);
         self.desk.record(ModelRouted { model, by: None, advice: Vec::new() });
-        self.attempt_model(1, Millis(0));
+        self.ask_again(1, Millis(0));
+    }
+
+    /// Asks once more for the same round, unless what the failure cost has reached a limit.
+    fn ask_again(&mut self, attempt: u32, delay: Millis) {
+        match self.limit_before_model(1) {
+            Some(reached) => self.end_by_limit(reached),
+            None => self.attempt_model(attempt, delay),
+        }
     }
 }

@@ -84,12 +84,27 @@ impl Way<'_> {
                 self.end_early(TurnOutcome::Cancelled { reason: fact.reason.clone() });
             }
             Body::TimerFired(fact) if self.turn.timer == Some(fact.timer) => self.time_is_up(),
-            _ if matches!(self.turn.wait.stage, Stage::Idle) => {
-                let mut taken = false;
-                self.each_call(|way, call| taken = taken || way.hear(Some(call), body, cause));
-                taken.then(|| self.review_calls())?;
-            }
+            _ if matches!(self.turn.wait.stage, Stage::Idle) => self.tell_call(body, cause)?,
             _ => self.hear(None, body, cause).then_some(())?,
+        }
+        Some(())
+    }
+
+    /// Gives the call that a fact is about what it waits for; nothing if it does not wait for this.
+    fn tell_call(&mut self, body: &Body, cause: Option<Seq>) -> Option<()> {
+        let about = |call: &&mut Call| match body {
+            Body::ApprovalAnswered(fact) => call.wait.begun == fact.approval,
+            body => body.call() == Some(call.view.id),
+        };
+        let mut calls = take(&mut self.turn.calls);
+        let matters = |call: &Call| matches!(call.wait.stage, Stage::Approving(_) | Stage::Settled(..));
+        let heard = calls.iter_mut().find(about).and_then(|call| {
+            let before = matters(call);
+            self.hear(Some(call), body, cause).then(|| before || matters(call))
+        });
+        self.turn.calls = calls;
+        if heard? {
+            self.review_calls();
         }
         Some(())
     }
@@ -190,7 +205,6 @@ impl Way<'_> {
 
     /// The last hooks were heard: the turn is over, and whoever waits for it is told.
     pub fn finish(&mut self) {
-        self.desk.act(self.turn.timer.take().map(|begun_by| Act::Abort { begun_by }));
         self.say_notes();
         let Turn { answer, outcome, context, spent, wait, .. } = &mut *self.turn;
         wait.stage = Stage::Over;

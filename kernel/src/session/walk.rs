@@ -9,15 +9,18 @@ use super::*;
 impl Way<'_> {
     /// The first steps of a walk.
     pub fn begin(&mut self) {
+        self.turn.deadline = self.desk.clerk.now.plus(self.base.start.settings.limits.time_budget);
         let first = match self.turn.purpose {
             Purpose::Answer => {
                 let (turn, registry) = (self.turn.context.turn, self.base.registry.reference);
                 let started = self.desk.record(TurnStarted { turn, registry });
-                self.turn.deadline = self.desk.clerk.now.plus(self.base.start.settings.limits.time_budget);
                 self.set_timer(started);
                 if turn == 1 { P::SessionStart } else { P::TurnStart }
             }
-            Purpose::Compact => P::CompactionBefore,
+            Purpose::Compact => {
+                self.set_timer(self.desk.cause);
+                P::CompactionBefore
+            }
             Purpose::End => P::SessionEnd,
         };
         self.proceed(None, first);

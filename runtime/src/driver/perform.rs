@@ -91,7 +91,7 @@ impl SessionActor {
 
     fn host(&self, act: &CallAct) -> Arc<SessionHost> {
         let (inbox, extension) = (self.inbox.clone(), act.extension.clone());
-        Arc::new(SessionHost { inbox, extension, under: act.decided_by })
+        Arc::new(SessionHost { inbox, extension, under: act.decided_by, hook: None })
     }
 
     fn call_hook(&mut self, act: HookAct) {
@@ -105,7 +105,8 @@ impl SessionActor {
         let source = Source::Extension(extension.clone());
         let made = match self.inner.instance(&extension) {
             Ok(instance) => {
-                let host = SessionHost { inbox: self.inbox.clone(), extension, under: decided_by };
+                let (inbox, hook) = (self.inbox.clone(), Some(input.hook.clone()));
+                let host = SessionHost { inbox, extension, under: decided_by, hook };
                 make(&instance, Call::Hook(input), Arc::new(host))
             }
             Err(fault) => Made::Answered(Err(fault)),

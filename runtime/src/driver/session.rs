@@ -6,9 +6,9 @@ use std::sync::Arc;
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::canonical;
-use holdfast_contract::effect::{Effect, Input};
+use holdfast_contract::effect::{Effects, Input};
 use holdfast_contract::frame::Source;
-use holdfast_contract::ids::{ExtensionId, Seq, StreamId};
+use holdfast_contract::ids::{ExtensionId, HookId, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::{
@@ -123,7 +123,11 @@ impl SessionActor {
                 None => drop(reply.send(Err(Self::no_turn()))),
             },
             Note::Fact(input) => self.queue.push_back(*input),
-            Note::Ask { extension, under, ask, reply } => self.host_ask(&extension, under, ask, reply),
+            // Whoever asked and was given up meanwhile has asked for nothing.
+            Note::Ask { reply, .. } if reply.is_closed() => {}
+            Note::Ask { extension, under, hook, ask, reply } => {
+                self.host_ask(&extension, (under, hook), ask, reply);
+            }
             Note::Compact { reason, reply } => {
                 let registry = self.inner.registry();
                 self.answer_with(reply, Source::Host, CompactionRequested { reason, registry });
@@ -196,16 +200,8 @@ impl SessionActor {
         if let Some(problem) = &self.broken {
             return Err(problem.clone());
         }
-        let mut drafts = Vec::with_capacity(4);
-        let mut acts = Vec::with_capacity(2);
-        for effect in self.session.step(input) {
-            match effect {
-                Effect::Record(draft) => drafts.push(draft),
-                Effect::Act(act) => acts.push(act),
-                Effect::Refuse(fault) => return Err(fault.into()),
-            }
-        }
-        if let Err(problem) = self.log.append(drafts) {
+        let Effects { frames, acts } = self.session.step(input)?;
+        if let Err(problem) = self.log.append(frames) {
             self.break_down(problem.clone());
             return Err(problem);
         }
@@ -283,7 +279,7 @@ impl SessionActor {
     fn host_ask(
         &mut self,
         extension: &Arc<ExtensionRef>,
-        under: Seq,
+        (under, hook): (Seq, Option<HookId>),
         ask: Ask,
         reply: oneshot::Sender<Result<Content, Fault>>,
     ) {
@@ -291,32 +287,32 @@ impl SessionActor {
         let clock = self.inner.clock.now();
         let (body, value): (Body, Content) = match ask {
             Ask::Clock => {
-                let body = ClockRead { extension: id, under, value: clock };
+                let body = ClockRead { extension: id, hook, value: clock };
                 (body.into(), Content::of(&clock))
             }
             Ask::Random { bytes } => {
                 let drawn = self.inner.entropy.draw(bytes);
                 let bytes: String = drawn.iter().map(|byte| format!("{byte:02x}")).collect();
-                (RandomDrawn { extension: id, under, bytes: bytes.clone() }.into(), Content::text(bytes))
+                (RandomDrawn { extension: id, hook, bytes: bytes.clone() }.into(), Content::text(bytes))
             }
             Ask::StateGet { key } => {
                 let value = self.session.state(&id, &key).cloned();
                 let value = value.unwrap_or_else(|| Content::new(Default::default()));
                 let (arguments, outcome) = (Content::text(key), ToolOutcome::Result(value.clone()));
                 (
-                    HostCalled { extension: id, under, ask: "state.get".to_owned(), arguments, outcome }
+                    HostCalled { extension: id, hook, ask: "state.get".to_owned(), arguments, outcome }
                         .into(),
                     value,
                 )
             }
             Ask::StateSet { key, value } => {
-                (StateWritten { extension: id, key, value }.into(), Content::new(Default::default()))
+                (StateWritten { extension: id, hook, key, value }.into(), Content::new(Default::default()))
             }
             Ask::Inject { text } => {
-                (MessageInjected { extension: id, text }.into(), Content::new(Default::default()))
+                (MessageInjected { extension: id, hook, text }.into(), Content::new(Default::default()))
             }
             Ask::Ui(question) => {
-                let body = UiRequested { extension: id, call: None, question };
+                let body = UiRequested { extension: id, hook, question };
                 let request = self.session.next_seq();
                 let input = self.fact(Source::Extension(extension.clone()), Some(under), body);
                 match self.step(input) {
@@ -329,7 +325,7 @@ impl SessionActor {
                 let message = format!("the host has nothing called `{name}` for `{id}`");
                 let fault = Fault::new(Code::ExtensionFault, message);
                 let outcome = ToolOutcome::Failure(fault.clone());
-                let body = HostCalled { extension: id, under, ask: name, arguments, outcome };
+                let body = HostCalled { extension: id, hook, ask: name, arguments, outcome };
                 let input = self.fact(Source::Extension(extension.clone()), Some(under), body);
                 drop(reply.send(Err(self.step(input).err().map_or(fault, |problem| problem.to_fault()))));
                 return;

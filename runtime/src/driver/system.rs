@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fail::fail_point;
 use holdfast_contract::body::Body;
 use holdfast_contract::digest::canonical;
-use holdfast_contract::effect::{Act, Effect, Input};
+use holdfast_contract::effect::{Act, Effects, Input};
 use holdfast_contract::frame::Source;
 use holdfast_contract::ids::{ExtensionId, Millis, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault, Problem};
@@ -142,19 +142,12 @@ impl SystemActor {
         self.mend()?;
         while let Some(input) = self.queue.pop_front() {
             self.unwritten.push_back((self.system.next_seq(), input.clone()));
-            let mut drafts = Vec::new();
-            let mut acts = Vec::new();
-            for effect in self.system.step(input) {
-                match effect {
-                    Effect::Record(draft) => drafts.push(draft),
-                    Effect::Act(act) => acts.push(act),
-                    // A report that nobody waits for any more; it was never recorded.
-                    Effect::Refuse(_) => drop(self.unwritten.pop_back()),
-                }
-            }
-            if !drafts.is_empty() {
-                self.log.append(drafts)?;
-            }
+            let Ok(Effects { frames, acts }) = self.system.step(input) else {
+                // A report that nobody waits for any more; it was never recorded.
+                self.unwritten.pop_back();
+                continue;
+            };
+            self.log.append(frames)?;
             for act in acts {
                 self.perform(act)?;
             }

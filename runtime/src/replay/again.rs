@@ -26,6 +26,9 @@ use crate::calling::{Made, make};
 use crate::checks::Checks;
 use crate::driver::{decision_of, result_of};
 
+/// Who asks the host: the frame that the call is under, the extension, and the hook if it is one.
+type Asker = (Seq, ExtensionId, Option<HookId>);
+
 /// What was asked of the host in the middle of a call, and what it answered, in order.
 type Answers = VecDeque<(Ask, Result<Content, Fault>)>;
 
@@ -39,9 +42,9 @@ pub(super) struct Again<'a> {
     hooks: HashMap<(Seq, HookId), HookAct>,
     calls: HashMap<(Seq, CallId), CallAct>,
     models: HashMap<Seq, ModelName>,
-    answers: BTreeMap<(Seq, ExtensionId), Answers>,
+    answers: BTreeMap<Asker, Answers>,
     /// Questions to the user that have not been answered yet, with the call that asks.
-    questions: HashMap<Seq, ((Seq, ExtensionId), UiQuestion)>,
+    questions: HashMap<Seq, (Asker, UiQuestion)>,
     pub mocked: BTreeSet<ExtensionId>,
 }
 
@@ -192,7 +195,8 @@ impl<'a> Again<'a> {
 
     /// Makes the call again, or gives nothing where the code is not at hand, not replayable, or waits for the outside.
     fn run(&mut self, under: Seq, extension: &ExtensionRef, call: Call) -> Option<Result<Reply, Fault>> {
-        let answers = self.answers.remove(&(under, extension.id.clone())).unwrap_or_default();
+        let hook = if let Call::Hook(input) = &call { Some(input.hook.clone()) } else { None };
+        let answers = self.answers.remove(&(under, extension.id.clone(), hook)).unwrap_or_default();
         let made = self
             .instance(extension)
             .map(|instance| make(&instance, call, Arc::new(Recorded(Mutex::new(answers)))));
@@ -217,18 +221,18 @@ impl<'a> Again<'a> {
     /// Keeps what an extension was told in the middle of a call.
     fn note_answer(&mut self, seq: Seq, cause: Seq, source: &Source, body: &Body) {
         if let Body::UiAnswered(fact) = body {
-            if let Some((under, question)) = self.questions.remove(&fact.request) {
+            if let Some((asker, question)) = self.questions.remove(&fact.request) {
                 let answer = fact.answer.clone().unwrap_or_else(nothing);
-                self.answers.entry(under).or_default().push_back((Ask::Ui(question), Ok(answer)));
+                self.answers.entry(asker).or_default().push_back((Ask::Ui(question), Ok(answer)));
             }
             return;
         }
         let Source::Extension(extension) = source else { return };
-        let under = (cause, extension.id.clone());
-        let answer = match body {
-            Body::ClockRead(fact) => (Ask::Clock, Ok(Content::of(&fact.value))),
+        let (hook, (ask, answer)) = match body {
+            Body::ClockRead(fact) => (&fact.hook, (Ask::Clock, Ok(Content::of(&fact.value)))),
             Body::RandomDrawn(fact) => {
-                (Ask::Random { bytes: (fact.bytes.len() / 2) as u32 }, Ok(Content::text(fact.bytes.clone())))
+                let ask = Ask::Random { bytes: (fact.bytes.len() / 2) as u32 };
+                (&fact.hook, (ask, Ok(Content::text(fact.bytes.clone()))))
             }
             Body::HostCalled(fact) => {
                 let answer = match &fact.outcome {
@@ -241,19 +245,24 @@ impl<'a> Again<'a> {
                         Ask::Other { name: name.to_owned(), arguments: fact.arguments.clone(), timeout: None }
                     }
                 };
-                (ask, answer)
+                (&fact.hook, (ask, answer))
             }
             Body::StateWritten(fact) => {
-                (Ask::StateSet { key: fact.key.clone(), value: fact.value.clone() }, Ok(nothing()))
+                let ask = Ask::StateSet { key: fact.key.clone(), value: fact.value.clone() };
+                (&fact.hook, (ask, Ok(nothing())))
             }
-            Body::MessageInjected(fact) => (Ask::Inject { text: fact.text.clone() }, Ok(nothing())),
+            Body::MessageInjected(fact) => {
+                (&fact.hook, (Ask::Inject { text: fact.text.clone() }, Ok(nothing())))
+            }
             Body::UiRequested(fact) => {
-                self.questions.insert(seq, (under, fact.question.clone()));
+                let asker = (cause, extension.id.clone(), fact.hook.clone());
+                self.questions.insert(seq, (asker, fact.question.clone()));
                 return;
             }
             _ => return,
         };
-        self.answers.entry(under).or_default().push_back(answer);
+        let asker = (cause, extension.id.clone(), hook.clone());
+        self.answers.entry(asker).or_default().push_back((ask, answer));
     }
 }
 

@@ -142,7 +142,7 @@ pub fn small(text: &str) -> Body {
 
 /// A frame with one piece of content, which past the limit becomes a blob of its own.
 pub fn said(text: impl Into<String>) -> Body {
-    MessageInjected { extension: "memory".into(), text: Content::text(text) }.into()
+    MessageInjected { extension: "memory".into(), hook: None, text: Content::text(text) }.into()
 }
 
 /// A frame whose body itself is too large to be kept in its row.

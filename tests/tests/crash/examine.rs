@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::digest::Digest;
-use holdfast_contract::effect::{Act, Effect, Input};
+use holdfast_contract::effect::{Act, Input};
 use holdfast_contract::frame::Source;
 use holdfast_contract::ids::{CallId, Millis, Seq, StreamId, ToolName};
 use holdfast_contract::problem::Problem;
@@ -149,20 +149,19 @@ impl Found {
             return Ok(());
         }
         let body = SessionResumed { reason: "restart".to_owned() }.into();
-        for effect in machine.step(Input { at: Millis(0), source: Source::Host, cause: None, body }) {
-            match effect {
-                Effect::Act(Act::Dispatch(act)) => drop(self.again.insert((stream.clone(), act.call))),
-                Effect::Refuse(fault) => return Err(Violation::Unreadable(fault.to_string())),
-                Effect::Record(draft) => match draft.body {
-                    Body::ToolDispatched(body) if body.attempt < 2 => {
-                        return Err(Violation::Unreadable(format!(
-                            "{stream} runs {} as attempt 1",
-                            body.call
-                        )));
-                    }
-                    _ => {}
-                },
-                Effect::Act(_) => {}
+        let effects = machine
+            .step(Input { at: Millis(0), source: Source::Host, cause: None, body })
+            .map_err(|fault| Violation::Unreadable(fault.to_string()))?;
+        for act in effects.acts {
+            if let Act::Dispatch(act) = act {
+                self.again.insert((stream.clone(), act.call));
+            }
+        }
+        for draft in effects.frames {
+            if let Body::ToolDispatched(body) = draft.body
+                && body.attempt < 2
+            {
+                return Err(Violation::Unreadable(format!("{stream} runs {} as attempt 1", body.call)));
             }
         }
         Ok(())

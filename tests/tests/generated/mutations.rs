@@ -314,10 +314,13 @@ impl<'a> Session<'a> {
         (runs && text.contains(repeated)).then_some(answer)
     }
 
-    /// Whether this answer is given by the extension that was told.
+    /// Whether this answer is given by the extension that was told, and by the same hook of it.
     fn asked(&self, answer: usize, told: usize) -> bool {
         match &self.frames[told].envelope.source {
-            Source::Extension(_) => self.frames[answer].envelope.source == self.frames[told].envelope.source,
+            Source::Extension(_) => {
+                self.frames[answer].envelope.source == self.frames[told].envelope.source
+                    && self.json(answer)["hook"] == self.json(told)["hook"]
+            }
             _ => true,
         }
     }

@@ -43,6 +43,18 @@ pub fn limit_of_cost() -> Scenario {
     ends_by(lab(limits, [calls().costing(1, 1_500), calls()]), LimitKind::Cost)
 }
 
+pub fn limit_of_cost_between_attempts() -> Scenario {
+    let limits = Limits { max_cost_micros: Some(1_000), ..Limits::default() };
+    let fails = Step::Fails { times: 3, retryable: true, then: Box::new(Step::says("too late")) };
+    let costly = lab(limits, [fails.costing(1, 600)]);
+    Scenario::new(costly, |lab| async {
+        let turn = lab.begin("go");
+        lab.pass(Millis(500), 2).await;
+        assert_eq!(turn.await.unwrap().outcome, TurnOutcome::Limited(LimitKind::Cost));
+        lab
+    })
+}
+
 pub fn limit_of_tool_calls() -> Scenario {
     let limits = Limits { max_tool_calls: Some(3), ..Limits::default() };
     ends_by(lab(limits, [calls(), calls()]), LimitKind::ToolCalls)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
 use holdfast_contract::ids::{CallId, Millis};
-use holdfast_contract::message::TurnView;
+use holdfast_contract::message::{Limits, TurnView};
 use holdfast_contract::problem::Fault;
 use holdfast_contract::session_frames::TurnOutcome;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
@@ -162,6 +162,23 @@ pub fn state_clock_and_random() -> Scenario {
         let returned =
             holdfast_testkit::story::bodies(&lab.frames(), holdfast_contract::body::Kind::ToolReturned);
         assert_eq!(returned[1]["outcome"]["result"]["json"]["count"], 2, "state lasts from call to call");
+        lab
+    })
+}
+
+pub fn compaction_has_a_deadline() -> Scenario {
+    let limits = Limits { time_budget: Millis(10_000), ..Limits::default() };
+    let keeps_nothing = |_: &HookInput| Decision::Compact { instructions: None, keep: Some(0) };
+    let lab = Lab::build().limits(limits).script([Step::says("one"), Step::Hangs]).extension(
+        Extension::new("keeper", "1.0.0")
+            .hook(hook(HookSpec::at(HookPoint::CompactionBefore), keeps_nothing)),
+    );
+    Scenario::new(lab, |lab| async {
+        lab.say("first").await;
+        lab.session().compact("the user asked").await.unwrap();
+        lab.until_kind("compaction.started").await;
+        lab.pass(Millis(10_000), 1).await;
+        lab.until_kind("limit.reached").await;
         lab
     })
 }
