@@ -15,9 +15,12 @@ use holdfast_testkit::history;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
+/// A measure: its name and how it is taken.
+type Measure = (&'static str, fn() -> Outcome);
+
 fn main() -> Outcome {
     let asked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let measures: [(&str, fn() -> Outcome); 5] = [
+    let measures: [Measure; 5] = [
         ("kernel", kernel),
         ("deciding", || [0, 1, 10, 100].into_iter().try_for_each(deciding)),
         ("append", || [1, 32].into_iter().try_for_each(append)),
