@@ -74,6 +74,14 @@ pub(crate) enum Note {
     Close(Reply<()>),
 }
 
+impl Note {
+    /// A question that nobody is there to answer.
+    fn dismissed(request: Seq) -> Self {
+        let (reply, _nobody_waits) = oneshot::channel();
+        Note::AnswerUi { request, answer: None, reply }
+    }
+}
+
 /// A user's input on its way in.
 pub(crate) struct Say {
     pub surface: Arc<str>,

@@ -34,8 +34,6 @@ pub struct Parts {
     pub policy: Policy,
     /// Who is shown what happens.
     pub surface: Arc<dyn Surface>,
-    /// Whether a person is there to answer. Where none is, the policy says what becomes of a question.
-    pub attended: bool,
 }
 
 /// Where random bytes come from.
@@ -86,6 +84,9 @@ pub enum Event {
 pub trait Surface: Send + Sync {
     /// Shows an event of a session.
     fn show(&self, session: &StreamId, event: Event);
+
+    /// Whether a person is there to answer for this session. Where none is, the policy says what becomes of a question.
+    fn attended(&self, session: &StreamId) -> bool;
 }
 
 /// A surface that shows nothing.
@@ -93,4 +94,8 @@ pub struct Silent;
 
 impl Surface for Silent {
     fn show(&self, _: &StreamId, _: Event) {}
+
+    fn attended(&self, _: &StreamId) -> bool {
+        false
+    }
 }

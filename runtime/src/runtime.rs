@@ -20,7 +20,7 @@ use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Instance, Lane};
 use holdfast_kernel::{BEHAVIOUR, Session};
 use holdfast_model::Model;
-use holdfast_policy::{Policy, Routing};
+use holdfast_policy::{Policy, Routing, Unattended};
 use holdfast_store::{ObjectKind, Store};
 use tokio::sync::{mpsc, oneshot};
 
@@ -41,7 +41,6 @@ pub(crate) struct Inner {
     pub models: BTreeMap<ModelName, Arc<dyn Model>>,
     pub lanes: Vec<Arc<dyn Lane>>,
     pub surface: Arc<dyn Surface>,
-    pub attended: bool,
     pub system: mpsc::UnboundedSender<SystemNote>,
     registry: Mutex<RegistryPin>,
     instances: RwLock<HashMap<ExtensionId, Vec<Loaded>>>,
@@ -72,7 +71,7 @@ pub struct NewSession {
 impl Runtime {
     /// Starts: the system stream is taken up, the policy comes into force, the extensions come up in order.
     pub async fn start(parts: Parts) -> Result<Self, Problem> {
-        let Parts { store, clock, entropy, models, lanes, extensions, policy, surface, attended } = parts;
+        let Parts { store, clock, entropy, models, lanes, extensions, policy, surface } = parts;
         let (system, notes) = mpsc::unbounded_channel();
         let inner = Arc::new(Inner {
             store,
@@ -81,7 +80,6 @@ impl Runtime {
             models,
             lanes,
             surface,
-            attended,
             system,
             registry: Mutex::default(),
             instances: RwLock::default(),
@@ -273,6 +271,12 @@ impl Inner {
             );
             Fault::new(Code::ExtensionUnknown, message)
         })
+    }
+
+    /// Whether a question to a person is worth asking: somebody is there, or the policy has it wait until somebody is.
+    pub(crate) fn waits_for_a_person(&self, session: &StreamId) -> bool {
+        self.surface.attended(session)
+            || self.policy_in_force().is_ok_and(|policy| policy.unattended() == Unattended::Wait)
     }
 
     /// The policy that new turns start under.

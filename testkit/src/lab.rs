@@ -132,7 +132,7 @@ impl LabBuilder {
         let lane = Arc::new(RecordingLane::new(self.ledger.clone()));
         let extensions: Vec<FoundExtension> = self.extensions.into_iter().map(|it| lane.add(it)).collect();
         let clock = FakeClock::default();
-        let watcher = Arc::new(Watcher::default());
+        let watcher = Arc::new(Watcher { attended: self.attended, ..Watcher::default() });
         let runtime = Runtime::start(Parts {
             store,
             clock: Arc::new(clock.clone()),
@@ -142,7 +142,6 @@ impl LabBuilder {
             extensions,
             policy: self.policy,
             surface: watcher.clone(),
-            attended: self.attended,
         })
         .await
         .unwrap();
@@ -288,6 +287,7 @@ impl Lab {
 /// A surface that remembers what it was shown.
 #[derive(Default)]
 struct Watcher {
+    attended: bool,
     approvals: Mutex<Vec<Pending>>,
     text: Mutex<String>,
 }
@@ -299,6 +299,10 @@ impl Surface for Watcher {
             Event::Text(text) => self.text.lock().unwrap().push_str(&text),
             Event::Question { .. } | Event::Ended { .. } | Event::Broken(_) => {}
         }
+    }
+
+    fn attended(&self, _: &StreamId) -> bool {
+        self.attended
     }
 }
 

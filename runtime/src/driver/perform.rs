@@ -17,7 +17,7 @@ use holdfast_contract::session_frames::{
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Call, Reply};
 use holdfast_kernel::Pending;
-use holdfast_policy::{Request, Unattended};
+use holdfast_policy::Request;
 
 use super::{Note, SessionActor};
 use crate::calling::{Made, make, within};
@@ -36,8 +36,14 @@ impl SessionActor {
             Act::AskApproval(act) => self.ask_approval(*act),
             Act::AskUi { decided_by, question } => {
                 let (inner, session) = (self.inner.clone(), self.session.id().clone());
+                let inbox = self.inbox.clone();
                 self.behind_barrier(decided_by, async move {
-                    inner.surface.show(&session, Event::Question { request: decided_by, question });
+                    match inner.waits_for_a_person(&session) {
+                        true => {
+                            inner.surface.show(&session, Event::Question { request: decided_by, question })
+                        }
+                        false => drop(inbox.send(Note::dismissed(decided_by))),
+                    }
                 });
             }
             Act::OpenChild(act) => self.open_child(*act),
@@ -240,10 +246,8 @@ impl SessionActor {
         let pending = Pending { approval, call: act.call, reasons: act.reasons };
         let (inner, session) = (self.inner.clone(), self.session.id().clone());
         let back = self.back(Source::Host, approval);
-        let waits = inner.attended
-            || inner.policy_in_force().is_ok_and(|policy| policy.unattended() == Unattended::Wait);
         self.behind_barrier(approval, async move {
-            match waits {
+            match inner.waits_for_a_person(&session) {
                 true => inner.surface.show(&session, Event::Approval(pending)),
                 false => {
                     let answer = Answer::Deny { reason: "nobody is there to ask".to_owned() };

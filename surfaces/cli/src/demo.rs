@@ -138,7 +138,6 @@ async fn record(store: Store, session: StreamId) -> Result<(), Problem> {
         extensions: vec![found],
         policy: Policy::profile(Profile::Standard),
         surface: Arc::new(Approver(approvals)),
-        attended: true,
     })
     .await?;
     let handle = runtime.open(NewSession {
@@ -168,5 +167,9 @@ impl Surface for Approver {
             // Nobody listens any more once the demonstration is over.
             let _over = self.0.send(pending.approval);
         }
+    }
+
+    fn attended(&self, _: &StreamId) -> bool {
+        true
     }
 }

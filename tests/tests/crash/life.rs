@@ -71,7 +71,6 @@ pub async fn start(world: &World, store: Store, clock: Arc<dyn Clock>) -> Result
         extensions,
         policy: Policy::profile(Profile::FullAuto),
         surface: Arc::new(Desk { outside: world.outside.clone(), asking }),
-        attended: true,
     })
     .await?;
     tokio::spawn(answer_approvals(runtime.clone(), asked));
@@ -176,6 +175,10 @@ impl Surface for Desk {
             self.outside.note(Noted::Told { session: session.clone(), seq, kind: Kind::ApprovalRequested });
             drop(self.asking.send((session, pending)));
         }
+    }
+
+    fn attended(&self, _: &StreamId) -> bool {
+        true
     }
 }
 

@@ -144,7 +144,6 @@ impl World {
             extensions: self.found.values().cloned().collect(),
             policy: self.policy.clone(),
             surface: stage,
-            attended: true,
         };
         Runtime::start(parts).await.unwrap()
     }
@@ -354,6 +353,10 @@ impl Surface for Stage {
             Event::Broken(problem) => self.broken.lock().unwrap().push(format!("{session}: {problem}")),
             Event::Text(_) | Event::Ended { .. } => {}
         }
+    }
+
+    fn attended(&self, _: &StreamId) -> bool {
+        true
     }
 }
 
