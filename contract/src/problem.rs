@@ -67,6 +67,7 @@ codes! {
     TurnCancelled = "3004", "The turn was cancelled", "Nothing to do; side effects that had begun may have happened.";
     ChildDepth = "3005", "Agents are nested too deeply", "Raise `depth_cap`, or let the agent do the task itself.";
     SessionEnded = "3006", "The session has ended", "Start a new one, or fork this one.";
+    SessionFork = "3007", "The session cannot be forked", "Name a session that has begun, and an id that is free.";
     ToolUnknown = "3101", "There is no such tool", "`holdfast tools` lists the tools; the extension may be disabled or gone.";
     ToolArguments = "3102", "The arguments do not fit the tool's schema", "Correct what is named and call again.";
     ToolDenied = "3103", "The call was denied", "The reason names the gate or rule; `holdfast policy explain` says more.";
@@ -90,6 +91,8 @@ codes! {
     ReplayKernel = "6002", "The session was recorded by another version of the kernel", "Replay it with that version; until 1.0 recorded sessions do not carry over.";
     ReplayMissing = "6003", "The replay lacks something the session needs", "The generation or blob that is named is not in the store.";
     VerifyFailed = "6004", "The log does not verify", "The findings name each frame; SECURITY.md says what they prove.";
+    ConnectionLost = "7001", "The process that owns the home cannot be reached", "Run the command again; it becomes the owner if nobody else is.";
+    ConnectionVersion = "7002", "The process that owns the home is of another version", "Stop it, and run the command again.";
     UsageInvalid = "9001", "The command cannot be understood", "`holdfast help` shows how it is used.";
     Internal = "9999", "Something that cannot happen happened", "Please report it, with the log.";
 }
@@ -148,7 +151,7 @@ impl fmt::Display for Fault {
 }
 
 /// Where in a file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Location {
     /// The file.
     pub file: PathBuf,
@@ -174,7 +177,7 @@ impl fmt::Display for Location {
 }
 
 /// A failure as a person meets it: code, what, where, what to do.
-#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 pub struct Problem {
     /// The stable code.
     pub code: Code,

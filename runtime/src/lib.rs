@@ -9,6 +9,7 @@ mod calling;
 mod checks;
 mod clock;
 mod driver;
+mod fork;
 mod host;
 mod machine;
 mod parts;

@@ -14,20 +14,21 @@ use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, Override, Registry, RegistryPin};
 use holdfast_contract::session_frames::{Parent, SessionSettings, SessionStarted};
 use holdfast_contract::system_frames::{
-    ExtensionRemoved, ExtensionsFound, FoundExtension, OverridesSet, PolicyChanged,
+    ExtensionRemoved, ExtensionView, ExtensionsFound, FoundExtension, OverridesSet, PolicyChanged,
 };
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Instance, Lane};
 use holdfast_kernel::{BEHAVIOUR, Session};
 use holdfast_model::Model;
 use holdfast_policy::{Policy, Routing, Unattended};
-use holdfast_store::{ObjectKind, Store};
+use holdfast_store::{Collected, ObjectKind, Retention, Store};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::Clock;
 use crate::driver::{Note, SessionActor, SessionHandle, SystemActor, SystemNote, TurnReport};
 use crate::parts::{Entropy, Parts, Surface};
 use crate::refold::refold;
+use crate::upkeep;
 
 /// A running system. Cheap to clone; dropping the last handle does not stop it, [`Runtime::stop`] does.
 #[derive(Clone)]
@@ -142,10 +143,10 @@ impl Runtime {
         self.0.store.flush()
     }
 
-    async fn ask_system(
+    async fn ask_system<T>(
         &self,
-        note: impl FnOnce(oneshot::Sender<Result<(), Problem>>) -> SystemNote,
-    ) -> Result<(), Problem> {
+        note: impl FnOnce(oneshot::Sender<Result<T, Problem>>) -> SystemNote,
+    ) -> Result<T, Problem> {
         let (reply, answer) = oneshot::channel();
         let gone = |_| Problem::new(Code::Internal, "the system's actor is gone");
         self.0
@@ -158,6 +159,59 @@ impl Runtime {
     /// The registry that new turns start on.
     pub fn registry(&self) -> Arc<Registry> {
         self.0.registry().view.unwrap_or_default()
+    }
+
+    /// The policy that new turns start under.
+    pub fn policy(&self) -> Result<Arc<Policy>, Problem> {
+        self.0.policy_in_force()
+    }
+
+    /// The extensions that are installed, by id.
+    pub async fn extensions(&self) -> Result<Vec<ExtensionView>, Problem> {
+        self.ask_system(SystemNote::Extensions).await
+    }
+
+    /// Whether a session is open in this process.
+    pub fn is_open(&self, id: &StreamId) -> bool {
+        lock(&self.0.sessions).contains_key(id)
+    }
+
+    /// Erases a session's content for good. Whatever runs in it is let go of first. Gives the number of bodies that went.
+    pub async fn erase(&self, id: &StreamId, reason: &str) -> Result<u64, Problem> {
+        self.let_go(id).await?;
+        let erased = upkeep::to_erase(&self.0.store, id, reason)?;
+        self.record(erased.clone()).await?;
+        upkeep::erase_now(&self.0.store, &*self.0.clock, &erased)
+    }
+
+    /// Collects the frames of a session that are past their retention. Whatever runs in it is let go of first.
+    pub async fn collect(&self, id: &StreamId, retention: Retention) -> Result<Collected, Problem> {
+        self.let_go(id).await?;
+        let checkpoint = upkeep::to_collect(&self.0.store, &*self.0.clock, id, retention)?;
+        let Some(checkpoint) = checkpoint else { return Ok(Collected::default()) };
+        self.record(checkpoint.clone()).await?;
+        self.0.store.collect(id, checkpoint.seq)
+    }
+
+    /// Records a fact in the system stream and waits until it is on disk.
+    async fn record(&self, body: impl Into<Body>) -> Result<(), Problem> {
+        self.0.tell_system(body);
+        self.settled().await?;
+        self.0.store.flush()
+    }
+
+    /// Copies a session under a new id, up to a frame. Gives the number of frames.
+    pub fn fork(&self, from: &StreamId, last: Option<Seq>, to: &StreamId) -> Result<Seq, Problem> {
+        self.0.store.flush()?;
+        crate::fork::fork(&self.0.store, from, last, to)
+    }
+
+    async fn let_go(&self, id: &StreamId) -> Result<(), Problem> {
+        let handle = lock(&self.0.sessions).get(id).cloned();
+        match handle {
+            Some(handle) => handle.close().await,
+            None => Ok(()),
+        }
     }
 
     /// The log.

@@ -1,4 +1,5 @@
-//! Upkeep of a log that nobody is writing: erasing content and collecting old frames. Both are facts of the system stream first,
+//! Upkeep: erasing content and collecting old frames, here of a log that nobody is writing, and through [`crate::Runtime`] of one
+//! that is in use. Both are facts of the system stream first,
 //! durably, and done afterwards, so that a missing body or a missing beginning always has its record.
 
 use holdfast_contract::body::Body;
@@ -17,12 +18,22 @@ use crate::refold::refold;
 /// Erases the content of a session's frames. The frames stay, with tombstones, and the chain stays whole. Gives the number of
 /// bodies that went.
 pub fn erase(store: &Store, clock: &dyn Clock, stream: &StreamId, reason: &str) -> Result<u64, Problem> {
+    let erased = to_erase(store, stream, reason)?;
+    record(store, clock, erased.clone().into())?;
+    erase_now(store, clock, &erased)
+}
+
+/// What is to be recorded before a session's content is erased.
+pub(crate) fn to_erase(store: &Store, stream: &StreamId, reason: &str) -> Result<LogErased, Problem> {
     refuse_system(stream, "erased")?;
     let head = store.head(stream)?.ok_or_else(|| missing(stream))?;
-    let (at, reason) = (clock.now(), reason.to_owned());
-    let erased = LogErased { stream: stream.clone(), from: Seq(0), to: head.seq, reason: reason.clone() };
-    record(store, clock, erased.into())?;
-    store.erase(stream, Seq(0), head.seq, Tombstone { at, reason })
+    Ok(LogErased { stream: stream.clone(), from: Seq(0), to: head.seq, reason: reason.to_owned() })
+}
+
+/// Erases what was recorded.
+pub(crate) fn erase_now(store: &Store, clock: &dyn Clock, erased: &LogErased) -> Result<u64, Problem> {
+    let LogErased { stream, from, to, reason } = erased;
+    store.erase(stream, *from, *to, Tombstone { at: clock.now(), reason: reason.clone() })
 }
 
 /// Collects the frames of a session that are past its retention. Gives nothing if none are.
@@ -32,11 +43,22 @@ pub fn collect(
     stream: &StreamId,
     retention: Retention,
 ) -> Result<Option<Collected>, Problem> {
+    let Some(checkpoint) = to_collect(store, clock, stream, retention)? else { return Ok(None) };
+    record(store, clock, checkpoint.clone().into())?;
+    store.collect(stream, checkpoint.seq).map(Some)
+}
+
+/// What is to be recorded before frames are collected; nothing if none are past their retention.
+pub(crate) fn to_collect(
+    store: &Store,
+    clock: &dyn Clock,
+    stream: &StreamId,
+    retention: Retention,
+) -> Result<Option<LogCheckpointed>, Problem> {
     refuse_system(stream, "collected")?;
     let Some(last) = store.collectable(stream, retention, clock.now())? else { return Ok(None) };
     keep_resumable(store, stream, last.seq)?;
-    record(store, clock, LogCheckpointed { stream: stream.clone(), seq: last.seq, hash: last.hash }.into())?;
-    store.collect(stream, last.seq).map(Some)
+    Ok(Some(LogCheckpointed { stream: stream.clone(), seq: last.seq, hash: last.hash }))
 }
 
 /// Sees to it that a session can be taken up again without the frames that go: it needs a snapshot at the last of them or later.

@@ -12,7 +12,8 @@ use holdfast_contract::ids::{ExtensionId, Millis, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::system_frames::{
-    ExtensionReported, LifecycleCommand, LifecycleOutcome, ScheduleEnded, SystemStarted, SystemStopping,
+    ExtensionReported, ExtensionView, LifecycleCommand, LifecycleOutcome, ScheduleEnded, SystemStarted,
+    SystemStopping,
 };
 use holdfast_contract::wire::{Call, Lane, Reply};
 use holdfast_kernel::{BEHAVIOUR, System};
@@ -35,6 +36,8 @@ pub(crate) enum SystemNote {
     Done { cause: Seq, body: Box<Body> },
     /// An act that was never performed: the frame that decided it did not reach the disk.
     Undone,
+    /// Tell which extensions are installed.
+    Extensions(super::Reply<Vec<ExtensionView>>),
     /// Answer when nothing is under way.
     Settled(super::Reply<()>),
     /// Stop everything, and answer when it has.
@@ -106,6 +109,7 @@ impl SystemActor {
                 self.fact(Some(cause), *body);
             }
             SystemNote::Undone => self.under_way = self.under_way.saturating_sub(1),
+            SystemNote::Extensions(reply) => drop(reply.send(Ok(self.system.extensions().collect()))),
             SystemNote::Settled(reply) => self.waiting.push(reply),
             SystemNote::Stop { reason, reply } => {
                 self.fact(None, SystemStopping { reason }.into());

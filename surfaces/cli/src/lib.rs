@@ -6,6 +6,7 @@
 mod arguments;
 mod demo;
 mod home;
+mod link;
 mod log;
 mod output;
 mod replay;

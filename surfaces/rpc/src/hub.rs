@@ -1,0 +1,123 @@
+//! The hub: the surface that carries what happens in sessions to those who watch them, and remembers what waits for a person.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use holdfast_contract::content::Content;
+use holdfast_contract::ids::{Seq, StreamId};
+use holdfast_runtime::{Event, Surface};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::protocol::Notice;
+
+/// A surface for any number of clients.
+#[derive(Default)]
+pub struct Hub(Mutex<Watched>);
+
+#[derive(Default)]
+struct Watched {
+    watchers: Vec<Watcher>,
+    /// What waits for a person, by session and frame.
+    waiting: BTreeMap<(StreamId, Seq), Notice>,
+    next: u64,
+}
+
+struct Watcher {
+    ticket: u64,
+    session: StreamId,
+    answers: bool,
+    notices: mpsc::UnboundedSender<Notice>,
+}
+
+/// Watches a session until it is dropped.
+pub(crate) struct Watch {
+    hub: std::sync::Arc<Hub>,
+    ticket: u64,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.hub.watched().watchers.retain(|watcher| watcher.ticket != self.ticket);
+    }
+}
+
+impl Hub {
+    fn watched(&self) -> MutexGuard<'_, Watched> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends what happens in a session there, and gives what waits for a person in it.
+    pub(crate) fn watch(
+        self: &std::sync::Arc<Self>,
+        session: &StreamId,
+        answers: bool,
+        notices: mpsc::UnboundedSender<Notice>,
+    ) -> (Watch, Vec<Notice>) {
+        let mut watched = self.watched();
+        let ticket = watched.next;
+        watched.next += 1;
+        watched.watchers.push(Watcher { ticket, session: session.clone(), answers, notices });
+        let waiting = watched.waiting.iter().filter(|((stream, _), _)| stream == session);
+        let waiting = waiting.map(|(_, notice)| notice.clone()).collect();
+        (Watch { hub: self.clone(), ticket }, waiting)
+    }
+
+    /// A question was answered: it waits no longer, and whoever shows it may take it down.
+    pub(crate) fn answered(&self, session: &StreamId, request: Seq) {
+        let mut watched = self.watched();
+        if watched.waiting.remove(&(session.clone(), request)).is_some() {
+            watched.send(session, &Notice::Answered { session: session.clone(), request });
+        }
+    }
+}
+
+impl Watched {
+    fn send(&mut self, session: &StreamId, notice: &Notice) {
+        // Whoever has gone is forgotten.
+        self.watchers
+            .retain(|watcher| watcher.session != *session || watcher.notices.send(notice.clone()).is_ok());
+    }
+}
+
+impl Surface for Hub {
+    fn show(&self, stream: &StreamId, event: Event) {
+        let session = stream.clone();
+        let mut watched = self.watched();
+        let notice = match event {
+            Event::Text(text) => Notice::Text { session, text },
+            Event::Approval(pending) => {
+                let approval = pending.approval;
+                let notice = Notice::Approval {
+                    session,
+                    approval,
+                    call: pending.call.id,
+                    tool: pending.call.tool,
+                    arguments: value(&pending.call.arguments),
+                    reasons: pending.reasons,
+                };
+                watched.waiting.insert((stream.clone(), approval), notice.clone());
+                notice
+            }
+            Event::Question { request, question } => {
+                let notice = Notice::Question { session, request, question };
+                watched.waiting.insert((stream.clone(), request), notice.clone());
+                notice
+            }
+            Event::Ended { outcome, answer } => {
+                watched.waiting.retain(|(waiting, _), _| waiting != stream);
+                Notice::Ended { session, outcome, answer }
+            }
+            Event::Broken(problem) => Notice::Broken { session, problem },
+        };
+        watched.send(stream, &notice);
+    }
+
+    fn attended(&self, session: &StreamId) -> bool {
+        self.watched().watchers.iter().any(|watcher| watcher.answers && watcher.session == *session)
+    }
+}
+
+fn value(content: &Content) -> Value {
+    content.value().cloned().unwrap_or_default()
+}

@@ -1,0 +1,394 @@
+//! Every request, its answer, and every notice.
+
+use holdfast_contract::content::Content;
+use holdfast_contract::frame::Frame;
+use holdfast_contract::ids::{CallId, ModelName, Seq, StreamId, ToolName};
+use holdfast_contract::message::Spent;
+use holdfast_contract::problem::Problem;
+use holdfast_contract::session_frames::{GateReason, TurnOutcome, UiQuestion};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The protocol's version. A client and an owner of different versions do not talk.
+pub const VERSION: u32 = 1;
+
+/// A request. `method` and `params` stand beside JSON-RPC's `id`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "method", content = "params")]
+pub enum Request {
+    /// The first thing that is said: versions are compared, and the owner tells who it is.
+    #[serde(rename = "hello")]
+    Hello(Hello),
+    /// Open a new session or take up one that is there, and watch it.
+    #[serde(rename = "session.open")]
+    SessionOpen(SessionOpen),
+    /// Say something in a session. The answer comes when the turn has ended.
+    #[serde(rename = "session.send")]
+    SessionSend(SessionSend),
+    /// Wait for the turn that is running. The answer comes when it has ended.
+    #[serde(rename = "session.wait")]
+    SessionWait(InSession),
+    /// Cancel the running turn.
+    #[serde(rename = "session.cancel")]
+    SessionCancel(InSession),
+    /// Replace the older part of the conversation by a summary.
+    #[serde(rename = "session.compact")]
+    SessionCompact(InSession),
+    /// End the session for good.
+    #[serde(rename = "session.end")]
+    SessionEnd(InSession),
+    /// Answer an approval.
+    #[serde(rename = "approval.answer")]
+    ApprovalAnswer(ApprovalAnswer),
+    /// Answer an extension's question.
+    #[serde(rename = "ui.answer")]
+    UiAnswer(UiAnswer),
+    /// The tools that new turns have.
+    #[serde(rename = "tools.list")]
+    ToolsList(Nothing),
+    /// The agents that new turns have.
+    #[serde(rename = "agents.list")]
+    AgentsList(Nothing),
+    /// The extensions, their state and their lanes.
+    #[serde(rename = "extensions.list")]
+    ExtensionsList(Nothing),
+    /// Which rule decides about a call, and why.
+    #[serde(rename = "policy.explain")]
+    PolicyExplain(PolicyExplain),
+    /// Erase a session's content.
+    #[serde(rename = "log.erase")]
+    LogErase(LogErase),
+    /// Collect old frames.
+    #[serde(rename = "log.gc")]
+    LogGc(LogGc),
+    /// A copy of a session under a new id, up to a frame.
+    #[serde(rename = "session.fork")]
+    SessionFork(SessionFork),
+}
+
+/// No parameters.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}
+
+/// Who asks.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Hello {
+    /// The protocol's version.
+    pub version: u32,
+    /// The client's name: `cli`, `editor`.
+    pub client: String,
+}
+
+/// Who answers.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Welcome {
+    /// The protocol's version.
+    pub version: u32,
+    /// The program's version.
+    pub program: String,
+    /// The owner's process.
+    pub process: u32,
+    /// The home.
+    pub home: String,
+    /// The policy profile in force.
+    pub profile: String,
+    /// The model that new sessions use.
+    pub model: ModelName,
+}
+
+/// Which session to open.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SessionOpen {
+    /// The session to take up; none opens a new one.
+    pub session: Option<StreamId>,
+    /// Whether a session that is not there is made under this id.
+    pub create: bool,
+    /// The model to use in place of the configured one, for a new session.
+    pub model: Option<ModelName>,
+    /// Where it comes from: `chat`, `run`, `call`.
+    pub channel: String,
+    /// Whether this client answers approvals and questions.
+    pub answers: bool,
+    /// Whether this client is sent every frame, from this one on.
+    pub frames_from: Option<Seq>,
+}
+
+/// A session that is open.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SessionOpened {
+    /// The session.
+    pub session: StreamId,
+    /// Whether it was there before.
+    pub resumed: bool,
+    /// The next frame's number when it was opened.
+    pub next: Seq,
+    /// What waits for a person.
+    pub waiting: Vec<Notice>,
+}
+
+/// A session.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InSession {
+    /// The session.
+    pub session: StreamId,
+}
+
+/// Something said.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionSend {
+    /// The session.
+    pub session: StreamId,
+    /// What.
+    pub text: String,
+}
+
+/// How a turn ended. It is durable.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TurnEnd {
+    /// The session.
+    pub session: StreamId,
+    /// The `turn.ended` frame.
+    pub ended: Seq,
+    /// How.
+    pub outcome: TurnOutcome,
+    /// What the user is told.
+    pub answer: Option<Content>,
+    /// What the session has used so far.
+    pub spent: Spent,
+}
+
+/// A person's answer to an approval.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalAnswer {
+    /// The session.
+    pub session: StreamId,
+    /// The `approval.requested` frame.
+    pub approval: Seq,
+    /// The answer.
+    pub answer: PersonsAnswer,
+}
+
+/// What a person may answer.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PersonsAnswer {
+    /// This once.
+    Once,
+    /// For the rest of the session.
+    Session,
+    /// From now on: a rule is written into the policy.
+    Always,
+    /// With other arguments.
+    Edit {
+        /// The arguments.
+        arguments: Value,
+    },
+    /// No.
+    Deny {
+        /// Why; the model is told.
+        reason: String,
+    },
+}
+
+/// The user's answer to an extension's question.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UiAnswer {
+    /// The session.
+    pub session: StreamId,
+    /// The `ui.requested` frame.
+    pub request: Seq,
+    /// The answer; none dismisses it.
+    pub answer: Option<Value>,
+}
+
+/// A tool that new turns have.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ToolLine {
+    /// Its name.
+    pub name: ToolName,
+    /// What it does.
+    pub description: String,
+    /// What it does to the world.
+    pub effects: String,
+    /// Whose it is.
+    pub extension: String,
+    /// Which version.
+    pub version: String,
+    /// The lane that runs it.
+    pub lane: String,
+    /// The generation.
+    pub generation: u64,
+    /// What the policy says before anything is known of the arguments: `allow`, `ask` or `deny`.
+    pub policy: String,
+    /// The JSON Schema of its arguments.
+    pub input_schema: Value,
+}
+
+/// An agent that new turns have.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct AgentLine {
+    /// Its id.
+    pub id: String,
+    /// What it is good for.
+    pub description: String,
+    /// Its models.
+    pub models: Vec<ModelName>,
+}
+
+/// An extension.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ExtensionLine {
+    /// Its id.
+    pub id: String,
+    /// Its version, where one serves.
+    pub version: Option<String>,
+    /// `active`, `inactive` or `error`.
+    pub state: String,
+    /// The lane.
+    pub lane: String,
+    /// The generation that serves.
+    pub generation: Option<u64>,
+    /// The content's digest.
+    pub digest: Option<String>,
+    /// Its tools.
+    pub tools: Vec<ToolName>,
+    /// Its hooks.
+    pub hooks: Vec<String>,
+    /// What is wrong with it.
+    pub fault: Option<String>,
+}
+
+/// A call to be explained.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyExplain {
+    /// The tool.
+    pub tool: ToolName,
+    /// The extension, if not the active one.
+    #[serde(default)]
+    pub extension: Option<String>,
+    /// Its arguments.
+    #[serde(default)]
+    pub arguments: Value,
+    /// Where the call would come from.
+    #[serde(default)]
+    pub channel: Option<String>,
+}
+
+/// A session whose content goes.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LogErase {
+    /// The session.
+    pub session: StreamId,
+    /// Why; kept in the tombstones.
+    pub reason: String,
+}
+
+/// What is collected.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LogGc {
+    /// One session; all if none is named.
+    pub session: Option<StreamId>,
+    /// Keep frames of the last so many days.
+    pub keep_days: Option<u64>,
+    /// Keep the last so many frames.
+    pub keep_frames: Option<u64>,
+}
+
+/// A session to be copied.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionFork {
+    /// The session.
+    pub session: StreamId,
+    /// The last frame that is taken over; all if none is named.
+    #[serde(default)]
+    pub at: Option<Seq>,
+}
+
+/// Something that happened in a session that is watched.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "method", content = "params", rename_all = "snake_case")]
+pub enum Notice {
+    /// A frame, as it is stored. It is durable.
+    #[allow(clippy::large_enum_variant, reason = "most notices are frames")]
+    Frame(Frame),
+    /// The model wrote some text, provisionally.
+    Text {
+        /// The session.
+        session: StreamId,
+        /// What it wrote.
+        text: String,
+    },
+    /// The model thinks aloud, provisionally.
+    Reasoning {
+        /// The session.
+        session: StreamId,
+        /// What it wrote.
+        text: String,
+    },
+    /// A person must decide on a call.
+    Approval {
+        /// The session.
+        session: StreamId,
+        /// The `approval.requested` frame.
+        approval: Seq,
+        /// The call.
+        call: CallId,
+        /// The tool.
+        tool: ToolName,
+        /// The arguments as they stand.
+        arguments: Value,
+        /// Who asks, and why.
+        reasons: Vec<GateReason>,
+    },
+    /// An extension asks the user.
+    Question {
+        /// The session.
+        session: StreamId,
+        /// The `ui.requested` frame.
+        request: Seq,
+        /// The question.
+        question: UiQuestion,
+    },
+    /// Somebody has answered it; nobody else need.
+    Answered {
+        /// The session.
+        session: StreamId,
+        /// The approval or question.
+        request: Seq,
+    },
+    /// A turn has ended, durably.
+    Ended {
+        /// The session.
+        session: StreamId,
+        /// How.
+        outcome: TurnOutcome,
+        /// What the user is told.
+        answer: Option<Content>,
+    },
+    /// The session stopped because its log cannot be written.
+    Broken {
+        /// The session.
+        session: StreamId,
+        /// Why.
+        problem: Problem,
+    },
+}
+
+/// The JSON Schemas of requests and notices.
+pub fn schema() -> Value {
+    let request = schemars::schema_for!(Request).to_value();
+    let notice = schemars::schema_for!(Notice).to_value();
+    serde_json::json!({ "version": VERSION, "request": request, "notice": notice })
+}

@@ -1,0 +1,439 @@
+//! The owner's side: takes requests, and sends notices of the sessions that a client watches.
+
+use std::sync::Arc;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::ids::{Seq, StreamId};
+use holdfast_contract::message::{Origin, TurnContext};
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::session_frames::{Answer, ApprovalScope};
+use holdfast_policy::{Policy, Request as Judged, Rule};
+use holdfast_runtime::{NewSession, Runtime, SessionHandle, TurnReport};
+use holdfast_store::Retention;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::hub::{Hub, Watch};
+use crate::line;
+use crate::protocol::*;
+
+/// Makes a new session as the home is set.
+pub type Founder = dyn Fn(&SessionOpen) -> Result<NewSession, Problem> + Send + Sync;
+
+/// Writes a rule into the home's policy and gives the policy as it is then.
+pub type Remember = dyn Fn(Rule) -> Result<Policy, Problem> + Send + Sync;
+
+/// What a server answers for.
+pub struct Owner {
+    /// The runtime.
+    pub runtime: Runtime,
+    /// Its surface.
+    pub hub: Arc<Hub>,
+    /// Who it is.
+    pub welcome: Welcome,
+    /// How new sessions are made.
+    pub found: Box<Founder>,
+    /// What "always" does.
+    pub remember: Box<Remember>,
+}
+
+/// Answers for an owner. Clones share it.
+#[derive(Clone)]
+pub struct Server(Arc<Owner>);
+
+/// One connection: what it watches, and the way out.
+struct Connection {
+    owner: Arc<Owner>,
+    lines: mpsc::UnboundedSender<String>,
+    notices: mpsc::UnboundedSender<Notice>,
+    watches: std::sync::Mutex<Vec<Watch>>,
+}
+
+impl Server {
+    /// A server.
+    pub fn new(owner: Owner) -> Self {
+        Self(Arc::new(owner))
+    }
+
+    /// What it answers for.
+    pub fn owner(&self) -> &Owner {
+        &self.0
+    }
+
+    /// Serves a connection until its other side has gone. Requests are taken at once and answered as they are done.
+    pub async fn serve(self, connection: impl AsyncRead + AsyncWrite + Send + 'static) {
+        let (reader, mut writer) = tokio::io::split(connection);
+        let (lines, mut outgoing) = mpsc::unbounded_channel::<String>();
+        let (notices, mut noticed) = mpsc::unbounded_channel::<Notice>();
+        let written = tokio::spawn(async move {
+            while let Some(line) = outgoing.recv().await {
+                if writer.write_all(line.as_bytes()).await.is_err() || writer.flush().await.is_err() {
+                    return;
+                }
+            }
+        });
+        let forward = lines.clone();
+        let forwarded = tokio::spawn(async move {
+            while let Some(notice) = noticed.recv().await {
+                let message = serde_json::to_value(&notice).unwrap_or_default();
+                if forward.send(line::write(message)).is_err() {
+                    return;
+                }
+            }
+        });
+        let watches = std::sync::Mutex::default();
+        let connection = Arc::new(Connection { owner: self.0, lines, notices, watches });
+        let mut tasks = JoinSet::new();
+        let mut reader = BufReader::new(reader);
+        while let Ok(Some(line)) = line::read(&mut reader).await {
+            if let Some((id, request)) = connection.request(&line) {
+                let connection = connection.clone();
+                tasks.spawn(async move { connection.answer(id, request).await });
+            }
+            while tasks.try_join_next().is_some() {}
+        }
+        // Nobody reads the answers any more; what was begun goes on in its session.
+        tasks.abort_all();
+        drop(connection);
+        forwarded.abort();
+        written.abort();
+    }
+}
+
+impl Connection {
+    /// A line as a request; what is none is answered at once.
+    fn request(&self, line: &[u8]) -> Option<(Value, Request)> {
+        let refuse = |id: Value, code: i64, what: String| {
+            let problem = Problem::new(Code::UsageInvalid, what);
+            let help = "`holdfast schema protocol` prints what can be asked.";
+            // A client that has gone needs no answer.
+            let _gone = self.lines.send(line::answer(id, Err((code, problem.help(help)))));
+            None
+        };
+        if line.trim_ascii().is_empty() {
+            return None;
+        }
+        let mut message: Value = match serde_json::from_slice(line) {
+            Ok(message) => message,
+            Err(error) => {
+                return refuse(Value::Null, line::PARSE_ERROR, format!("this is not JSON: {error}"));
+            }
+        };
+        let Some(fields) = message.as_object_mut() else {
+            return refuse(Value::Null, line::INVALID_REQUEST, "a request is a JSON object".to_owned());
+        };
+        let id = fields.remove("id").unwrap_or_default();
+        fields.remove("jsonrpc");
+        fields.entry("params").or_insert_with(|| json!({}));
+        let method = fields.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
+        match serde_json::from_value(message) {
+            Ok(request) => Some((id, request)),
+            Err(error) if error.to_string().starts_with("unknown variant") => {
+                refuse(id, line::UNKNOWN_METHOD, format!("there is no method `{method}`"))
+            }
+            Err(error) => refuse(id, line::INVALID_PARAMS, format!("`{method}`: {error}")),
+        }
+    }
+
+    async fn answer(&self, id: Value, request: Request) {
+        let answer = self.carry_out(request).await.map_err(|problem| (line::FAILED, problem));
+        // A client that has gone needs no answer.
+        let _gone = self.lines.send(line::answer(id, answer));
+    }
+
+    async fn carry_out(&self, request: Request) -> Result<Value, Problem> {
+        let runtime = &self.owner.runtime;
+        match request {
+            Request::Hello(hello) if hello.version == VERSION => value(&self.owner.welcome),
+            Request::Hello(hello) => Err(Problem::new(
+                Code::ConnectionVersion,
+                format!("the client speaks version {} of the protocol, the owner {VERSION}", hello.version),
+            )),
+            Request::SessionOpen(open) => value(&self.open(open).await?),
+            Request::SessionSend(SessionSend { session, text }) => {
+                let report = runtime.resume(&session)?.say(&self.surface(&session)?, Content::text(text)).await?;
+                value(&turn_end(session, report))
+            }
+            Request::SessionWait(InSession { session }) => {
+                let report = runtime.resume(&session)?.running_turn().await?;
+                value(&turn_end(session, report))
+            }
+            Request::SessionCancel(InSession { session }) => {
+                done(runtime.resume(&session)?.cancel("the user cancelled it").await)
+            }
+            Request::SessionCompact(InSession { session }) => {
+                done(runtime.resume(&session)?.compact("the user asked for it").await)
+            }
+            Request::SessionEnd(InSession { session }) => {
+                done(runtime.resume(&session)?.end("the user ended it").await)
+            }
+            Request::ApprovalAnswer(answer) => done(self.approve(answer).await),
+            Request::UiAnswer(UiAnswer { session, request, answer }) => {
+                let answered = runtime.resume(&session)?.answer(request, answer.map(Content::new)).await;
+                self.owner.hub.answered(&session, request);
+                done(answered)
+            }
+            Request::ToolsList(Nothing {}) => value(&self.tools().await?),
+            Request::AgentsList(Nothing {}) => value(&self.agents()),
+            Request::ExtensionsList(Nothing {}) => value(&self.extensions().await?),
+            Request::PolicyExplain(asked) => self.explain(&asked),
+            Request::LogErase(LogErase { session, reason }) => {
+                let erased = runtime.erase(&session, &reason).await?;
+                Ok(json!({ "session": session, "erased": erased }))
+            }
+            Request::LogGc(LogGc { session, keep_days, keep_frames }) => {
+                let max_age = keep_days.map(|days| holdfast_contract::ids::Millis(days * 86_400_000));
+                let retention = Retention { max_age, max_frames: keep_frames };
+                let all = || {
+                    let sessions = runtime.store().streams()?.into_iter().map(|info| info.id);
+                    Ok::<_, Problem>(sessions.filter(|id| !id.is_system()).collect())
+                };
+                let sessions: Vec<StreamId> = session.map_or_else(all, |id| Ok(vec![id]))?;
+                let mut lines = Vec::new();
+                for id in sessions {
+                    let collected = runtime.collect(&id, retention).await?;
+                    lines.push(json!({ "stream": id, "frames": collected.frames, "blobs": collected.blobs }));
+                }
+                Ok(Value::Array(lines))
+            }
+            Request::SessionFork(SessionFork { session, at }) => {
+                let fork = (self.owner.found)(&SessionOpen::default())?.id;
+                let next = runtime.fork(&session, at, &fork)?;
+                Ok(json!({ "session": fork, "from": session, "frames": next }))
+            }
+        }
+    }
+
+    /// Where inputs of a session come from.
+    fn surface(&self, session: &StreamId) -> Result<String, Problem> {
+        let first = self.owner.runtime.store().frames(session, Seq(0)..=Seq(0))?;
+        let origin = first
+            .first()
+            .and_then(|frame| frame.body.as_ref()?["origin"]["channel"].as_str().map(str::to_owned));
+        Ok(origin.unwrap_or_else(|| "rpc".to_owned()))
+    }
+
+    async fn open(&self, open: SessionOpen) -> Result<SessionOpened, Problem> {
+        let Owner { runtime, hub, found, .. } = &*self.owner;
+        let there = match &open.session {
+            Some(id) => runtime.store().head(id)?.is_some() || runtime.is_open(id),
+            None => false,
+        };
+        let id = match &open.session {
+            Some(id) if there => id.clone(),
+            Some(id) if !open.create => {
+                let problem = Problem::new(Code::StoreMissing, format!("there is no session `{id}`"));
+                return Err(problem.help("`holdfast session list` shows what there is."));
+            }
+            _ => {
+                let new = found(&open)?;
+                let id = new.id.clone();
+                self.watch(&id, &open, hub);
+                let handle = runtime.open(new)?;
+                return self.opened(handle, false, Vec::new(), open.frames_from).await;
+            }
+        };
+        // Watched first, so that nothing that the resume leads to is missed.
+        let waiting = self.watch(&id, &open, hub);
+        let handle = runtime.resume(&id)?;
+        self.opened(handle, true, waiting, open.frames_from).await
+    }
+
+    fn watch(&self, id: &StreamId, open: &SessionOpen, hub: &Arc<Hub>) -> Vec<Notice> {
+        let (watch, waiting) = hub.watch(id, open.answers, self.notices.clone());
+        self.watches.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(watch);
+        waiting
+    }
+
+    async fn opened(
+        &self,
+        handle: SessionHandle,
+        resumed: bool,
+        waiting: Vec<Notice>,
+        frames_from: Option<Seq>,
+    ) -> Result<SessionOpened, Problem> {
+        let session = handle.id().clone();
+        let store = self.owner.runtime.store();
+        let next = store.head(&session)?.map_or(Seq(0), |head| head.seq.next());
+        if let Some(from) = frames_from {
+            tokio::spawn(follow(self.owner.runtime.clone(), session.clone(), from, self.notices.clone()));
+        }
+        Ok(SessionOpened { session, resumed, next, waiting })
+    }
+
+    async fn approve(
+        &self,
+        ApprovalAnswer { session, approval, answer }: ApprovalAnswer,
+    ) -> Result<(), Problem> {
+        let handle = self.owner.runtime.resume(&session)?;
+        let approve = |scope| Answer::Approve { scope };
+        let answer = match answer {
+            PersonsAnswer::Once => approve(ApprovalScope::Once),
+            PersonsAnswer::Session => approve(ApprovalScope::Session),
+            PersonsAnswer::Always => {
+                self.always(&session, approval)?;
+                approve(ApprovalScope::Session)
+            }
+            PersonsAnswer::Edit { arguments } => Answer::Edit { arguments: Content::new(arguments) },
+            PersonsAnswer::Deny { reason } => Answer::Deny { reason },
+        };
+        let answered = handle.approve(approval, answer).await;
+        self.owner.hub.answered(&session, approval);
+        answered
+    }
+
+    /// Writes the rule that "always" means into the policy, and brings it into force for the turns to come.
+    fn always(&self, session: &StreamId, approval: Seq) -> Result<(), Problem> {
+        let Owner { runtime, remember, .. } = &*self.owner;
+        let frames = runtime.store().frames(session, approval..=approval)?;
+        let body = frames.first().and_then(|frame| frame.body.as_ref());
+        let call = body.map(|body| body["call"].clone()).unwrap_or_default();
+        let called = runtime.store().frames(session, Seq(0)..=approval)?.into_iter().rev().find(|frame| {
+            frame.envelope.kind == holdfast_contract::body::Kind::ToolCalled
+                && frame.body.as_ref().is_some_and(|body| body["call"] == call)
+        });
+        let tool = called.and_then(|frame| Some(frame.body?["tool"].as_str()?.to_owned()));
+        let registry = runtime.registry();
+        let found = tool.and_then(|tool| registry.tool(&tool.as_str().into())?.stack.first().cloned());
+        let missing = || Problem::new(Code::ToolUnknown, "the tool that was asked about is no longer there");
+        let implementation = found.ok_or_else(missing)?;
+        let (arguments, turn) = (Content::default(), no_turn("policy"));
+        let rule = Rule::always(&Judged {
+            tool: &implementation.spec,
+            extension: &implementation.extension,
+            arguments: &arguments,
+            turn: &turn,
+        });
+        let unclear = || Problem::new(Code::PolicyInvalid, "a rule for this tool would match others too");
+        runtime.set_policy(remember(rule.ok_or_else(unclear)?)?, "always")
+    }
+
+    async fn tools(&self) -> Result<Vec<ToolLine>, Problem> {
+        let runtime = &self.owner.runtime;
+        let (registry, policy) = (runtime.registry(), runtime.policy()?);
+        let lanes = runtime.extensions().await?;
+        let (arguments, turn) = (Content::new(json!({})), no_turn("tools"));
+        let lines = registry.tools.iter().filter_map(|entry| {
+            let active = entry.stack.first()?;
+            let verdict = policy.evaluate(&Judged {
+                tool: &active.spec,
+                extension: &active.extension,
+                arguments: &arguments,
+                turn: &turn,
+            });
+            let lane = lanes.iter().find(|view| view.id == active.extension.id);
+            Some(ToolLine {
+                name: entry.name.clone(),
+                description: active.spec.description.clone(),
+                effects: word(&active.spec.effects),
+                extension: active.extension.id.to_string(),
+                version: active.extension.version.to_string(),
+                lane: lane.map(|view| view.lane.clone()).unwrap_or_default(),
+                generation: active.extension.generation.0,
+                policy: word(&verdict.decision),
+                input_schema: active.spec.input_schema.value().cloned().unwrap_or_default(),
+            })
+        });
+        Ok(lines.collect())
+    }
+
+    fn agents(&self) -> Vec<AgentLine> {
+        let registry = self.owner.runtime.registry();
+        let line = |agent: &holdfast_contract::registry::AgentSpec| AgentLine {
+            id: agent.id.to_string(),
+            description: agent.description.clone(),
+            models: agent.models.clone(),
+        };
+        registry.agents.iter().map(line).collect()
+    }
+
+    async fn extensions(&self) -> Result<Vec<ExtensionLine>, Problem> {
+        let registry = self.owner.runtime.registry();
+        let views = self.owner.runtime.extensions().await?;
+        let lines = views.into_iter().map(|view| {
+            let own = |id: &holdfast_contract::ids::ExtensionId| *id == view.id;
+            let tools =
+                registry.tools.iter().filter(|entry| entry.stack.iter().any(|it| own(&it.extension.id)));
+            let hooks = registry.hooks.iter().filter(|hook| own(&hook.extension.id));
+            ExtensionLine {
+                tools: tools.map(|entry| entry.name.clone()).collect(),
+                hooks: hooks.map(|hook| format!("{} at {}", hook.id, word(&hook.spec.point))).collect(),
+                id: view.id.to_string(),
+                version: view.active.as_ref().map(|active| active.version.to_string()),
+                state: word(&view.state),
+                lane: view.lane.clone(),
+                generation: view.active.as_ref().map(|active| active.generation.0),
+                digest: view.active.as_ref().map(|active| active.digest.to_string()),
+                fault: view.fault.as_ref().map(ToString::to_string),
+            }
+        });
+        Ok(lines.collect())
+    }
+
+    fn explain(&self, asked: &PolicyExplain) -> Result<Value, Problem> {
+        let runtime = &self.owner.runtime;
+        let registry = runtime.registry();
+        let unknown = || Problem::new(Code::ToolUnknown, format!("there is no tool `{}`", asked.tool));
+        let entry = registry.tool(&asked.tool).ok_or_else(unknown)?;
+        let wanted = |id: &str| asked.extension.as_deref().is_none_or(|extension| extension == id);
+        let found = entry.stack.iter().find(|it| wanted(it.extension.id.as_str())).ok_or_else(unknown)?;
+        let arguments = Content::new(asked.arguments.clone());
+        let turn = no_turn(asked.channel.as_deref().unwrap_or("cli"));
+        let judged =
+            Judged { tool: &found.spec, extension: &found.extension, arguments: &arguments, turn: &turn };
+        value(&runtime.policy()?.explain(&judged))
+    }
+}
+
+/// Sends every frame of a session from one on, each once it is durable, until nobody listens.
+async fn follow(runtime: Runtime, session: StreamId, mut next: Seq, notices: mpsc::UnboundedSender<Notice>) {
+    let Ok(log) = runtime.store().stream(&session) else { return };
+    loop {
+        let durable = log.durable(next);
+        tokio::select! {
+            durable = durable => if durable.is_err() { return },
+            () = notices.closed() => return,
+        }
+        let Ok(frames) = runtime.store().frames(&session, next..) else { return };
+        for frame in frames {
+            next = frame.envelope.seq.next();
+            if notices.send(Notice::Frame(frame)).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn turn_end(session: StreamId, TurnReport { ended, outcome, answer, spent }: TurnReport) -> TurnEnd {
+    TurnEnd { session, ended, outcome, answer, spent }
+}
+
+/// A turn that never runs, for a question about the policy.
+fn no_turn(channel: &str) -> TurnContext {
+    TurnContext {
+        session: "none".into(),
+        turn: 0,
+        agent: "main".into(),
+        origin: Origin { channel: channel.to_owned(), user: None },
+    }
+}
+
+fn value(answer: &impl Serialize) -> Result<Value, Problem> {
+    serde_json::to_value(answer).map_err(|error| Problem::new(Code::Internal, error.to_string()))
+}
+
+fn done(outcome: Result<(), Problem>) -> Result<Value, Problem> {
+    outcome.map(|()| json!({}))
+}
+
+/// A value of an enumeration, as it is written.
+fn word(choice: &impl Serialize) -> String {
+    match serde_json::to_value(choice) {
+        Ok(Value::String(word)) => word,
+        Ok(Value::Object(fields)) => fields.into_iter().next().map(|(name, _)| name).unwrap_or_default(),
+        _ => String::new(),
+    }
+}
