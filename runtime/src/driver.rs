@@ -56,6 +56,8 @@ pub(crate) enum Note {
         ask: Ask,
         reply: oneshot::Sender<Result<Content, Fault>>,
     },
+    /// A command that the user gave, and what it printed.
+    Command { command: String, arguments: String, output: Content, reply: Reply<()> },
     /// Compact the conversation.
     Compact { reason: String, reply: Reply<()> },
     /// Cancel the running turn.
@@ -134,6 +136,12 @@ impl SessionHandle {
     /// Asks for the conversation to be compacted.
     pub async fn compact(&self, reason: &str) -> Result<(), Problem> {
         self.ask(|reply| Note::Compact { reason: reason.to_owned(), reply }).await
+    }
+
+    /// Records a command that the user gave, and what it printed.
+    pub async fn command(&self, command: &str, arguments: &str, output: Content) -> Result<(), Problem> {
+        let (command, arguments) = (command.to_owned(), arguments.to_owned());
+        self.ask(|reply| Note::Command { command, arguments, output, reply }).await
     }
 
     /// Ends the session for good.

@@ -63,6 +63,21 @@ impl Store {
         })
     }
 
+    /// The last frame of a kind in a stream.
+    pub fn last_of_kind(&self, stream: &StreamId, kind: Kind) -> Result<Option<Frame>, Problem> {
+        let seq = self.inner.readers.with(|connection| {
+            let find = || {
+                let query = "SELECT seq FROM frames WHERE kind = ?2 AND stream = \
+                             (SELECT id FROM streams WHERE name = ?1) ORDER BY seq DESC LIMIT 1";
+                let mut select = connection.prepare_cached(query)?;
+                select.query_row([stream.as_str(), kind.as_str()], |row| row.get::<_, Unsigned>(0)).optional()
+            };
+            find().map_err(|error| failure::reading(&error))
+        })?;
+        let Some(seq) = seq.map(|seq| Seq(seq.0)) else { return Ok(None) };
+        Ok(self.frames(stream, seq..=seq)?.pop())
+    }
+
     /// The frames of a stream within a range. Content that is kept as a blob is left as a reference; see [`Store::body`].
     pub fn frames(&self, stream: &StreamId, range: impl RangeBounds<Seq>) -> Result<Vec<Frame>, Problem> {
         let from = match range.start_bound() {

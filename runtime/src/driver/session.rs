@@ -12,7 +12,7 @@ use holdfast_contract::ids::{ExtensionId, HookId, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::{
-    Answer, ApprovalAnswered, ApprovalScope, ClockRead, CompactionRequested, HostCalled, InputReceived,
+    Answer, ApprovalAnswered, ApprovalScope, ClockRead, CommandRun, CompactionRequested, HostCalled, InputReceived,
     MessageInjected, RandomDrawn, SessionCancelled, SessionEnded, SessionResumed, StateWritten, TurnOutcome,
     UiAnswered, UiRequested,
 };
@@ -127,6 +127,10 @@ impl SessionActor {
             Note::Ask { reply, .. } if reply.is_closed() => {}
             Note::Ask { extension, under, hook, ask, reply } => {
                 self.host_ask(&extension, (under, hook), ask, reply);
+            }
+            Note::Command { command, arguments, output, reply } => {
+                let source = Source::Surface("command".into());
+                self.answer_with(reply, source, CommandRun { command, arguments, output });
             }
             Note::Compact { reason, reply } => {
                 let registry = self.inner.registry();

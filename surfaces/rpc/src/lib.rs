@@ -14,5 +14,5 @@ mod socket;
 pub use client::Client;
 pub use hub::Hub;
 pub use protocol::*;
-pub use server::{Owner, Server};
+pub use server::{Owner, RENAME, Server};
 pub use socket::{connect, listen};

@@ -35,6 +35,9 @@ pub enum Request {
     /// Replace the older part of the conversation by a summary.
     #[serde(rename = "session.compact")]
     SessionCompact(InSession),
+    /// Give the session a name.
+    #[serde(rename = "session.rename")]
+    SessionRename(SessionRename),
     /// End the session for good.
     #[serde(rename = "session.end")]
     SessionEnd(InSession),
@@ -146,6 +149,16 @@ pub struct SessionSend {
     pub session: StreamId,
     /// What.
     pub text: String,
+}
+
+/// A session's name.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionRename {
+    /// The session.
+    pub session: StreamId,
+    /// Its name from now on.
+    pub name: String,
 }
 
 /// How a turn ended. It is durable.

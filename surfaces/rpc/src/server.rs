@@ -40,6 +40,9 @@ pub struct Owner {
     pub remember: Box<Remember>,
 }
 
+/// The command that names a session, as it stands in a `command.run` frame.
+pub const RENAME: &str = "rename";
+
 /// Answers for an owner. Clones share it.
 #[derive(Clone)]
 pub struct Server(Arc<Owner>);
@@ -166,6 +169,10 @@ impl Connection {
             }
             Request::SessionCompact(InSession { session }) => {
                 done(runtime.resume(&session)?.compact("the user asked for it").await)
+            }
+            Request::SessionRename(SessionRename { session, name }) => {
+                let output = Content::text(name.clone());
+                done(runtime.resume(&session)?.command(RENAME, &name, output).await)
             }
             Request::SessionEnd(InSession { session }) => {
                 done(runtime.resume(&session)?.end("the user ended it").await)
