@@ -12,6 +12,8 @@ pub mod detect;
 pub mod offline;
 pub mod provider;
 pub mod script;
+#[cfg(test)]
+mod testing;
 pub mod trial;
 
 use std::sync::Arc;

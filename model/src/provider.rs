@@ -331,10 +331,11 @@ fn options(settings: &ProviderSettings, kind: AdapterKind) -> Result<ChatOptions
             Some(effort.ok_or_else(|| wrong(settings, "reasoning", &format!("cannot be `{word}`"), help))?)
         }
     };
-    // Asking these for their reasoning is an error where the model has none, so it is done for those who want it.
-    let only_on_demand = matches!(kind, AdapterKind::Gemini | AdapterKind::GeminiIx | AdapterKind::Vertex);
-    let chats = kind == AdapterKind::OpenAIResp && settings.model.contains("chat");
-    options = options.with_capture_reasoning_content(effort.is_some() || !(only_on_demand || chats));
+    // Asking these for their reasoning is an error where the model has none or the account may not see it, so it is done for those
+    // who want it. Signatures on calls come all the same.
+    let on_demand =
+        [AdapterKind::Gemini, AdapterKind::GeminiIx, AdapterKind::Vertex, AdapterKind::OpenAIResp];
+    options = options.with_capture_reasoning_content(effort.is_some() || !on_demand.contains(&kind));
     Ok(match effort {
         Some(effort) => options.with_reasoning_effort(effort),
         None => options,

@@ -189,7 +189,8 @@ fn remainder(tool: &ToolSpec, pieces: &[Piece]) -> String {
     let about: Vec<String> = stems(&format!("{} {}", tool.name, tool.description));
     let chose = |piece: &&Piece| {
         let word = piece.bare();
-        !piece.quoted && (is_filler(word) || about.contains(&stem(word)))
+        let asks = matches!(word.to_lowercase().as_str(), "how" | "what" | "when" | "which" | "who");
+        !piece.quoted && !asks && (is_filler(word) || about.contains(&stem(word)))
     };
     let rest: Vec<&str> = pieces.iter().skip_while(chose).map(|piece| piece.text.as_str()).collect();
     rest.join(" ")
