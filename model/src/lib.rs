@@ -16,9 +16,11 @@ pub mod script;
 mod testing;
 pub mod trial;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use holdfast_contract::effect::ModelAct;
+use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::wire::Later;
 
@@ -38,6 +40,22 @@ pub type Deltas = Arc<dyn Fn(Delta<'_>) + Send + Sync>;
 pub trait Model: Send + Sync {
     /// Answers. The future is dropped when the answer is no longer wanted, and with it the connection.
     fn complete(&self, ask: Box<ModelAct>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>>;
+}
+
+/// A model that needs no settings: `offline`, `script:<file>` or `cassette:<file>`. None for any other name.
+pub fn built_in(name: &str) -> Option<Result<Arc<dyn Model>, Vec<Problem>>> {
+    if name == "offline" {
+        return Some(Ok(Arc::new(offline::Offline)));
+    }
+    let (kind, file) = name.split_once(':')?;
+    match kind {
+        "script" => Some(script::Script::read(Path::new(file)).map(|script| Arc::new(script) as _)),
+        "cassette" => {
+            let player = cassette::Player::open(Path::new(file));
+            Some(player.map(|player| Arc::new(player) as _).map_err(|problem| vec![problem]))
+        }
+        _ => None,
+    }
 }
 
 fn ready<T: Send + 'static>(value: T) -> Later<T> {

@@ -188,14 +188,15 @@ type Cause = dyn std::error::Error + 'static;
 
 /// An error and its causes, the outermost first.
 fn chain(error: &Cause) -> impl Iterator<Item = &Cause> {
-    std::iter::successors(Some(error), |error| {
-        let error: &Cause = *error;
-        match error.downcast_ref::<webc::Error>() {
-            // It wraps the error without naming it as its source.
-            Some(webc::Error::Reqwest(inner)) => Some(inner as &Cause),
-            _ => error.source(),
-        }
-    })
+    std::iter::successors(Some(error), |&error| cause(error))
+}
+
+fn cause(error: &Cause) -> Option<&Cause> {
+    match error.downcast_ref::<webc::Error>() {
+        // It wraps the error without naming it as its source.
+        Some(webc::Error::Reqwest(inner)) => Some(inner),
+        _ => error.source(),
+    }
 }
 
 fn answer_in(error: &Error) -> Option<Answer<'_>> {

@@ -64,6 +64,14 @@ pub(super) fn arguments(value: Value) -> Value {
     }
 }
 
+/// Arguments on their way back. What is no object was not understood, and providers take nothing else.
+fn object(value: Value) -> Value {
+    match arguments(value) {
+        Value::Object(fields) => Value::Object(fields),
+        other => json!({ "not_understood": other }),
+    }
+}
+
 pub(super) fn build(ask: &ModelAct, kind: AdapterKind, names: &Names) -> ChatRequest {
     let mut request = ChatRequest::from_messages(messages(ask, kind, names));
     let system: Vec<String> = std::iter::once(&ask.instructions)
@@ -107,6 +115,8 @@ fn object_schema(schema: Option<&Value>) -> Value {
 /// in between stands behind them.
 struct Conversation<'n> {
     kind: AdapterKind,
+    /// Whether calls and results are told in words: providers refuse them where no tools are declared, as for a summary.
+    in_words: bool,
     names: &'n Names,
     messages: Vec<ChatMessage>,
     results: Vec<ToolResponse>,
@@ -117,6 +127,7 @@ struct Conversation<'n> {
 fn messages(ask: &ModelAct, kind: AdapterKind, names: &Names) -> Vec<ChatMessage> {
     let mut conversation = Conversation {
         kind,
+        in_words: ask.registry.tools.is_empty(),
         names,
         messages: Vec::new(),
         results: Vec::new(),
@@ -140,6 +151,19 @@ impl Conversation<'_> {
             Message::Note { text } => {
                 let note = ChatMessage::user(format!("<note>\n{}\n</note>", text.to_text()));
                 if self.called.is_empty() { self.messages.push(note) } else { self.late.push(note) }
+            }
+            Message::Assistant { text, calls, .. } if self.in_words => {
+                let called = calls
+                    .iter()
+                    .map(|call| format!("[called {} with {}]", call.tool, call.arguments.to_text()));
+                let lines: Vec<String> =
+                    std::iter::once(text.to_text()).chain(called).filter(|line| !line.is_empty()).collect();
+                if !lines.is_empty() {
+                    self.messages.push(ChatMessage::assistant(lines.join("\n")));
+                }
+            }
+            Message::Tool { content, .. } if self.in_words => {
+                self.messages.push(ChatMessage::user(format!("[the tool answered]\n{}", content.to_text())));
             }
             Message::Assistant { text, reasoning, calls } => {
                 self.end_results();
@@ -166,7 +190,7 @@ impl Conversation<'_> {
             parts.push(ContentPart::ToolCall(ToolCall {
                 call_id: call.model_id.to_string(),
                 fn_name,
-                fn_arguments: arguments(call.arguments.value().cloned().unwrap_or_default()),
+                fn_arguments: object(call.arguments.value().cloned().unwrap_or_default()),
                 thought_signatures: (!signatures.is_empty()).then_some(signatures),
             }));
         }

@@ -67,6 +67,30 @@ fn results_follow_their_calls_and_notes_follow_results() {
 }
 
 #[test]
+fn arguments_that_were_no_object_go_back_as_one() {
+    let request = sent(AdapterKind::Anthropic, vec![user("go"), calls(&[("a", "fs.read", json!("{\"pa"))])]);
+    let call = &request["messages"][1]["content"][0]["ToolCall"];
+    assert_eq!(call["fn_arguments"], json!({ "not_understood": "{\"pa" }), "{request:#}");
+}
+
+#[test]
+fn without_tools_calls_are_told_in_words() {
+    let conversation = vec![
+        user("read it"),
+        calls(&[("a", "fs.read", json!({ "path": "a" }))]),
+        result("a", "the text", false),
+        user("Summarise."),
+    ];
+    let ask = ask(conversation, vec![]);
+    let request =
+        serde_json::to_value(build(&ask, AdapterKind::Anthropic, &Names::of(&ask.registry))).unwrap();
+    let text = request["messages"].to_string();
+    assert!(!text.contains("ToolCall") && !text.contains("ToolResponse"), "{text}");
+    assert!(text.contains("called fs.read with") && text.contains("the text"), "{text}");
+    assert_eq!(request.get("tools"), None);
+}
+
+#[test]
 fn settings_that_cannot_be_are_refused_with_help() {
     let base = || ProviderSettings {
         name: "default".to_owned(),
