@@ -91,7 +91,7 @@ codes! {
     ModelUnreachable = "5005", "The provider cannot be reached", "Check the network and the model's `base_url`; for a local server, that it runs.";
     ModelInterrupted = "5006", "The answer broke off", "The connection was lost in the middle of the answer; the request is made again by itself while attempts are left.";
     ModelRefused = "5007", "The provider refused the request", "The message is the provider's own; a too long conversation or an option that the model does not know are the usual causes.";
-    ProviderUnknown = "5008", "There is no such provider", "Use one of the providers that are named; `openai_compatible` with a `base_url` fits most servers.";
+    ProviderUnknown = "5008", "There is no such provider", "Use one of the providers that are named; `docs/models.md` says more about them.";
     ProviderSettings = "5009", "The settings of a model cannot be used", "Mend the setting that is named; `docs/models.md` lists them all.";
     ScriptInvalid = "5010", "A model's script cannot be used", "Mend the line that is named; `docs/models.md` shows what a script may say.";
     TapeUnreadable = "5011", "A tape cannot be read or written", "Check the file that is named; record it anew if it is damaged.";

@@ -10,6 +10,8 @@ mod fill;
 mod offline_tests;
 mod words;
 
+use std::collections::BTreeMap;
+
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
 use holdfast_contract::manifest::yaml::nearest;
@@ -166,8 +168,10 @@ fn report(since: &[Message]) -> Option<String> {
 
 fn spelt(call: &AskedCall) -> String {
     let arguments = call.arguments.value().and_then(Value::as_object);
-    let given = arguments.into_iter().flatten().map(|(name, value)| format!(" {name}={value}"));
-    format!("`{}{}`", call.tool, given.collect::<String>())
+    // By name: a value that was read back from the log may have its fields in another order.
+    let given: BTreeMap<&String, &Value> = arguments.into_iter().flatten().collect();
+    let given: String = given.iter().map(|(name, value)| format!(" {name}={value}")).collect();
+    format!("`{}{given}`", call.tool)
 }
 
 fn shortened(text: &str) -> String {
