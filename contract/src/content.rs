@@ -47,8 +47,9 @@ pub struct BlobRef {
 }
 
 impl Content {
-    /// A value on its way into the runtime. Integers that JSON cannot carry exactly become text, and whole fractions such as
-    /// `23.0` become integers, as their canonical form has them: what is hashed, stored and replayed is what was seen.
+    /// A value on its way into the runtime. Integers that JSON cannot carry exactly become text, whole fractions such as `23.0`
+    /// become integers, and fields stand in order, as their canonical form has them: what is hashed, stored and replayed is what
+    /// was seen.
     pub fn new(mut value: Value) -> Self {
         make_exact(&mut value);
         Self(Repr::Here(Arc::new(Here { value, canonical: OnceLock::new() })))
@@ -143,7 +144,14 @@ fn make_exact(value: &mut Value) {
             }
         }
         Value::Array(items) => items.iter_mut().for_each(make_exact),
-        Value::Object(fields) => fields.values_mut().for_each(make_exact),
+        Value::Object(fields) => {
+            // A value that was read back has its fields in order, so one that just came must have them too. Whether a map keeps
+            // another order is decided by a feature of `serde_json` that any dependency may switch on.
+            if !fields.keys().is_sorted() {
+                fields.sort_keys();
+            }
+            fields.values_mut().for_each(make_exact);
+        }
         Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }

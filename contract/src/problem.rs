@@ -87,6 +87,16 @@ codes! {
     ExtensionUnknown = "4005", "There is no such extension", "`holdfast ext list` shows what is installed.";
     ModelFailed = "5001", "The model did not answer", "Check the provider's status and your key; the attempts are in the log.";
     ModelUnknown = "5002", "There is no such model", "`holdfast model list` shows what is configured.";
+    ModelKey = "5003", "The provider does not accept the key", "Check the key that is named: is it set, whole, and still valid?";
+    ModelRateLimit = "5004", "The provider asks to slow down", "Wait as long as the message says, or use another model; the request is made again by itself while attempts are left.";
+    ModelUnreachable = "5005", "The provider cannot be reached", "Check the network and the model's `base_url`; for a local server, that it runs.";
+    ModelInterrupted = "5006", "The answer broke off", "The connection was lost in the middle of the answer; the request is made again by itself while attempts are left.";
+    ModelRefused = "5007", "The provider refused the request", "The message is the provider's own; a too long conversation or an option that the model does not know are the usual causes.";
+    ProviderUnknown = "5008", "There is no such provider", "Use one of the providers that are named; `docs/models.md` says more about them.";
+    ProviderSettings = "5009", "The settings of a model cannot be used", "Mend the setting that is named; `docs/models.md` lists them all.";
+    ScriptInvalid = "5010", "A model's script cannot be used", "Mend the line that is named; `docs/models.md` shows what a script may say.";
+    TapeUnreadable = "5011", "A tape cannot be read or written", "Check the file that is named; record it anew if it is damaged.";
+    TapeMissing = "5012", "The request is not on the tape", "Record the tape anew, or undo what changed the request; the nearest difference is named.";
     ReplayDiverged = "6001", "The replay differs from the record", "Both sides are shown; the extension or the kernel changed its behaviour.";
     ReplayKernel = "6002", "The session was recorded by another version of the kernel", "Replay it with that version; until 1.0 recorded sessions do not carry over.";
     ReplayMissing = "6003", "The replay lacks something the session needs", "The generation or blob that is named is not in the store.";

@@ -1,22 +1,27 @@
 //! A model that plays a script. Which step is next follows from the conversation alone, so that a request which is issued again
-//! after a crash gets the same answer.
+//! after a crash gets the same answer. A script is made in code from [`Step`]s or read from YAML by [`Script::read`].
+
+mod read;
+#[cfg(test)]
+mod read_tests;
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
 use holdfast_contract::ids::StreamId;
 use holdfast_contract::message::{AskedCall, Message, Usage};
-use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::problem::{Code, Fault, Location, Problem};
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::wire::Later;
 use serde_json::Value;
 
-use crate::{Deltas, Model};
+use crate::{Delta, Deltas, Model, ready};
 
 /// One answer of a scripted model.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// It says something.
     Says(String),
@@ -37,6 +42,8 @@ pub enum Step {
     Stalls(String),
     /// Another step, at a price.
     Costs(Usage, Box<Step>),
+    /// Another step, after thinking about it.
+    Reasons(String, Box<Step>),
 }
 
 impl Step {
@@ -70,6 +77,25 @@ impl Script {
         Self { steps: steps.into_iter().collect(), failed: Mutex::default() }
     }
 
+    /// A script as it is written in this text. The file's name is for messages only. Everything that is wrong is reported at once.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, Vec<Problem>> {
+        read::steps(file, text).map(Self::new)
+    }
+
+    /// A script as it lies on the disk.
+    pub fn read(file: &Path) -> Result<Self, Vec<Problem>> {
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            let place = Location { file: file.to_owned(), ..Location::default() };
+            let help = "Check that the file is there and can be read by you.";
+            vec![
+                Problem::new(Code::ScriptInvalid, format!("the script cannot be read: {error}"))
+                    .at(place)
+                    .help(help),
+            ]
+        })?;
+        Self::parse(file, &text)
+    }
+
     fn answer(
         &self,
         step: Step,
@@ -79,7 +105,7 @@ impl Script {
     ) -> Later<Result<ModelReturned, ModelFailed>> {
         match step {
             Step::Says(text) => {
-                text.split_inclusive(' ').for_each(|word| deltas(word));
+                text.split_inclusive(' ').for_each(|word| deltas(Delta::Text(word)));
                 let text = Content::text(text);
                 ready(Ok(ModelReturned { text, reasoning: None, calls: Vec::new(), usage }))
             }
@@ -105,10 +131,19 @@ impl Script {
             }
             Step::Hangs => Box::pin(std::future::pending()),
             Step::Stalls(text) => {
-                deltas(&text);
+                deltas(Delta::Text(&text));
                 Box::pin(std::future::pending())
             }
             Step::Costs(usage, then) => self.answer(*then, place, usage, deltas),
+            Step::Reasons(text, then) => {
+                text.split_inclusive(' ').for_each(|word| deltas(Delta::Reasoning(word)));
+                let answer = self.answer(*then, place, usage, deltas);
+                Box::pin(async move {
+                    answer
+                        .await
+                        .map(|returned| ModelReturned { reasoning: Some(Content::text(text)), ..returned })
+                })
+            }
         }
     }
 }
@@ -120,8 +155,4 @@ impl Model for Script {
         let step = self.steps.get(answers).cloned().unwrap_or_else(|| Step::says("done"));
         self.answer(step, (ask.turn.session.clone(), answers), Usage::default(), &deltas)
     }
-}
-
-fn ready<T: Send + 'static>(value: T) -> Later<T> {
-    Box::pin(std::future::ready(value))
 }

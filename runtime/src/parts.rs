@@ -60,6 +60,8 @@ impl Entropy for OsEntropy {
 pub enum Event {
     /// The model wrote some text. Provisional until the turn has ended.
     Text(String),
+    /// The model wrote down what it considers. Provisional, and not part of its answer.
+    Reasoning(String),
     /// A person must decide on a call.
     Approval(Pending),
     /// An extension asks the user.

@@ -19,7 +19,7 @@ use holdfast_contract::system_frames::{
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Instance, Lane};
 use holdfast_kernel::{BEHAVIOUR, Session};
-use holdfast_model::Model;
+use holdfast_model::{Delta, Model};
 use holdfast_policy::{Policy, Routing, Unattended};
 use holdfast_store::{Collected, ObjectKind, Retention, Store};
 use tokio::sync::{mpsc, oneshot};
@@ -452,7 +452,7 @@ pub(crate) async fn summary(model: Arc<dyn Model>, name: ModelName, act: Summary
         registry: Arc::default(),
         turn: Arc::new(turn),
     };
-    match model.complete(Box::new(ask), Arc::new(|_: &str| {})).await {
+    match model.complete(Box::new(ask), Arc::new(|_: Delta<'_>| {})).await {
         Ok(returned) => (ToolOutcome::Result(returned.text), returned.usage),
         Err(failed) => (ToolOutcome::Failure(failed.fault), failed.usage),
     }

@@ -3,7 +3,7 @@
 use std::ops::{Bound, ControlFlow, Range, RangeBounds};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use holdfast_contract::body::Body;
+use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::frame::Frame;

@@ -297,7 +297,7 @@ impl Surface for Watcher {
         match event {
             Event::Approval(pending) => self.approvals.lock().unwrap().push(pending),
             Event::Text(text) => self.text.lock().unwrap().push_str(&text),
-            Event::Question { .. } | Event::Ended { .. } | Event::Broken(_) => {}
+            Event::Reasoning(_) | Event::Question { .. } | Event::Ended { .. } | Event::Broken(_) => {}
         }
     }
 

@@ -17,6 +17,7 @@ use holdfast_contract::session_frames::{
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Call, Reply};
 use holdfast_kernel::Pending;
+use holdfast_model::Delta;
 use holdfast_policy::Request;
 
 use super::{Note, SessionActor};
@@ -232,8 +233,13 @@ impl SessionActor {
             if wait > Millis(0) {
                 inner.clock.sleep(wait).await;
             }
-            let deltas =
-                Arc::new(move |text: &str| inner.surface.show(&session, Event::Text(text.to_owned())));
+            let deltas = Arc::new(move |delta: Delta<'_>| {
+                let event = match delta {
+                    Delta::Text(text) => Event::Text(text.to_owned()),
+                    Delta::Reasoning(text) => Event::Reasoning(text.to_owned()),
+                };
+                inner.surface.show(&session, event);
+            });
             match model.complete(act, deltas).await {
                 Ok(returned) => back.send(returned),
                 Err(failed) => back.send(failed),

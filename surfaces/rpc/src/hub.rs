@@ -86,6 +86,7 @@ impl Surface for Hub {
         let mut watched = self.watched();
         let notice = match event {
             Event::Text(text) => Notice::Text { session, text },
+            Event::Reasoning(text) => Notice::Reasoning { session, text },
             Event::Approval(pending) => {
                 let approval = pending.approval;
                 let notice = Notice::Approval {

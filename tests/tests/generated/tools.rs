@@ -12,7 +12,7 @@ use holdfast_contract::session_frames::{ModelFailed, ModelReturned, UiQuestion};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Ask, Host, Later};
 use holdfast_lane_native::{Extension, FnTool, Tool, now};
-use holdfast_model::{Deltas, Model};
+use holdfast_model::{Delta, Deltas, Model};
 use holdfast_testkit::pieces::{agent, echo, failing_tool, hanging_tool, spec, tool};
 use serde_json::{Value, json};
 
@@ -176,7 +176,7 @@ impl Model for Improviser {
             return now(Err(ModelFailed { fault, retryable: dice.below(3) > 0, usage }));
         }
         if dice.one_in(40) {
-            deltas("I was just about to");
+            deltas(Delta::Text("I was just about to"));
             return Box::pin(std::future::pending());
         }
         let calls = if dice.below(5) < 3 && session != "summary" { calls(&mut dice) } else { Vec::new() };
@@ -185,7 +185,7 @@ impl Model for Improviser {
             1 if !calls.is_empty() => String::new(),
             _ => format!("{} {}", dice.pick(&["Well,", "Done:", "I think"]), dice.below(1_000)),
         };
-        text.split_inclusive(' ').take(3).for_each(|word| deltas(word));
+        text.split_inclusive(' ').take(3).for_each(|word| deltas(Delta::Text(word)));
         let reasoning = dice.one_in(5).then(|| Content::text("because"));
         now(Ok(ModelReturned { text: Content::text(text), reasoning, calls, usage }))
     }

@@ -263,7 +263,7 @@ impl World {
                 let answer = self.dice.one_in(2).then(|| Content::new(json!(true)));
                 drop(handle.answer(request, answer).await);
             }
-            Event::Text(_) | Event::Ended { .. } | Event::Broken(_) => {}
+            Event::Text(_) | Event::Reasoning(_) | Event::Ended { .. } | Event::Broken(_) => {}
         }
     }
 }
@@ -351,7 +351,7 @@ impl Surface for Stage {
                 self.questions.lock().unwrap().push((session.clone(), event));
             }
             Event::Broken(problem) => self.broken.lock().unwrap().push(format!("{session}: {problem}")),
-            Event::Text(_) | Event::Ended { .. } => {}
+            Event::Text(_) | Event::Reasoning(_) | Event::Ended { .. } => {}
         }
     }
 

@@ -1,0 +1,343 @@
+//! Models over a network, each spoken to in its own provider's words.
+//!
+//! [`Provider`] is one configured model. How a request is put together is in `request`, what a failure means in `failure`, and
+//! reasoning that a provider wants to see again in `reasoning`. Nothing here tries again: that is the kernel's, and recorded.
+
+mod failure;
+mod reasoning;
+mod request;
+#[cfg(test)]
+mod request_tests;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use genai::adapter::AdapterKind;
+use genai::chat::{ChatOptions, ChatStreamEvent, ReasoningEffort, StreamEnd};
+use genai::resolver::{AuthData, Endpoint, ServiceTargetResolver};
+use genai::{Client, ModelIden, ServiceTarget};
+use holdfast_contract::content::Content;
+use holdfast_contract::effect::ModelAct;
+use holdfast_contract::manifest::yaml::nearest;
+use holdfast_contract::message::{AskedCall, Usage};
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
+use holdfast_contract::wire::Later;
+use reqwest::Url;
+use secrecy::{ExposeSecret, SecretString};
+
+use self::failure::Failures;
+use self::request::Names;
+use crate::{Delta, Deltas, Model};
+
+/// How long a connection may take to come about.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long a provider may be silent in the middle of an answer.
+const SILENCE: Duration = Duration::from_secs(120);
+/// Providers under the names that people know them by.
+const ALIASES: &[(&str, AdapterKind)] = &[
+    ("openai_compatible", AdapterKind::OpenAI),
+    ("openrouter", AdapterKind::OpenRouter),
+    ("google", AdapterKind::Gemini),
+];
+
+/// What there is to say about a model.
+#[derive(Clone, Debug, Default)]
+pub struct ProviderSettings {
+    /// The name it goes by in the settings.
+    pub name: String,
+    /// The provider: `openai`, `anthropic`, `gemini`, `ollama`, `openai_compatible`, …; see [`providers`].
+    pub provider: String,
+    /// The model as the provider calls it.
+    pub model: String,
+    /// Where the provider is, if not where it always is. Without a path, the provider's usual path counts.
+    pub base_url: Option<String>,
+    /// The key.
+    pub key: Option<SecretString>,
+    /// Where the key comes from, for messages: `OPENAI_API_KEY`.
+    pub key_from: Option<String>,
+    /// How hard it shall think: `minimal`, `low`, `medium`, `high` or a budget in tokens. Unset leaves it to the provider.
+    pub reasoning: Option<String>,
+    /// Dollars per million tokens read.
+    pub price_in: Option<f64>,
+    /// Dollars per million tokens written.
+    pub price_out: Option<f64>,
+}
+
+/// The names that [`ProviderSettings::provider`] may have.
+pub fn providers() -> Vec<&'static str> {
+    let mut names: Vec<_> = ALIASES.iter().map(|(name, _)| *name).collect();
+    names.extend(AdapterKind::all().iter().map(AdapterKind::as_lower_str));
+    names.sort_unstable();
+    names
+}
+
+/// The variable that a provider's key is usually in; none for one that needs no key or that nobody knows.
+pub fn usual_key(provider: &str) -> Option<&'static str> {
+    match provider {
+        "openrouter" | "open_router" => Some("OPENROUTER_API_KEY"),
+        "openai_compatible" => None,
+        other => kind_of(other)?.default_key_env_name(),
+    }
+}
+
+/// Makes TLS ready for use. Harmless to call again.
+pub(crate) fn prepare_tls() {
+    // An error means that there is a default already, which is as good.
+    drop(rustls::crypto::ring::default_provider().install_default());
+}
+
+/// A model over a network.
+#[derive(Clone)]
+pub struct Provider {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    client: Client,
+    target: ModelIden,
+    options: ChatOptions,
+    failures: Failures,
+    prices: (f64, f64),
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Provider({})", self.inner.target)
+    }
+}
+
+impl Provider {
+    /// A model with these settings. No connection is made before the first request.
+    pub fn new(settings: ProviderSettings) -> Result<Self, Problem> {
+        let kind = kind(&settings)?;
+        let base = settings.base_url.as_deref().map(|text| base_url(&settings, text)).transpose()?;
+        if settings.provider == "openai_compatible" && base.is_none() {
+            return Err(wrong(
+                &settings,
+                "base_url",
+                "is missing",
+                "Say where the server is: `http://127.0.0.1:8080/v1`.",
+            ));
+        }
+        if settings.model.trim().is_empty() {
+            return Err(wrong(
+                &settings,
+                "model",
+                "is missing",
+                "Write the model's name as the provider has it.",
+            ));
+        }
+        let auth = auth(&settings, kind)?;
+        let prices = (
+            price(&settings, "price_in", settings.price_in)?,
+            price(&settings, "price_out", settings.price_out)?,
+        );
+        let options = options(&settings, kind)?;
+        prepare_tls();
+        // No redirects: a key in a header must not travel to another host. No proxies: the environment must not reroute it.
+        let http = reqwest::Client::builder()
+            .connect_timeout(CONNECT)
+            .read_timeout(SILENCE)
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .tcp_nodelay(true)
+            .user_agent(concat!("holdfast/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| {
+                wrong(&settings, "provider", &format!("cannot be reached from here: {error}"), "")
+            })?;
+        let resolver = ServiceTargetResolver::from_resolver_fn(
+            move |target: ServiceTarget| -> Result<ServiceTarget, genai::resolver::Error> {
+                let endpoint = match &base {
+                    Some(base) => Endpoint::from_owned(with_usual_path(base, target.endpoint.base_url())),
+                    None => target.endpoint,
+                };
+                Ok(ServiceTarget { endpoint, auth: auth.clone(), model: target.model })
+            },
+        );
+        let client = Client::builder().with_reqwest(http).with_service_target_resolver(resolver).build();
+        let client = client.map_err(|error| wrong(&settings, "provider", &error.to_string(), ""))?;
+        let target = ModelIden::new(kind, settings.model.clone());
+        let inner = Inner { client, target, options, failures: Failures::new(&settings, kind), prices };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+}
+
+impl Model for Provider {
+    fn complete(&self, ask: Box<ModelAct>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+        let inner = self.inner.clone();
+        Box::pin(async move { inner.complete(&ask, &deltas).await })
+    }
+}
+
+impl Inner {
+    async fn complete(&self, ask: &ModelAct, deltas: &Deltas) -> Result<ModelReturned, ModelFailed> {
+        let names = Names::of(&ask.registry);
+        let request = request::build(ask, self.target.adapter_kind, &names);
+        let failed = |error| self.failures.of(error);
+        let answer = self.client.exec_chat_stream(self.target.clone(), request, Some(&self.options)).await;
+        let mut stream = answer.map_err(failed)?.stream;
+        while let Some(event) = stream.next().await {
+            match event.map_err(failed)? {
+                ChatStreamEvent::Chunk(chunk) => deltas(Delta::Text(&chunk.content)),
+                ChatStreamEvent::ReasoningChunk(chunk) => deltas(Delta::Reasoning(&chunk.content)),
+                ChatStreamEvent::End(end) if self.is_whole(&end) => return Ok(self.returned(end, &names)),
+                ChatStreamEvent::End(_) => break,
+                _ => {}
+            }
+        }
+        Err(self.failures.broken_off())
+    }
+
+    /// Whether the provider itself ended the answer. For some, the end of the stream is taken for the end of the answer, and only
+    /// what a real end brings with it tells them apart.
+    fn is_whole(&self, end: &StreamEnd) -> bool {
+        match self.target.adapter_kind {
+            AdapterKind::Gemini => end.captured_stop_reason.is_some(),
+            AdapterKind::Ollama | AdapterKind::OllamaCloud => end.captured_usage.is_some(),
+            AdapterKind::OpenAIResp => end.captured_response_id.is_some(),
+            _ => true,
+        }
+    }
+
+    fn returned(&self, end: StreamEnd, names: &Names) -> ModelReturned {
+        let usage = self.usage(&end);
+        let reasoning = reasoning::keep(self.target.adapter_kind, &end);
+        let parts = end.captured_content.map(|content| content.into_parts()).unwrap_or_default();
+        let (mut text, mut calls) = (String::new(), Vec::new());
+        for part in parts {
+            match part {
+                genai::chat::ContentPart::Text(more) => text.push_str(&more),
+                genai::chat::ContentPart::ToolCall(call) => calls.push(AskedCall {
+                    model_id: call.call_id.into(),
+                    tool: names.back(&call.fn_name),
+                    arguments: Content::new(request::arguments(call.fn_arguments)),
+                }),
+                _ => {}
+            }
+        }
+        ModelReturned { text: Content::text(text), reasoning, calls, usage }
+    }
+
+    fn usage(&self, end: &StreamEnd) -> Usage {
+        let count = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok()).unwrap_or(0);
+        let used = end.captured_usage.as_ref();
+        let input_tokens = count(used.and_then(|used| used.prompt_tokens));
+        let output_tokens = count(used.and_then(|used| used.completion_tokens));
+        // A dollar per million tokens is a millionth of a dollar per token.
+        let cost = input_tokens as f64 * self.prices.0 + output_tokens as f64 * self.prices.1;
+        Usage { input_tokens, output_tokens, cost_micros: cost.ceil() as u64 }
+    }
+}
+
+fn kind_of(provider: &str) -> Option<AdapterKind> {
+    let known = || AdapterKind::all().iter().find(|kind| kind.as_lower_str() == provider).copied();
+    ALIASES.iter().find(|(name, _)| *name == provider).map(|(_, kind)| *kind).or_else(known)
+}
+
+fn kind(settings: &ProviderSettings) -> Result<AdapterKind, Problem> {
+    let name = settings.provider.as_str();
+    let Some(kind) = kind_of(name) else {
+        let all = providers();
+        let what = format!("no provider `{name}` is known, as `models.{}` asks for", settings.name);
+        let help = match nearest(name, all.iter().copied()) {
+            Some(near) => format!("Did you mean `{near}`? There are {}.", all.join(", ")),
+            None => format!("Use one of {}.", all.join(", ")),
+        };
+        return Err(Problem::new(Code::ProviderUnknown, what).help(help));
+    };
+    // Newer models are only whole behind the provider's newer interface, which other servers under its name seldom have.
+    let newer = AdapterKind::from_model(&settings.model).ok() == Some(AdapterKind::OpenAIResp);
+    if name == "openai" && newer && settings.base_url.is_none() {
+        return Ok(AdapterKind::OpenAIResp);
+    }
+    Ok(kind)
+}
+
+fn wrong(settings: &ProviderSettings, field: &str, what: &str, help: &str) -> Problem {
+    let problem = Problem::new(Code::ProviderSettings, format!("`models.{}.{field}` {what}", settings.name));
+    if help.is_empty() { problem } else { problem.help(help) }
+}
+
+fn base_url(settings: &ProviderSettings, text: &str) -> Result<Url, Problem> {
+    let help = "Write an address such as `https://api.example.com/v1`; a key belongs in `api_key_env`.";
+    let url = Url::parse(text.trim())
+        .map_err(|error| wrong(settings, "base_url", &format!("is no address: {error}"), help))?;
+    let plain = url.username().is_empty() && url.password().is_none() && url.query().is_none();
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() || !plain {
+        return Err(wrong(settings, "base_url", "is no plain address of a server", help));
+    }
+    Ok(url)
+}
+
+fn with_usual_path(base: &Url, usual: &str) -> String {
+    let mut url = base.clone();
+    if matches!(url.path(), "" | "/")
+        && let Ok(usual) = Url::parse(usual)
+    {
+        url.set_path(usual.path());
+    }
+    let mut text = url.to_string();
+    if !text.ends_with('/') {
+        text.push('/');
+    }
+    text
+}
+
+fn auth(settings: &ProviderSettings, kind: AdapterKind) -> Result<AuthData, Problem> {
+    let key = settings.key.as_ref().map(|key| key.expose_secret().trim()).filter(|key| !key.is_empty());
+    match key {
+        Some(key) => Ok(AuthData::from_single(key)),
+        // Something must stand there; a server that needs no key does not look at it.
+        None if settings.provider == "openai_compatible" || kind.default_key_env_name().is_none() => {
+            Ok(AuthData::from_single("none"))
+        }
+        None => {
+            let from =
+                settings.key_from.as_deref().or(usual_key(&settings.provider)).unwrap_or("its variable");
+            let what = format!("`models.{}` has no key for {}", settings.name, settings.provider);
+            let help = format!(
+                "Set it: `export {from}=…`, or name another variable in `models.{}.api_key_env`.",
+                settings.name
+            );
+            Err(Problem::new(Code::ModelKey, what).help(help))
+        }
+    }
+}
+
+fn price(settings: &ProviderSettings, field: &str, price: Option<f64>) -> Result<f64, Problem> {
+    match price {
+        Some(price) if !price.is_finite() || price < 0.0 => {
+            Err(wrong(settings, field, "is no price", "Write dollars per million tokens: `0.25`."))
+        }
+        price => Ok(price.unwrap_or(0.0)),
+    }
+}
+
+fn options(settings: &ProviderSettings, kind: AdapterKind) -> Result<ChatOptions, Problem> {
+    let mut options = ChatOptions::default()
+        .with_capture_content(true)
+        .with_capture_tool_calls(true)
+        .with_capture_usage(true);
+    let effort = match settings.reasoning.as_deref() {
+        None => None,
+        Some(word) => {
+            let budget = || word.parse().ok().map(ReasoningEffort::Budget);
+            let effort = ReasoningEffort::from_keyword(word).or_else(budget);
+            let help = "Use `minimal`, `low`, `medium`, `high` or a number of tokens.";
+            Some(effort.ok_or_else(|| wrong(settings, "reasoning", &format!("cannot be `{word}`"), help))?)
+        }
+    };
+    // Asking these for their reasoning is an error where the model has none or the account may not see it, so it is done for those
+    // who want it. Signatures on calls come all the same.
+    let on_demand =
+        [AdapterKind::Gemini, AdapterKind::GeminiIx, AdapterKind::Vertex, AdapterKind::OpenAIResp];
+    options = options.with_capture_reasoning_content(effort.is_some() || !on_demand.contains(&kind));
+    Ok(match effort {
+        Some(effort) => options.with_reasoning_effort(effort),
+        None => options,
+    })
+}

@@ -1,0 +1,317 @@
+//! Providers over real sockets: one scenario per test, each against every shape of API.
+//!
+//! The server is `@copilotkit/aimock`, which answers as the providers do. A few cells it cannot play, such as signed reasoning and
+//! keys that are repeated in errors, are played by a server of a few lines.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
+
+#[path = "providers/asking.rs"]
+mod asking;
+#[path = "providers/servers.rs"]
+mod servers;
+
+use std::time::Duration;
+
+use asking::{PLANTED, SHAPES, Shape, ask, settings};
+use holdfast_contract::message::Usage;
+use holdfast_contract::problem::Code;
+use holdfast_model::offline::Offline;
+use holdfast_model::provider::{Provider, ProviderSettings};
+use holdfast_model::trial;
+use serde_json::{Value, json};
+use servers::{Aimock, Canned};
+
+fn model(shape: &Shape, base: &str) -> Provider {
+    Provider::new(settings(shape, base)).unwrap()
+}
+
+#[tokio::test]
+async fn text_streams_and_is_paid_for() {
+    let server = Aimock::start(None).await;
+    for shape in SHAPES {
+        let settings =
+            ProviderSettings { price_in: Some(2.0), price_out: Some(10.0), ..settings(shape, &server.base) };
+        let answered = ask(&Provider::new(settings).unwrap(), &["greet me"]).await;
+        let returned = answered.returned();
+        assert_eq!(returned.text.to_text(), "Good day to you, and welcome aboard.", "{shape:?}");
+        assert_eq!(answered.text(), returned.text.to_text(), "{shape:?}");
+        assert!(answered.deltas.len() > 2, "{shape:?} came at once");
+        // Aimock cannot be told what Ollama counts.
+        let expected = match shape.provider {
+            "ollama" => Usage::default(),
+            _ => Usage { input_tokens: 1_100, output_tokens: 50, cost_micros: 2_700 },
+        };
+        assert_eq!(returned.usage, expected, "{shape:?}");
+    }
+}
+
+#[tokio::test]
+async fn two_calls_at_once_and_then_an_answer() {
+    let server = Aimock::start(None).await;
+    for shape in SHAPES {
+        let model = model(shape, &server.base);
+        let first = ask(&model, &["read both"]).await;
+        let returned = first.returned();
+        let calls: Vec<(String, Value)> = returned
+            .calls
+            .iter()
+            .map(|call| (call.tool.to_string(), call.arguments.value().unwrap().clone()))
+            .collect();
+        let expected = [("fs.read".to_owned(), json!({ "path": "a.txt" })), ("clock".to_owned(), json!({}))];
+        assert_eq!(calls, expected, "{shape:?}");
+        assert_ne!(returned.calls[0].model_id, returned.calls[1].model_id, "{shape:?}");
+        let second = first.then_results(&model, &["the text", "noon"]).await;
+        assert_eq!(second.returned().text.to_text(), "Both are read.", "{shape:?}");
+        let sent = server.last_request().await;
+        for expected in shape.handed_back {
+            assert!(sent.contains(expected), "{shape:?}: {expected} is not in {sent}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn reasoning_streams_apart_from_the_answer() {
+    let server = Aimock::start(None).await;
+    for shape in SHAPES {
+        let answered = ask(&model(shape, &server.base), &["think first"]).await;
+        assert_eq!(answered.returned().text.to_text(), "Forty-two.", "{shape:?}");
+        assert_eq!(answered.reasoning(), "Six times seven.", "{shape:?}");
+        let kept = answered.returned().reasoning.as_ref().expect("the reasoning is kept").to_text();
+        assert!(kept.contains("Six times seven."), "{shape:?}: {kept}");
+    }
+}
+
+#[tokio::test]
+async fn too_many_requests_pass_and_say_how_long_to_wait() {
+    for shape in SHAPES {
+        let server = Aimock::start(None).await;
+        let model = model(shape, &server.base);
+        let failed = ask(&model, &["come in"]).await.failed();
+        assert_eq!(
+            (failed.fault.code, failed.retryable),
+            (Code::ModelRateLimit, true),
+            "{shape:?}: {failed:?}"
+        );
+        assert!(failed.fault.message.contains("wait 7 s"), "{shape:?}: {failed:?}");
+        assert_eq!(
+            ask(&model, &["come in"]).await.returned().text.to_text(),
+            "Now there is room.",
+            "{shape:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_failing_server_is_worth_another_attempt_and_an_unknown_model_is_not() {
+    let server = Aimock::start(None).await;
+    for shape in SHAPES {
+        let model = model(shape, &server.base);
+        let failed = ask(&model, &["fall over"]).await.failed();
+        assert_eq!((failed.fault.code, failed.retryable), (Code::ModelFailed, true), "{shape:?}: {failed:?}");
+        assert!(failed.fault.message.contains("The engine is on fire"), "{shape:?}: {failed:?}");
+        let failed = ask(&model, &["no such model"]).await.failed();
+        assert_eq!(
+            (failed.fault.code, failed.retryable),
+            (Code::ModelUnknown, false),
+            "{shape:?}: {failed:?}"
+        );
+        assert!(failed.fault.message.contains(shape.model), "{shape:?}: {failed:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_no_answer() {
+    let server = Aimock::start(None).await;
+    for shape in SHAPES {
+        let answered = ask(&model(shape, &server.base), &["tell a long story"]).await;
+        let failed = answered.failed();
+        assert_eq!(
+            (failed.fault.code, failed.retryable),
+            (Code::ModelInterrupted, true),
+            "{shape:?}: {failed:?}"
+        );
+        assert!(!answered.deltas.is_empty(), "{shape:?} said nothing before it broke off");
+    }
+}
+
+/// The stream ends in good order, but in the middle of the answer. Aimock only cuts connections, so this is canned.
+#[tokio::test]
+async fn a_stream_that_ends_before_the_answer_is_no_answer() {
+    for shape in SHAPES {
+        let server = Canned::start(vec![shape.stream(false)]).await;
+        let failed = ask(&model(shape, &server.base), &["hello"]).await.failed();
+        assert_eq!(
+            (failed.fault.code, failed.retryable),
+            (Code::ModelInterrupted, true),
+            "{shape:?}: {failed:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_key_says_which_key_and_not_the_key() {
+    let server = Aimock::start(Some("the-right-key")).await;
+    for shape in SHAPES {
+        let failed = ask(&model(shape, &server.base), &["greet me"]).await.failed();
+        assert_eq!((failed.fault.code, failed.retryable), (Code::ModelKey, false), "{shape:?}: {failed:?}");
+        assert!(failed.fault.message.contains("check the key in PLANTED_KEY"), "{shape:?}: {failed:?}");
+        assert!(!format!("{failed:?}").contains(PLANTED), "{shape:?}");
+    }
+}
+
+/// Providers repeat what they were sent. Aimock does not, so this is canned.
+#[tokio::test]
+async fn a_key_that_the_provider_repeats_is_taken_out() {
+    // The second puts the key where an excerpt of the body would be cut.
+    let bodies = [
+        format!("{{\"error\":{{\"message\":\"Incorrect API key provided: {PLANTED}.\"}}}}"),
+        format!("{}{PLANTED}", "x".repeat(290)),
+    ];
+    for (shape, status) in
+        SHAPES.iter().flat_map(|shape| [401, 403, 429, 500, 400].map(|status| (shape, status)))
+    {
+        for body in &bodies {
+            let server = Canned::start(vec![Canned::answer(status, "application/json", body)]).await;
+            let model = model(shape, &server.base);
+            let failed = ask(&model, &["hello"]).await.failed();
+            let said = format!("{failed:?} {model:?}");
+            assert!(!said.contains("planted"), "{shape:?} {status}: {said}");
+        }
+    }
+}
+
+/// A key in a header would travel along.
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    for shape in SHAPES {
+        let elsewhere = Canned::start(vec![shape.stream(true)]).await;
+        let moved =
+            format!("HTTP/1.1 307 Moved\r\nlocation: {}/\r\ncontent-length: 0\r\n\r\n", elsewhere.base);
+        let server = Canned::start(vec![moved]).await;
+        let failed = ask(&model(shape, &server.base), &["hello"]).await.failed();
+        assert_eq!(
+            (failed.fault.code, failed.retryable),
+            (Code::ModelUnreachable, false),
+            "{shape:?}: {failed:?}"
+        );
+        assert_eq!(elsewhere.requests().len(), 0, "{shape:?}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_there_is_worth_another_attempt() {
+    for shape in SHAPES {
+        let failed = ask(&model(shape, "http://127.0.0.1:1"), &["hello"]).await.failed();
+        assert_eq!(
+            (failed.fault.code, failed.retryable),
+            (Code::ModelUnreachable, true),
+            "{shape:?}: {failed:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn giving_up_closes_the_connection() {
+    for shape in SHAPES {
+        let mut server = Canned::stalling(shape.stream(false)).await;
+        let model = model(shape, &server.base);
+        let asking = tokio::spawn(async move { ask(&model, &["hello"]).await });
+        server.began().await;
+        asking.abort();
+        let closed = tokio::time::timeout(Duration::from_secs(5), server.closed()).await;
+        assert!(closed.is_ok(), "{shape:?}: the connection stays open");
+    }
+}
+
+/// Aimock signs nothing, or writes down requests without signatures, so this is canned.
+#[tokio::test]
+async fn signed_reasoning_goes_back_as_it_came() {
+    let events = |events: &[Value]| -> String {
+        let line = |event: &Value| {
+            format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or("message"))
+        };
+        Canned::answer(200, "text/event-stream", &events.iter().map(line).collect::<String>())
+    };
+    let encrypted =
+        json!({ "type": "reasoning", "id": "r", "summary": [], "encrypted_content": "c2lnbmF0dXJl" });
+    let call =
+        json!({ "type": "function_call", "id": "f", "call_id": "a", "name": "clock", "arguments": "{}" });
+    let table = [
+        (
+            "anthropic",
+            events(&[
+                json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "thinking", "thinking": "", "signature": "" } }),
+                json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "thinking_delta", "thinking": "Look at the clock." } }),
+                json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "signature_delta", "signature": "c2lnbmF0dXJl" } }),
+                json!({ "type": "content_block_stop", "index": 0 }),
+                json!({ "type": "content_block_start", "index": 1, "content_block": { "type": "redacted_thinking", "data": "aGlkZGVu" } }),
+                json!({ "type": "content_block_stop", "index": 1 }),
+                json!({ "type": "content_block_start", "index": 2, "content_block": { "type": "tool_use", "id": "a", "name": "clock", "input": {} } }),
+                json!({ "type": "content_block_stop", "index": 2 }),
+                json!({ "type": "message_stop" }),
+            ]),
+            json!([
+                { "type": "thinking", "thinking": "Look at the clock.", "signature": "c2lnbmF0dXJl" },
+                { "type": "redacted_thinking", "data": "aGlkZGVu" },
+                { "type": "tool_use", "id": "a", "name": "clock", "input": {} },
+            ]),
+            "/messages/1/content",
+        ),
+        (
+            "gemini",
+            events(&[
+                json!({ "candidates": [{ "index": 0, "finishReason": "STOP", "content": { "role": "model", "parts": [
+                { "functionCall": { "name": "clock", "args": {} }, "thoughtSignature": "c2lnbmF0dXJl" },
+            ] } }] }),
+            ]),
+            json!([{ "functionCall": { "name": "clock", "args": {} }, "thoughtSignature": "c2lnbmF0dXJl" }]),
+            "/contents/1/parts",
+        ),
+        (
+            "openai_resp",
+            events(&[
+                json!({ "type": "response.output_item.done", "output_index": 0, "item": encrypted }),
+                json!({ "type": "response.output_item.added", "output_index": 1, "item": call }),
+                json!({ "type": "response.output_item.done", "output_index": 1, "item": call }),
+                json!({ "type": "response.completed", "response": { "id": "r", "status": "completed", "model": "m", "output": [encrypted, call] } }),
+            ]),
+            json!({ "type": "reasoning", "summary": [], "encrypted_content": "c2lnbmF0dXJl" }),
+            "/input/1",
+        ),
+    ];
+    for (provider, answer, expected, place) in table {
+        let shape = SHAPES.iter().find(|shape| shape.provider == provider).unwrap();
+        let server = Canned::start(vec![answer, shape.stream(true)]).await;
+        let model = model(shape, &server.base);
+        let asked = ask(&model, &["what time is it?"]).await;
+        asked.then_results(&model, &["noon"]).await.returned();
+        let sent = server.requests().pop().unwrap();
+        let sent: Value = serde_json::from_str(sent.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+        assert_eq!(sent.pointer(place), Some(&expected), "{provider}: {sent:#}");
+    }
+}
+
+#[tokio::test]
+async fn reasoning_of_one_provider_is_not_shown_to_another() {
+    let server = Aimock::start(None).await;
+    let shape = |provider: &str| SHAPES.iter().find(|shape| shape.provider == provider).unwrap();
+    let asked = ask(&model(shape("anthropic"), &server.base), &["read both"]).await;
+    asked.then_results(&model(shape("openai"), &server.base), &["a", "b"]).await.returned();
+    let sent = server.last_request().await;
+    assert!(!sent.contains("Two calls will do.") && !sent.contains("c2lnbmF0dXJl"), "{sent}");
+}
+
+#[tokio::test]
+async fn a_trial_says_how_a_model_does() {
+    let server = Canned::start(vec![SHAPES[0].stream(true)]).await;
+    let report = trial::test(&model(&SHAPES[0], &server.base)).await;
+    assert!(report.failed.is_none() && report.streamed && report.first <= Some(report.latency), "{report:?}");
+    let report = trial::test(&model(&SHAPES[0], "http://127.0.0.1:1")).await;
+    assert_eq!(report.failed.unwrap().fault.code, Code::ModelUnreachable);
+    assert!(trial::test(&Offline).await.failed.is_none());
+}
