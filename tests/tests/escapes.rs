@@ -113,6 +113,68 @@ impl Host for Nobody {
     }
 }
 
+/// Without walls the same commands find what they are after: the traps are real.
+#[test]
+fn without_walls_the_traps_are_sprung() {
+    let case = Case::shell("plain", "true", Expected::Closed);
+    let world = World::new(&case);
+    for command in ["cat ../outside/secret.txt", "cat to-file", "cat chain-1/secret.txt", "cat to-home/.env"]
+    {
+        let output =
+            Command::new("/bin/sh").args(["-c", command]).current_dir(world.work()).output().unwrap();
+        assert!(String::from_utf8_lossy(&output.stdout).contains(SECRET), "{command}");
+    }
+    std::fs::write(world.outside().join("secret.txt"), "changed").unwrap();
+    assert_eq!(world.changed(), [world.outside().join("secret.txt")]);
+    let seen = escapes::world::Seen { frames: SECRET.to_owned(), ..Default::default() };
+    let broken = world.judge(&case, Play::FullAuto, &seen);
+    assert_eq!(broken.len(), 3, "the secret, the change and the missing reason: {broken:?}");
+}
+
+/// When the runtime is killed in the middle of a command, the command and all it started die with it.
+#[test]
+fn a_killed_runtime_takes_its_commands_along() {
+    let scratch = tempfile::tempdir().unwrap();
+    for folder in ["work", "home"] {
+        std::fs::create_dir(scratch.path().join(folder)).unwrap();
+    }
+    let mut runtime = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "long_command_for_parent", "--ignored", "--nocapture"])
+        .env("HOLDFAST_LONG_COMMAND", scratch.path())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let ticks = || std::fs::metadata(scratch.path().join("work/ticks")).map_or(0, |it| it.len());
+    let began = std::time::Instant::now();
+    while ticks() < 10 {
+        assert!(began.elapsed().as_secs() < 20, "it never began");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    runtime.kill().unwrap();
+    runtime.wait().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let before = ticks();
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert_eq!(ticks(), before);
+}
+
+/// Not a test of its own: the runtime that is killed.
+#[tokio::test]
+#[ignore = "started by the tests themselves"]
+async fn long_command_for_parent() {
+    let Some(at) = std::env::var_os("HOLDFAST_LONG_COMMAND").map(std::path::PathBuf::from) else { return };
+    let workspace = holdfast_ext_shell::Workspace::new(at.join("work"), at.join("home")).unwrap();
+    let shell = holdfast_ext_shell::extension(workspace, Default::default()).unwrap();
+    let command = "(while :; do echo x >> ticks; sleep 0.01; done) & sleep 60";
+    let call = Call::Tool {
+        call: Default::default(),
+        tool: "shell".into(),
+        arguments: Content::new(json!({ "command": command })),
+        turn: Default::default(),
+    };
+    let _ = shell.call(call, std::sync::Arc::new(Nobody)).await;
+}
+
 /// A folder of the workspace turns into a link to the outside and back, all the time, while files are read and written in it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_that_is_swapped_while_tools_run_leads_nowhere() {

@@ -64,10 +64,12 @@ fn get_spec() -> ToolSpec {
                 "key": { "type": "string", "description": "The value of this key." },
                 "glob": { "type": "string", "description": format!("All keys that match, such as `user/*`; at most {FOUND}.") },
             },
-            "oneOf": [{ "required": ["key"] }, { "required": ["glob"] }],
             "additionalProperties": false,
         })),
-        ..ToolSpec::named("kv_get", "Gives what was kept under a key, or under all keys that match a glob.")
+        ..ToolSpec::named(
+            "kv_get",
+            "Gives what was kept under a `key`, or under all keys that match a `glob`. Name one of the two.",
+        )
     }
 }
 

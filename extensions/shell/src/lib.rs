@@ -18,7 +18,8 @@ mod linux {
     pub(crate) mod tool;
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod shell_tests;
 
 use holdfast_contract::problem::Problem;

@@ -218,6 +218,23 @@ fn a_hard_link_to_a_file_of_the_home_stops_everything() {
     assert!(fault.message.contains("inner/notes is a file of the home folder"), "{fault}");
 }
 
+#[test]
+fn an_open_network_is_no_local_socket() {
+    let desk = Desk::with(Options { network: true, ..Options::default() });
+    let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let _local = std::os::unix::net::UnixListener::bind(desk.scratch.path().join("work/local")).unwrap();
+    let script = |call: &str| format!("perl -MSocket -e '{call} or die $!; print qq(through)'");
+    let internet = format!(
+        "socket(S, PF_INET, SOCK_STREAM, 0) && connect(S, sockaddr_in({}, INADDR_LOOPBACK))",
+        tcp.local_addr().unwrap().port()
+    );
+    assert_eq!(desk.run(&script(&internet))["stdout"], "through");
+    let local = desk.run(&script("socket(S, PF_UNIX, SOCK_STREAM, 0)"));
+    assert!(local["stderr"].as_str().unwrap().contains("not permitted"), "{local}");
+    let closed = Desk::new().run(&script("socket(S, PF_INET, SOCK_STREAM, 0)"));
+    assert!(closed["stderr"].as_str().unwrap().contains("not permitted"), "{closed}");
+}
+
 /// On a kernel whose Landlock does not hold signals back, seccomp lets them reach the own group only.
 #[test]
 fn signals_stay_in_the_group_without_landlocks_help() {

@@ -118,7 +118,7 @@ const PYTHON: &[(&str, &str)] = &[
     ("a raw socket", "s.socket(s.AF_PACKET, s.SOCK_RAW)"),
     ("a session", "os.setsid()"),
     ("a group", "os.setpgid(0, 0)"),
-    ("a twofold fork", "os.fork() and os._exit(0); os.setsid()"),
+    ("a twofold fork", "os.fork() and (os.wait(), os._exit(1)); os.setsid()"),
     ("the bystander's processor", "os.sched_setaffinity({bystander}, {0})"),
     (
         "a named memory",
