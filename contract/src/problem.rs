@@ -51,6 +51,7 @@ codes! {
     SettingsInvalid = "1101", "The settings cannot be used", "Mend the field that is named; `holdfast schema settings` prints what is allowed.";
     PolicyInvalid = "1201", "The policy cannot be used", "Mend the rule that is named; `holdfast schema policy` prints what is allowed.";
     PolicyExample = "1202", "A policy rule contradicts its own example", "Change the rule or the example until they agree; a rule is loaded only when all its examples hold.";
+    WorkspaceRefused = "1301", "The folder cannot be a workspace", "Name a folder that neither holds the home folder nor lies in it, and that is not the root of the disk.";
     StoreUnavailable = "2001", "The log cannot be opened", "Check the folder's permissions and that the path is right.";
     StoreNewer = "2002", "The log was written by a newer version", "Use that version or a later one; this one has changed nothing.";
     StoreFull = "2003", "The disk is full", "Free some space and try again; what was acknowledged is safe, nothing was half-written.";
@@ -76,6 +77,8 @@ codes! {
     ToolInterrupted = "3106", "The tool was interrupted and its outcome is unknown", "Check whether it took effect before calling it again.";
     ToolResult = "3107", "The tool's result does not fit its output schema", "Report it to the extension's author.";
     ToolCancelled = "3108", "The call was cancelled", "If the tool has side effects, check whether they happened.";
+    PathRefused = "3109", "The path is refused", "Name an ordinary file inside the workspace; the message says why this one is refused.";
+    Unconfined = "3110", "Commands cannot be confined on this machine", "Nothing was run. `docs/builtin-tools.md` says what the kernel must offer.";
     HookTimeout = "3201", "A hook did not answer in time", "A gate that does not answer denies; raise its `timeout_ms` or mend it.";
     HookFault = "3202", "A hook failed", "A gate that fails denies; `holdfast ext doctor` shows the fault.";
     HookNonsense = "3203", "A hook gave an answer that does not fit its point", "A gate may allow, deny or ask; see `docs/reference/hooks.md`.";

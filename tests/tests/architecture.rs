@@ -74,6 +74,27 @@ fn another_dependency_of_the_kernel_is_noticed() {
 }
 
 #[test]
+fn extensions_depend_on_what_anybody_may() {
+    let crates = tree::crates();
+    assert!(crates.iter().any(|found| found.folder.starts_with("extensions/")));
+    holds(rules::extension_dependencies(&crates));
+}
+
+#[test]
+fn an_extension_with_inside_knowledge_is_noticed() {
+    let crates = [
+        planted_crate("holdfast-policy", "policy", &[]),
+        planted_crate("holdfast-lane-native", "lanes/native", &[]),
+        planted_crate("ext-a", "extensions/a", &["holdfast-lane-native", "serde", "ext-b"]),
+        planted_crate("ext-b", "extensions/b", &["holdfast-policy"]),
+    ];
+    let broken = rules::extension_dependencies(&crates);
+    breaks(broken.clone(), "`ext-a` depends on `ext-b`");
+    breaks(broken.clone(), "`ext-b` depends on `holdfast-policy`");
+    assert_eq!(broken.len(), 2, "{broken:#?}");
+}
+
+#[test]
 fn the_kernel_is_pure() {
     holds(rules::kernel_is_pure(&tree::files(&["rs"])));
 }

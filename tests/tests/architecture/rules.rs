@@ -69,6 +69,7 @@ fn rank(folder: &str) -> Option<u8> {
         "holdfast" => 5,
         "testkit" | "tests" | "benches" => SUPPORT,
         _ if folder.starts_with("lanes/") => 2,
+        _ if folder.starts_with("extensions/") => 3,
         _ if folder.starts_with("surfaces/") => 4,
         _ => return None,
     })
@@ -108,6 +109,25 @@ pub fn kernel_dependencies(crates: &[Crate]) -> Vec<String> {
         .flat_map(|kernel| &kernel.dependencies)
         .filter(|name| *name != "holdfast-contract")
         .map(|name| format!("the kernel depends on `{name}`: it may depend on `holdfast-contract` alone"))
+        .collect()
+}
+
+/// A built-in extension is written as anybody's would be: against the contract and the native lane, and nothing else of ours.
+pub fn extension_dependencies(crates: &[Crate]) -> Vec<String> {
+    let allowed = ["holdfast-contract", "holdfast-lane-native"];
+    let ours = |name: &String| crates.iter().any(|found| found.name == *name);
+    crates
+        .iter()
+        .filter(|found| found.folder.starts_with("extensions/"))
+        .flat_map(|found| found.dependencies.iter().map(move |name| (found, name)))
+        .filter(|(_, name)| ours(name) && !allowed.contains(&name.as_str()))
+        .map(|(found, name)| {
+            format!(
+                "`{}` depends on `{name}`: an extension may depend on {}",
+                found.name,
+                allowed.join(" and ")
+            )
+        })
         .collect()
 }
 

@@ -1,0 +1,133 @@
+//! Opening by handle, never leaving the folder that the handle stands for. On Linux the kernel resolves the path and refuses
+//! whatever leads out, at every step, whoever changes the tree meanwhile. Elsewhere the path is walked name by name, and no
+//! link is followed at all.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::io::{Errno, Result};
+
+#[cfg(target_os = "linux")]
+pub(crate) use self::linux::{find, folder, reopen, true_path};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use self::stepwise::{find, folder, reopen, true_path};
+
+/// Why an open failed, in words.
+pub(crate) fn because(error: Errno) -> String {
+    match error {
+        Errno::XDEV => "it leads out of the workspace".to_owned(),
+        Errno::LOOP => "it goes through a link that is not followed, or through too many".to_owned(),
+        Errno::NOENT => "there is no such file or folder".to_owned(),
+        Errno::NOTDIR => "something on the way is not a folder".to_owned(),
+        Errno::NAMETOOLONG => "it is too long".to_owned(),
+        Errno::ACCESS | Errno::PERM => "the system denies it".to_owned(),
+        Errno::AGAIN => "the folders above it change all the time".to_owned(),
+        Errno::NOSYS => "this kernel has no openat2; Linux 5.6 or newer is needed".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::os::fd::AsRawFd;
+
+    use rustix::fs::{Mode, ResolveFlags, openat2};
+
+    use super::*;
+
+    /// How often a path is resolved again when something above it moved meanwhile.
+    const ATTEMPTS: usize = 128;
+
+    fn open(root: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        for _ in 0..ATTEMPTS {
+            match openat2(root.as_fd(), path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
+                Err(Errno::AGAIN) => {}
+                other => return other,
+            }
+        }
+        Err(Errno::AGAIN)
+    }
+
+    /// A handle on what the path names. Nothing is opened in the sense of a driver: a device or a pipe does not notice.
+    pub(crate) fn find(root: impl AsFd, path: &Path) -> Result<OwnedFd> {
+        open(root, path, OFlags::PATH)
+    }
+
+    /// A handle on a folder, to read it and to create in it.
+    pub(crate) fn folder(root: impl AsFd, path: &Path) -> Result<OwnedFd> {
+        open(root, path, OFlags::RDONLY | OFlags::DIRECTORY)
+    }
+
+    /// The very file that a handle stands for, opened for reading.
+    pub(crate) fn reopen(handle: OwnedFd) -> Result<OwnedFd> {
+        let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
+        rustix::fs::open(path, OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())
+    }
+
+    /// The path of what a handle stands for, all links resolved.
+    pub(crate) fn true_path(handle: &OwnedFd, _: &Path, _: &Path) -> Result<PathBuf> {
+        let link = format!("/proc/self/fd/{}", handle.as_raw_fd());
+        std::fs::read_link(link).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    }
+}
+
+#[cfg(any(test, not(target_os = "linux")))]
+#[cfg_attr(
+    target_os = "linux",
+    allow(dead_code, reason = "tried by the tests of this system, used on others")
+)]
+pub(crate) mod stepwise {
+    use std::ffi::OsStr;
+    use std::path::Component;
+
+    use rustix::fs::{Mode, openat};
+
+    use super::*;
+
+    const STEP: OFlags =
+        OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+    const LAST: OFlags = OFlags::RDONLY
+        .union(OFlags::NONBLOCK)
+        .union(OFlags::NOCTTY)
+        .union(OFlags::NOFOLLOW)
+        .union(OFlags::CLOEXEC);
+
+    fn open(root: impl AsFd, path: &Path, last: OFlags) -> Result<OwnedFd> {
+        let mut names: Vec<&OsStr> = Vec::new();
+        for component in path.components() {
+            match component {
+                Component::Normal(name) => names.push(name),
+                Component::CurDir => {}
+                _ => return Err(Errno::XDEV),
+            }
+        }
+        let mut handle = openat(root, ".", STEP, Mode::empty())?;
+        let Some((file, folders)) = names.split_last() else { return Ok(handle) };
+        for folder in folders {
+            handle = openat(&handle, *folder, STEP, Mode::empty())?;
+        }
+        openat(&handle, *file, last, Mode::empty())
+    }
+
+    /// A handle on what the path names, already open for reading.
+    pub(crate) fn find(root: impl AsFd, path: &Path) -> Result<OwnedFd> {
+        open(root, path, LAST)
+    }
+
+    /// A handle on a folder, to read it and to create in it.
+    pub(crate) fn folder(root: impl AsFd, path: &Path) -> Result<OwnedFd> {
+        open(root, path, STEP)
+    }
+
+    /// The very file that a handle stands for; it is open for reading.
+    pub(crate) fn reopen(handle: OwnedFd) -> Result<OwnedFd> {
+        Ok(handle)
+    }
+
+    /// The path of what a handle stands for: without links, it is the one that was asked for.
+    pub(crate) fn true_path(_: &OwnedFd, root: &Path, path: &Path) -> Result<PathBuf> {
+        Ok(root.join(path))
+    }
+}

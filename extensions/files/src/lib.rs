@@ -1,0 +1,52 @@
+//! Tools for files beneath a workspace: read, write, edit, list and search.
+//!
+//! [`extension`] is the whole of it. `path` checks what a model wrote, `beneath` opens it from the workspace's handle,
+//! `tree` says which files may be touched, and each tool has a file of its own.
+
+mod beneath;
+mod edit;
+mod list;
+mod path;
+mod read;
+mod search;
+mod tool;
+mod tree;
+mod walk;
+mod write;
+
+#[cfg(test)]
+mod files_tests;
+#[cfg(test)]
+mod refusals_tests;
+
+use std::sync::Arc;
+
+use holdfast_lane_native::Extension;
+pub use holdfast_lane_native::Workspace;
+
+use crate::tree::Tree;
+
+/// What the owner lets in besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Files with more than one name. Those that are a file of the home stay refused.
+    pub hard_links: bool,
+    /// `.env` files, which usually hold secrets.
+    pub env_files: bool,
+}
+
+/// The extension for a workspace.
+pub fn extension(workspace: Workspace) -> Extension {
+    extension_with(workspace, Options::default())
+}
+
+/// The same, with what the owner lets in besides.
+pub fn extension_with(workspace: Workspace, options: Options) -> Extension {
+    let tree = Arc::new(Tree::new(workspace, options));
+    Extension::new("files", env!("CARGO_PKG_VERSION"))
+        .tool(read::tool(tree.clone()))
+        .tool(write::tool(tree.clone()))
+        .tool(edit::tool(tree.clone()))
+        .tool(list::tool(tree.clone()))
+        .tool(search::tool(tree))
+}

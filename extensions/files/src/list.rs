@@ -1,0 +1,89 @@
+//! `file_list`: what is in a folder.
+
+use std::sync::Arc;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::problem::Fault;
+use holdfast_contract::tool::{EffectClass, ToolSpec};
+use rustix::fs::FileType;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::tool::FileTool;
+use crate::tree::Tree;
+use crate::walk::{Names, Walked, walk};
+
+/// Entries that one call gives.
+const ENTRIES: usize = 1000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Arguments {
+    #[serde(default = "here")]
+    path: String,
+    glob: Option<String>,
+    #[serde(default)]
+    recursive: bool,
+    #[serde(default = "most")]
+    limit: usize,
+}
+
+pub(crate) fn here() -> String {
+    ".".to_owned()
+}
+
+fn most() -> usize {
+    ENTRIES
+}
+
+pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
+    let spec = ToolSpec {
+        effects: EffectClass::Read,
+        input_schema: Content::new(json!({
+            "type": "object",
+            "properties": {
+                "path": { "type": "string", "description": "The folder, from the workspace; `.` if left out." },
+                "glob": { "type": "string", "description": "Only these: `*.rs` for names, `src/**/*.rs` for paths." },
+                "recursive": { "type": "boolean", "description": "Also what is in the folders inside." },
+                "limit": { "type": "integer", "minimum": 1, "maximum": ENTRIES },
+            },
+            "additionalProperties": false,
+        })),
+        ..ToolSpec::named("file_list", "Lists files and folders in the workspace, with sizes.")
+    };
+    FileTool { spec, tree, work: list }
+}
+
+fn list(tree: &Tree, arguments: Arguments) -> Result<Value, Fault> {
+    let Arguments { path, glob, recursive, limit } = arguments;
+    let names = Names::new(glob.as_deref())?;
+    let limit = limit.min(ENTRIES);
+    let mut entries = Vec::new();
+    let walked = walk(tree, &path, recursive, |below, entry| {
+        if names.match_path(below) {
+            if entries.len() == limit {
+                return false;
+            }
+            let mut listed = json!({ "path": entry.path.to_string_lossy(), "kind": kind(entry.kind) });
+            if entry.kind == FileType::RegularFile {
+                listed["bytes"] = entry.bytes.into();
+            }
+            entries.push(listed);
+        }
+        true
+    })?;
+    let mut result = json!({ "entries": entries, "truncated": walked == Walked::Partly });
+    if walked == Walked::Partly {
+        result["note"] = "truncated: there is more; name a folder inside, or a glob".into();
+    }
+    Ok(result)
+}
+
+fn kind(kind: FileType) -> &'static str {
+    match kind {
+        FileType::RegularFile => "file",
+        FileType::Directory => "folder",
+        FileType::Symlink => "link",
+        _ => "other",
+    }
+}

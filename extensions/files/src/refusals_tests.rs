@@ -1,0 +1,156 @@
+//! What the tools refuse, and that they say why.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use holdfast_contract::problem::Code;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::io::Errno;
+use serde_json::{Value, json};
+
+use crate::Options;
+use crate::beneath::stepwise;
+use crate::files_tests::Desk;
+
+/// Every tool that takes a path to a file, with what else it needs.
+fn on_file(path: &str) -> [(&'static str, Value); 3] {
+    [
+        ("file_read", json!({ "path": path })),
+        ("file_write", json!({ "path": path, "text": "mine", "overwrite": true })),
+        ("file_edit", json!({ "path": path, "old": "HOME", "new": "mine" })),
+    ]
+}
+
+#[test]
+fn nothing_outside_is_reached() {
+    let desk = Desk::new();
+    let home = desk.scratch.path().join("home");
+    symlink(home.join("config/policy.yaml"), desk.at("file")).unwrap();
+    symlink(&home, desk.at("folder")).unwrap();
+    symlink("folder", desk.at("chain")).unwrap();
+    symlink("../home", desk.at("relative")).unwrap();
+    symlink("/proc/self/root", desk.at("root")).unwrap();
+    let outside = home.join("config/policy.yaml");
+    let paths = [
+        "../home/config/policy.yaml",
+        "x/../../home/config/policy.yaml",
+        outside.to_str().unwrap(),
+        "file",
+        "folder/config/policy.yaml",
+        "chain/config/policy.yaml",
+        "relative/config/policy.yaml",
+        "root/etc/passwd",
+        "/etc/passwd",
+        "/proc/self/environ",
+        "~/.bashrc",
+        "~",
+        "",
+        ".",
+        "a\0b",
+    ];
+    let long = "a/".repeat(3000);
+    let name = "n".repeat(300);
+    for path in paths.into_iter().chain([long.as_str(), name.as_str()]) {
+        for (tool, arguments) in on_file(path) {
+            let fault = desk.call(tool, arguments).unwrap_err();
+            assert!(!fault.message.contains("HOME-SECRET"), "{fault}");
+            let missing = path.starts_with("x/") && fault.message.contains("no such file");
+            assert!(fault.code == Code::PathRefused || missing, "{tool} {path:?}: {fault}");
+        }
+        for tool in ["file_list", "file_search"] {
+            let arguments = match tool {
+                "file_list" => json!({ "path": path }),
+                _ => json!({ "path": path, "pattern": "HOME" }),
+            };
+            let answer = desk.call(tool, arguments);
+            assert!(path == "." || answer.is_err(), "{tool} {path:?}: {answer:?}");
+        }
+    }
+    let searched = desk.call("file_search", json!({ "pattern": "SECRET" })).unwrap();
+    assert_eq!(searched["matches"], json!([]), "links are not followed");
+    assert_eq!(fs::read_to_string(outside).unwrap(), "HOME-SECRET");
+}
+
+#[test]
+fn names_that_only_look_like_a_way_out_are_names() {
+    let desk = Desk::new();
+    for path in
+        ["%2e%2e/home/config/policy.yaml", "․․/home", "..%c0%af", "\u{ff0e}\u{ff0e}/x", "...", "a/.../b"]
+    {
+        assert!(desk.fails("file_read", json!({ "path": path })).contains("no such file"), "{path}");
+        desk.call("file_write", json!({ "path": path, "text": "x" })).unwrap();
+        assert!(desk.at(path).is_file(), "{path} is in the workspace");
+    }
+}
+
+#[test]
+fn only_ordinary_files_with_one_name() {
+    let desk = Desk::new();
+    mknodat(CWD, desk.at("pipe"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(desk.at("socket")).unwrap();
+    fs::create_dir(desk.at("folder")).unwrap();
+    desk.put("one", "HOME");
+    fs::hard_link(desk.at("one"), desk.at("two")).unwrap();
+    fs::hard_link(desk.scratch.path().join("home/config/policy.yaml"), desk.at("linked")).unwrap();
+    desk.put(".env", "HOME-KEY=1");
+    desk.put("sub/.env.production", "HOME-KEY=1");
+    symlink(".env", desk.at("notes.txt")).unwrap();
+    symlink("nowhere", desk.at("dangling")).unwrap();
+    for (path, reason) in [
+        ("pipe", "a pipe"),
+        ("socket", "a socket"),
+        ("folder", "a folder"),
+        ("two", "a second name"),
+        ("linked", "a second name"),
+        (".env", "secrets"),
+        ("sub/.env.production", "secrets"),
+        ("notes.txt", "secrets"),
+    ] {
+        for (tool, arguments) in on_file(path) {
+            let message = desk.fails(tool, arguments);
+            assert!(message.contains(reason), "{tool} {path}: {message}");
+        }
+    }
+    let dangling = json!({ "path": "dangling", "text": "", "overwrite": true });
+    assert!(desk.fails("file_write", dangling).contains("not there"));
+    assert!(desk.fails("file_read", json!({ "path": "one/" })).contains("not a folder"));
+    assert!(desk.fails("file_write", json!({ "path": "new/", "text": "" })).contains("names a folder"));
+    assert!(desk.fails("file_write", json!({ "path": "a/../b", "text": "" })).contains("no `..`"));
+    let searched = desk.call("file_search", json!({ "pattern": "HOME" })).unwrap();
+    assert_eq!(searched["matches"], json!([]));
+    desk.put(".env.example", "KEY=");
+    desk.call("file_read", json!({ "path": ".env.example" })).unwrap();
+}
+
+#[test]
+fn the_owner_may_let_more_in_but_never_the_home() {
+    let desk = Desk::with(Options { hard_links: true, env_files: true });
+    desk.put("one", "text");
+    desk.put(".env", "KEY=1");
+    fs::hard_link(desk.at("one"), desk.at("two")).unwrap();
+    fs::hard_link(desk.scratch.path().join("home/config/policy.yaml"), desk.at("linked")).unwrap();
+    desk.call("file_read", json!({ "path": "two" })).unwrap();
+    desk.call("file_read", json!({ "path": ".env" })).unwrap();
+    for (tool, arguments) in on_file("linked") {
+        assert!(desk.fails(tool, arguments).contains("a file of the home folder"));
+    }
+}
+
+#[test]
+fn without_the_kernels_help_no_link_is_followed_at_all() {
+    let desk = Desk::new();
+    desk.put("real/a.txt", "one");
+    symlink("real", desk.at("folder")).unwrap();
+    symlink("real/a.txt", desk.at("file")).unwrap();
+    let root = fs::File::open(desk.at(".")).unwrap();
+    let find = |path: &str| stepwise::find(&root, Path::new(path)).map(drop);
+    assert_eq!(find("real/a.txt"), Ok(()));
+    assert_eq!(find("./real/./a.txt"), Ok(()));
+    assert_eq!(find("folder/a.txt"), Err(Errno::NOTDIR));
+    assert_eq!(find("file"), Err(Errno::LOOP));
+    assert_eq!(find("real/../real/a.txt"), Err(Errno::XDEV));
+    assert_eq!(find("/etc/passwd"), Err(Errno::XDEV));
+    assert!(stepwise::folder(&root, Path::new("real")).is_ok());
+    assert_eq!(stepwise::folder(&root, Path::new("folder")).map(drop), Err(Errno::NOTDIR));
+}

@@ -1,0 +1,117 @@
+//! `file_search`: lines that match a regular expression.
+
+use std::fs::File;
+use std::io::Read;
+use std::sync::Arc;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::problem::Fault;
+use holdfast_contract::tool::{EffectClass, ToolSpec};
+use regex::{Regex, RegexBuilder};
+use rustix::fs::FileType;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::list::here;
+use crate::read::SNIFFED;
+use crate::tool::{FileTool, failed};
+use crate::tree::Tree;
+use crate::walk::{Names, Walked, walk};
+
+/// Matches that one call gives, bytes that a file may have, letters of a line that are shown.
+const MATCHES: usize = 200;
+const BYTES: u64 = 4 * 1024 * 1024;
+const SHOWN: usize = 400;
+/// Bytes that a compiled expression may take.
+const EXPRESSION: usize = 1024 * 1024;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Arguments {
+    pattern: String,
+    #[serde(default = "here")]
+    path: String,
+    glob: Option<String>,
+    #[serde(default)]
+    ignore_case: bool,
+    #[serde(default = "most")]
+    limit: usize,
+}
+
+fn most() -> usize {
+    MATCHES
+}
+
+pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
+    let spec = ToolSpec {
+        effects: EffectClass::Read,
+        input_schema: Content::new(json!({
+            "type": "object",
+            "properties": {
+                "pattern": { "type": "string", "description": "A regular expression, matched line by line." },
+                "path": { "type": "string", "description": "The folder to search, from the workspace; `.` if left out." },
+                "glob": { "type": "string", "description": "Only these files: `*.rs` for names, `src/**/*.rs` for paths." },
+                "ignore_case": { "type": "boolean" },
+                "limit": { "type": "integer", "minimum": 1, "maximum": MATCHES },
+            },
+            "required": ["pattern"],
+            "additionalProperties": false,
+        })),
+        ..ToolSpec::named("file_search", "Searches the files in the workspace for a regular expression.")
+    };
+    FileTool { spec, tree, work: search }
+}
+
+fn search(tree: &Tree, arguments: Arguments) -> Result<Value, Fault> {
+    let Arguments { pattern, path, glob, ignore_case, limit } = arguments;
+    let names = Names::new(glob.as_deref())?;
+    let built = RegexBuilder::new(&pattern).case_insensitive(ignore_case).size_limit(EXPRESSION).build();
+    let expression = built.map_err(|error| failed(format!("the pattern cannot be used: {error}")))?;
+    let limit = limit.min(MATCHES);
+    let mut matches = Vec::new();
+    let (mut searched, mut skipped) = (0, 0);
+    let walked = walk(tree, &path, true, |below, entry| {
+        let internal = below.iter().any(|name| name == ".git");
+        if entry.kind != FileType::RegularFile || internal || !names.match_path(below) {
+            return true;
+        }
+        let shown = entry.path.to_string_lossy();
+        let text = match tree.open(&shown, &entry.path) {
+            Ok((file, found)) if found.bytes <= BYTES => text(file),
+            _ => None,
+        };
+        let Some(text) = text else {
+            skipped += 1;
+            return true;
+        };
+        searched += 1;
+        let room = limit + 1 - matches.len();
+        matches.extend(matching(&expression, &text).take(room).map(|(line, text)| {
+            json!({ "path": shown, "line": line, "text": text.chars().take(SHOWN).collect::<String>() })
+        }));
+        matches.len() <= limit
+    })?;
+    let truncated = walked == Walked::Partly || matches.len() > limit;
+    matches.truncate(limit);
+    let mut result =
+        json!({ "matches": matches, "searched": searched, "skipped": skipped, "truncated": truncated });
+    if truncated {
+        result["note"] = "truncated: there is more; narrow the pattern, the folder or the glob".into();
+    }
+    Ok(result)
+}
+
+/// The file as text, or nothing for a binary one.
+fn text(file: File) -> Option<String> {
+    let mut bytes = Vec::new();
+    file.take(BYTES).read_to_end(&mut bytes).ok()?;
+    let binary = bytes[..bytes.len().min(SNIFFED)].contains(&0);
+    (!binary).then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn matching<'a>(expression: &'a Regex, text: &'a str) -> impl Iterator<Item = (usize, &'a str)> {
+    text.lines()
+        .enumerate()
+        .filter(|(_, line)| expression.is_match(line))
+        .map(|(index, line)| (index + 1, line))
+}

@@ -1,0 +1,57 @@
+//! A tool that works on the tree: typed arguments in, a value out, on a thread of its own.
+
+use std::sync::Arc;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::ids::CallId;
+use holdfast_contract::message::TurnView;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::tool::ToolSpec;
+use holdfast_contract::wire::{Host, Later};
+use holdfast_lane_native::{Tool, on_thread};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::tree::Tree;
+
+/// What a tool does.
+pub(crate) type Work<A> = fn(&Tree, A) -> Result<Value, Fault>;
+
+pub(crate) struct FileTool<A> {
+    pub(crate) spec: ToolSpec,
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) work: Work<A>,
+}
+
+impl<A: DeserializeOwned + 'static> Tool for FileTool<A> {
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    fn call(
+        &self,
+        _: CallId,
+        arguments: Content,
+        _: TurnView,
+        _: Arc<dyn Host>,
+    ) -> Later<Result<Content, Fault>> {
+        let (tree, work) = (self.tree.clone(), self.work);
+        on_thread(move || {
+            let arguments = arguments.value().cloned().unwrap_or_default();
+            let arguments = serde_json::from_value(arguments)
+                .map_err(|error| Fault::new(Code::ToolArguments, error.to_string()))?;
+            work(&tree, arguments).map(Content::new)
+        })
+    }
+}
+
+/// A failure of the tool that is nobody's refusal.
+pub(crate) fn failed(message: impl Into<String>) -> Fault {
+    Fault::new(Code::ToolFailed, message)
+}
+
+/// A refusal, with the path as it was given.
+pub(crate) fn refused(path: &str, why: impl std::fmt::Display) -> Fault {
+    let shown: String = path.chars().take(200).collect();
+    Fault::new(Code::PathRefused, format!("{shown:?} is refused: {why}"))
+}

@@ -1,0 +1,217 @@
+//! The workspace as the tools see it: which files may be opened, how one is replaced at once, and how folders come about.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use holdfast_contract::problem::Fault;
+use holdfast_lane_native::Workspace;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::io::Errno;
+
+use crate::beneath::{because, find, folder, reopen, true_path};
+use crate::tool::{failed, refused};
+use crate::{Options, path};
+
+pub(crate) struct Tree {
+    workspace: Workspace,
+    options: Options,
+}
+
+/// A file that may be touched.
+pub(crate) struct Found {
+    handle: OwnedFd,
+    /// Its path from the root, all links resolved.
+    path: PathBuf,
+    /// How many bytes it has.
+    pub(crate) bytes: u64,
+    mode: Mode,
+}
+
+/// What becomes of a file that is already there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existing {
+    Keep,
+    Replace,
+}
+
+impl Tree {
+    pub(crate) fn new(workspace: Workspace, options: Options) -> Self {
+        Self { workspace, options }
+    }
+
+    /// The path from the root, as it was given or made relative.
+    pub(crate) fn relative(&self, given: &str) -> Result<PathBuf, Fault> {
+        path::relative(self.workspace.path(), given)
+    }
+
+    /// A handle on a folder.
+    pub(crate) fn folder(&self, given: &str, path: &Path) -> Result<OwnedFd, Fault> {
+        folder(&self.workspace, path).map_err(|error| cannot_open(given, error))
+    }
+
+    /// A regular file, opened for reading. `given` is for messages.
+    pub(crate) fn open(&self, given: &str, path: &Path) -> Result<(File, Found), Fault> {
+        let found = self.find(given, path)?;
+        let handle = found.handle.try_clone().map_err(|error| failed(error.to_string()))?;
+        let file = reopen(handle).map_err(|error| cannot_open(given, error))?;
+        Ok((File::from(file), found))
+    }
+
+    /// A regular file that may be touched.
+    fn find(&self, given: &str, path: &Path) -> Result<Found, Fault> {
+        let handle = find(&self.workspace, path).map_err(|error| cannot_open(given, error))?;
+        let stat = rustix::fs::fstat(&handle).map_err(|error| cannot_open(given, error))?;
+        self.may_be_touched(given, &stat)?;
+        let place = true_path(&handle, self.workspace.path(), path);
+        let place = place.map_err(|error| cannot_open(given, error))?;
+        self.may_be_named(given, &place)?;
+        let path = match place.strip_prefix(self.workspace.path()) {
+            Ok(inside) => inside.to_owned(),
+            Err(_) => return Err(refused(given, "the workspace was moved, or the file was removed")),
+        };
+        let mode = Mode::from_raw_mode(stat.st_mode) & Mode::from_raw_mode(0o777);
+        Ok(Found { handle, path, bytes: stat.st_size.unsigned_abs(), mode })
+    }
+
+    fn may_be_touched(&self, given: &str, stat: &Stat) -> Result<(), Fault> {
+        let no = |why: &str| Err(refused(given, why));
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Directory => return no("it is a folder"),
+            FileType::Fifo => return no("it is a pipe"),
+            FileType::Socket => return no("it is a socket"),
+            FileType::BlockDevice | FileType::CharacterDevice => return no("it is a device"),
+            FileType::Symlink => return no("it is a link"),
+            _ => return no("it is not an ordinary file"),
+        }
+        if stat.st_nlink <= 1 {
+            return Ok(());
+        }
+        if !self.options.hard_links {
+            return no("it has a second name (a hard link), which may be outside of the workspace");
+        }
+        let of_home = self.workspace.linked_home_files();
+        let of_home = of_home.map_err(|error| refused(given, format!("the home cannot be read: {error}")))?;
+        #[allow(clippy::unnecessary_cast, reason = "not the same width on every system")]
+        match of_home.contains(&(stat.st_dev as u64, stat.st_ino as u64)) {
+            true => no("it is a file of the home folder, under a second name"),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a file of this name may be touched: `.env` and `.env.production` usually hold secrets, `.env.example` does not.
+    fn may_be_named(&self, given: &str, path: &Path) -> Result<(), Fault> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let harmless = [".example", ".sample", ".template", ".dist"].iter().any(|end| name.ends_with(end));
+        let secret = name == ".env" || (name.starts_with(".env.") && !harmless);
+        if secret && !self.options.env_files {
+            return Err(refused(given, "`.env` files hold secrets; the owner has not let them in"));
+        }
+        Ok(())
+    }
+
+    /// Writes a file whole: what is there stays as it is until the new content is on the disk, and then it is replaced at once.
+    /// Missing folders are made. Says whether the file is new.
+    pub(crate) fn write(&self, given: &str, bytes: &[u8], existing: Existing) -> Result<bool, Fault> {
+        let path = path::relative_to_write(self.workspace.path(), given)?;
+        self.may_be_named(given, &path)?;
+        match self.find(given, &path) {
+            Ok(_) if existing == Existing::Keep => Err(failed(format!(
+                "{given:?} is already there; set `overwrite` to replace it, or use file_edit"
+            ))),
+            Ok(found) => self.replace(given, &found.path, bytes, Some(found.mode)).map(|()| false),
+            Err(fault) => match find(&self.workspace, &path) {
+                Err(Errno::NOENT) => self.replace(given, &path, bytes, None).map(|()| true),
+                _ => Err(fault),
+            },
+        }
+    }
+
+    fn replace(&self, given: &str, path: &Path, bytes: &[u8], mode: Option<Mode>) -> Result<(), Fault> {
+        let name = path.file_name().unwrap_or_default();
+        let parent = self.make_folders(given, path.parent().unwrap_or(Path::new("")))?;
+        let is_link = |stat: Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+        if rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(is_link) {
+            return Err(refused(given, "it is a link to something that is not there"));
+        }
+        let temporary = Temporary::create(&parent).map_err(|error| cannot_write(given, error))?;
+        let written = temporary.fill(bytes, mode).and_then(|()| match mode {
+            Some(_) => Ok(rustix::fs::renameat(&parent, &temporary.name, &parent, name)?),
+            None => Ok(rustix::fs::renameat_with(
+                &parent,
+                &temporary.name,
+                &parent,
+                name,
+                RenameFlags::NOREPLACE,
+            )?),
+        });
+        written.map_err(|error| cannot_write(given, error))?;
+        rustix::fs::fsync(&parent).map_err(|error| cannot_write(given, error.into()))
+    }
+
+    /// The folder at this path, with every missing one on the way made.
+    fn make_folders(&self, given: &str, path: &Path) -> Result<OwnedFd, Fault> {
+        let open = |path: &Path| folder(&self.workspace, path);
+        let mut reached = PathBuf::from(".");
+        let mut handle = open(&reached).map_err(|error| cannot_open(given, error))?;
+        for name in path.iter() {
+            reached.push(name);
+            let next = match open(&reached) {
+                Err(Errno::NOENT) => match rustix::fs::mkdirat(&handle, name, Mode::from_raw_mode(0o777)) {
+                    Ok(()) | Err(Errno::EXIST) => open(&reached),
+                    Err(error) => Err(error),
+                },
+                other => other,
+            };
+            handle = next.map_err(|error| cannot_open(given, error))?;
+        }
+        Ok(handle)
+    }
+}
+
+/// A file that is removed again unless it was renamed.
+struct Temporary<'a> {
+    parent: &'a OwnedFd,
+    name: String,
+    file: File,
+}
+
+impl<'a> Temporary<'a> {
+    fn create(parent: &'a OwnedFd) -> std::io::Result<Self> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!(".holdfast-{}-{count}.tmp", std::process::id());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle = rustix::fs::openat(parent.as_fd(), &name, flags, Mode::from_raw_mode(0o666))?;
+        Ok(Self { parent, name, file: File::from(handle) })
+    }
+
+    fn fill(&self, bytes: &[u8], mode: Option<Mode>) -> std::io::Result<()> {
+        (&self.file).write_all(bytes)?;
+        if let Some(mode) = mode {
+            rustix::fs::fchmod(&self.file, mode)?;
+        }
+        self.file.sync_all()
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        // After a rename there is nothing of this name any more.
+        let _ = rustix::fs::unlinkat(self.parent, &self.name, AtFlags::empty());
+    }
+}
+
+fn cannot_open(given: &str, error: Errno) -> Fault {
+    match error {
+        Errno::NOENT | Errno::NOTDIR => failed(format!("{given:?}: {}", because(error))),
+        error => refused(given, because(error)),
+    }
+}
+
+fn cannot_write(given: &str, error: std::io::Error) -> Fault {
+    failed(format!("{given:?} cannot be written: {error}"))
+}

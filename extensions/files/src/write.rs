@@ -1,0 +1,46 @@
+//! `file_write`: a whole file, at once.
+
+use std::sync::Arc;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::problem::Fault;
+use holdfast_contract::tool::{EffectClass, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::tool::FileTool;
+use crate::tree::{Existing, Tree};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Arguments {
+    path: String,
+    text: String,
+    #[serde(default)]
+    overwrite: bool,
+}
+
+pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
+    let spec = ToolSpec {
+        effects: EffectClass::Write,
+        input_schema: Content::new(json!({
+            "type": "object",
+            "properties": {
+                "path": { "type": "string", "description": "The file, from the workspace. Missing folders are made." },
+                "text": { "type": "string", "description": "The whole content." },
+                "overwrite": { "type": "boolean", "description": "Replace a file that is already there." },
+            },
+            "required": ["path", "text"],
+            "additionalProperties": false,
+        })),
+        ..ToolSpec::named("file_write", "Writes a whole file in the workspace.")
+    };
+    FileTool { spec, tree, work: write }
+}
+
+fn write(tree: &Tree, arguments: Arguments) -> Result<Value, Fault> {
+    let Arguments { path, text, overwrite } = arguments;
+    let existing = if overwrite { Existing::Replace } else { Existing::Keep };
+    let created = tree.write(&path, text.as_bytes(), existing)?;
+    Ok(json!({ "path": path, "bytes": text.len(), "created": created }))
+}

@@ -1,0 +1,120 @@
+//! Values by key, kept across sessions and restarts in the extension's own data folder.
+//!
+//! [`extension`] is the whole of it. `shelf` is the file, and the two tools are here.
+
+mod shelf;
+
+#[cfg(test)]
+mod kv_tests;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::ids::CallId;
+use holdfast_contract::message::TurnView;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::tool::{EffectClass, ToolSpec};
+use holdfast_contract::wire::{Host, Later};
+use holdfast_lane_native::{Extension, Tool, on_thread};
+use serde_json::{Value, json};
+
+use crate::shelf::{FOUND, KEY_BYTES, Shelf, VALUE_BYTES};
+
+/// The extension, with its data folder. The folder is made when something is first kept or looked for.
+pub fn extension(data_dir: PathBuf) -> Extension {
+    let shelf = Arc::new(Shelf::new(data_dir));
+    Extension::new("kv", env!("CARGO_PKG_VERSION"))
+        .tool(KvTool { spec: get_spec(), shelf: shelf.clone(), work: get })
+        .tool(KvTool { spec: set_spec(), shelf, work: set })
+}
+
+struct KvTool {
+    spec: ToolSpec,
+    shelf: Arc<Shelf>,
+    work: fn(&Shelf, &Value) -> Result<Value, Fault>,
+}
+
+impl Tool for KvTool {
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    fn call(
+        &self,
+        _: CallId,
+        arguments: Content,
+        _: TurnView,
+        _: Arc<dyn Host>,
+    ) -> Later<Result<Content, Fault>> {
+        let (shelf, work) = (self.shelf.clone(), self.work);
+        on_thread(move || {
+            let missing = || Fault::new(Code::ToolArguments, "there are no arguments");
+            work(&shelf, arguments.value().ok_or_else(missing)?).map(Content::new)
+        })
+    }
+}
+
+fn get_spec() -> ToolSpec {
+    ToolSpec {
+        effects: EffectClass::Read,
+        input_schema: Content::new(json!({
+            "type": "object",
+            "properties": {
+                "key": { "type": "string", "description": "The value of this key." },
+                "glob": { "type": "string", "description": format!("All keys that match, such as `user/*`; at most {FOUND}.") },
+            },
+            "additionalProperties": false,
+        })),
+        ..ToolSpec::named(
+            "kv_get",
+            "Gives what was kept under a `key`, or under all keys that match a `glob`. Name one of the two.",
+        )
+    }
+}
+
+fn set_spec() -> ToolSpec {
+    ToolSpec {
+        effects: EffectClass::Write,
+        input_schema: Content::new(json!({
+            "type": "object",
+            "properties": {
+                "key": { "type": "string", "minLength": 1, "maxLength": KEY_BYTES },
+                "value": { "description": format!("Any JSON of at most {VALUE_BYTES} bytes; `null` removes the key.") },
+            },
+            "required": ["key", "value"],
+            "additionalProperties": false,
+        })),
+        ..ToolSpec::named("kv_set", "Keeps a value under a key, across sessions and restarts.")
+    }
+}
+
+fn get(shelf: &Shelf, arguments: &Value) -> Result<Value, Fault> {
+    match (arguments["key"].as_str(), arguments["glob"].as_str()) {
+        (Some(key), None) => {
+            let value = shelf.get(key)?;
+            Ok(json!({ "key": key, "found": value.is_some(), "value": value }))
+        }
+        (None, Some(glob)) => {
+            let found = shelf.find(glob)?;
+            let entries: Vec<_> =
+                found.entries.into_iter().map(|(key, value)| json!({ "key": key, "value": value })).collect();
+            let mut result = json!({ "entries": entries, "truncated": found.more });
+            if found.more {
+                result["note"] = "truncated: there is more; use a narrower glob".into();
+            }
+            Ok(result)
+        }
+        _ => Err(Fault::new(Code::ToolArguments, "name either a `key` or a `glob`")),
+    }
+}
+
+fn set(shelf: &Shelf, arguments: &Value) -> Result<Value, Fault> {
+    let missing = || Fault::new(Code::ToolArguments, "`key` is missing");
+    let key = arguments["key"].as_str().ok_or_else(missing)?;
+    let replaced = match &arguments["value"] {
+        Value::Null => shelf.remove(key)?,
+        value => shelf.put(key, value)?,
+    };
+    Ok(json!({ "key": key, "replaced": replaced }))
+}

@@ -1,0 +1,149 @@
+//! The file that values are kept in: one SQLite database, written through to the disk.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use holdfast_contract::problem::{Code, Fault};
+use rusqlite::{Connection, OptionalExtension, params};
+use serde_json::Value;
+
+/// Bytes of a key and of a value.
+pub(crate) const KEY_BYTES: usize = 512;
+pub(crate) const VALUE_BYTES: usize = 256 * 1024;
+/// Values that a glob gives at most, and their bytes together.
+pub(crate) const FOUND: usize = 100;
+const FOUND_BYTES: usize = 512 * 1024;
+/// Keys that are kept at most.
+const KEYS: i64 = 100_000;
+/// Stars in a glob: each one multiplies the work.
+const STARS: usize = 6;
+
+/// The values.
+pub(crate) struct Shelf {
+    folder: PathBuf,
+    /// Opened by the first call, so that a folder that cannot be used is that call's fault.
+    connection: Mutex<Option<Connection>>,
+}
+
+/// What a glob found.
+pub(crate) struct Found {
+    pub(crate) entries: Vec<(String, Value)>,
+    pub(crate) more: bool,
+}
+
+fn failed(message: impl std::fmt::Display) -> Fault {
+    Fault::new(Code::ToolFailed, message.to_string())
+}
+
+impl Shelf {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder, connection: Mutex::new(None) }
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Fault> {
+        let mut held = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = match held.take() {
+            Some(connection) => connection,
+            None => open(&self.folder)?,
+        };
+        let connection = held.insert(connection);
+        work(connection).map_err(|error| failed(format!("the values cannot be reached: {error}")))
+    }
+
+    /// The value of a key.
+    pub(crate) fn get(&self, key: &str) -> Result<Option<Value>, Fault> {
+        let text: Option<String> = self.with(|connection| {
+            let mut query = connection.prepare_cached("SELECT value FROM kv WHERE key = ?1")?;
+            query.query_row([key], |row| row.get(0)).optional()
+        })?;
+        text.map(|text| parsed(&text)).transpose()
+    }
+
+    /// The values of all keys that match, in the order of their keys.
+    pub(crate) fn find(&self, glob: &str) -> Result<Found, Fault> {
+        if glob.len() > KEY_BYTES || glob.matches('*').count() > STARS {
+            return Err(failed(format!("a glob has at most {KEY_BYTES} bytes and {STARS} stars")));
+        }
+        let rows: Vec<(String, String)> = self.with(|connection| {
+            let mut query = connection
+                .prepare_cached("SELECT key, value FROM kv WHERE key GLOB ?1 ORDER BY key LIMIT ?2")?;
+            let mut rows = query.query(params![glob, FOUND as i64 + 1])?;
+            let (mut found, mut bytes) = (Vec::new(), 0);
+            while let Some(row) = rows.next()? {
+                let (key, value): (String, String) = (row.get(0)?, row.get(1)?);
+                bytes += key.len() + value.len();
+                found.push((key, value));
+                if bytes > FOUND_BYTES {
+                    break;
+                }
+            }
+            Ok(found)
+        })?;
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        let mut more = false;
+        for (key, value) in rows {
+            bytes += key.len() + value.len();
+            more = entries.len() == FOUND || bytes > FOUND_BYTES;
+            if more {
+                break;
+            }
+            entries.push((key, parsed(&value)?));
+        }
+        Ok(Found { entries, more })
+    }
+
+    /// Keeps a value, and says whether another one was there.
+    pub(crate) fn put(&self, key: &str, value: &Value) -> Result<bool, Fault> {
+        if key.is_empty() || key.len() > KEY_BYTES || key.contains('\0') {
+            return Err(failed(format!("a key has 1 to {KEY_BYTES} bytes and no NUL in it")));
+        }
+        let text = value.to_string();
+        if text.len() > VALUE_BYTES {
+            let bytes = text.len();
+            return Err(failed(format!("the value has {bytes} bytes; {VALUE_BYTES} is the limit")));
+        }
+        let written: Option<bool> = self.with(|connection| {
+            let changes = connection.unchecked_transaction()?;
+            let there = changes.prepare_cached("SELECT 1 FROM kv WHERE key = ?1")?.exists([key])?;
+            let count: i64 = changes.query_row("SELECT count(*) FROM kv", [], |row| row.get(0))?;
+            if !there && count >= KEYS {
+                return Ok(None);
+            }
+            let put =
+                "INSERT INTO kv (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2";
+            changes.prepare_cached(put)?.execute(params![key, text])?;
+            changes.commit()?;
+            Ok(Some(there))
+        })?;
+        written.ok_or_else(|| failed(format!("there are {KEYS} keys already; remove some first")))
+    }
+
+    /// Removes a key, and says whether it was there.
+    pub(crate) fn remove(&self, key: &str) -> Result<bool, Fault> {
+        self.with(|connection| Ok(connection.execute("DELETE FROM kv WHERE key = ?1", [key])? > 0))
+    }
+}
+
+fn parsed(text: &str) -> Result<Value, Fault> {
+    serde_json::from_str(text).map_err(|error| failed(format!("a kept value cannot be read: {error}")))
+}
+
+fn open(folder: &Path) -> Result<Connection, Fault> {
+    let unusable =
+        |error: &dyn std::fmt::Display| failed(format!("{} cannot be used: {error}", folder.display()));
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| unusable(&error))?;
+    let prepared = || -> rusqlite::Result<Connection> {
+        let connection = Connection::open(folder.join("kv.db"))?;
+        connection.busy_timeout(Duration::from_secs(5))?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.execute_batch(
+            "CREATE TABLE IF NOT EXISTS kv (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
+        )?;
+        Ok(connection)
+    };
+    prepared().map_err(|error| unusable(&error))
+}

@@ -1,0 +1,64 @@
+//! What the kernel offers. A thread tries it on itself and ends.
+
+use std::sync::OnceLock;
+
+use landlock::{ABI, AccessFs, LandlockStatus, Ruleset, RulesetAttr};
+
+use crate::linux::calls;
+use crate::report::Report;
+
+/// The first version that can keep a file from being emptied. With less, a command could wipe what it cannot write.
+pub(crate) const LEAST: u32 = 3;
+/// The first version that keeps signals inside.
+pub(crate) const SIGNALS: u32 = 6;
+
+/// The version of Landlock's interface; nothing where it is not there.
+pub(crate) fn landlock() -> Option<u32> {
+    static FOUND: OnceLock<Option<u32>> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let tried = std::thread::spawn(|| {
+            let ruleset = Ruleset::default().handle_access(AccessFs::Execute).ok()?.create().ok()?;
+            match ruleset.restrict_self().ok()?.landlock {
+                LandlockStatus::Available { effective_abi, kernel_abi } => {
+                    let known = kernel_abi.and_then(|version| u32::try_from(version).ok());
+                    known.or(match effective_abi {
+                        ABI::Unsupported => None,
+                        abi => Some(abi as u32),
+                    })
+                }
+                _ => None,
+            }
+        });
+        tried.join().ok().flatten()
+    })
+}
+
+fn seccomp() -> bool {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let tried =
+            std::thread::spawn(|| calls::filters(&calls::Wanted::default()).and_then(calls::apply).is_ok());
+        tried.join().unwrap_or(false)
+    })
+}
+
+/// What this machine offers.
+pub(crate) fn report() -> Report {
+    let (landlock, seccomp) = (landlock(), seccomp());
+    let mut notes = Vec::new();
+    match landlock {
+        None => notes.push("the kernel has no Landlock, or it is not switched on (`lsm=landlock,…`)".to_owned()),
+        Some(version) if version < LEAST => {
+            notes.push(format!("Landlock {version} is too old: {LEAST} is needed (Linux 6.2)"));
+        }
+        Some(version) if version < SIGNALS => notes.push(format!(
+            "Landlock {version} does not hold signals back: commands may signal their own group only (Linux 6.12 has no such limit)"
+        )),
+        Some(_) => {}
+    }
+    if !seccomp {
+        notes.push("the kernel does not filter system calls (seccomp)".to_owned());
+    }
+    let confined = seccomp && landlock.is_some_and(|version| version >= LEAST);
+    Report { confined, landlock, seccomp, notes }
+}

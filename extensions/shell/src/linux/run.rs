@@ -1,0 +1,279 @@
+//! A command from start to end: a group, a folder for temporary files, limits, what it prints, and the end of everything it
+//! started.
+
+use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_lane_native::Workspace;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, prlimit};
+use serde::Serialize;
+
+use crate::Options;
+use crate::linux::calls::Wanted;
+use crate::linux::confine::Reach;
+use crate::linux::group::{Group, Switch, threads_on_machine};
+use crate::linux::output::Stream;
+use crate::linux::probe;
+
+/// How often the number of processes is looked at.
+const TICK: Duration = Duration::from_millis(25);
+/// Entries of the workspace that are compared with the home's files, where the home has files with two names.
+const COMPARED: usize = 200_000;
+
+/// The command waits until its limits are set, gives up its standard input, and becomes the command that was asked for.
+const BEGIN: &str = r#"read -r _ || exit 125; exec </dev/null; exec /bin/sh -c -- "$1""#;
+
+/// What to run, and where.
+pub(crate) struct Job<'a> {
+    pub(crate) workspace: &'a Workspace,
+    pub(crate) options: &'a Options,
+    pub(crate) reach: &'a Reach,
+    pub(crate) command: &'a str,
+    pub(crate) folder: &'a str,
+    pub(crate) timeout: Duration,
+}
+
+/// What it came to.
+#[derive(Debug, Serialize)]
+pub(crate) struct Outcome {
+    exit_code: Option<i32>,
+    signal: Option<i32>,
+    timed_out: bool,
+    stdout: String,
+    stderr: String,
+    truncated: bool,
+    /// Why it was ended before its time, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+fn failed(what: &str, error: impl std::fmt::Display) -> Fault {
+    Fault::new(Code::ToolFailed, format!("{what}: {error}"))
+}
+
+impl Job<'_> {
+    /// Runs it. Whatever happens, nothing of it is left when this returns.
+    pub(crate) fn run(&self, switch: &Switch) -> Result<Outcome, Fault> {
+        let report = probe::report();
+        if !report.confined {
+            return Err(Fault::new(Code::Unconfined, report.notes.join("; ")));
+        }
+        self.no_file_of_the_home_inside()?;
+        let folder = self.folder()?;
+        let scratch = tempfile::Builder::new().prefix("holdfast-").tempdir();
+        let scratch = scratch.map_err(|error| failed("no folder for temporary files", error))?;
+        let mut group = Group::start().map_err(|error| failed("no process group", error))?;
+        let outcome = match switch.connect(group.id()) {
+            true => self.run_in(&mut group, &folder, scratch.path(), report.landlock),
+            false => Err(Fault::new(Code::ToolCancelled, "the call was cancelled before it began")),
+        };
+        switch.disconnect();
+        group.end();
+        outcome
+    }
+
+    fn run_in(
+        &self,
+        group: &mut Group,
+        folder: &OwnedFd,
+        scratch: &Path,
+        landlock: Option<u32>,
+    ) -> Result<Outcome, Fault> {
+        let scratch_handle =
+            open_folder(scratch).map_err(|error| failed("no folder for temporary files", error))?;
+        let wanted = Wanted {
+            network: self.options.network,
+            group: group.id().as_raw_nonzero().get().unsigned_abs(),
+            signals_by_group: landlock.is_none_or(|version| version < probe::SIGNALS),
+        };
+        // Whatever this process was started with, the command does not get.
+        close_fds::set_fds_cloexec_threadsafe(3, &[]);
+        let command = self.command(group.id(), folder, scratch);
+        let handles = [self.workspace.as_fd(), scratch_handle.as_fd()];
+        let began = threads_on_machine();
+        let mut child = self.reach.start(command, handles, &wanted)?;
+        let watched = self.watch(group, &mut child, began);
+        group.kill();
+        let ended = child.wait();
+        let (stdout, stderr, ending) = watched?;
+        let status = ended.map_err(|error| failed("the command's end was not seen", error))?;
+        let (stdout, stderr) = (stdout.finish(), stderr.finish());
+        let truncated = stdout.truncated() || stderr.truncated();
+        Ok(Outcome {
+            exit_code: status.code(),
+            signal: status.signal(),
+            timed_out: ending == Ending::Late,
+            stdout: stdout.into_text(),
+            stderr: stderr.into_text(),
+            truncated,
+            note: self.note(&ending),
+        })
+    }
+
+    fn command(&self, group: Pid, folder: &OwnedFd, scratch: &Path) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command
+            .args(["-c", BEGIN, "sh", self.command])
+            .env_clear()
+            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("HOME", self.workspace.path())
+            .env("LANG", "C.UTF-8")
+            .env("TERM", "dumb")
+            .env("TMPDIR", scratch)
+            // By its handle: whoever swaps the folder meanwhile swaps another one.
+            .current_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))
+            .process_group(group.as_raw_nonzero().get())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Sets the limits, lets the command begin, and waits for its end or a reason to end it.
+    fn watch(
+        &self,
+        group: &Group,
+        child: &mut Child,
+        before: usize,
+    ) -> Result<(Stream, Stream, Ending), Fault> {
+        self.limit(Pid::from_child(child)).map_err(|error| failed("the limits cannot be set", error))?;
+        let lost = || Fault::new(Code::Internal, "a stream of the command is missing");
+        let limit = self.options.output_bytes;
+        let read = |error| failed("the output cannot be read", error);
+        let stdout = Stream::read(child.stdout.take().ok_or_else(lost)?, limit).map_err(read)?;
+        let stderr = Stream::read(child.stderr.take().ok_or_else(lost)?, limit).map_err(read)?;
+        let mut begin = child.stdin.take().ok_or_else(lost)?;
+        // One that is already gone cannot begin; its end is seen below.
+        let _ = begin.write_all(b"\n");
+        drop(begin);
+
+        let deadline = Instant::now() + self.timeout;
+        let handle = pidfd_open(Pid::from_child(child), PidfdFlags::empty());
+        let handle = handle.map_err(|error| failed("the command cannot be watched", error))?;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok((stdout, stderr, Ending::Late));
+            }
+            let pause = left.min(TICK);
+            let pause = Timespec { tv_sec: 0, tv_nsec: pause.as_nanos() as _ };
+            match poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&pause)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Ok((stdout, stderr, Ending::Own)),
+                Err(error) => return Err(failed("the command cannot be watched", error)),
+            }
+            let more = threads_on_machine().saturating_sub(before);
+            if more > self.options.tasks && group.tasks() > self.options.tasks {
+                return Ok((stdout, stderr, Ending::TooMany));
+            }
+        }
+    }
+
+    fn limit(&self, process: Pid) -> rustix::io::Result<()> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+        let limits = [
+            (Resource::Core, 0),
+            (Resource::Fsize, self.options.file_bytes),
+            (Resource::Data, self.options.memory_bytes),
+            (Resource::Nofile, 4096),
+            (Resource::Cpu, (self.timeout.as_secs() + 1) * cores),
+        ];
+        for (resource, most) in limits {
+            // Never more than this process has itself.
+            let most = getrlimit(resource).maximum.map_or(most, |own| own.min(most));
+            prlimit(Some(process), resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+        }
+        // Manners, not walls: when memory or time is short, the command feels it first.
+        let id = process.as_raw_nonzero();
+        let _ = std::fs::write(format!("/proc/{id}/oom_score_adj"), "1000");
+        let _ = rustix::process::setpriority_process(Some(process), 10);
+        Ok(())
+    }
+
+    fn note(&self, ending: &Ending) -> Option<String> {
+        match ending {
+            Ending::Own => None,
+            Ending::Late => Some(format!(
+                "it ran longer than {} ms and was killed with all it had started",
+                self.timeout.as_millis()
+            )),
+            Ending::TooMany => Some(format!(
+                "it had more than {} processes and was killed with all of them",
+                self.options.tasks
+            )),
+        }
+    }
+
+    /// A handle on the folder to start in, beneath the workspace.
+    fn folder(&self) -> Result<OwnedFd, Fault> {
+        let inside = Path::new(self.folder);
+        let inside = inside.strip_prefix(self.workspace.path()).unwrap_or(inside);
+        let inside = if inside.as_os_str().is_empty() { Path::new(".") } else { inside };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let opened = rustix::fs::openat2(self.workspace, inside, flags, Mode::empty(), resolve);
+        opened.map_err(|error| {
+            let why = match error {
+                Errno::XDEV => "it leads out of the workspace".to_owned(),
+                other => other.to_string(),
+            };
+            Fault::new(Code::PathRefused, format!("commands cannot start in {:?}: {why}", self.folder))
+        })
+    }
+
+    /// Landlock goes by paths, and a hard link is a second path. So where a file of the home has one, it must not be inside.
+    fn no_file_of_the_home_inside(&self) -> Result<(), Fault> {
+        let home = self.workspace.linked_home_files();
+        let home = home.map_err(|error| failed("the home cannot be compared with the workspace", error))?;
+        if home.is_empty() {
+            return Ok(());
+        }
+        let refused =
+            |why: String| Err(Fault::new(Code::PathRefused, format!("no command runs here: {why}")));
+        let mut folders = vec![self.workspace.path().to_owned()];
+        let mut seen = 0;
+        while let Some(folder) = folders.pop() {
+            let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+            for entry in entries.flatten() {
+                seen += 1;
+                if seen > COMPARED {
+                    return refused(
+                        "the home has files with two names, and the workspace is too large to look for them"
+                            .to_owned(),
+                    );
+                }
+                let Ok(metadata) = entry.metadata() else { continue };
+                if metadata.is_dir() {
+                    folders.push(entry.path());
+                } else if home.contains(&(metadata.dev(), metadata.ino())) {
+                    return refused(format!(
+                        "{} is a file of the home folder, under a second name",
+                        entry.path().display()
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How a command came to its end.
+#[derive(Debug, PartialEq, Eq)]
+enum Ending {
+    Own,
+    Late,
+    TooMany,
+}
+
+fn open_folder(path: &Path) -> rustix::io::Result<OwnedFd> {
+    rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}

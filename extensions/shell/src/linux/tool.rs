@@ -1,0 +1,122 @@
+//! `shell`, as a model sees it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::ids::{CallId, Millis};
+use holdfast_contract::message::TurnView;
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::tool::{EffectClass, ToolSpec};
+use holdfast_contract::wire::{Host, Later};
+use holdfast_lane_native::{Tool, Workspace, on_thread};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::Options;
+use crate::linux::confine::Reach;
+use crate::linux::group::Switch;
+use crate::linux::run::Job;
+
+/// Milliseconds that a command has, and may have.
+const USUAL: u64 = 120_000;
+const MOST: u64 = 600_000;
+/// The call itself has a little longer, to clean up.
+const CALL: Millis = Millis(MOST + 15_000);
+
+/// The tool.
+pub(crate) struct Shell(pub(crate) Arc<Setting>);
+
+pub(crate) struct Setting {
+    workspace: Workspace,
+    options: Options,
+    reach: Reach,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    command: String,
+    #[serde(default = "usual")]
+    timeout_ms: u64,
+    #[serde(default = "here")]
+    cwd: String,
+}
+
+fn usual() -> u64 {
+    USUAL
+}
+
+fn here() -> String {
+    ".".to_owned()
+}
+
+impl Shell {
+    pub(crate) fn new(workspace: Workspace, options: Options) -> Result<Self, Problem> {
+        let reach = Reach::new(workspace.home(), &options.readable, options.network)?;
+        Ok(Self(Arc::new(Setting { workspace, options, reach })))
+    }
+}
+
+/// Ends the call when the answer is no longer wanted.
+struct Wanted(Arc<Switch>);
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        self.0.turn_off();
+    }
+}
+
+impl Tool for Shell {
+    fn spec(&self) -> ToolSpec {
+        let reach = if self.0.options.network { "The network is open" } else { "There is no network" };
+        let description = format!(
+            "Runs a command with /bin/sh in the workspace. It reads the system's programs, reads and writes the workspace and \
+             $TMPDIR, and nothing else. {reach}. Whatever it starts ends with it."
+        );
+        ToolSpec {
+            effects: EffectClass::Exec,
+            timeout: CALL,
+            input_schema: Content::new(json!({
+                "type": "object",
+                "properties": {
+                    "command": { "type": "string", "minLength": 1 },
+                    "timeout_ms": { "type": "integer", "minimum": 1, "maximum": MOST, "description": format!("{USUAL} if left out.") },
+                    "cwd": { "type": "string", "description": "The folder to start in, from the workspace." },
+                },
+                "required": ["command"],
+                "additionalProperties": false,
+            })),
+            ..ToolSpec::named("shell", &description)
+        }
+    }
+
+    fn call(
+        &self,
+        _: CallId,
+        arguments: Content,
+        _: TurnView,
+        _: Arc<dyn Host>,
+    ) -> Later<Result<Content, Fault>> {
+        let setting = self.0.clone();
+        Box::pin(async move {
+            let switch = Arc::new(Switch::default());
+            let _wanted = Wanted(switch.clone());
+            on_thread(move || run(&setting, arguments, &switch)).await
+        })
+    }
+}
+
+pub(crate) fn run(setting: &Setting, arguments: Content, switch: &Switch) -> Result<Content, Fault> {
+    let arguments: Arguments = serde_json::from_value(arguments.value().cloned().unwrap_or_default())
+        .map_err(|error| Fault::new(Code::ToolArguments, error.to_string()))?;
+    let job = Job {
+        workspace: &setting.workspace,
+        options: &setting.options,
+        reach: &setting.reach,
+        command: &arguments.command,
+        folder: &arguments.cwd,
+        timeout: Duration::from_millis(arguments.timeout_ms.min(MOST)),
+    };
+    job.run(switch).map(|outcome| Content::of(&outcome))
+}

@@ -1,0 +1,255 @@
+//! Commands as people write them, and the ends they come to. What must not work is in `tests/tests/escapes.rs`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use holdfast_contract::content::Content;
+use holdfast_contract::manifest::{LaneKind, lane, parse};
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_lane_native::{Tool, Workspace};
+use serde_json::{Value, json};
+
+use crate::linux::calls::{self, Wanted};
+use crate::linux::group::Switch;
+use crate::linux::output::Kept;
+use crate::linux::tool::{Shell, run};
+use crate::{Options, confinement};
+
+struct Desk {
+    scratch: tempfile::TempDir,
+    shell: Shell,
+}
+
+impl Desk {
+    fn new() -> Self {
+        Self::with(Options::default())
+    }
+
+    fn with(options: Options) -> Self {
+        let scratch = tempfile::tempdir().unwrap();
+        for folder in ["work/inner", "home"] {
+            fs::create_dir_all(scratch.path().join(folder)).unwrap();
+        }
+        let workspace = Workspace::new(scratch.path().join("work"), scratch.path().join("home")).unwrap();
+        Self { shell: Shell::new(workspace, options).unwrap(), scratch }
+    }
+
+    fn call(&self, arguments: Value) -> Result<Value, Fault> {
+        run(&self.shell.0, Content::new(arguments), &Switch::default())
+            .map(|content| content.value().cloned().unwrap())
+    }
+
+    fn run(&self, command: &str) -> Value {
+        self.call(json!({ "command": command, "timeout_ms": 20_000 })).unwrap()
+    }
+}
+
+#[test]
+fn the_manifest_is_one_and_says_what_the_code_says() {
+    let parsed = parse(Path::new("manifest.yaml"), include_str!("../manifest.yaml")).unwrap();
+    assert!(parsed.warnings.is_empty(), "{:?}", parsed.warnings);
+    assert_eq!(lane(&parsed.manifest, &[]).unwrap(), LaneKind::Native);
+    let spec = Desk::new().shell.spec();
+    let hint = &parsed.manifest.tools[&spec.name];
+    assert_eq!((hint.effects, hint.timeout_ms), (Some(spec.effects), Some(spec.timeout)));
+    let options: Options = serde_json::from_value(Value::Object(parsed.manifest.config)).unwrap();
+    assert_eq!(options, Options::default());
+}
+
+#[test]
+fn this_machine_can_confine() {
+    let report = confinement();
+    assert!(report.confined && report.seccomp, "{report}");
+    assert!(report.landlock.is_some_and(|version| version >= 3), "{report}");
+    assert!(report.to_string().starts_with("commands run confined\n  landlock: version "));
+}
+
+#[test]
+fn a_command_answers_with_everything_it_said() {
+    let desk = Desk::new();
+    let answer = desk.run("echo out; echo err >&2; exit 3");
+    assert_eq!(
+        answer,
+        json!({ "exit_code": 3, "signal": null, "timed_out": false, "stdout": "out\n", "stderr": "err\n", "truncated": false })
+    );
+    assert_eq!(desk.run("kill -15 $$")["signal"], 15);
+    assert_eq!(desk.run("cat; echo end")["stdout"], "end\n", "there is nothing to read");
+    assert_eq!(desk.run("-x; true")["exit_code"], 0, "an odd name is a name, not an option");
+    assert!(desk.call(json!({ "command": "a\0b" })).is_err());
+}
+
+#[test]
+fn ordinary_work_works() {
+    let desk = Desk::new();
+    for (command, expected) in [
+        ("echo hello > a.txt && cat a.txt", "hello\n"),
+        ("printf 'b\\na\\n' | sort | tr -d '\\n'", "ab"),
+        ("mkdir -p x/y && mv a.txt x/y/ && ls x/y", "a.txt\n"),
+        ("ln -s x/y/a.txt link && cat link", "hello\n"),
+        ("printf '#!/bin/sh\\necho ran' > run.sh && chmod +x run.sh && ./run.sh", "ran\n"),
+        ("echo tmp > $TMPDIR/t && cat $TMPDIR/t", "tmp\n"),
+        ("sleep 30 & kill $! && wait $!; echo $?", "143\n"),
+        ("touch -d 2001-01-01 x && date -r x +%Y", "2001\n"),
+        ("head -c 3 /dev/zero | wc -c", "3\n"),
+        ("echo gone > /dev/null; test \"$(pwd)\" = \"$HOME\" && echo home", "home\n"),
+        (
+            "env | cut -d= -f1 | sort | grep -vE '^(_|PWD|OLDPWD|SHLVL)$' | tr '\\n' ' '",
+            "HOME LANG PATH TERM TMPDIR ",
+        ),
+    ] {
+        let answer = desk.run(command);
+        assert_eq!(
+            (answer["stdout"].as_str(), answer["exit_code"].as_i64()),
+            (Some(expected), Some(0)),
+            "{command}: {answer}"
+        );
+    }
+    let inner = desk.call(json!({ "command": "pwd", "cwd": "inner" })).unwrap();
+    assert!(inner["stdout"].as_str().unwrap().ends_with("/work/inner\n"), "{inner}");
+    for cwd in ["..", "/", "inner/../..", "none", ""] {
+        let answer = desk.call(json!({ "command": "pwd", "cwd": cwd }));
+        assert!(cwd.is_empty() || answer.is_err_and(|fault| fault.code == Code::PathRefused), "{cwd}");
+    }
+}
+
+#[test]
+fn what_takes_too_long_ends_with_all_it_started() {
+    let desk = Desk::new();
+    let began = Instant::now();
+    let command = "(while :; do date >> witness; sleep 0.01; done) & sleep 60";
+    let answer = desk.call(json!({ "command": command, "timeout_ms": 300 })).unwrap();
+    assert_eq!((answer["timed_out"].clone(), answer["signal"].clone()), (json!(true), json!(9)));
+    assert!(answer["note"].as_str().unwrap().contains("300 ms"));
+    assert!(began.elapsed() < Duration::from_secs(5));
+    let witness = desk.scratch.path().join("work/witness");
+    let before = fs::read(&witness).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(fs::read(&witness).unwrap(), before);
+}
+
+#[test]
+fn limits_hold() {
+    let desk =
+        Desk::with(Options { tasks: 40, file_bytes: 10_000, output_bytes: 1000, ..Options::default() });
+    let many = desk.run("i=0; while [ $i -lt 200 ]; do sleep 60 & i=$((i+1)); done; wait");
+    assert!(many["note"].as_str().unwrap_or_default().contains("more than 40 processes"), "{many}");
+    let large = desk.run("head -c 20000 /dev/zero > large; echo $?");
+    assert!(fs::metadata(desk.scratch.path().join("work/large")).unwrap().len() <= 10_000, "{large}");
+    let loud = desk.run("seq 1 100000");
+    assert_eq!(loud["truncated"], true);
+    let text = loud["stdout"].as_str().unwrap();
+    assert!(
+        text.starts_with("1\n2\n") && text.ends_with("99999\n100000\n") && text.contains("bytes left out")
+    );
+    assert!(text.len() < 1100);
+    assert_eq!(desk.run("ulimit -c")["stdout"], "0\n");
+}
+
+#[test]
+fn output_keeps_its_beginning_and_its_end() {
+    for (length, limit) in [(0, 10), (9, 10), (10, 10), (11, 10), (1_000_000, 10), (300_000, 200_000)] {
+        let bytes: Vec<u8> = (0..length).map(|index| b'a' + (index % 26) as u8).collect();
+        let kept = Kept::of(bytes.as_slice(), limit);
+        assert_eq!(kept.truncated(), length > limit);
+        let text = kept.into_text();
+        let (head, tail) = (limit / 2, limit - limit / 2);
+        match length > limit {
+            false => assert_eq!(text.as_bytes(), bytes),
+            true => {
+                assert_eq!(&text.as_bytes()[..head], &bytes[..head]);
+                assert_eq!(&text.as_bytes()[text.len() - tail..], &bytes[length - tail..]);
+                assert!(text.contains(&format!("{} bytes left out", length - limit)));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_ends() {
+    struct Nobody;
+    impl holdfast_contract::wire::Host for Nobody {
+        fn ask(
+            &self,
+            _: holdfast_contract::wire::Ask,
+        ) -> holdfast_contract::wire::Later<Result<Content, Fault>> {
+            holdfast_lane_native::now(Err(Fault::new(Code::Internal, "nobody")))
+        }
+    }
+    let desk = Desk::new();
+    let command = json!({ "command": "(while :; do date >> witness; sleep 0.01; done) & sleep 60" });
+    let call = desk.shell.call(
+        Default::default(),
+        Content::new(command),
+        Default::default(),
+        std::sync::Arc::new(Nobody),
+    );
+    assert!(tokio::time::timeout(Duration::from_millis(500), call).await.is_err());
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let witness = desk.scratch.path().join("work/witness");
+    let before = fs::read(&witness).unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(fs::read(&witness).unwrap(), before);
+}
+
+#[test]
+fn the_home_is_in_no_folder_that_commands_read() {
+    let scratch = tempfile::tempdir().unwrap();
+    for folder in ["work", "tools/home"] {
+        fs::create_dir_all(scratch.path().join(folder)).unwrap();
+    }
+    let workspace = Workspace::new(scratch.path().join("work"), scratch.path().join("tools/home")).unwrap();
+    let readable = vec![scratch.path().join("tools")];
+    let problem = Shell::new(workspace.clone(), Options { readable, ..Options::default() }).err().unwrap();
+    assert!(problem.what.contains("the home folder lies in it"), "{problem}");
+    assert!(Shell::new(workspace, Options { readable: vec!["/".into()], ..Options::default() }).is_err());
+}
+
+#[test]
+fn a_hard_link_to_a_file_of_the_home_stops_everything() {
+    let desk = Desk::new();
+    let at = |path: &str| desk.scratch.path().join(path);
+    fs::write(at("home/.env"), "KEY=1").unwrap();
+    fs::hard_link(at("home/.env"), at("elsewhere")).unwrap();
+    assert_eq!(desk.run("echo fine")["stdout"], "fine\n");
+    fs::hard_link(at("home/.env"), at("work/inner/notes")).unwrap();
+    let fault = desk.call(json!({ "command": "cat inner/notes" })).unwrap_err();
+    assert!(fault.message.contains("inner/notes is a file of the home folder"), "{fault}");
+}
+
+#[test]
+fn an_open_network_is_no_local_socket() {
+    let desk = Desk::with(Options { network: true, ..Options::default() });
+    let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let _local = std::os::unix::net::UnixListener::bind(desk.scratch.path().join("work/local")).unwrap();
+    let script = |call: &str| format!("perl -MSocket -e '{call} or die $!; print qq(through)'");
+    let internet = format!(
+        "socket(S, PF_INET, SOCK_STREAM, 0) && connect(S, sockaddr_in({}, INADDR_LOOPBACK))",
+        tcp.local_addr().unwrap().port()
+    );
+    assert_eq!(desk.run(&script(&internet))["stdout"], "through");
+    let local = desk.run(&script("socket(S, PF_UNIX, SOCK_STREAM, 0)"));
+    assert!(local["stderr"].as_str().unwrap().contains("not permitted"), "{local}");
+    let closed = Desk::new().run(&script("socket(S, PF_INET, SOCK_STREAM, 0)"));
+    assert!(closed["stderr"].as_str().unwrap().contains("not permitted"), "{closed}");
+}
+
+/// On a kernel whose Landlock does not hold signals back, seccomp lets them reach the own group only.
+#[test]
+fn signals_stay_in_the_group_without_landlocks_help() {
+    let mut victim = Command::new("/bin/sleep").arg("60").spawn().unwrap();
+    let wanted = Wanted { group: std::process::id(), signals_by_group: true, network: false };
+    let filters = calls::filters(&wanted).unwrap();
+    let script = format!("kill -9 {}; kill -0 {}; kill -0 0 && echo own", victim.id(), std::process::id());
+    let output = std::thread::spawn(move || {
+        calls::apply(filters).unwrap();
+        Command::new("/bin/sh").args(["-c", &script]).output().unwrap()
+    });
+    let output = output.join().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "own\n");
+    assert_eq!(String::from_utf8_lossy(&output.stderr).matches("not permitted").count(), 2);
+    assert!(victim.try_wait().unwrap().is_none(), "it lives");
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+}

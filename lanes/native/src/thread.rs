@@ -1,0 +1,59 @@
+//! Work that blocks: it gets a thread of its own, so that the caller's goes on.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::wire::Later;
+
+use crate::roles::now;
+
+/// Runs work that blocks on a thread of its own. Work whose answer is no longer wanted runs to its end; it must have one.
+pub fn on_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+) -> Later<Result<T, Fault>> {
+    let answer = Answer(Arc::new(Mutex::new(Slot { value: None, waker: None })));
+    let slot = answer.0.clone();
+    let run = move || {
+        let done = catch_unwind(AssertUnwindSafe(work));
+        let value = done.unwrap_or_else(|_| Err(Fault::new(Code::Internal, "the work panicked")));
+        let mut slot = lock(&slot);
+        slot.value = Some(value);
+        if let Some(waker) = slot.waker.take() {
+            waker.wake();
+        }
+    };
+    match std::thread::Builder::new().spawn(run) {
+        Ok(_) => Box::pin(answer),
+        Err(error) => now(Err(Fault::new(Code::ToolFailed, format!("no thread could be started: {error}")))),
+    }
+}
+
+struct Slot<T> {
+    value: Option<T>,
+    waker: Option<Waker>,
+}
+
+struct Answer<T>(Arc<Mutex<Slot<T>>>);
+
+impl<T> Future for Answer<T> {
+    type Output = T;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        let mut slot = lock(&self.0);
+        match slot.value.take() {
+            Some(value) => Poll::Ready(value),
+            None => {
+                slot.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+fn lock<T>(slot: &Mutex<Slot<T>>) -> MutexGuard<'_, Slot<T>> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,139 @@
+//! The folder that tools may work in. It is held by its handle, so that nobody can put another folder in its place, and it is
+//! never on top of the home folder, by whatever path.
+
+use std::collections::BTreeSet;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use holdfast_contract::problem::{Code, Problem};
+use rustix::fs::{Mode, OFlags};
+
+use crate::mounts::Mounts;
+
+/// A folder that tools may work in. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Workspace(Arc<Held>);
+
+#[derive(Debug)]
+struct Held {
+    path: PathBuf,
+    home: PathBuf,
+    handle: OwnedFd,
+}
+
+impl Workspace {
+    /// A folder as a workspace, given the home folder that it must be apart from. Refused are the root of the disk, a
+    /// folder that holds the home and one that lies in it. Paths, devices and inodes, and mounts are all looked at, so that
+    /// neither a symbolic link nor a bind mount hides it.
+    pub fn new(root: impl AsRef<Path>, home: impl AsRef<Path>) -> Result<Self, Problem> {
+        let path = canonical(root.as_ref())?;
+        let home = canonical(home.as_ref())?;
+        let refused = |why: &str| Err(refusal(format!("{} cannot be a workspace: {why}", path.display())));
+        if path.parent().is_none() {
+            return refused("it is the root of the disk");
+        }
+        if home.starts_with(&path) {
+            return refused("the home folder lies in it");
+        }
+        if path.starts_with(&home) {
+            return refused("it lies in the home folder");
+        }
+        let handle = open_folder(&path)?;
+        let home_handle = open_folder(&home)?;
+        if ancestors(&home_handle)?.contains(&identity(&handle)?) {
+            return refused("the home folder lies in it, by another path");
+        }
+        if ancestors(&handle)?.contains(&identity(&home_handle)?) {
+            return refused("it lies in the home folder, by another path");
+        }
+        let mounts = Mounts::of_this_process()
+            .map_err(|error| refusal(format!("the list of mounts cannot be read: {error}")))?;
+        if mounts.is_some_and(|mounts| mounts.overlap(&path, &home)) {
+            return refused("a mount puts it on top of the home folder");
+        }
+        Ok(Self(Arc::new(Held { path, home, handle })))
+    }
+
+    /// Its canonical path, for messages and for programs that need one. Tools open files from its handle.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// The canonical path of the home folder that it is apart from.
+    pub fn home(&self) -> &Path {
+        &self.0.home
+    }
+
+    /// Device and inode of every file of the home that has a second name somewhere. A hard link in the workspace to one of them
+    /// is that file, whatever its path.
+    pub fn linked_home_files(&self) -> std::io::Result<BTreeSet<(u64, u64)>> {
+        let mut found = BTreeSet::new();
+        let mut folders = vec![self.0.home.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder)? {
+                let entry = entry?;
+                // What is gone since the folder was read has no second name that matters.
+                let Ok(metadata) = entry.metadata() else { continue };
+                if metadata.is_dir() {
+                    folders.push(entry.path());
+                } else if metadata.is_file() && metadata.nlink() > 1 {
+                    found.insert((metadata.dev(), metadata.ino()));
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl AsFd for Workspace {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.handle.as_fd()
+    }
+}
+
+fn refusal(what: String) -> Problem {
+    Problem::new(Code::WorkspaceRefused, what)
+}
+
+fn canonical(path: &Path) -> Result<PathBuf, Problem> {
+    path.canonicalize().map_err(|error| refusal(format!("{} cannot be used: {error}", path.display())))
+}
+
+fn open_folder(path: &Path) -> Result<OwnedFd, Problem> {
+    rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|error| refusal(format!("{} cannot be opened: {error}", path.display())))
+}
+
+/// Device and inode.
+type Identity = (u64, u64);
+
+fn identity(handle: &OwnedFd) -> Result<Identity, Problem> {
+    let stat = rustix::fs::fstat(handle)
+        .map_err(|error| refusal(format!("the folder cannot be looked at: {error}")))?;
+    #[allow(clippy::unnecessary_cast, reason = "not the same width on every system")]
+    Ok((stat.st_dev as u64, stat.st_ino as u64))
+}
+
+/// The folder and every folder above it.
+fn ancestors(handle: &OwnedFd) -> Result<Vec<Identity>, Problem> {
+    let mut found = vec![identity(handle)?];
+    let mut parent = open_parent(handle)?;
+    loop {
+        let next = identity(&parent)?;
+        if found.last() == Some(&next) {
+            return Ok(found);
+        }
+        found.push(next);
+        parent = open_parent(&parent)?;
+    }
+}
+
+fn open_parent(handle: &OwnedFd) -> Result<OwnedFd, Problem> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    #[cfg(target_os = "linux")]
+    let flags = flags | OFlags::PATH;
+    rustix::fs::openat(handle, "..", flags, Mode::empty())
+        .map_err(|error| refusal(format!("a folder above cannot be opened: {error}")))
+}

@@ -1,0 +1,71 @@
+//! Which folders may be worked in.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use crate::Workspace;
+use crate::mounts::Mounts;
+
+#[test]
+fn a_workspace_is_apart_from_the_home() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |path: &str| scratch.path().join(path);
+    for folder in ["work", "home/data/kv", "all/home"] {
+        fs::create_dir_all(at(folder)).unwrap();
+    }
+    symlink(at("home"), at("link")).unwrap();
+    fs::write(at("file"), "").unwrap();
+
+    let work = Workspace::new(at("work"), at("home")).unwrap();
+    assert_eq!(work.path(), at("work").canonicalize().unwrap());
+    assert_eq!(work.home(), at("home").canonicalize().unwrap());
+
+    let cases = [
+        ("/".into(), at("home"), "the root of the disk"),
+        (at("home"), at("home"), "the home folder lies in it"),
+        (at("home/data"), at("home"), "it lies in the home folder"),
+        (at("link"), at("home"), "the home folder lies in it"),
+        (at("link/data/kv"), at("home"), "it lies in the home folder"),
+        (at("work/../home/data"), at("home"), "it lies in the home folder"),
+        (at("all"), at("all/home"), "the home folder lies in it"),
+        (scratch.path().into(), at("home"), "the home folder lies in it"),
+        (at("none"), at("home"), "cannot be used"),
+        (at("work"), at("none"), "cannot be used"),
+        (at("file"), at("home"), "cannot be opened"),
+    ];
+    for (root, home, reason) in cases {
+        let problem = Workspace::new(&root, home).unwrap_err();
+        assert!(problem.what.contains(reason), "{root:?}: {problem}");
+    }
+}
+
+#[test]
+fn mounts_that_lie_on_top_of_each_other_are_noticed() {
+    let mounts = Mounts::parse(
+        b"20 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
+          21 20 0:5 / /proc rw - proc proc rw\n\
+          22 20 8:1 /srv/home /work/inner rw - ext4 /dev/sda1 rw\n\
+          23 20 8:1 /srv /mirror rw shared:1 - ext4 /dev/sda1 rw\n\
+          24 20 8:2 / /other rw - ext4 /dev/sdb1 rw\n\
+          25 20 8:1 /srv/ho\\040me /spaced rw - ext4 /dev/sda1 rw\n\
+          nonsense\n",
+    );
+    let home = Path::new("/srv/home");
+    for (root, expected) in [
+        ("/work", true),
+        ("/work/inner", true),
+        ("/work/inner/data", true),
+        ("/mirror", true),
+        ("/mirror/home/config", true),
+        ("/mirror/else", false),
+        ("/other", false),
+        ("/other/srv/home", false),
+        ("/elsewhere", false),
+        ("/work/outer", false),
+    ] {
+        assert_eq!(mounts.overlap(Path::new(root), home), expected, "{root}");
+        assert_eq!(mounts.overlap(home, Path::new(root)), expected, "{root}, the other way round");
+    }
+    assert!(mounts.overlap(Path::new("/spaced"), Path::new("/srv/ho me")));
+}
