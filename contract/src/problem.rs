@@ -1,4 +1,4 @@
-//! What can go wrong, under codes that stay: `error[HF-1001]: what`, where, and `help: what to do`.
+//! What can go wrong, under codes that stay: `error[HF-1001]: what` or `warning[HF-1004]: what`, where, and `help: what to do`.
 //!
 //! [`Problem`] is for a person at a surface; [`Fault`] is the short form that goes into frames. The catalogue in
 //! `docs/reference/errors.md` is generated from [`Code::ALL`].
@@ -49,9 +49,20 @@ codes! {
     ManifestValue = "1007", "A field of the manifest has a value that cannot be", "Use one of the values that are named.";
     ManifestTooLarge = "1008", "The manifest is too large", "A manifest has at most 256 KiB; keep data in the extension's own folder.";
     SettingsInvalid = "1101", "The settings cannot be used", "Mend the field that is named; `holdfast schema settings` prints what is allowed.";
+    SettingsUnreadable = "1102", "The settings cannot be read", "Check that the file is valid UTF-8 and can be read by you.";
+    SettingsUnknownField = "1103", "The settings have a field that nobody reads", "Remove the field, or use the one that is suggested.";
+    SettingsDuplicateKey = "1104", "A key stands twice in the settings", "The last value counts; remove the others.";
+    SettingsTooLarge = "1105", "The settings are too large", "Settings have at most 1 MiB; keep data in the workspace or in an extension's own folder.";
     PolicyInvalid = "1201", "The policy cannot be used", "Mend the rule that is named; `holdfast schema policy` prints what is allowed.";
     PolicyExample = "1202", "A policy rule contradicts its own example", "Change the rule or the example until they agree; a rule is loaded only when all its examples hold.";
-    WorkspaceRefused = "1301", "The folder cannot be a workspace", "Name a folder that neither holds the home folder nor lies in it, and that is not the root of the disk.";
+    EnvironmentInvalid = "1301", "The .env file cannot be used", "Each line is `NAME=value`; a value with spaces or signs stands in single quotes.";
+    EnvironmentExposed = "1302", "The .env file can be read by others", "Take the others' access away: `chmod 600 .env`.";
+    PromptInvalid = "1401", "A prompt cannot be used", "Mend the line that is named; `docs/home.md` lists what a prompt may use.";
+    PromptUnknown = "1402", "There is no such prompt", "Name a file in `prompts/`, without its ending.";
+    HomeUnavailable = "1501", "The home cannot be used", "Check the folder's permissions, or name another home with --home.";
+    HomeOwned = "1502", "Another process owns the home", "Attach to it through its control socket, or stop it: `holdfast down`.";
+    WorkspaceOverlap = "1503", "The workspace and the home overlap", "Name a folder beside the home with `workspace:` in `config/settings.yaml`.";
+    WorkspaceRefused = "1504", "The folder cannot be a workspace", "Name a folder that neither holds the home folder nor lies in it, and that is not the root of the disk.";
     StoreUnavailable = "2001", "The log cannot be opened", "Check the folder's permissions and that the path is right.";
     StoreNewer = "2002", "The log was written by a newer version", "Use that version or a later one; this one has changed nothing.";
     StoreFull = "2003", "The disk is full", "Free some space and try again; what was acknowledged is safe, nothing was half-written.";
@@ -189,11 +200,33 @@ impl fmt::Display for Location {
     }
 }
 
+/// Whether a problem stops what was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// It goes on all the same.
+    Warning,
+    /// It does not.
+    #[default]
+    Error,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Warning => "warning",
+            Self::Error => "error",
+        })
+    }
+}
+
 /// A failure as a person meets it: code, what, where, what to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 pub struct Problem {
     /// The stable code.
     pub code: Code,
+    /// Whether it stops what was asked for.
+    pub severity: Severity,
     /// What happened.
     pub what: String,
     /// Where, if a file is to blame.
@@ -201,12 +234,42 @@ pub struct Problem {
     pub location: Option<Box<Location>>,
     /// What to do.
     pub help: String,
+    /// What was found wrong in the same go.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<Problem>,
 }
 
 impl Problem {
-    /// A problem with the code's usual help.
+    /// An error with the code's usual help.
     pub fn new(code: Code, what: impl Into<String>) -> Self {
-        Self { code, what: what.into(), location: None, help: code.help().to_owned() }
+        let severity = Severity::Error;
+        Self {
+            code,
+            severity,
+            what: what.into(),
+            location: None,
+            help: code.help().to_owned(),
+            more: Vec::new(),
+        }
+    }
+
+    /// The same for what does not stop anything.
+    pub fn warning(code: Code, what: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::new(code, what) }
+    }
+
+    /// Several problems as one, which is printed as all of them.
+    pub fn all(problems: impl IntoIterator<Item = Problem>) -> Option<Self> {
+        let mut problems = problems.into_iter();
+        let mut first = problems.next()?;
+        first.more.extend(problems);
+        Some(first)
+    }
+
+    /// The same, with another severity.
+    pub fn with(mut self, severity: Severity) -> Self {
+        self.severity = severity;
+        self
     }
 
     /// The same, with a place.
@@ -235,10 +298,11 @@ impl From<Fault> for Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error[{}]: {}", self.code, self.what)?;
+        write!(f, "{}[{}]: {}", self.severity, self.code, self.what)?;
         if let Some(location) = &self.location {
             write!(f, "\n  --> {location}")?;
         }
-        write!(f, "\n  help: {}", self.help)
+        write!(f, "\n  help: {}", self.help)?;
+        self.more.iter().try_for_each(|problem| write!(f, "\n{problem}"))
     }
 }

@@ -48,4 +48,5 @@ pub use explain::{Explanation, Outcome, Step};
 pub use grants::{Grant, Reach, Tie, effective_grant, rooted};
 pub use policy::{Policy, Request, Verdict};
 pub use profile::{Routing, Unattended};
+pub use read::dollars as read_dollars;
 pub use rule::{Condition, Example, Examples, Rule, Ruling};

@@ -20,6 +20,8 @@ use crate::examples;
 use crate::profile::{self, CLASSES, Routing, Unattended};
 use crate::rule::{Condition, Example, Examples, Rule, Ruling, no_arguments};
 
+pub use self::given::dollars;
+
 type Result<T> = std::result::Result<T, Reported>;
 
 const FORMAT: Format =
@@ -33,15 +35,8 @@ const INSIDE_MATCH: &[&str] = &["tools", "arguments", "origins", "users", "agent
 
 /// What the text says, if nothing about it is wrong.
 pub(crate) fn parse(file: &Path, text: &str) -> std::result::Result<Document, Vec<Problem>> {
-    let read = yaml::read(&FORMAT, file, text, document).map_err(|rejected| {
-        let mut problems = rejected.errors;
-        problems.extend(rejected.warnings);
-        problems.sort_by_key(|problem| problem.location.as_ref().map(|at| (at.line, at.column)));
-        problems
-    })?;
-    if !read.warnings.is_empty() {
-        return Err(read.warnings);
-    }
+    let read = yaml::stricter(yaml::read(&FORMAT, file, text, document), |_| true);
+    let read = read.map_err(|rejected| rejected.errors)?;
     let contradictions = examples::contradictions(&read.value.rules, |field| read.source.locate(field));
     if contradictions.is_empty() { Ok(read.value) } else { Err(contradictions) }
 }

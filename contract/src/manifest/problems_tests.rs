@@ -180,64 +180,64 @@ fn fields_that_there_are_not() {
     check_lines(&[
         (
             "depend_on: [kv]\n",
-            "error[HF-1004]: there is no field `depend_on`
+            "warning[HF-1004]: there is no field `depend_on`
   --> m.yaml:4:1 (depend_on)
   help: Did you mean `depends_on`?",
         ),
         (
             "dependsOn: [kv]\n",
-            "error[HF-1004]: there is no field `dependsOn`
+            "warning[HF-1004]: there is no field `dependsOn`
   --> m.yaml:4:1 (dependsOn)
   help: Did you mean `depends_on`?",
         ),
         (
             "type: channel\n",
-            "error[HF-1004]: there is no field `type`
+            "warning[HF-1004]: there is no field `type`
   --> m.yaml:4:1 (type)
   help: Remove it: roles are found by what the extension exports, not declared.",
         ),
         (
             "permissions: [network]\n",
-            "error[HF-1004]: there is no field `permissions`
+            "warning[HF-1004]: there is no field `permissions`
   --> m.yaml:4:1 (permissions)
   help: Did you mean `grants`?",
         ),
         (
             "limits: {max_turns: 3}\n",
-            "error[HF-1004]: there is no field `limits`
+            "warning[HF-1004]: there is no field `limits`
   --> m.yaml:4:1 (limits)
   help: Move it below `agent:`.",
         ),
         (
             "favourite_colour: red\n",
-            "error[HF-1004]: there is no field `favourite_colour`
+            "warning[HF-1004]: there is no field `favourite_colour`
   --> m.yaml:4:1 (favourite_colour)
   help: Remove it; `holdfast schema manifest` prints the fields there are.",
         ),
         (
             "grants: {hosts: [a.com], color: red}\n",
-            "error[HF-1004]: `grants` has no field `hosts`
+            "warning[HF-1004]: `grants` has no field `hosts`
   --> m.yaml:4:10 (grants.hosts)
   help: Did you mean `network`?
-error[HF-1004]: `grants` has no field `color`
+warning[HF-1004]: `grants` has no field `color`
   --> m.yaml:4:26 (grants.color)
   help: Remove it; the fields there are: `network`, `files`, `secrets`, `environment`, `extensions`, `interfaces`.",
         ),
         (
             "tools: {search: {timeout: 5}}\n",
-            "error[HF-1004]: `tools.search` has no field `timeout`
+            "warning[HF-1004]: `tools.search` has no field `timeout`
   --> m.yaml:4:18 (tools.search.timeout)
   help: Did you mean `timeout_ms`?",
         ),
         (
             "mcp: {url: 'https://a.com', args: [x]}\n",
-            "error[HF-1004]: `args` is not used without `command`
+            "warning[HF-1004]: `args` is not used without `command`
   --> m.yaml:4:29 (mcp.args)
   help: Remove it.",
         ),
         (
             "entrypoint: a.wasm\ncommand: ./run\n",
-            "error[HF-1004]: `command` is not used, because `entrypoint` says what to start
+            "warning[HF-1004]: `command` is not used, because `entrypoint` says what to start
   --> m.yaml:5:1 (command)
   help: Remove `entrypoint` or `command`.",
         ),
@@ -249,22 +249,22 @@ fn keys_that_stand_twice() {
     check_lines(&[
         (
             "priority: 1\npriority: 2\n",
-            "error[HF-1005]: `priority` stands twice, at line 4 and here
+            "warning[HF-1005]: `priority` stands twice, at line 4 and here
   --> m.yaml:5:1 (priority)
   help: The last value counts; remove the others.",
         ),
         (
             "config:\n  a: {b: 1, b: 2}\n",
-            "error[HF-1005]: `b` stands twice, at line 5 and here
+            "warning[HF-1005]: `b` stands twice, at line 5 and here
   --> m.yaml:5:13 (config.a.b)
   help: The last value counts; remove the others.",
         ),
         (
             "enabled: true\nenabled: true\nenabled: false\n",
-            "error[HF-1005]: `enabled` stands twice, at line 4 and here
+            "warning[HF-1005]: `enabled` stands twice, at line 4 and here
   --> m.yaml:5:1 (enabled)
   help: The last value counts; remove the others.
-error[HF-1005]: `enabled` stands twice, at line 5 and here
+warning[HF-1005]: `enabled` stands twice, at line 5 and here
   --> m.yaml:6:1 (enabled)
   help: The last value counts; remove the others.",
         ),
@@ -495,7 +495,7 @@ error[HF-1007]: a grant does not set environment variables
         ),
         (
             "version: v2\n",
-            "error[HF-1007]: `v2` is not a semantic version
+            "warning[HF-1007]: `v2` is not a semantic version
   --> m.yaml:4:10 (version)
   help: Write three numbers: `version: \"1.0.0\"`.",
         ),
@@ -578,13 +578,13 @@ error[HF-1007]: `agent.limits.max_turns` is 0, which is out of bounds
 error[HF-1003]: `enabled` should be `true` or `false`, but is the text `maybe`
   --> m.yaml:7:10 (enabled)
   help: Write `enabled: true` or `enabled: false`.
-error[HF-1004]: there is no field `nmae`
+warning[HF-1004]: there is no field `nmae`
   --> m.yaml:2:1 (nmae)
   help: Did you mean `name`?
-error[HF-1004]: `agent.limits` has no field `max_tokens`
+warning[HF-1004]: `agent.limits` has no field `max_tokens`
   --> m.yaml:6:26 (agent.limits.max_tokens)
   help: Did you mean `max_turns`?
-error[HF-1004]: there is no field `type`
+warning[HF-1004]: there is no field `type`
   --> m.yaml:8:1 (type)
   help: Remove it: roles are found by what the extension exports, not declared.",
     )]);

@@ -20,7 +20,7 @@ pub use self::field::{Field, Object, Reported};
 pub use self::nearest::nearest;
 use self::notes::Notes;
 use self::tree::{Mark, Node, Shape};
-use crate::problem::{Code, Location, Problem};
+use crate::problem::{Code, Location, Problem, Severity};
 
 /// What is being read, and under which codes its problems go.
 #[derive(Debug)]
@@ -88,6 +88,14 @@ pub struct Rejected {
     pub errors: Vec<Problem>,
     /// What is odd besides; often the cause of an error, such as a misspelt name.
     pub warnings: Vec<Problem>,
+}
+
+impl From<Rejected> for Problem {
+    /// All of it as one problem.
+    fn from(rejected: Rejected) -> Self {
+        let all = Problem::all(rejected.errors.into_iter().chain(rejected.warnings));
+        all.unwrap_or_else(|| Problem::new(Code::Internal, "a file was rejected without a reason"))
+    }
 }
 
 impl fmt::Display for Rejected {
@@ -165,6 +173,24 @@ pub fn read_bytes<T>(
     match text {
         Ok(text) => read(format, file, text, body),
         Err(reported) => finish(notes, Err(reported)),
+    }
+}
+
+/// A stricter reading: what is refused is an error, although the reader only warns of it.
+pub fn stricter<T>(
+    outcome: Result<Read<T>, Rejected>,
+    refused: impl Fn(&Problem) -> bool,
+) -> Result<Read<T>, Rejected> {
+    let (mut errors, warnings, read) = match outcome {
+        Ok(read) => (Vec::new(), read.warnings, Some((read.value, read.source))),
+        Err(Rejected { errors, warnings }) => (errors, warnings, None),
+    };
+    let (stopping, warnings): (Vec<_>, Vec<_>) = warnings.into_iter().partition(refused);
+    errors.extend(stopping.into_iter().map(|problem| problem.with(Severity::Error)));
+    errors.sort_by_key(|problem| problem.location.as_ref().map(|at| (at.line, at.column)));
+    match read {
+        Some((value, source)) if errors.is_empty() => Ok(Read { value, warnings, source }),
+        _ => Err(Rejected { errors, warnings }),
     }
 }
 

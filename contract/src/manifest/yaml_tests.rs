@@ -175,7 +175,7 @@ fn other_files_are_read_under_their_own_codes() {
         "error[HF-1101]: `port` is missing
   --> settings.yaml:1:1 (port)
   help: Add `port: 8080`.
-error[HF-1101]: there is no field `prot`
+warning[HF-1101]: there is no field `prot`
   --> settings.yaml:1:1 (prot)
   help: Did you mean `port`?"
     );
@@ -205,4 +205,22 @@ fn damaged_manifests_are_survived() {
         let outcome = parse_bytes(Path::new("m.yaml"), &damaged);
         assert!(outcome.is_ok() || !outcome.unwrap_err().errors.is_empty());
     }
+}
+
+#[test]
+fn a_stricter_reading_stops_at_what_it_refuses() {
+    let format = Format { name: "settings", max_bytes: 1024, codes: Codes::all(Code::SettingsInvalid) };
+    let read = |text: &str| {
+        let read = yaml::read(&format, Path::new("settings.yaml"), text, |field| {
+            field.object(|object| object.required("port", "8080", |field| field.whole(1..=65_535_u16)))
+        });
+        yaml::stricter(read, |problem| problem.what.starts_with("there is no field"))
+    };
+    let twice = read("port: 1\nport: 2\n").unwrap();
+    assert_eq!((twice.value, twice.warnings.len()), (2, 1));
+    assert!(twice.warnings[0].to_string().starts_with("warning[HF-1101]: `port` stands twice"));
+    let both = read("prot: 1\nport: x\nport: y\n").unwrap_err();
+    assert_eq!((both.errors.len(), both.warnings.len()), (2, 1));
+    assert!(both.errors[0].to_string().starts_with("error[HF-1101]: there is no field `prot`"));
+    assert_eq!(Problem::from(both.clone()).to_string(), both.to_string());
 }

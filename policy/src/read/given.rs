@@ -166,7 +166,8 @@ fn cap(field: &Field<'_>) -> Result<Cap> {
     })
 }
 
-fn dollars(field: &Field<'_>) -> Result<Dollars> {
+/// An amount of money, written in dollars.
+pub fn dollars(field: &Field<'_>) -> Result<Dollars> {
     let amount = field.json()?.as_f64().map(Dollars::try_from);
     match amount {
         Some(Ok(dollars)) => Ok(dollars),

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Format;
 use super::field::Reported;
 use super::tree::Mark;
-use crate::problem::{Code, Location, Problem};
+use crate::problem::{Code, Location, Problem, Severity};
 
 /// How many problems of a sort are worth showing.
 const SHOWN: usize = 50;
@@ -74,7 +74,8 @@ impl<'f> Notes<'f> {
 
     /// Records a warning.
     pub(super) fn warning(&self, code: Code, mark: Mark, field: &str, what: String, help: impl Into<String>) {
-        self.warnings.borrow_mut().add(self.problem(code, mark, field, what, help));
+        let problem = self.problem(code, mark, field, what, help);
+        self.warnings.borrow_mut().add(problem.with(Severity::Warning));
     }
 
     fn problem(&self, code: Code, mark: Mark, field: &str, what: String, help: impl Into<String>) -> Problem {

@@ -1,0 +1,152 @@
+//! Files as this crate touches them: read within bounds, made without overwriting, replaced as a whole, and every failure in words that
+//! say what to do.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use holdfast_contract::problem::{Code, Location, Problem};
+
+/// Bits of a mode that give something to others than the owner.
+pub(crate) const OTHERS: u32 = 0o077;
+
+/// A problem with a whole file or folder.
+pub(crate) fn problem(code: Code, path: &Path, what: impl Into<String>) -> Problem {
+    Problem::new(code, what).at(Location { file: path.to_owned(), ..Location::default() })
+}
+
+/// What a failure of the system means for the home.
+pub(crate) fn failed(code: Code, path: &Path, doing: &str, error: &io::Error) -> Problem {
+    let shown = path.display();
+    let found = problem(code, path, format!("{shown} cannot be {doing}: {}", in_words(error)));
+    match error.kind() {
+        ErrorKind::PermissionDenied => {
+            found.help(format!("Look at `ls -ld {shown}`, or name another home with --home."))
+        }
+        ErrorKind::ReadOnlyFilesystem => found
+            .help("It lies on a read-only mount; name another home with --home, or mount it for writing."),
+        ErrorKind::NotADirectory => {
+            found.help("Something on the way there is a file and must be a folder; move it away.")
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => found.help("Free some space and try again."),
+        _ => found,
+    }
+}
+
+/// The system's words without its numbers.
+fn in_words(error: &io::Error) -> String {
+    let text = error.to_string();
+    let words = text.split(" (os error").next().unwrap_or(&text);
+    let mut letters = words.chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// Codes for a file that is read.
+pub(crate) struct Bounds {
+    /// It cannot be read.
+    pub(crate) unreadable: Code,
+    /// It is larger than allowed.
+    pub(crate) too_large: Code,
+    /// How large it may be.
+    pub(crate) most: u64,
+}
+
+/// The bytes of a file; nothing if it is not there.
+pub(crate) fn read(path: &Path, bounds: &Bounds) -> Result<Option<Vec<u8>>, Problem> {
+    let failed = |error: io::Error| failed(bounds.unreadable, path, "read", &error);
+    let found = match fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        found => found.map_err(failed)?,
+    };
+    // Asked before it is opened: to open a pipe is to wait for somebody to write.
+    if !found.is_file() {
+        let what = format!("{} is not a file", path.display());
+        return Err(
+            problem(bounds.unreadable, path, what).help("Move it away, and write a file of that name.")
+        );
+    }
+    if found.len() > bounds.most {
+        let what = format!("the file has {} bytes, and may have {} at most", found.len(), bounds.most);
+        return Err(problem(bounds.too_large, path, what));
+    }
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(bounds.most + 1).read_to_end(&mut bytes)).map_err(failed)?;
+    Ok(Some(bytes))
+}
+
+/// Bytes as text, without a byte order mark.
+pub(crate) fn text(path: &Path, bytes: Vec<u8>, unreadable: Code) -> Result<String, Problem> {
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)),
+        Err(error) => {
+            let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+            let column = valid.rsplit(|byte| *byte == b'\n').next().map_or(0, <[u8]>::len) + 1;
+            let place = |number| u32::try_from(number).unwrap_or(u32::MAX);
+            let location =
+                Location { file: path.to_owned(), line: place(line), column: place(column), field: None };
+            let what = "the file is not valid UTF-8";
+            Err(Problem::new(unreadable, what).at(location).help("Save the file as UTF-8."))
+        }
+    }
+}
+
+/// Makes a folder for the owner alone. Says whether it was made.
+pub(crate) fn make_folder(path: &Path) -> Result<bool, Problem> {
+    if path.is_dir() {
+        return Ok(false);
+    }
+    if fs::symlink_metadata(path).is_ok() {
+        let what = format!("{} is not a folder, and must be one", path.display());
+        return Err(problem(Code::HomeUnavailable, path, what)
+            .help("Move it away, or name another home with --home."));
+    }
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|error| failed(Code::HomeUnavailable, path, "made", &error))?;
+    Ok(true)
+}
+
+/// Makes a file that others cannot read, unless there is something of that name. Says whether it was made.
+pub(crate) fn make_file(path: &Path, text: &str) -> Result<bool, Problem> {
+    let failed = |error: io::Error| failed(Code::HomeUnavailable, path, "written", &error);
+    let mut file = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
+        opened => opened.map_err(failed)?,
+    };
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    if let Err(error) = written {
+        // Half a file would be taken for the user's own.
+        let _ = fs::remove_file(path);
+        return Err(failed(error));
+    }
+    Ok(true)
+}
+
+/// Replaces a file as a whole: whoever reads it, at whatever moment the machine stops, finds the old text or the new one. Links are
+/// followed and the file's mode is kept.
+pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Problem> {
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = path.parent().unwrap_or(path);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let draft = folder.join(format!(".{name}.{}.draft", std::process::id()));
+    let mode = fs::metadata(path).map_or(0o600, |found| found.permissions().mode() & 0o7777);
+    let written = (|| {
+        let _ = fs::remove_file(&draft);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        file.write_all(text.as_bytes())?;
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
+        file.sync_all()?;
+        fs::rename(&draft, path)?;
+        File::open(folder)?.sync_all()
+    })();
+    written.map_err(|error| {
+        let _ = fs::remove_file(&draft);
+        failed(Code::HomeUnavailable, path, "written", &error)
+    })
+}
+
+/// A field of a file whose line is not known.
+pub(crate) fn location(path: &Path, field: &str) -> Location {
+    Location { file: path.to_owned(), field: Some(field.to_owned()), ..Location::default() }
+}

@@ -1,0 +1,140 @@
+//! Which folder is the home, and where things lie in it. Nothing is made or read here.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use holdfast_contract::ids::ExtensionId;
+
+/// A home folder. It may not exist yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    root: PathBuf,
+    pub(crate) surroundings: Surroundings,
+}
+
+/// What the home needs to know about the machine, taken from the environment once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Surroundings {
+    /// Where sockets with a short path can be, the best place first.
+    pub(crate) socket_folders: Vec<PathBuf>,
+    /// What `~` stands for.
+    pub(crate) user: Option<PathBuf>,
+}
+
+impl Home {
+    /// The home: as asked for, `HOLDFAST_HOME`, a `./sandbox` that already exists, else the user's data folder.
+    pub fn locate(asked: Option<PathBuf>, env: &dyn Fn(&str) -> Option<OsString>) -> Self {
+        Self::locate_from(&env::current_dir().unwrap_or_default(), asked, env)
+    }
+
+    /// The same, from another folder than the current one.
+    pub(crate) fn locate_from(
+        current: &Path,
+        asked: Option<PathBuf>,
+        env: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Self {
+        let set = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let absolute = |name: &str| set(name).filter(|folder| folder.is_absolute());
+        let user = absolute("HOME");
+        let data = || {
+            let own = || user.as_ref().map(|user| user.join(".local/share"));
+            absolute("XDG_DATA_HOME").or_else(own).unwrap_or_default().join("holdfast")
+        };
+        let root = asked
+            .or_else(|| set("HOLDFAST_HOME"))
+            .or_else(|| Some(current.join("sandbox")).filter(|folder| folder.is_dir()))
+            .unwrap_or_else(data);
+        let short = Some(PathBuf::from("/tmp"));
+        let socket_folders =
+            [absolute("XDG_RUNTIME_DIR"), absolute("TMPDIR"), short].into_iter().flatten().collect();
+        Self { root: current.join(root), surroundings: Surroundings { socket_folders, user } }
+    }
+
+    /// The folder itself, as an absolute path.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder with links resolved, as far as it exists.
+    pub fn canonical(&self) -> PathBuf {
+        canonical(&self.root)
+    }
+
+    /// Frames, bus and sessions.
+    pub fn database(&self) -> PathBuf {
+        self.root.join("holdfast.db")
+    }
+
+    /// What the user sets.
+    pub fn settings_file(&self) -> PathBuf {
+        self.config().join("settings.yaml")
+    }
+
+    /// What the user allows.
+    pub fn policy_file(&self) -> PathBuf {
+        self.config().join("policy.yaml")
+    }
+
+    /// Keys and other secrets.
+    pub fn env_file(&self) -> PathBuf {
+        self.root.join(".env")
+    }
+
+    /// Instructions for agents.
+    pub fn prompts(&self) -> PathBuf {
+        self.root.join("prompts")
+    }
+
+    /// One folder for each extension.
+    pub fn extensions(&self) -> PathBuf {
+        self.root.join("extensions")
+    }
+
+    /// The private folder of an extension.
+    pub fn data(&self, id: &ExtensionId) -> PathBuf {
+        self.root.join("data").join(id.as_str())
+    }
+
+    /// Every version of an extension that was ever active.
+    pub fn generations(&self) -> PathBuf {
+        self.root.join("generations")
+    }
+
+    /// Whether the folder is there.
+    pub fn exists(&self) -> bool {
+        self.root.is_dir()
+    }
+
+    pub(crate) fn config(&self) -> PathBuf {
+        self.root.join("config")
+    }
+
+    pub(crate) fn lock_file(&self) -> PathBuf {
+        self.root.join("lock")
+    }
+
+    /// Every folder of a home, each after the one it lies in.
+    pub(crate) fn folders(&self) -> Vec<PathBuf> {
+        let inside = [
+            "config",
+            "prompts",
+            "extensions",
+            "extensions/tools",
+            "extensions/channels",
+            "data",
+            "generations",
+        ];
+        std::iter::once(self.root.clone()).chain(inside.map(|name| self.root.join(name))).collect()
+    }
+}
+
+/// A path with the links resolved of as much of it as exists.
+pub(crate) fn canonical(path: &Path) -> PathBuf {
+    for above in path.ancestors() {
+        if let (Ok(found), Ok(rest)) = (above.canonicalize(), path.strip_prefix(above)) {
+            return if rest.as_os_str().is_empty() { found } else { found.join(rest) };
+        }
+    }
+    path.to_owned()
+}

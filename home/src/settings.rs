@@ -1,0 +1,316 @@
+//! `config/settings.yaml`: what the user sets. The types are here, reading them is in `read.rs`, and `Settings::load` is the way in.
+//!
+//! Which folder file tools may touch is worked out in `workspace.rs`. Secrets are not settings: they live in `.env`.
+
+mod read;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use holdfast_contract::ids::{AgentId, DescriptorId, ExtensionId, Millis, ModelName, RegistryKind};
+use holdfast_contract::manifest::yaml::{Read, Rejected, Source};
+use holdfast_contract::message::Limits;
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::registry::Override;
+use holdfast_policy::Dollars;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::files::{self, Bounds};
+use crate::home::Home;
+
+/// The model that is built in and needs no network.
+pub const OFFLINE: &str = "offline";
+
+const MOST_BYTES: usize = 1024 * 1024;
+
+/// What `config/settings.yaml` says. Everything can be left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(title = "Holdfast settings")]
+pub struct Settings {
+    /// The models, and which one is used.
+    #[serde(skip_serializing_if = "Models::is_empty")]
+    pub models: Models,
+    /// What is different for an agent, by its id; `main` is the one you talk to.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub agents: BTreeMap<AgentId, AgentSettings>,
+    /// The configuration of an extension, by its id: it replaces what its manifest lists under `config`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub extensions: BTreeMap<ExtensionId, Map<String, Value>>,
+    /// Channels.
+    #[serde(skip_serializing_if = "Channels::is_empty")]
+    pub channels: Channels,
+    /// Packs of extensions to load: names of packages, or folders.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub packs: Vec<String>,
+    /// MCP servers.
+    #[serde(skip_serializing_if = "Mcp::is_empty")]
+    pub mcp: Mcp,
+    /// Where frames are kept.
+    #[serde(skip_serializing_if = "StoreSettings::is_empty")]
+    pub store: StoreSettings,
+    /// The web page.
+    #[serde(skip_serializing_if = "Web::is_empty")]
+    pub web: Web,
+    /// What is switched off or moved, by kind and id: `overrides.tool.web_search.enabled: false`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub overrides: BTreeMap<RegistryKind, BTreeMap<DescriptorId, Override>>,
+    /// The folder that file tools and the shell may touch; the current folder at start if left out. It never contains the home, nor lies in
+    /// it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    /// What a turn and a session may use up.
+    #[serde(skip_serializing_if = "LimitSettings::is_empty")]
+    pub limits: LimitSettings,
+    /// How long a session's frames are kept; for ever if left out.
+    #[serde(skip_serializing_if = "RetentionSettings::is_empty")]
+    pub retention: RetentionSettings,
+    /// What is reported on standard error while a process runs.
+    #[serde(skip_serializing_if = "Log::is_default")]
+    pub log: Log,
+}
+
+/// The models, each under a name of the user's choice.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Models {
+    /// The name of the model that is used where nothing else is said; `offline` if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<ModelName>,
+    /// The models by name.
+    #[serde(flatten)]
+    pub named: BTreeMap<ModelName, ModelSettings>,
+}
+
+/// A model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ModelSettings {
+    /// Whose it is: a provider that `holdfast model list` shows, `offline`, or `script` for answers that are played from a file.
+    pub provider: String,
+    /// What the provider calls it. `offline` and `script` need none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Where the provider is reached; its usual address if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// The variable, of the process or in `.env`, that holds the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key_env: Option<String>,
+    /// Dollars per million tokens read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_in: Option<Dollars>,
+    /// Dollars per million tokens written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_out: Option<Dollars>,
+    /// The file that `script` plays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+/// What is different for an agent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgentSettings {
+    /// The name of its model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelName>,
+    /// Instructions that follow its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// What it may use up.
+    #[serde(skip_serializing_if = "LimitSettings::is_empty")]
+    pub limits: LimitSettings,
+}
+
+/// Channels.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Channels {
+    /// The channel that reaches the user where nothing else is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<ExtensionId>,
+}
+
+/// MCP servers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Mcp {
+    /// The servers by name: `command` and `args`, or `url`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub servers: BTreeMap<String, Map<String, Value>>,
+}
+
+/// Where frames are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct StoreSettings {
+    /// An address such as `nats://host:4222`; the database in the home if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+/// The web page.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Web {
+    /// Host and port, such as `127.0.0.1:7777`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listen: Option<String>,
+}
+
+/// What a turn and a session may use up. What is left out stays as it was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitSettings {
+    /// Model calls in a turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub max_turns: Option<u32>,
+    /// Tokens in a turn, read and written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub max_tokens: Option<u64>,
+    /// Milliseconds in a turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_budget_ms: Option<Millis>,
+    /// Dollars in a turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost_usd: Option<Dollars>,
+    /// Tool calls in a turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tool_calls: Option<u32>,
+    /// Tokens in a session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_tokens: Option<u64>,
+    /// Dollars in a session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_cost_usd: Option<Dollars>,
+}
+
+/// How long a session's frames are kept. A frame goes when either bound says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RetentionSettings {
+    /// Frames of the last so many days are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub keep_days: Option<u32>,
+    /// Only so many frames of a session are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub keep_frames: Option<u64>,
+}
+
+/// What is reported on standard error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// The least that is reported; `-q` and `-v` override it.
+    pub level: LogLevel,
+}
+
+/// How much is reported, the least first.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum LogLevel {
+    /// What failed.
+    Error,
+    /// What is odd, besides.
+    #[default]
+    Warn,
+    /// What happens, besides.
+    Info,
+    /// How it happens, besides.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl LogLevel {
+    pub(crate) const ALL: &'static [LogLevel] =
+        &[Self::Error, Self::Warn, Self::Info, Self::Debug, Self::Trace];
+}
+
+/// Settings that could be read.
+#[derive(Clone, Debug, Default)]
+pub struct Loaded {
+    /// What they say.
+    pub settings: Settings,
+    /// What is odd about them; none of it stops anything.
+    pub warnings: Vec<Problem>,
+    /// Where the fields stand, for problems that show up later; nothing where there is no file.
+    pub source: Option<Source>,
+}
+
+impl Settings {
+    /// Reads the settings of a home. Without a file the defaults are in force.
+    pub fn load(home: &Home) -> Result<Loaded, Problem> {
+        const BOUNDS: Bounds = Bounds {
+            unreadable: Code::SettingsUnreadable,
+            too_large: Code::SettingsTooLarge,
+            most: MOST_BYTES as u64,
+        };
+        let file = home.settings_file();
+        let Some(bytes) = files::read(&file, &BOUNDS)? else { return Ok(Loaded::default()) };
+        let Read { value, warnings, source } = Self::parse(&file, &bytes)?;
+        Ok(Loaded { settings: value, warnings, source: Some(source) })
+    }
+
+    /// Reads settings as they lie on the disk. The file's name is for messages only.
+    pub fn parse(file: &Path, bytes: &[u8]) -> Result<Read<Settings>, Rejected> {
+        read::settings(file, bytes)
+    }
+
+    /// The name of the model that is used where nothing else is said.
+    pub fn default_model(&self) -> ModelName {
+        self.models.default.clone().unwrap_or_else(|| OFFLINE.into())
+    }
+
+    /// The limits of an agent: its own over those for all, and those over the defaults.
+    pub fn limits(&self, agent: &AgentId, defaults: Limits) -> Limits {
+        let limits = self.limits.over(defaults);
+        self.agents.get(agent).map_or(limits, |agent| agent.limits.over(limits))
+    }
+}
+
+impl LimitSettings {
+    /// Other limits, with what is set here in their place.
+    pub fn over(&self, limits: Limits) -> Limits {
+        let micros = |dollars: Option<Dollars>| dollars.map(|dollars| dollars.micros);
+        Limits {
+            max_turns: self.max_turns.unwrap_or(limits.max_turns),
+            max_tokens: self.max_tokens.unwrap_or(limits.max_tokens),
+            time_budget: self.time_budget_ms.unwrap_or(limits.time_budget),
+            max_cost_micros: micros(self.max_cost_usd).or(limits.max_cost_micros),
+            max_tool_calls: self.max_tool_calls.or(limits.max_tool_calls),
+            session_tokens: self.session_tokens.or(limits.session_tokens),
+            session_cost_micros: micros(self.session_cost_usd).or(limits.session_cost_micros),
+        }
+    }
+}
+
+macro_rules! emptiness {
+    ($($name:ident . $function:ident)+) => {$(
+        impl $name {
+            fn $function(&self) -> bool {
+                *self == Self::default()
+            }
+        }
+    )+};
+}
+
+emptiness! {
+    Models.is_empty Channels.is_empty Mcp.is_empty StoreSettings.is_empty Web.is_empty
+    LimitSettings.is_empty RetentionSettings.is_empty Log.is_default
+}
+
+/// The JSON Schema of `settings.yaml`.
+pub fn schema() -> Value {
+    SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Settings>().to_value()
+}
