@@ -201,7 +201,9 @@ impl fmt::Display for Location {
 }
 
 /// Whether a problem stops what was asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// It goes on all the same.
@@ -235,7 +237,7 @@ pub struct Problem {
     /// What to do.
     pub help: String,
     /// What was found wrong in the same go.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more: Vec<Problem>,
 }
 

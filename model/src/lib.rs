@@ -4,11 +4,13 @@
 //! provisional: only the answer becomes a frame. Retries, fallbacks and budgets are the kernel's, not the model's.
 //!
 //! [`provider`] speaks to models over a network. [`offline`] needs none and is there when nothing is configured. [`script`] plays
-//! answers from a script and [`cassette`] plays what was recorded: for tests, demonstrations and documentation. [`detect`] finds
+//! answers from a script and [`cassette`] plays what was recorded: for tests, demonstrations and documentation. [`direct`] calls
+//! the tool that it is told to. [`detect`] finds
 //! what a machine has to offer, and [`trial`] asks a model whether it works.
 
 pub mod cassette;
 pub mod detect;
+pub mod direct;
 pub mod offline;
 pub mod provider;
 pub mod script;
@@ -42,10 +44,12 @@ pub trait Model: Send + Sync {
     fn complete(&self, ask: Box<ModelAct>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>>;
 }
 
-/// A model that needs no settings: `offline`, `script:<file>` or `cassette:<file>`. None for any other name.
+/// A model that needs no settings: `offline`, `direct`, `script:<file>` or `cassette:<file>`. None for any other name.
 pub fn built_in(name: &str) -> Option<Result<Arc<dyn Model>, Vec<Problem>>> {
-    if name == "offline" {
-        return Some(Ok(Arc::new(offline::Offline)));
+    match name {
+        "offline" => return Some(Ok(Arc::new(offline::Offline))),
+        "direct" => return Some(Ok(Arc::new(direct::Direct))),
+        _ => {}
     }
     let (kind, file) = name.split_once(':')?;
     match kind {

@@ -11,6 +11,7 @@ mod clock;
 mod driver;
 mod fork;
 mod host;
+pub mod house;
 mod machine;
 mod parts;
 pub mod refold;

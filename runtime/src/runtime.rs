@@ -39,7 +39,7 @@ pub(crate) struct Inner {
     pub store: Store,
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
-    pub models: BTreeMap<ModelName, Arc<dyn Model>>,
+    models: RwLock<BTreeMap<ModelName, Arc<dyn Model>>>,
     pub lanes: Vec<Arc<dyn Lane>>,
     pub surface: Arc<dyn Surface>,
     pub system: mpsc::UnboundedSender<SystemNote>,
@@ -78,7 +78,7 @@ impl Runtime {
             store,
             clock,
             entropy,
-            models,
+            models: RwLock::new(models),
             lanes,
             surface,
             system,
@@ -159,6 +159,11 @@ impl Runtime {
     /// The registry that new turns start on.
     pub fn registry(&self) -> Arc<Registry> {
         self.0.registry().view.unwrap_or_default()
+    }
+
+    /// A model by its name: one that is configured, or one that needs no settings, such as `script:<file>`.
+    pub fn model(&self, name: &ModelName) -> Result<Arc<dyn Model>, Problem> {
+        Ok(self.0.model(name)?)
     }
 
     /// The policy that new turns start under.
@@ -325,6 +330,18 @@ impl Inner {
             );
             Fault::new(Code::ExtensionUnknown, message)
         })
+    }
+
+    /// A model by its name: one that is configured, or one that needs no settings, such as `script:<file>`.
+    pub(crate) fn model(&self, name: &ModelName) -> Result<Arc<dyn Model>, Fault> {
+        if let Some(model) = self.models.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+            return Ok(model.clone());
+        }
+        let unknown = || Fault::new(Code::ModelUnknown, format!("no model `{name}` is configured"));
+        let made = holdfast_model::built_in(name.as_str()).ok_or_else(unknown)?;
+        let model = made.map_err(|problems| problems.first().map_or_else(unknown, Problem::to_fault))?;
+        write(&self.models).insert(name.clone(), model.clone());
+        Ok(model)
     }
 
     /// Whether a question to a person is worth asking: somebody is there, or the policy has it wait until somebody is.

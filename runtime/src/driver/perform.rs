@@ -220,12 +220,14 @@ impl SessionActor {
 
     fn call_model(&mut self, act: Box<ModelAct>) {
         let back = self.back(Source::Model(act.model.clone()), act.decided_by);
-        let Some(model) = self.inner.models.get(&act.model).cloned() else {
-            let fault = Fault::new(Code::ModelUnknown, format!("no model `{}` is configured", act.model));
-            let failed = ModelFailed { fault, retryable: false, usage: Default::default() };
-            let input = self.fact(back.source, Some(act.decided_by), failed);
-            self.queue.push_back(input);
-            return;
+        let model = match self.inner.model(&act.model) {
+            Ok(model) => model,
+            Err(fault) => {
+                let failed = ModelFailed { fault, retryable: false, usage: Default::default() };
+                let input = self.fact(back.source, Some(act.decided_by), failed);
+                self.queue.push_back(input);
+                return;
+            }
         };
         let (inner, session) = (self.inner.clone(), self.session.id().clone());
         let wait = act.delay;
@@ -280,7 +282,7 @@ impl SessionActor {
 
     fn summarise(&mut self, act: SummaryAct) {
         let back = self.back(Source::Host, act.decided_by);
-        let model = act.model.as_ref().and_then(|name| self.inner.models.get(name)).cloned();
+        let model = act.model.as_ref().and_then(|name| self.inner.model(name).ok());
         self.behind_barrier(act.decided_by, async move {
             let outcome = match (model, act.model.clone()) {
                 (Some(model), Some(name)) => crate::runtime::summary(model, name, act).await,

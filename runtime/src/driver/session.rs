@@ -12,9 +12,9 @@ use holdfast_contract::ids::{ExtensionId, HookId, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::{
-    Answer, ApprovalAnswered, ApprovalScope, ClockRead, CommandRun, CompactionRequested, HostCalled, InputReceived,
-    MessageInjected, RandomDrawn, SessionCancelled, SessionEnded, SessionResumed, StateWritten, TurnOutcome,
-    UiAnswered, UiRequested,
+    Answer, ApprovalAnswered, ApprovalScope, ClockRead, CommandRun, CompactionRequested, HostCalled,
+    InputReceived, MessageInjected, RandomDrawn, SessionCancelled, SessionEnded, SessionResumed,
+    StateWritten, TurnOutcome, UiAnswered, UiRequested,
 };
 use holdfast_contract::system_frames::HeadAnchored;
 use holdfast_contract::tool::ToolOutcome;

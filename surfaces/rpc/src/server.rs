@@ -157,7 +157,8 @@ impl Connection {
             )),
             Request::SessionOpen(open) => value(&self.open(open).await?),
             Request::SessionSend(SessionSend { session, text }) => {
-                let report = runtime.resume(&session)?.say(&self.surface(&session)?, Content::text(text)).await?;
+                let report =
+                    runtime.resume(&session)?.say(&self.surface(&session)?, Content::text(text)).await?;
                 value(&turn_end(session, report))
             }
             Request::SessionWait(InSession { session }) => {

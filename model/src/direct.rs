@@ -1,0 +1,44 @@
+//! A model that calls exactly the tool it is told to, and says what came of it: how a tool is called without a model.
+
+use holdfast_contract::content::Content;
+use holdfast_contract::effect::ModelAct;
+use holdfast_contract::message::{AskedCall, Message, Usage};
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
+use holdfast_contract::wire::Later;
+use serde_json::Value;
+
+use crate::{Deltas, Model};
+
+/// Takes `/tool {json}` as the call it is.
+pub struct Direct;
+
+impl Model for Direct {
+    fn complete(&self, ask: Box<ModelAct>, _: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+        Box::pin(std::future::ready(answer(&ask)))
+    }
+}
+
+fn answer(ask: &ModelAct) -> Result<ModelReturned, ModelFailed> {
+    let said = |text: Content, calls: Vec<AskedCall>| ModelReturned {
+        text,
+        reasoning: None,
+        calls,
+        usage: Usage::default(),
+    };
+    let text = match ask.messages.last() {
+        Some(Message::User { text }) => text.to_text(),
+        Some(Message::Tool { content, .. }) => return Ok(said(content.clone(), Vec::new())),
+        _ => return Ok(said(Content::text(""), Vec::new())),
+    };
+    let read = || {
+        let (tool, arguments) = text.strip_prefix('/')?.split_once(' ')?;
+        Some((tool, serde_json::from_str::<Value>(arguments).ok()?))
+    };
+    let Some((tool, arguments)) = read() else {
+        let fault = Fault::new(Code::ToolArguments, "a direct call is written `/tool {json}`");
+        return Err(ModelFailed { fault, retryable: false, usage: Usage::default() });
+    };
+    let call = AskedCall { model_id: "1".into(), tool: tool.into(), arguments: Content::new(arguments) };
+    Ok(said(Content::text(""), vec![call]))
+}

@@ -1,0 +1,266 @@
+//! A home's runtime: its models, policy, prompts and built-in extensions, as the home is set.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::ids::{AgentId, ModelName, StreamId};
+use holdfast_contract::message::{Limits, Origin};
+use holdfast_contract::problem::{Code, Problem, Severity};
+use holdfast_contract::session_frames::SessionSettings;
+use holdfast_contract::system_frames::FoundExtension;
+use holdfast_contract::wire::Lane;
+use holdfast_home::{
+    Environment, Home, ModelSettings, OFFLINE, PromptContext, PromptTool, Prompts, Settings,
+};
+use holdfast_model::detect::{self, Found};
+use holdfast_model::provider::{Provider, ProviderSettings, usual_key};
+use holdfast_model::{Model, built_in};
+use holdfast_policy::{Policy, Rule};
+use holdfast_store::{Options, Store};
+
+use crate::clock::SystemClock;
+use crate::parts::{OsEntropy, Parts, Surface};
+use crate::runtime::{NewSession, Runtime};
+
+/// What built-in extensions may stand on.
+pub struct Ground<'a> {
+    /// The home.
+    pub home: &'a Home,
+    /// The folder that tools may touch; none if it overlaps the home.
+    pub workspace: Option<&'a Path>,
+    /// The settings.
+    pub settings: &'a Settings,
+}
+
+/// The extensions that are built into the program.
+#[derive(Default)]
+pub struct BuiltIns {
+    /// The lanes that run them.
+    pub lanes: Vec<Arc<dyn Lane>>,
+    /// What is there.
+    pub extensions: Vec<FoundExtension>,
+    /// What is not there, and why.
+    pub warnings: Vec<Problem>,
+}
+
+/// Makes the built-in extensions.
+pub type MakeBuiltIns = fn(&Ground<'_>) -> BuiltIns;
+
+/// What a house is made from.
+pub struct Plan {
+    /// The home.
+    pub home: Home,
+    /// The policy profile that takes the place of the file's.
+    pub profile: Option<String>,
+    /// The built-in extensions.
+    pub built_ins: MakeBuiltIns,
+    /// A variable of the process.
+    pub environment: fn(&str) -> Option<OsString>,
+    /// The folder that the program was started in.
+    pub current: PathBuf,
+}
+
+/// A home that is lived in.
+pub struct House {
+    /// The runtime.
+    pub runtime: Runtime,
+    /// The settings.
+    pub settings: Settings,
+    /// The model that new sessions use.
+    pub model: ModelName,
+    /// What was found on this machine, where the settings name no model.
+    pub found: Vec<Found>,
+    /// What is odd; none of it stops anything.
+    pub warnings: Vec<Problem>,
+    home: Home,
+    profile: Option<String>,
+    prompts: Prompts,
+}
+
+impl House {
+    /// Reads the home and starts its runtime. The caller owns the home.
+    pub async fn open(plan: &Plan, surface: Arc<dyn Surface>) -> Result<Self, Problem> {
+        let Plan { home, profile, built_ins, environment, current } = plan;
+        let loaded = Settings::load(home)?;
+        let mut warnings = loaded.warnings.clone();
+        let workspace = match loaded.workspace(home, current) {
+            Ok(workspace) => Some(workspace),
+            Err(problem) if problem.severity == Severity::Warning => {
+                warnings.push(problem);
+                None
+            }
+            Err(problem) => return Err(problem),
+        };
+        let settings = loaded.settings;
+        let environment = Environment::load(home, *environment)?;
+        warnings.extend(environment.warnings().iter().cloned());
+        let prompts = Prompts::load(home)?;
+        let policy = home.policy(profile.as_deref())?;
+        let offered = Offered::new(&settings, &environment).await?;
+        let ground = Ground { home, workspace: workspace.as_deref(), settings: &settings };
+        let built_ins = built_ins(&ground);
+        warnings.extend(built_ins.warnings);
+        let runtime = Runtime::start(Parts {
+            store: Store::open(&home.database(), Options::default())?,
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(OsEntropy),
+            models: offered.models,
+            lanes: built_ins.lanes,
+            extensions: built_ins.extensions,
+            policy,
+            surface,
+        })
+        .await?;
+        runtime.set_overrides(settings.overrides.clone());
+        let (model, found) = (offered.default, offered.found);
+        warnings.extend(offered.warnings);
+        let (home, profile) = (home.clone(), profile.clone());
+        Ok(Self { runtime, settings, model, found, warnings, home, profile, prompts })
+    }
+
+    /// A new session of the main agent, as the home is set.
+    pub fn session(
+        &self,
+        id: StreamId,
+        channel: &str,
+        model: Option<ModelName>,
+    ) -> Result<NewSession, Problem> {
+        let agent = AgentId::from("main");
+        let set = self.settings.agents.get(&agent).cloned().unwrap_or_default();
+        let model = model.or(set.model).unwrap_or_else(|| self.model.clone());
+        self.runtime.model(&model)?;
+        let registry = self.runtime.registry();
+        let tools = registry.tools.iter().filter_map(|entry| {
+            let description = entry.stack.first()?.spec.description.clone();
+            Some(PromptTool { name: entry.name.to_string(), description })
+        });
+        let context = PromptContext {
+            agent: agent.to_string(),
+            date: None,
+            tools: tools.collect(),
+            capabilities: Vec::new(),
+        };
+        let instructions = self.prompts.render("main", &context)?;
+        let instructions = match set.instructions {
+            Some(more) => format!("{instructions}\n\n{more}"),
+            None => instructions,
+        };
+        let limits = self.settings.limits(&agent, Limits::default());
+        Ok(NewSession {
+            id,
+            origin: Origin { channel: channel.to_owned(), user: None },
+            agent,
+            instructions: Content::text(instructions),
+            settings: SessionSettings { models: vec![model], limits, ..SessionSettings::default() },
+        })
+    }
+
+    /// Writes a rule into the home's policy, and gives the policy that is in force then.
+    pub fn remember(&self, rule: &Rule) -> Result<Policy, Problem> {
+        self.home.remember_rule(rule)?;
+        self.home.policy(self.profile.as_deref())
+    }
+}
+
+/// The models that a home offers.
+struct Offered {
+    models: BTreeMap<ModelName, Arc<dyn Model>>,
+    default: ModelName,
+    found: Vec<Found>,
+    warnings: Vec<Problem>,
+}
+
+impl Offered {
+    async fn new(settings: &Settings, environment: &Environment) -> Result<Self, Problem> {
+        let mut models: BTreeMap<ModelName, Arc<dyn Model>> = BTreeMap::new();
+        let (mut found, mut warnings) = (Vec::new(), Vec::new());
+        let default = settings.models.default.clone();
+        for (name, set) in &settings.models.named {
+            match configured(name, set, environment) {
+                Ok(model) => drop(models.insert(name.clone(), model)),
+                // A model that nobody asks for stands in nobody's way.
+                Err(problem) if default.as_ref() != Some(name) => {
+                    warnings.push(problem.with(Severity::Warning))
+                }
+                Err(problem) => return Err(problem),
+            }
+        }
+        let default = match default {
+            Some(name) => {
+                let known = models.contains_key(&name) || built_in(name.as_str()).is_some();
+                known.then_some(name.clone()).ok_or_else(|| unknown(&name, &models))?
+            }
+            None => {
+                let variable = |name: &str| {
+                    use secrecy::ExposeSecret;
+                    environment.get(name).map(|value| value.expose_secret().to_owned())
+                };
+                found = detect::found(variable).await;
+                let first = found.iter().find(|found| !found.model.is_empty());
+                match first.map(|found| (ModelName::from(found.provider), detected(found, environment))) {
+                    Some((name, Ok(model))) => {
+                        models.insert(name.clone(), model);
+                        name
+                    }
+                    Some((_, Err(problem))) => {
+                        warnings.push(problem.with(Severity::Warning));
+                        OFFLINE.into()
+                    }
+                    None => OFFLINE.into(),
+                }
+            }
+        };
+        Ok(Self { models, default, found, warnings })
+    }
+}
+
+/// A model as the settings have it.
+pub fn configured(
+    name: &ModelName,
+    set: &ModelSettings,
+    environment: &Environment,
+) -> Result<Arc<dyn Model>, Problem> {
+    let named = match (set.provider.as_str(), &set.file) {
+        ("script" | "cassette", Some(file)) => Some(format!("{}:{file}", set.provider)),
+        _ => Some(set.provider.clone()),
+    };
+    if let Some(made) = named.and_then(|named| built_in(&named)) {
+        return made
+            .map_err(|problems| Problem::all(problems).unwrap_or_else(|| unknown(name, &BTreeMap::new())));
+    }
+    let key_from = set.api_key_env.clone().or_else(|| usual_key(&set.provider).map(str::to_owned));
+    let provider = Provider::new(ProviderSettings {
+        name: name.to_string(),
+        provider: set.provider.clone(),
+        model: set.model.clone().unwrap_or_default(),
+        base_url: set.base_url.clone(),
+        key: key_from.as_deref().and_then(|variable| environment.get(variable)),
+        key_from,
+        price_in: set.price_in.map(|price| price.micros as f64 / 1e6),
+        price_out: set.price_out.map(|price| price.micros as f64 / 1e6),
+        ..ProviderSettings::default()
+    })?;
+    Ok(Arc::new(provider))
+}
+
+fn detected(found: &Found, environment: &Environment) -> Result<Arc<dyn Model>, Problem> {
+    let provider = Provider::new(ProviderSettings {
+        name: found.provider.to_owned(),
+        provider: found.provider.to_owned(),
+        model: found.model.clone(),
+        base_url: found.base_url.clone(),
+        key: found.key_env.and_then(|variable| environment.get(variable)),
+        key_from: found.key_env.map(str::to_owned),
+        ..ProviderSettings::default()
+    })?;
+    Ok(Arc::new(provider))
+}
+
+fn unknown(name: &ModelName, models: &BTreeMap<ModelName, Arc<dyn Model>>) -> Problem {
+    let names: Vec<&str> = models.keys().map(|name| name.as_str()).chain([OFFLINE]).collect();
+    Problem::new(Code::ModelUnknown, format!("there is no model `{name}`"))
+        .help(format!("There are: {}. `config/settings.yaml` configures more.", names.join(", ")))
+}
