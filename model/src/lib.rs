@@ -65,3 +65,25 @@ pub fn built_in(name: &str) -> Option<Result<Arc<dyn Model>, Vec<Problem>>> {
 fn ready<T: Send + 'static>(value: T) -> Later<T> {
     Box::pin(std::future::ready(value))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::built_in;
+
+    #[test]
+    fn models_without_settings_go_by_their_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let (script, tape) = (folder.path().join("demo.yaml"), folder.path().join("demo.jsonl"));
+        std::fs::write(&script, "- says: hello\n").unwrap();
+        std::fs::write(&tape, "").unwrap();
+        let found = |name: &str| {
+            built_in(name).map(|model| model.map(drop).map_err(|problems| problems[0].code.as_str()))
+        };
+        assert_eq!(found("offline"), Some(Ok(())));
+        assert_eq!(found(&format!("script:{}", script.display())), Some(Ok(())));
+        assert_eq!(found(&format!("cassette:{}", tape.display())), Some(Ok(())));
+        assert_eq!(found("script:/nowhere"), Some(Err("HF-5010")));
+        assert_eq!(found("cassette:/nowhere"), Some(Err("HF-5011")));
+        assert_eq!(found("main"), None);
+    }
+}
