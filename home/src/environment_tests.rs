@@ -22,7 +22,10 @@ fn value(environment: &Environment, name: &str) -> Option<String> {
 #[test]
 fn lines_are_read_as_people_write_them() {
     let text = "# keys\n\nA=1\nexport B=two words\nC=\"with # and\\nline\"\nD='$literal'\nE=\nF=\"a\nb\"\n";
-    for text in [text.replace("two words", "'two words'"), format!("\u{feff}{}", text.replace("two words", "\"two words\"").replace("F=\"a\nb\"", "F=a"))] {
+    for text in [
+        text.replace("two words", "'two words'"),
+        format!("\u{feff}{}", text.replace("two words", "\"two words\"").replace("F=\"a\nb\"", "F=a")),
+    ] {
         let scene = with(&text);
         let environment = Environment::load(&scene.home, nothing).unwrap();
         let values = ["A", "B", "C", "D", "E"].map(|name| value(&environment, name));
@@ -43,9 +46,12 @@ fn the_process_wins_and_nothing_is_written_to_it() {
         _ => None,
     };
     let environment = Environment::load(&scene.home, process).unwrap();
-    for (name, expected) in
-        [("SET", Some("process")), ("ONLY_FILE_HOLDFAST_TEST", Some("file")), ("EMPTY", Some("file")), ("NONE", None)]
-    {
+    for (name, expected) in [
+        ("SET", Some("process")),
+        ("ONLY_FILE_HOLDFAST_TEST", Some("file")),
+        ("EMPTY", Some("file")),
+        ("NONE", None),
+    ] {
         assert_eq!(value(&environment, name).as_deref(), expected, "{name}");
     }
     assert!(std::env::var_os("ONLY_FILE_HOLDFAST_TEST").is_none());
@@ -89,7 +95,10 @@ fn a_file_that_others_can_read_is_not_read() {
         let [warning] = environment.warnings() else { panic!("{:?}", environment.warnings()) };
         assert_eq!((warning.code, warning.severity), (Code::EnvironmentExposed, Severity::Warning));
         assert!(warning.to_string().starts_with("warning[HF-1302]: others can read "), "{warning}");
-        assert!(warning.help.contains(&format!("chmod 600 {}", scene.home.env_file().display())), "{warning}");
+        assert!(
+            warning.help.contains(&format!("chmod 600 {}", scene.home.env_file().display())),
+            "{warning}"
+        );
     }
 }
 

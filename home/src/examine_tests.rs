@@ -14,7 +14,11 @@ fn bad(home: &Home) -> Vec<&'static str> {
     for check in &checks {
         assert_eq!(check.ok, check.help.is_none(), "{check:?}");
     }
-    checks.iter().filter(|check| !check.ok && !machine.contains(&check.name)).map(|check| check.name).collect()
+    checks
+        .iter()
+        .filter(|check| !check.ok && !machine.contains(&check.name))
+        .map(|check| check.name)
+        .collect()
 }
 
 #[test]
@@ -56,7 +60,8 @@ fn a_linked_home_and_a_deep_one_are_named() {
     let scene = scene();
     let link = scene.folder.path().join("link");
     symlink(scene.home.root(), &link).unwrap();
-    let detail = |home: &Home, name: &str| home.examine().into_iter().find(|check| check.name == name).unwrap();
+    let detail =
+        |home: &Home, name: &str| home.examine().into_iter().find(|check| check.name == name).unwrap();
     let found = detail(&at(&link), "link");
     assert!(found.ok && found.detail.starts_with("the home is a link to "), "{found:?}");
     let deep = at(&scene.folder.path().join("d".repeat(120)));

@@ -105,7 +105,8 @@ fn contend(root: &std::path::Path) -> Child {
 
 fn word(child: &mut Child) -> String {
     let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
-    let said = lines.map_while(Result::ok).find_map(|line| line.strip_prefix("contender: ").map(str::to_owned));
+    let said =
+        lines.map_while(Result::ok).find_map(|line| line.strip_prefix("contender: ").map(str::to_owned));
     said.unwrap_or_default()
 }
 

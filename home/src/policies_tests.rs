@@ -84,7 +84,10 @@ fn a_rule_is_added_and_the_rest_stays() {
         // Once is enough, and a second one fits behind it.
         scene.home.remember_rule(&rule("always-git")).unwrap();
         assert_eq!(fs::read_to_string(scene.home.policy_file()).unwrap(), written);
-        assert_eq!(scene.home.remember_rule(&rule("another")).unwrap().rules().len(), after.rules().len() + 1);
+        assert_eq!(
+            scene.home.remember_rule(&rule("another")).unwrap().rules().len(),
+            after.rules().len() + 1
+        );
     }
 }
 

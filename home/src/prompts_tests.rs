@@ -26,10 +26,16 @@ fn with(files: &[(&str, &[u8])]) -> Scene {
 fn the_built_in_prompt_says_what_there_is() {
     let prompts = Prompts::load(&scene().home).unwrap();
     let text = prompts.render("main", &context()).unwrap();
-    for part in ["You are Ada,", "Today is Friday, 3 May 2030.\n", "- read_file: Reads <a> file.\n", "Besides: memory, a calendar."] {
+    for part in [
+        "You are Ada,",
+        "Today is Friday, 3 May 2030.\n",
+        "- read_file: Reads <a> file.\n",
+        "Besides: memory, a calendar.",
+    ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
-    let bare = prompts.render("main", &PromptContext { agent: "Ada".into(), ..PromptContext::default() }).unwrap();
+    let bare =
+        prompts.render("main", &PromptContext { agent: "Ada".into(), ..PromptContext::default() }).unwrap();
     assert!(!bare.contains("Today") && !bare.contains("Your tools") && !bare.contains("Besides"), "{bare}");
     assert!(bare.starts_with("You are Ada") && !bare.contains("\n\n\n"), "{bare}");
     assert_eq!(prompts.render("main", &context()).unwrap(), text);
@@ -50,10 +56,18 @@ fn the_users_prompts_come_first_and_may_include_each_other() {
 #[test]
 fn what_goes_wrong_has_its_place() {
     let cases: &[(&str, &str, &str)] = &[
-        ("one\n{{ agnet }}\n", "main.jinja2:2:1", "A prompt knows `agent`, `date`, `tools` and `capabilities`."),
+        (
+            "one\n{{ agnet }}\n",
+            "main.jinja2:2:1",
+            "A prompt knows `agent`, `date`, `tools` and `capabilities`.",
+        ),
         ("{{ tools[0].nmae }}", "main.jinja2:1:1", "A prompt knows"),
         ("\n\n{{ agent | shout }}", "main.jinja2:3:1", "unknown filter"),
-        ("{% for a in range(9000) %}{% for b in range(9000) %}.{% endfor %}{% endfor %}", "main.jinja2:1:1", "too many steps"),
+        (
+            "{% for a in range(9000) %}{% for b in range(9000) %}.{% endfor %}{% endfor %}",
+            "main.jinja2:1:1",
+            "too many steps",
+        ),
         ("ok\n{% include 'part.jinja2' %}", "part.jinja2:2:1", "A prompt knows"),
         ("{% include '/etc/passwd' %}", "main.jinja2:1:1", "template not found"),
     ];
@@ -68,7 +82,12 @@ fn what_goes_wrong_has_its_place() {
 
 #[test]
 fn all_that_cannot_be_read_is_reported_at_once() {
-    let scene = with(&[("a.jinja2", b"{% if %}"), ("b.jinja2", b"\xff"), ("c.jinja2", b"fine"), ("d.jinja2", b"\n{{ x")]);
+    let scene = with(&[
+        ("a.jinja2", b"{% if %}"),
+        ("b.jinja2", b"\xff"),
+        ("c.jinja2", b"fine"),
+        ("d.jinja2", b"\n{{ x"),
+    ]);
     let problem = Prompts::load(&scene.home).unwrap_err().to_string();
     for part in ["a.jinja2:1:1", "b.jinja2:1:1", "d.jinja2:2:1"] {
         assert!(problem.contains(part), "{part}\n{problem}");
