@@ -37,7 +37,7 @@ pub struct Settings {
     /// What is different for an agent, by its id; `main` is the one you talk to.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<AgentId, AgentSettings>,
-    /// The configuration of an extension, by its id: it replaces what its manifest lists under `config`.
+    /// The configuration of an extension, by its id; it goes before what the manifest lists under `config`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub extensions: BTreeMap<ExtensionId, Map<String, Value>>,
     /// Channels.

@@ -137,6 +137,11 @@ impl JsonSchema for Dollars {
         "Dollars".into()
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "number", "minimum": 0, "maximum": Self::MOST })
+        schemars::json_schema!({
+            "description": "An amount of money, in dollars.",
+            "type": "number",
+            "minimum": 0,
+            "maximum": Self::MOST
+        })
     }
 }

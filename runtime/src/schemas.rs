@@ -9,7 +9,8 @@ pub fn schema(name: &str) -> Result<Value, Problem> {
         "frames" => Ok(holdfast_contract::schema::frames()),
         "manifest" => Ok(holdfast_contract::schema::manifest()),
         "policy" => Ok(holdfast_policy::schema()),
+        "settings" => Ok(holdfast_home::schema()),
         other => Err(Problem::new(Code::UsageInvalid, format!("there is no schema `{other}`"))
-            .help("The schemas are `frames`, `manifest` and `policy`.")),
+            .help("The schemas are `frames`, `manifest`, `policy` and `settings`.")),
     }
 }

@@ -37,9 +37,9 @@ fn check(name: &str, text: &str) {
 
 #[test]
 fn errors() {
-    let mut text = "# Error codes\n\nEvery failure has a code that stays. It is printed as `error[HF-…]: what`, then where, then `help: what to do`.\n".to_owned();
+    let mut text = "# Error codes\n\nEvery failure has a code that stays. It is printed as `error[HF-…]: what`, or `warning[HF-…]: what` where things go on all the same, then where, then `help: what to do`.\n".to_owned();
     let groups = [
-        ("1", "Manifests, settings, policy"),
+        ("1", "Manifests, settings, policy, the home"),
         ("2", "The log"),
         ("3", "Turns, tools, hooks"),
         ("4", "Extensions"),
@@ -182,6 +182,20 @@ fn manifest() {
     check("manifest.md", &text);
 }
 
+#[test]
+fn settings() {
+    let schema = holdfast_home::schema();
+    let mut text = String::from(
+        "# settings.yaml\n\nThe file `config/settings.yaml` in the home. Every key can be left out, and so can the file. A key that nobody knows is refused, with a \
+         suggestion; of a key that stands twice the last value counts, with a warning. `holdfast schema settings` prints the JSON Schema.\n",
+    );
+    section(&mut text, "Fields", &schema);
+    for (name, definition) in schema["$defs"].as_object().into_iter().flatten() {
+        section(&mut text, name, definition);
+    }
+    check("settings.md", &text);
+}
+
 fn section(text: &mut String, title: &str, schema: &Value) {
     let describe = |schema: &Value| {
         schema["description"].as_str().unwrap_or_default().replace('\n', " ").replace('|', "\\|")
@@ -193,6 +207,9 @@ fn section(text: &mut String, title: &str, schema: &Value) {
             let default = property.get("default").map(|value| format!("`{value}`")).unwrap_or_default();
             writeln!(text, "| `{name}` | {} | {default} | {} |", type_of(property), describe(property))
                 .unwrap();
+        }
+        if let Some(others) = schema.get("additionalProperties").filter(|others| others.is_object()) {
+            writeln!(text, "| any other name | {} | | |", type_of(others)).unwrap();
         }
     }
     for choice in schema["oneOf"].as_array().or(schema["anyOf"].as_array()).into_iter().flatten() {
@@ -212,6 +229,9 @@ fn type_of(schema: &Value) -> String {
     }
     match &schema["type"] {
         Value::String(kind) if kind == "array" => format!("list of {}", type_of(&schema["items"])),
+        Value::String(kind) if kind == "object" && schema["additionalProperties"].is_object() => {
+            format!("mapping to {}", type_of(&schema["additionalProperties"]))
+        }
         Value::String(kind) => kind.clone(),
         Value::Array(kinds) => kinds
             .iter()

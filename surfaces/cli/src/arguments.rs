@@ -107,6 +107,6 @@ pub(crate) struct Replay {
 
 #[derive(Args)]
 pub(crate) struct Schema {
-    /// frames, manifest or policy
+    /// frames, manifest, policy or settings
     pub name: String,
 }

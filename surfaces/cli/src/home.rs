@@ -4,20 +4,12 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_home::Home;
 use holdfast_store::{Options, Store};
 
-/// The home: as asked for, `HOLDFAST_HOME`, a `./sandbox` that already exists, else the user's data folder.
+/// The home: as asked for, or found as [`Home::locate`] says.
 pub(crate) fn home(asked: Option<PathBuf>) -> PathBuf {
-    asked
-        .or_else(|| env::var_os("HOLDFAST_HOME").map(PathBuf::from))
-        .or_else(|| Some(PathBuf::from("sandbox")).filter(|folder| folder.is_dir()))
-        .unwrap_or_else(data_folder)
-}
-
-fn data_folder() -> PathBuf {
-    let data = env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let own = || env::var_os("HOME").map(|home| Path::new(&home).join(".local/share"));
-    data.or_else(own).unwrap_or_default().join("holdfast")
+    Home::locate(asked, &|name| env::var_os(name)).root().to_owned()
 }
 
 /// Opens the log of a home that exists.
