@@ -1,11 +1,16 @@
-//! The binary: hands its arguments to the command line.
+//! The binary: brings the built-in extensions along and hands its arguments to the command line.
+
+mod built_ins;
 
 use std::process::ExitCode;
+
+use holdfast_cli::Program;
 
 /// Frames are made on one thread and given back on another, which this allocator is good at: see `docs/adr/0011-allocator.md`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    holdfast_cli::run(std::env::args_os())
+    let program = Program { built_ins: built_ins::make, examine: built_ins::examine };
+    holdfast_cli::run(program, std::env::args_os())
 }

@@ -71,8 +71,6 @@ pub struct House {
     pub settings: Settings,
     /// The model that new sessions use.
     pub model: ModelName,
-    /// What was found on this machine, where the settings name no model.
-    pub found: Vec<Found>,
     /// What is odd; none of it stops anything.
     pub warnings: Vec<Problem>,
     home: Home,
@@ -99,7 +97,7 @@ impl House {
         warnings.extend(environment.warnings().iter().cloned());
         let prompts = Prompts::load(home)?;
         let policy = home.policy(profile.as_deref())?;
-        let offered = Offered::new(&settings, &environment).await?;
+        let offered = Offer::new(&settings, &environment).await?;
         let ground = Ground { home, workspace: workspace.as_deref(), settings: &settings };
         let built_ins = built_ins(&ground);
         warnings.extend(built_ins.warnings);
@@ -115,10 +113,10 @@ impl House {
         })
         .await?;
         runtime.set_overrides(settings.overrides.clone());
-        let (model, found) = (offered.default, offered.found);
+        let model = offered.default;
         warnings.extend(offered.warnings);
         let (home, profile) = (home.clone(), profile.clone());
-        Ok(Self { runtime, settings, model, found, warnings, home, profile, prompts })
+        Ok(Self { runtime, settings, model, warnings, home, profile, prompts })
     }
 
     /// A new session of the main agent, as the home is set.
@@ -166,14 +164,32 @@ impl House {
 }
 
 /// The models that a home offers.
-struct Offered {
-    models: BTreeMap<ModelName, Arc<dyn Model>>,
-    default: ModelName,
-    found: Vec<Found>,
-    warnings: Vec<Problem>,
+pub struct Offer {
+    /// Those that are configured or were found, by name.
+    pub models: BTreeMap<ModelName, Arc<dyn Model>>,
+    /// The one that new sessions use.
+    pub default: ModelName,
+    /// What was found on this machine, where the settings name no model.
+    pub found: Vec<Found>,
+    /// What is odd; none of it stops anything.
+    pub warnings: Vec<Problem>,
 }
 
-impl Offered {
+impl Offer {
+    /// What a home offers, whoever owns it.
+    pub async fn read(plan: &Plan, settings: &Settings) -> Result<Self, Problem> {
+        Self::new(settings, &Environment::load(&plan.home, plan.environment)?).await
+    }
+
+    /// A model by its name.
+    pub fn model(&self, name: &ModelName) -> Result<Arc<dyn Model>, Problem> {
+        match (self.models.get(name), built_in(name.as_str())) {
+            (Some(model), _) => Ok(model.clone()),
+            (None, Some(made)) => made.map_err(|problems| several(problems, name)),
+            (None, None) => Err(unknown(name, &self.models)),
+        }
+    }
+
     async fn new(settings: &Settings, environment: &Environment) -> Result<Self, Problem> {
         let mut models: BTreeMap<ModelName, Arc<dyn Model>> = BTreeMap::new();
         let (mut found, mut warnings) = (Vec::new(), Vec::new());
@@ -218,7 +234,7 @@ impl Offered {
 }
 
 /// A model as the settings have it.
-pub fn configured(
+fn configured(
     name: &ModelName,
     set: &ModelSettings,
     environment: &Environment,
@@ -257,6 +273,10 @@ fn detected(found: &Found, environment: &Environment) -> Result<Arc<dyn Model>, 
         ..ProviderSettings::default()
     })?;
     Ok(Arc::new(provider))
+}
+
+fn several(problems: Vec<Problem>, name: &ModelName) -> Problem {
+    Problem::all(problems).unwrap_or_else(|| unknown(name, &BTreeMap::new()))
 }
 
 fn unknown(name: &ModelName, models: &BTreeMap<ModelName, Arc<dyn Model>>) -> Problem {

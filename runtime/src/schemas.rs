@@ -11,6 +11,6 @@ pub fn schema(name: &str) -> Result<Value, Problem> {
         "policy" => Ok(holdfast_policy::schema()),
         "settings" => Ok(holdfast_home::schema()),
         other => Err(Problem::new(Code::UsageInvalid, format!("there is no schema `{other}`"))
-            .help("The schemas are `frames`, `manifest`, `policy` and `settings`.")),
+            .help("The schemas are `frames`, `manifest`, `settings`, `policy` and `protocol`.")),
     }
 }

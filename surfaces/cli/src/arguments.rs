@@ -11,15 +11,44 @@ pub(crate) struct Arguments {
     /// The home folder [default: $HOLDFAST_HOME, an existing ./sandbox, else the user's data folder]
     #[arg(long, global = true, value_name = "DIR")]
     pub home: Option<PathBuf>,
+    /// The policy profile, in place of the one in config/policy.yaml: safe, standard, full-auto or trusted
+    #[arg(long, global = true, value_name = "NAME")]
+    pub profile: Option<String>,
     /// Print JSON: one document, or one object per line for streams
     #[arg(long, global = true)]
     pub json: bool,
+    /// Nothing but the result
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// What happens on the way, too
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Make a home: find keys and local model servers, write commented settings
+    Init(Init),
+    /// Talk in the terminal: streaming, history, slash commands, approvals inline [what `holdfast` alone does]
+    Chat(Chat),
+    /// One turn: prints the answer; with --json every frame of the turn
+    Run(Run),
+    /// JSON-RPC over standard input and output, for automation
+    Rpc,
+    /// Call one tool through the whole pipeline: schema, hooks, policy, dispatch, frames
+    Call(Call),
+    /// The tools that are active, from which extension, lane and generation
+    Tools,
+    /// The agents that are active
+    Agents,
+    /// Extensions
+    #[command(subcommand)]
+    Ext(Ext),
+    /// Conversations
+    #[command(subcommand)]
+    Session(Session),
     /// Record a small session, show its frames, verify and replay it. Needs no key and no network
     Demo(Demo),
     /// The frame log
@@ -27,8 +56,157 @@ pub(crate) enum Command {
     Log(Log),
     /// Run a recorded session again and compare every frame
     Replay(Replay),
+    /// What is allowed, and which rule says so
+    #[command(subcommand)]
+    Policy(Policy),
+    /// Language models
+    #[command(subcommand)]
+    Model(Model),
     /// Print a JSON Schema, generated from the code
     Schema(Schema),
+    /// A consistent copy of the home, also of one that is in use
+    Backup {
+        /// The file to write; it must not exist
+        file: PathBuf,
+    },
+    /// Bring a backup back into a home that is empty, or replace one with --force
+    Restore {
+        /// The backup
+        file: PathBuf,
+        /// Put the home that is there aside, under a new name
+        #[arg(long)]
+        force: bool,
+    },
+    /// Is everything fine on this machine, and if not, what to do
+    Doctor,
+    /// The published figures, measured here
+    Bench,
+    /// Shell completions
+    Completions {
+        /// bash, zsh, fish, elvish or powershell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct Init {
+    /// Ask nothing; take what was found
+    #[arg(long, short = 'y')]
+    pub yes: bool,
+}
+
+#[derive(Args, Default)]
+pub(crate) struct Chat {
+    /// Take up this session
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// The model, in place of the configured one, for a new session
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct Run {
+    /// What to say; `-` reads standard input
+    pub prompt: String,
+    /// The session to go on with; it is made if it is not there
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// The model, in place of the configured one, for a new session
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct Call {
+    /// The tool
+    pub tool: String,
+    /// Its arguments, a JSON object
+    #[arg(default_value = "{}")]
+    pub arguments: String,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Ext {
+    /// List the extensions
+    List,
+    /// One extension: state, tools, hooks, faults
+    Show {
+        /// Its id
+        id: String,
+    },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Session {
+    /// List the conversations, the latest first
+    List {
+        /// Those of agents that others called, too
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show a conversation as it was had
+    Show {
+        /// The session
+        id: String,
+    },
+    /// Give a conversation a name
+    Rename {
+        /// The session
+        id: String,
+        /// The name
+        name: String,
+    },
+    /// Erase a conversation's content for good. Its frames stay, with tombstones
+    Delete {
+        /// The session
+        id: String,
+        /// Why; kept in the tombstones
+        #[arg(long, default_value = "deleted by the user")]
+        reason: String,
+    },
+    /// Go on from an earlier point in a copy
+    Fork {
+        /// The session
+        id: String,
+        /// The last frame to take over [default: the last turn's end]
+        #[arg(long, value_name = "SEQ")]
+        at: Option<u64>,
+    },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Policy {
+    /// The profile and the rules in force
+    Show,
+    /// Which rule decides about a call, and why the others do not
+    Explain(Explain),
+}
+
+#[derive(Args)]
+pub(crate) struct Explain {
+    /// The tool; or the extension, followed by the tool
+    #[arg(value_name = "EXT|TOOL")]
+    pub subject: String,
+    /// The tool, if an extension was named first
+    pub tool: Option<String>,
+    /// Its arguments, a JSON object
+    #[arg(long, value_name = "JSON")]
+    pub arguments: Option<String>,
+    /// Where the call would come from, such as `chat`
+    #[arg(long, value_name = "CHANNEL")]
+    pub from: Option<String>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Model {
+    /// The models that are configured, found and built in
+    List,
+    /// A live check: one small question
+    Test {
+        /// The model [default: the one that new sessions use]
+        name: Option<String>,
+    },
 }
 
 #[derive(Args)]
@@ -79,6 +257,9 @@ pub(crate) struct Show {
     /// Up to this frame
     #[arg(long, value_name = "SEQ")]
     pub to: Option<u64>,
+    /// Go on showing frames as they come
+    #[arg(long)]
+    pub follow: bool,
 }
 
 #[derive(Args)]
@@ -107,6 +288,6 @@ pub(crate) struct Replay {
 
 #[derive(Args)]
 pub(crate) struct Schema {
-    /// frames, manifest, policy or settings
+    /// frames, manifest, settings, policy or protocol
     pub name: String,
 }

@@ -1,25 +1,55 @@
 //! The command line: renders frames and verdicts for a person or as JSON, and decides nothing.
 //!
-//! [`run`] takes the arguments and gives the exit code: 0 done, 1 the thing itself failed, 2 bad usage or configuration.
-//! `arguments.rs` has every command; each has a file of its own.
+//! [`run`] takes the arguments and gives the exit code: 0 done, 1 the thing itself failed, 2 bad usage or configuration, 3 denied
+//! by policy, 130 interrupted. `arguments.rs` has every command; each has a file of its own. Commands that only read open the
+//! log; all others go over a [`link::Link`] to the home's owner, which is this process if nobody else is.
 
 mod arguments;
+mod backup;
+mod call;
 mod demo;
+mod doctor;
+mod exit;
+mod figures;
 mod home;
+mod init;
 mod link;
+mod listing;
 mod log;
+mod models;
+mod moment;
 mod output;
+mod policy;
 mod replay;
+mod rpc;
+mod run;
 mod schema;
+mod session;
+mod turn;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_home::{Home, Settings};
+use holdfast_runtime::house::{Ground, MakeBuiltIns, Offer, Plan};
 
-use arguments::{Arguments, Command};
+use arguments::{Arguments, Chat, Command, Ext, Log, Model, Policy};
+use exit::Exit;
+use link::{Link, Way};
 use output::Output;
+
+pub use doctor::Examine;
+
+/// What the program brings along.
+#[derive(Clone, Copy)]
+pub struct Program {
+    /// The extensions that are built in.
+    pub built_ins: MakeBuiltIns,
+    /// What `doctor` has to say about the platform.
+    pub examine: Examine,
+}
 
 /// Everything that can be said on the command line, for its reference and for shell completions.
 pub fn command() -> clap::Command {
@@ -27,25 +57,153 @@ pub fn command() -> clap::Command {
 }
 
 /// Runs a command.
-pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+pub fn run(program: Program, arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
-    let output = Output::new(arguments.json);
-    let done = match arguments.command {
-        Command::Demo(command) => demo::demo(&output, arguments.home, command),
-        Command::Log(command) => log::log(&output, arguments.home, command),
-        Command::Replay(command) => replay::replay(&output, arguments.home, &command),
-        Command::Schema(command) => schema::schema(&output, &command),
-    };
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
+    match carry_out(program, arguments) {
+        Ok(exit) => exit.into(),
         Err(problem) => {
             eprintln!("{problem}");
             ExitCode::from(exit_code(problem.code))
         }
+    }
+}
+
+fn carry_out(program: Program, arguments: Arguments) -> Result<Exit, Problem> {
+    let Arguments { home: asked, profile, json, quiet, verbose, command } = arguments;
+    let output = Output { json, quiet, verbose };
+    let variable = |name: &str| std::env::var_os(name);
+    let home = Home::locate(asked.clone(), &variable);
+    let command = command.unwrap_or(Command::Chat(Chat::default()));
+    let command = match here(&output, &home, asked, program, command)? {
+        Done::Here(exit) => return Ok(exit),
+        Done::NotYet(command) => command,
+    };
+    let current = std::env::current_dir()
+        .map_err(|error| Problem::new(Code::UsageInvalid, format!("there is no current folder: {error}")))?;
+    let plan = Plan {
+        home,
+        profile,
+        built_ins: program.built_ins,
+        environment: |name| std::env::var_os(name),
+        current,
+    };
+    let threads = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Problem::new(Code::Internal, format!("no threads can be started: {error}")))?;
+    let exit = threads.block_on(linked(&output, &plan, command));
+    // A thread that still waits for the terminal's input must not keep the program.
+    threads.shutdown_background();
+    exit
+}
+
+/// Whether a command needed no owner.
+enum Done {
+    Here(Exit),
+    NotYet(Command),
+}
+
+/// Carries out what needs no owner.
+fn here(
+    output: &Output,
+    home: &Home,
+    asked: Option<std::path::PathBuf>,
+    program: Program,
+    command: Command,
+) -> Result<Done, Problem> {
+    let exit = match command {
+        Command::Demo(command) => demo::demo(output, asked, command)?.into(),
+        Command::Log(command) if !matches!(command, Log::Gc(_) | Log::Erase { .. }) => {
+            log::log(output, asked, command)?.into()
+        }
+        Command::Session(command) => {
+            let store = home::open(home.root())?;
+            match session::read(output, &store, &command)? {
+                Some(exit) => exit,
+                None => return Ok(Done::NotYet(Command::Session(command))),
+            }
+        }
+        Command::Replay(command) => {
+            let ground = Ground { home, workspace: None, settings: &Settings::default() };
+            let mut lanes = (program.built_ins)(&ground).lanes;
+            lanes.extend(demo::lanes());
+            replay::replay(output, asked, &command, &lanes)?.into()
+        }
+        Command::Schema(command) => schema::schema(output, &command)?.into(),
+        Command::Backup { file } => backup::backup(output, home, &file)?,
+        Command::Restore { file, force } => backup::restore(output, home, &file, force)?,
+        Command::Doctor => doctor::doctor(output, home, program.examine)?,
+        Command::Bench => figures::bench(output)?,
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut self::command(), "holdfast", &mut std::io::stdout());
+            Exit::Done
+        }
+        command => return Ok(Done::NotYet(command)),
+    };
+    Ok(Done::Here(exit))
+}
+
+/// Carries out what needs the home's owner.
+async fn linked(output: &Output, plan: &Plan, command: Command) -> Result<Exit, Problem> {
+    if let Command::Init(command) = command {
+        return init::init(output, &plan.home, plan.environment, command.yes).await;
+    }
+    if let Command::Policy(Policy::Show) = command {
+        return policy::show(output, &plan.home.policy(plan.profile.as_deref())?);
+    }
+    if let Command::Model(command) = command {
+        let settings = Settings::load(&plan.home)?.settings;
+        let offer = Offer::read(plan, &settings).await?;
+        offer.warnings.iter().for_each(|warning| eprintln!("{warning}"));
+        return match command {
+            Model::List => models::list(output, &settings, &offer),
+            Model::Test { name } => models::test(output, &offer, name).await,
+        };
+    }
+    let way = Way::find(plan).await?;
+    if let Command::Rpc = command {
+        return match way {
+            Way::Own(own) => {
+                let exit = rpc::rpc(own.connection()).await;
+                own.end("rpc has ended").await?;
+                exit
+            }
+            Way::Attached(connection) => rpc::rpc(connection).await,
+        };
+    }
+    let (mut link, own) = way.link(&plan.home).await?;
+    let exit = over(output, &mut link, command).await;
+    drop(link);
+    match own {
+        Some(own) => {
+            let ended = own.end("the command has ended").await;
+            let exit = exit?;
+            ended.map(|()| exit)
+        }
+        None => exit,
+    }
+}
+
+async fn over(output: &Output, link: &mut Link, command: Command) -> Result<Exit, Problem> {
+    match command {
+        Command::Chat(_) => {
+            run::run(output, link, arguments::Run { prompt: "-".to_owned(), session: None, model: None })
+                .await
+        }
+        Command::Run(command) => run::run(output, link, command).await,
+        Command::Call(command) => call::call(output, link, command).await,
+        Command::Tools => listing::tools(output, link).await,
+        Command::Agents => listing::agents(output, link).await,
+        Command::Ext(Ext::List) => listing::extensions(output, link).await,
+        Command::Ext(Ext::Show { id }) => listing::extension(output, link, &id).await,
+        Command::Session(command) => session::change(output, link, command).await,
+        Command::Policy(Policy::Explain(command)) => policy::explain(output, link, command).await,
+        Command::Log(command) => log::change(output, link, command).await,
+        _ => Err(Problem::new(Code::Internal, "this command needs no owner")),
     }
 }
 
@@ -69,6 +227,9 @@ fn exit_code(code: Code) -> u8 {
         Some(b'1' | b'9') => 2,
         _ => match code {
             Code::StoreUnavailable | Code::StoreNewer | Code::StoreLocked | Code::StoreMissing => 2,
+            Code::ModelUnknown => 2,
+            Code::ToolDenied => 3,
+            Code::TurnCancelled => 130,
             _ => 1,
         },
     }

@@ -1,9 +1,23 @@
-//! The link between a command and the owner of its home: this process itself, or another one.
+//! The link between a command and the owner of its home: this process itself, or another one. Either way the same protocol is
+//! spoken, so a command prints the same.
 
-use holdfast_contract::problem::Problem;
-use holdfast_rpc::{Client, Notice, Welcome};
-use tokio::io::{AsyncRead, AsyncWrite};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_contract::ids::StreamId;
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_home::{Home, Owner as Ownership};
+use holdfast_rpc::{Client, Hub, Notice, Owner, Server, SessionOpen, VERSION, Welcome, connect, listen};
+use holdfast_runtime::house::{House, Plan};
+use holdfast_store::{Options, Store};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
+use tokio::net::UnixStream;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// How long an owner that has just begun may take until it listens.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A conversation with the owner of a home.
 pub(crate) struct Link {
@@ -13,15 +27,130 @@ pub(crate) struct Link {
     pub notices: mpsc::UnboundedReceiver<Notice>,
     /// Who the owner is.
     pub welcome: Welcome,
+    database: PathBuf,
+}
+
+/// The way to the owner of a home.
+pub(crate) enum Way {
+    /// This process owns it.
+    Own(Box<Own>),
+    /// Another one does.
+    Attached(UnixStream),
+}
+
+/// A home that this process owns.
+pub(crate) struct Own {
+    pub house: Arc<House>,
+    server: Server,
+    listening: JoinHandle<()>,
+    socket: PathBuf,
+    _ownership: Ownership,
+}
+
+impl Way {
+    /// Owns the home, or finds who does.
+    pub(crate) async fn find(plan: &Plan) -> Result<Self, Problem> {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            match plan.home.own() {
+                Ok(ownership) => {
+                    return Own::begin(plan, ownership).await.map(|own| Self::Own(Box::new(own)));
+                }
+                Err(problem) if problem.code != Code::HomeOwned => return Err(problem),
+                Err(_) => match connect(&plan.home.control_socket()).await {
+                    Ok(connection) => return Ok(Self::Attached(connection)),
+                    // It has just begun, or is about to end: both pass.
+                    Err(problem) if tokio::time::Instant::now() > deadline => return Err(problem),
+                    Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+                },
+            }
+        }
+    }
+
+    /// A link over this way.
+    pub(crate) async fn link(self, home: &Home) -> Result<(Link, Option<Box<Own>>), Problem> {
+        match self {
+            Self::Own(own) => Ok((Link::over(own.connection(), home.database()).await?, Some(own))),
+            Self::Attached(connection) => Ok((Link::over(connection, home.database()).await?, None)),
+        }
+    }
+}
+
+impl Own {
+    async fn begin(plan: &Plan, ownership: Ownership) -> Result<Self, Problem> {
+        let hub = Arc::new(Hub::default());
+        let house = Arc::new(House::open(plan, hub.clone()).await?);
+        for warning in &house.warnings {
+            eprintln!("{warning}");
+        }
+        let welcome = Welcome {
+            version: VERSION,
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            process: std::process::id(),
+            home: plan.home.root().display().to_string(),
+            profile: profile(&house)?,
+            model: house.model.clone(),
+        };
+        let (founder, remembers) = (house.clone(), house.clone());
+        let server = Server::new(Owner {
+            runtime: house.runtime.clone(),
+            hub,
+            welcome,
+            found: Box::new(move |open: &SessionOpen| {
+                let id = open.session.clone().map_or_else(new_id, Ok)?;
+                let channel = if open.channel.is_empty() { "rpc" } else { &open.channel };
+                founder.session(id, channel, open.model.clone())
+            }),
+            remember: Box::new(move |rule| remembers.remember(&rule)),
+        });
+        let socket = plan.home.control_socket();
+        let listening = listen(&socket, server.clone())?;
+        Ok(Self { house, server, listening, socket, _ownership: ownership })
+    }
+
+    /// A connection to itself.
+    pub(crate) fn connection(&self) -> DuplexStream {
+        let (mine, its) = tokio::io::duplex(1 << 16);
+        tokio::spawn(self.server.clone().serve(its));
+        mine
+    }
+
+    /// Stops everything in order.
+    pub(crate) async fn end(self, reason: &str) -> Result<(), Problem> {
+        self.listening.abort();
+        // Whoever takes the home next removes it otherwise.
+        drop(std::fs::remove_file(&self.socket));
+        self.house.runtime.stop(reason).await
+    }
+}
+
+fn profile(house: &House) -> Result<String, Problem> {
+    let name = serde_json::to_value(house.runtime.policy()?.profile_name());
+    Ok(name.ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default())
+}
+
+/// A session's id: the moment it began, and a few random digits.
+fn new_id() -> Result<StreamId, Problem> {
+    let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let mut bytes = [0; 2];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Problem::new(Code::Internal, format!("no random bytes: {error}")))?;
+    Ok(format!("{now}-{:02x}{:02x}", bytes[0], bytes[1]).into())
 }
 
 impl Link {
     /// A link over a connection.
     pub(crate) async fn over(
         connection: impl AsyncRead + AsyncWrite + Send + 'static,
+        database: PathBuf,
     ) -> Result<Self, Problem> {
         let (client, notices) = Client::new(connection);
         let welcome = client.hello("cli").await?;
-        Ok(Self { client, notices, welcome })
+        Ok(Self { client, notices, welcome, database })
+    }
+
+    /// The log, for reading.
+    pub(crate) fn store(&self) -> Result<Store, Problem> {
+        Store::open(&self.database, Options::default())
     }
 }

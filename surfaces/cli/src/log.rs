@@ -5,17 +5,20 @@ use std::path::PathBuf;
 
 use holdfast_contract::body::Kind;
 use holdfast_contract::digest::canonical;
-use holdfast_contract::ids::{Millis, Seq, StreamId};
+use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_rpc::{LogErase, LogGc, Request};
 use holdfast_runtime::verify::verify;
-use holdfast_runtime::{SystemClock, upkeep};
-use holdfast_store::{Retention, Store};
-use serde_json::json;
+use holdfast_store::Store;
+use serde_json::{Value, json};
 
 use crate::arguments::{Gc, Log, Show};
+use crate::exit::Exit;
 use crate::home::{home, open};
+use crate::link::Link;
 use crate::output::{Output, frame_line};
 
+/// Those that only read.
 pub(crate) fn log(output: &Output, asked: Option<PathBuf>, command: Log) -> Result<bool, Problem> {
     let store = open(&home(asked))?;
     match command {
@@ -23,15 +26,7 @@ pub(crate) fn log(output: &Output, asked: Option<PathBuf>, command: Log) -> Resu
         Log::Show(command) => show(output, &store, &command),
         Log::Verify { id } => check(output, &store, id.map(StreamId::from)),
         Log::Export { id } => export(output, &store, &existing(&store, &id)?),
-        Log::Gc(command) => collect(output, &store, &command),
-        Log::Erase { id, reason } => {
-            let bodies = upkeep::erase(&store, &SystemClock, &existing(&store, &id)?, &reason)?;
-            match output.json {
-                true => output.document(&json!({ "session": id, "erased": bodies }))?,
-                false => output.line(format!("erased the content of {bodies} frames of {id}"))?,
-            }
-            Ok(true)
-        }
+        Log::Gc(_) | Log::Erase { .. } => Ok(true),
     }
 }
 
@@ -87,10 +82,33 @@ fn list(output: &Output, store: &Store) -> Result<bool, Problem> {
 }
 
 fn show(output: &Output, store: &Store, command: &Show) -> Result<bool, Problem> {
+    /// How often the log is looked at for more.
+    const PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
     let stream = existing(store, &command.id)?;
     let kinds: Vec<Kind> = command.kind.iter().map(|kind| kind_of(kind)).collect::<Result<_, _>>()?;
     let last = command.to.unwrap_or(u64::MAX);
-    store.for_each_frame(&stream, Seq(command.from), |frame| {
+    let mut from = Seq(command.from);
+    loop {
+        from = show_from(output, store, &stream, from, last, &kinds)?;
+        if !command.follow || from.0 > last {
+            return Ok(true);
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Shows what there is from a frame on, and gives the next one.
+fn show_from(
+    output: &Output,
+    store: &Store,
+    stream: &StreamId,
+    from: Seq,
+    last: u64,
+    kinds: &[Kind],
+) -> Result<Seq, Problem> {
+    let mut next = from;
+    store.for_each_frame(stream, from, |frame| {
+        next = frame.envelope.seq.next();
         if frame.envelope.seq.0 > last {
             return Ok(ControlFlow::Break(()));
         }
@@ -102,7 +120,7 @@ fn show(output: &Output, store: &Store, command: &Show) -> Result<bool, Problem>
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    Ok(true)
+    Ok(next)
 }
 
 fn kind_of(text: &str) -> Result<Kind, Problem> {
@@ -158,27 +176,35 @@ fn check(output: &Output, store: &Store, stream: Option<StreamId>) -> Result<boo
     Ok(report.findings.is_empty())
 }
 
-fn collect(output: &Output, store: &Store, command: &Gc) -> Result<bool, Problem> {
-    const DAY: u64 = 24 * 60 * 60 * 1000;
-    let retention = Retention {
-        max_age: command.keep_days.map(|days| Millis(days.saturating_mul(DAY))),
-        max_frames: command.keep_frames,
-    };
-    let streams = match &command.id {
-        Some(id) => vec![existing(store, id)?],
-        None => store.streams()?.into_iter().map(|info| info.id).filter(|id| !id.is_system()).collect(),
-    };
-    for stream in streams {
-        let collected = upkeep::collect(store, &SystemClock, &stream, retention)?.unwrap_or_default();
-        match output.json {
-            true => output.document(
-                &json!({ "stream": stream, "frames": collected.frames, "blobs": collected.blobs }),
-            )?,
-            false => output.line(format!(
-                "{stream}: {} frames, {} blobs collected",
-                collected.frames, collected.blobs
-            ))?,
+/// Those that change the log, which is the owner's.
+pub(crate) async fn change(output: &Output, link: &Link, command: Log) -> Result<Exit, Problem> {
+    let store = link.store()?;
+    match command {
+        Log::Gc(Gc { id, keep_days, keep_frames }) => {
+            let session = id.map(|id| existing(&store, &id)).transpose()?;
+            let gc = Request::LogGc(LogGc { session, keep_days, keep_frames });
+            let lines: Vec<Value> = link.client.ask(&gc).await?;
+            for line in lines {
+                match output.json {
+                    true => output.document(&line)?,
+                    false => output.line(format!(
+                        "{}: {} frames, {} blobs collected",
+                        line["stream"].as_str().unwrap_or_default(),
+                        line["frames"],
+                        line["blobs"]
+                    ))?,
+                }
+            }
         }
+        Log::Erase { id, reason } => {
+            let erase = Request::LogErase(LogErase { session: existing(&store, &id)?, reason });
+            let answer: Value = link.client.ask(&erase).await?;
+            match output.json {
+                true => output.document(&answer)?,
+                false => output.line(format!("erased the content of {} frames of {id}", answer["erased"]))?,
+            }
+        }
+        Log::List | Log::Show(_) | Log::Verify { .. } | Log::Export { .. } => {}
     }
-    Ok(true)
+    Ok(Exit::Done)
 }

@@ -7,16 +7,20 @@ use holdfast_contract::problem::{Code, Problem};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::exit::Exit;
+
 /// Where output goes, and in which form.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
+    /// JSON for a program.
     pub json: bool,
+    /// Nothing but the result.
+    pub quiet: bool,
+    /// What happens on the way, too.
+    pub verbose: bool,
 }
 
 impl Output {
-    pub(crate) fn new(json: bool) -> Self {
-        Self { json }
-    }
-
     /// Prints a line. A reader that went away ends the output, not the program's honesty about it.
     pub(crate) fn line(&self, text: impl AsRef<str>) -> Result<(), Problem> {
         let closed = |error: std::io::Error| {
@@ -31,6 +35,50 @@ impl Output {
             serde_json::to_string(value).map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
         self.line(text)
     }
+
+    /// Prints documents, one line of JSON each.
+    pub(crate) fn documents(&self, values: &[impl Serialize]) -> Result<Exit, Problem> {
+        values.iter().try_for_each(|value| self.document(value))?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Text of a model, a tool or a user, made harmless for a terminal: it cannot move the cursor, set the title or hide itself.
+pub(crate) fn harmless(text: &str) -> String {
+    let visible = |character: char| match character {
+        '\n' | '\t' => character,
+        character if character.is_control() => '\u{fffd}',
+        // Marks that turn the direction of writing around.
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        character => character,
+    };
+    text.chars().map(visible).collect()
+}
+
+/// A table for a person: columns as wide as they need, the last one cut at the terminal's edge.
+pub(crate) fn table<const N: usize>(
+    head: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+    empty: &str,
+) -> String {
+    let rows: Vec<[String; N]> = rows.into_iter().collect();
+    if rows.is_empty() {
+        return empty.to_owned();
+    }
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([head[column].len()]).max().unwrap_or(0)
+    };
+    let widths: [usize; N] = std::array::from_fn(width);
+    let line = |cells: [&str; N]| {
+        let mut text = String::new();
+        for (cell, width) in cells.into_iter().zip(widths) {
+            text.push_str(&format!("{cell:<width$}  "));
+        }
+        text.trim_end().to_owned()
+    };
+    let lines = rows.iter().map(|row| line(std::array::from_fn(|column| row[column].as_str())));
+    std::iter::once(line(head)).chain(lines).collect::<Vec<_>>().join("\n")
 }
 
 /// A frame on one line, cut to fit a screen.

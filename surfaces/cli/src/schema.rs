@@ -6,7 +6,10 @@ use crate::arguments::Schema;
 use crate::output::Output;
 
 pub(crate) fn schema(output: &Output, command: &Schema) -> Result<bool, Problem> {
-    let schema = holdfast_runtime::schema(&command.name)?;
+    let schema = match command.name.as_str() {
+        "protocol" => holdfast_rpc::schema(),
+        name => holdfast_runtime::schema(name)?,
+    };
     let text = serde_json::to_string_pretty(&schema)
         .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     output.line(text)?;

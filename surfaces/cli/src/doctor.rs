@@ -1,0 +1,51 @@
+//! `holdfast doctor`: is everything fine on this machine, and if not, what to do.
+
+use holdfast_contract::problem::Problem;
+use holdfast_home::{Check, Home};
+use holdfast_runtime::verify::verify;
+use holdfast_store::{Options, Store};
+
+use crate::exit::Exit;
+use crate::output::Output;
+
+/// What a platform has; asked of whoever knows.
+pub type Examine = fn(&Home) -> Vec<Check>;
+
+pub(crate) fn doctor(output: &Output, home: &Home, platform: Examine) -> Result<Exit, Problem> {
+    let mut checks = home.examine();
+    checks.extend(platform(home));
+    checks.push(log(home));
+    let fine = checks.iter().all(|check| check.ok);
+    for check in &checks {
+        if output.json {
+            output.document(check)?;
+            continue;
+        }
+        let mark = if check.ok { "ok  " } else { "BAD " };
+        output.line(format!("{mark} {:<24} {}", check.name, check.detail))?;
+        if let (false, Some(help)) = (check.ok, &check.help) {
+            output.line(format!("     {:<24} help: {help}", ""))?;
+        }
+    }
+    Ok(fine.into())
+}
+
+fn log(home: &Home) -> Check {
+    let name = "log";
+    if !home.database().is_file() {
+        return Check { name, ok: true, detail: "there is none yet".to_owned(), help: None };
+    }
+    let examined = Store::open(&home.database(), Options::default()).and_then(|store| verify(&store, None));
+    match examined {
+        Ok(report) if report.findings.is_empty() => {
+            Check { name, ok: true, detail: "whole, and every gate decided".to_owned(), help: None }
+        }
+        Ok(report) => Check {
+            name,
+            ok: false,
+            detail: format!("{} findings", report.findings.len()),
+            help: Some("`holdfast log verify` lists them.".to_owned()),
+        },
+        Err(problem) => Check { name, ok: false, detail: problem.what, help: Some(problem.help) },
+    }
+}

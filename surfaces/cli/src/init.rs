@@ -1,0 +1,71 @@
+//! `holdfast init`: make a home, with what this machine has.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use holdfast_contract::problem::Problem;
+use holdfast_home::{DetectedModel, Environment, Home, InitOptions};
+use holdfast_model::detect::{self, Found};
+use secrecy::ExposeSecret;
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::turn::{attended, choose};
+
+pub(crate) async fn init(
+    output: &Output,
+    home: &Home,
+    environment: fn(&str) -> Option<OsString>,
+    yes: bool,
+) -> Result<Exit, Problem> {
+    let environment = Environment::load(home, environment)?;
+    let found =
+        detect::found(|name| environment.get(name).map(|value| value.expose_secret().to_owned())).await;
+    let usable: Vec<&Found> = found.iter().filter(|found| !found.model.is_empty()).collect();
+    if !output.json {
+        match usable.is_empty() {
+            true => output.line(
+                "No key in the environment and no model server on this machine: the built-in model is used.",
+            )?,
+            false => output.line("Found:")?,
+        }
+        for found in &usable {
+            let from = found.key_env.map_or_else(|| "on this machine".to_owned(), |key| format!("by {key}"));
+            output.line(format!("  {} ({}), {from}", found.provider, found.model))?;
+        }
+    }
+    let chosen = match usable.len() {
+        0 => None,
+        count if count > 1 && !yes && !output.json && attended() => {
+            let names: Vec<String> =
+                usable.iter().map(|found| format!("{} {}", found.provider, found.model)).collect();
+            choose("Which one is the default?", &names).and_then(|place| usable.get(place).copied())
+        }
+        _ => usable.first().copied(),
+    };
+    let model = chosen.map(|found| DetectedModel {
+        name: found.provider.to_owned(),
+        provider: found.provider.to_owned(),
+        model: found.model.clone(),
+        api_key_env: found.key_env.map(str::to_owned),
+        base_url: found.base_url.clone(),
+    });
+    let made = home.init(&InitOptions { model: model.clone() })?;
+    if output.json {
+        output.document(
+            &json!({ "home": home.root(), "made": made, "model": model.map(|model| model.name) }),
+        )?;
+        return Ok(Exit::Done);
+    }
+    for made in &made {
+        let path: PathBuf = made.path.strip_prefix(home.root()).unwrap_or(&made.path).to_owned();
+        if made.new && !path.as_os_str().is_empty() {
+            output.line(format!("  made {}", path.display()))?;
+        }
+    }
+    let new = made.iter().any(|made| made.new);
+    let verdict = if new { "is ready" } else { "was complete; nothing was changed" };
+    output.line(format!("{} {verdict}. Next: holdfast chat", home.root().display()))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,14 @@
+//! Moments for a person.
+
+use holdfast_contract::ids::Millis;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// A moment in the person's own time, to the minute: `2026-11-15 11:40`.
+pub(crate) fn moment(at: Millis) -> String {
+    let millis = i64::try_from(at.0).unwrap_or(i64::MAX);
+    match Timestamp::from_millisecond(millis) {
+        Ok(moment) => moment.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string(),
+        Err(_) => "?".to_owned(),
+    }
+}

@@ -1,0 +1,88 @@
+//! `holdfast run "PROMPT"`: one turn. Plain: the answer. With `--json`: every frame of the turn.
+
+use std::io::Write;
+
+use holdfast_contract::body::Kind;
+use holdfast_contract::frame::Frame;
+use holdfast_contract::ids::StreamId;
+use holdfast_contract::problem::Problem;
+use holdfast_contract::session_frames::TurnOutcome;
+use holdfast_rpc::{Notice, SessionOpen};
+
+use crate::arguments::Run;
+use crate::exit::Exit;
+use crate::link::Link;
+use crate::output::{Output, harmless};
+use crate::turn::{attended, exit, text, told};
+
+pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Result<Exit, Problem> {
+    let prompt = prompt(command.prompt)?;
+    let opened = link
+        .open_session(SessionOpen {
+            session: command.session.map(StreamId::from),
+            create: true,
+            model: command.model.map(Into::into),
+            channel: "run".to_owned(),
+            answers: attended(),
+            frames_from: None,
+        })
+        .await?;
+    let mut streamed = false;
+    let mut out = std::io::stdout();
+    let end = link
+        .turn(&opened.session, prompt, |notice| {
+            match notice {
+                Notice::Text { text, .. } if !output.json => {
+                    streamed = true;
+                    // A reader that went away does not stop the turn.
+                    let _closed = out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush());
+                }
+                Notice::Frame(frame) if output.verbose => eprintln!("{}", status(frame)),
+                _ => {}
+            }
+            Ok(())
+        })
+        .await?;
+    let store = link.store()?;
+    if output.json {
+        for frame in store.frames(&opened.session, opened.next..=end.ended)? {
+            output.document(&frame)?;
+        }
+    } else if end.outcome == TurnOutcome::Answered {
+        output.line(if streamed { String::new() } else { harmless(&text(end.answer.as_ref())) })?;
+    } else {
+        eprintln!("{}", told(&end.outcome));
+    }
+    if !output.quiet && !output.json {
+        eprintln!("session {}", opened.session);
+    }
+    Ok(exit(&end.outcome))
+}
+
+/// The prompt: the argument, or all of standard input for `-`.
+fn prompt(asked: String) -> Result<String, Problem> {
+    use holdfast_contract::problem::Code;
+    if asked != "-" {
+        return Ok(asked);
+    }
+    let mut bytes = Vec::new();
+    std::io::Read::read_to_end(&mut std::io::stdin(), &mut bytes).map_err(|error| {
+        Problem::new(Code::UsageInvalid, format!("standard input cannot be read: {error}"))
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let place = error.utf8_error().valid_up_to();
+        Problem::new(Code::UsageInvalid, format!("standard input is not UTF-8: the byte at {place} is none"))
+            .help("Convert it first, for example with `iconv -t utf-8`.")
+    })
+}
+
+/// What a frame says about a call, in a line.
+fn status(frame: &Frame) -> String {
+    let body = frame.body.as_ref();
+    let field = |name: &str| body.map(|body| body[name].to_string()).unwrap_or_default();
+    match frame.envelope.kind {
+        Kind::ToolCalled => format!("· {} called", field("tool")),
+        Kind::ToolSettled => format!("· {} {}", field("call"), field("status")),
+        kind => format!("· {kind}"),
+    }
+}
