@@ -66,11 +66,12 @@ fn rank(folder: &str) -> Option<u8> {
         "kernel" => 1,
         "store" | "model" | "policy" | "home" => 2,
         "runtime" => 3,
-        "holdfast" => 5,
+        "rpc" => 4,
+        "holdfast" => 6,
         "testkit" | "tests" | "benches" => SUPPORT,
         _ if folder.starts_with("lanes/") => 2,
         _ if folder.starts_with("extensions/") => 3,
-        _ if folder.starts_with("surfaces/") => 4,
+        _ if folder.starts_with("surfaces/") => 5,
         _ => return None,
     })
 }
