@@ -45,6 +45,7 @@ fn errors() {
         ("4", "Extensions"),
         ("5", "Models"),
         ("6", "Replay and verification"),
+        ("7", "The owner of the home"),
         ("9", "Usage"),
     ];
     for (digit, title) in groups {
