@@ -4,6 +4,7 @@
 //! `arguments.rs` has every command; each has a file of its own.
 
 mod arguments;
+mod chat;
 mod demo;
 mod home;
 mod link;
