@@ -1,6 +1,7 @@
 //! The command line: renders frames and verdicts for a person or as JSON, and decides nothing.
 //!
-//! [`run`] takes the arguments and gives the exit code: 0 done, 1 the thing itself failed, 2 bad usage or configuration.
+//! [`run`] takes the arguments and gives the exit code: 0 done, 1 the thing itself failed, 2 bad usage or configuration,
+//! 130 interrupted.
 //! `arguments.rs` has every command; each has a file of its own.
 
 mod arguments;
@@ -40,6 +41,27 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Replay(command) => replay::replay(&output, arguments.home, &command),
         Command::Schema(command) => schema::schema(&output, &command),
     };
+    exit(done)
+}
+
+/// A chat over a connection to an owner, as `holdfast chat` has it: for trying it without a home.
+#[doc(hidden)]
+pub async fn chat_over(
+    connection: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + 'static,
+    store: &holdfast_store::Store,
+    session: Option<holdfast_contract::ids::StreamId>,
+    history: std::path::PathBuf,
+) -> ExitCode {
+    let color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let options = chat::ChatOptions { session, color, history, quiet: false };
+    let left = match link::Link::over(connection).await {
+        Ok(link) => chat::chat(link, store, options).await,
+        Err(problem) => Err(problem),
+    };
+    exit(left)
+}
+
+fn exit(done: Result<bool, Problem>) -> ExitCode {
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
@@ -69,6 +91,8 @@ fn exit_code(code: Code) -> u8 {
     match code.as_str().as_bytes().get(3) {
         Some(b'1' | b'9') => 2,
         _ => match code {
+            // The user left in the middle of a turn.
+            Code::TurnCancelled => 130,
             Code::StoreUnavailable | Code::StoreNewer | Code::StoreLocked | Code::StoreMissing => 2,
             _ => 1,
         },
