@@ -2,8 +2,8 @@
 //!
 //! What is said decides what the model does: `write` and `shell` call tools that need a person, `read` one that does not,
 //! `slow` writes a long answer slowly, `hang` begins one and never ends it, `evil` attacks the terminal, `count` counts the
-//! characters, `ask …` lets a tool ask. Anything else is answered with markdown. With `CHAT_LAB_GONE=1` the owner goes away
-//! at the word `go`.
+//! characters, `lines` the lines. Anything else is answered with markdown. With `CHAT_LAB_GONE` set the owner goes away after a
+//! moment, and with `CHAT_LAB_SLOW` a cancelled turn takes its time.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -12,14 +12,15 @@ use std::time::Duration;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
+use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
 use holdfast_contract::ids::StreamId;
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::message::{AskedCall, Message, Origin, Usage};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned, SessionSettings};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
-use holdfast_contract::wire::Later;
-use holdfast_lane_native::{Extension, FnTool, NativeLane};
+use holdfast_contract::wire::{Host, Later};
+use holdfast_lane_native::{Extension, FnTool, Hook, NativeLane};
 use holdfast_model::{Deltas, Model};
 use holdfast_policy::Policy;
 use holdfast_rpc::{Hub, Owner, Server, VERSION, Welcome};
@@ -39,14 +40,14 @@ async fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let (ours, theirs) = tokio::io::duplex(1 << 16);
-    let serving = tokio::spawn(server.serve(theirs));
-    if std::env::var_os("CHAT_LAB_GONE").is_some() {
-        tokio::spawn(async move {
-            tokio::time::sleep(Duration::from_millis(1500)).await;
-            serving.abort();
-        });
-    }
+    let (ours, mut near) = tokio::io::duplex(1 << 16);
+    let (mut far, theirs) = tokio::io::duplex(1 << 16);
+    tokio::spawn(server.serve(theirs));
+    let gone = std::env::var_os("CHAT_LAB_GONE").map_or(Duration::MAX, |_| Duration::from_millis(1500));
+    tokio::spawn(async move {
+        // The connection breaks when the time is up.
+        tokio::time::timeout(gone, tokio::io::copy_bidirectional(&mut near, &mut far)).await.ok();
+    });
     holdfast_cli::chat_over(ours, &store, session, home.join("history")).await
 }
 
@@ -96,7 +97,10 @@ async fn owner(home: &std::path::Path) -> Result<(Store, Server), Problem> {
 
 fn extension() -> Extension {
     let tool = |name: &str, effects| ToolSpec { effects, ..ToolSpec::named(name, "A tool of the lab.") };
-    Extension::new("lab", "1.0.0")
+    let slow = std::env::var_os("CHAT_LAB_SLOW").is_some();
+    let extension = Extension::new("lab", "1.0.0");
+    let extension = if slow { extension.hook(Dawdle) } else { extension };
+    extension
         .tool(FnTool(tool("file_read", EffectClass::Pure), |arguments: &Content| Ok(arguments.clone())))
         .tool(FnTool(tool("file_write", EffectClass::Write), |arguments: &Content| {
             Ok(Content::new(json!({ "wrote": arguments.value() })))
@@ -104,6 +108,22 @@ fn extension() -> Extension {
         .tool(FnTool(tool("broken", EffectClass::Pure), |_: &Content| {
             Err(Fault::new(Code::ToolFailed, "it is broken \u{1b}[2J"))
         }))
+}
+
+/// A hook that takes its time when a turn is cancelled.
+struct Dawdle;
+
+impl Hook for Dawdle {
+    fn spec(&self) -> HookSpec {
+        HookSpec::at(HookPoint::SessionCancel)
+    }
+
+    fn decide(&self, _: HookInput, _: Arc<dyn Host>) -> Later<Result<Decision, Fault>> {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_secs(4)).await;
+            Ok(Decision::Continue)
+        })
+    }
 }
 
 /// A model that does as it is told.
@@ -145,7 +165,9 @@ impl Model for Obedient {
                     std::future::pending::<()>().await;
                     said(&deltas, "")
                 }
-                _ => said(&deltas, "# Heading\nSome **bold** words and `code`, long enough to wrap.\n\n- item"),
+                _ => {
+                    said(&deltas, "# Heading\nSome **bold** words and `code`, long enough to wrap.\n\n- item")
+                }
             })
         })
     }

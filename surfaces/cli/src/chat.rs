@@ -262,7 +262,11 @@ impl Chat<'_> {
         self.ask_later(request, Finished::Asked);
     }
 
-    fn ask_later(&self, request: Request, finished: impl FnOnce(Result<Value, Problem>) -> Finished + Send + 'static) {
+    fn ask_later(
+        &self,
+        request: Request,
+        finished: impl FnOnce(Result<Value, Problem>) -> Finished + Send + 'static,
+    ) {
         let (client, finish) = (self.client.clone(), self.finish.clone());
         tokio::spawn(async move {
             let answer = client.ask(&request).await;
@@ -329,7 +333,9 @@ impl Chat<'_> {
                 self.show_text();
                 self.screen.text(Voice::Reasoning, &text);
             }
-            Notice::Approval { session, approval, call, tool, arguments, reasons } if session == self.session => {
+            Notice::Approval { session, approval, call, tool, arguments, reasons }
+                if session == self.session =>
+            {
                 let question = Question::Approval { call, tool: tool.to_string(), arguments, reasons };
                 self.question(Asked { request: approval, question });
             }
@@ -393,7 +399,10 @@ impl Chat<'_> {
             }
             Body::ModelFailed(failed) => self.note(&format!("the model failed: {}", failed.fault)),
             Body::CompactionApplied(applied) => {
-                self.note(&format!("compacted: {} messages replaced, {} kept", applied.replaced, applied.kept));
+                self.note(&format!(
+                    "compacted: {} messages replaced, {} kept",
+                    applied.replaced, applied.kept
+                ));
             }
             Body::TurnEnded(ended) => self.ended(ended),
             _ => {}

@@ -40,7 +40,10 @@ impl Chat {
             Err(error) => {
                 let mut rest = vec![0; 4096];
                 let read = self.0.try_read(&mut rest).unwrap_or(0);
-                panic!("{text:?} never came ({error}); there was {:?}", String::from_utf8_lossy(&rest[..read]));
+                panic!(
+                    "{text:?} never came ({error}); there was {:?}",
+                    String::from_utf8_lossy(&rest[..read])
+                );
             }
         }
     }
@@ -131,12 +134,8 @@ fn approve_edit_and_deny() {
     chat.until("this is not JSON");
     chat.until("edit: ");
     chat.types("\u{15}{\"path\":\"b\"}\r");
-    // Other arguments are judged again.
-    chat.until("\"path\": \"b\"");
-    chat.until(ASKED);
-    chat.types("y");
-    chat.until("The tool gave");
-    chat.until("\"b\"");
+    chat.until("⏺ file_write {\"path\":\"b\"} … ok ");
+    chat.until("The tool gave {\"wrote\":{\"path\":\"b\"}}");
 
     chat.says("write");
     chat.until(ASKED);
@@ -171,9 +170,7 @@ fn the_users_editor_edits() {
     chat.says("write");
     chat.until(ASKED);
     chat.types("e");
-    chat.until("\"path\": \"edited\"");
-    chat.until(ASKED);
-    chat.types("y");
+    chat.until("⏺ file_write {\"path\":\"edited\"} … ok ");
     chat.until("The tool gave");
     chat.says("/quit");
     chat.ends_with(0);
@@ -194,9 +191,17 @@ fn ctrl_c_cancels_and_twice_leaves() {
     chat.types("\u{3}");
     chat.types("\u{3}");
     chat.until("Ctrl-C again leaves");
+    chat.says("/quit");
+    chat.ends_with(0);
+
+    let mut chat = Chat::start_with(home.path(), 80, &[], |command| {
+        command.env("CHAT_LAB_SLOW", "1");
+    });
     chat.says("hang");
     chat.until("Half an answer");
-    chat.types("\u{3}\u{3}");
+    chat.types("\u{3}");
+    chat.until("cancelling the turn");
+    chat.types("\u{3}");
     chat.until("left in the middle of a turn");
     chat.ends_with(130);
 
@@ -229,7 +234,9 @@ fn twenty_columns_are_enough() {
     let home = tempfile::tempdir().unwrap();
     let mut chat = Chat::start(home.path(), 20, &[]);
     chat.says("hello");
-    chat.until("  # Heading\r\n  Some bold words\r\n  and code, long\r\n  enough to wrap.\r\n\r\n  • item\r\n");
+    chat.until(
+        "  # Heading\r\n  Some bold words\r\n  and code, long\r\n  enough to wrap.\r\n\r\n  • item\r\n",
+    );
     chat.says("write");
     chat.until("? file_write wants");
     chat.until("v all: ");
@@ -254,18 +261,22 @@ fn a_pasted_megabyte_arrives_whole() {
     let bytes = paste.as_bytes();
     while sent < bytes.len() {
         let end = (sent + 512).min(bytes.len());
-        self::write_some(&mut chat, bytes, &mut sent, end);
+        sent += chat.0.write(&bytes[sent..end]).unwrap();
         let _none = chat.0.try_read(&mut seen);
     }
     chat.types("\r");
-    chat.until(&format!("I got {} characters.", text.trim_end().chars().count()));
+    let wanted = format!("I got {} characters.", text.chars().count());
+    let mut all = Vec::new();
+    while !String::from_utf8_lossy(&all[all.len().saturating_sub(500)..]).contains(&wanted) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never came");
+        let read = chat.0.try_read(&mut seen).unwrap_or(0);
+        all.extend_from_slice(&seen[..read]);
+    }
+    eprintln!("a pasted megabyte took {:?}", begun.elapsed());
     assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
-    chat.says("/quit");
+    // The prompt may have been read with the rest.
+    chat.types("/quit\r");
     chat.ends_with(0);
-}
-
-fn write_some(chat: &mut Chat, bytes: &[u8], sent: &mut usize, end: usize) {
-    *sent += chat.0.write(&bytes[*sent..end]).unwrap();
 }
 
 #[test]
@@ -327,12 +338,8 @@ fn an_owner_that_goes_is_noticed() {
 #[test]
 fn without_a_terminal_lines_are_read_as_they_are() {
     let home = tempfile::tempdir().unwrap();
-    let mut chat = Command::new(lab())
-        .arg(home.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut chat =
+        Command::new(lab()).arg(home.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     chat.stdin.take().unwrap().write_all(b"hello\nwrite\ny\n").unwrap();
     let mut out = String::new();
     chat.stdout.take().unwrap().read_to_string(&mut out).unwrap();

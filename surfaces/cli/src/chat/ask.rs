@@ -72,7 +72,8 @@ pub(crate) fn described(
     all: bool,
 ) -> Vec<String> {
     let headline = format!("{} wants to run (call {call})", one_line(tool));
-    let mut lines = vec![format!("{} {}", ink.notable("?"), ink.bold(&cut(&headline, columns.saturating_sub(2))))];
+    let mut lines =
+        vec![format!("{} {}", ink.notable("?"), ink.bold(&cut(&headline, columns.saturating_sub(2))))];
     let pretty = safe_json(&serde_json::to_string_pretty(arguments).unwrap_or_default());
     let count = pretty.lines().count();
     let room = columns.saturating_sub(2).max(8);
@@ -84,7 +85,11 @@ pub(crate) fn described(
     }
     if more && !all {
         let rest = count.saturating_sub(LINES);
-        let what = if rest > 0 { format!("… {rest} more lines; v shows all") } else { "… v shows all".to_owned() };
+        let what = if rest > 0 {
+            format!("… {rest} more lines; v shows all")
+        } else {
+            "… v shows all".to_owned()
+        };
         lines.push(format!("  {}", ink.dim(&what)));
     }
     for GateReason { hook, reason } in reasons {
@@ -114,7 +119,9 @@ impl Dialogue<'_> {
             let answer = loop {
                 match keys.next() {
                     Key::Character('y') => break ("once", Reply::Approval(PersonsAnswer::Once)),
-                    Key::Character('s') => break ("for this session", Reply::Approval(PersonsAnswer::Session)),
+                    Key::Character('s') => {
+                        break ("for this session", Reply::Approval(PersonsAnswer::Session));
+                    }
                     Key::Character('a') => break ("always", Reply::Approval(PersonsAnswer::Always)),
                     Key::Character(letter @ ('e' | 'n' | 'v')) => {
                         drop(keys);

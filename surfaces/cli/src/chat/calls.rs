@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use holdfast_contract::body::Body;
-use holdfast_contract::content::Content;
+use holdfast_contract::content::{Content, DigestOf};
 use holdfast_contract::digest::Digest;
+use holdfast_contract::hook::Decision;
 use holdfast_contract::ids::{CallId, Millis, ToolName};
+use holdfast_contract::session_frames::{Answer, ApprovalAnswered, CheckOutcome, HookDecided, ToolChecked};
 use holdfast_contract::tool::CallStatus;
 use unicode_width::UnicodeWidthStr;
 
@@ -15,7 +17,7 @@ use super::safe::{cut, one_line, safe_json};
 /// The calls of a turn that are not over.
 #[derive(Default)]
 pub(crate) struct Calls {
-    /// What the model asked for, by digest.
+    /// Arguments by their digest: as the model asked for them, and as they were changed.
     arguments: BTreeMap<Digest, Content>,
     open: BTreeMap<CallId, Open>,
 }
@@ -33,18 +35,27 @@ impl Calls {
         match body {
             Body::TurnStarted(_) => *self = Self::default(),
             Body::ModelReturned(returned) => {
-                let asked = returned.calls.iter().map(|call| &call.arguments);
-                self.arguments.extend(asked.map(|arguments| (arguments.digest(), arguments.clone())));
+                returned.calls.iter().for_each(|call| self.know(&call.arguments));
+            }
+            // Whoever changes the arguments: what ran is what is shown.
+            Body::HookDecided(HookDecided {
+                decision: Decision::Modify { arguments: Some(arguments), .. },
+                ..
+            })
+            | Body::ToolChecked(ToolChecked { outcome: CheckOutcome::Coerced { arguments }, .. })
+            | Body::ApprovalAnswered(ApprovalAnswered { answer: Answer::Edit { arguments }, .. }) => {
+                self.know(arguments);
             }
             Body::ToolCalled(called) => {
-                let arguments = self.arguments.get(&called.arguments.get());
-                let arguments = arguments.map(|content| safe_json(&content.to_text())).unwrap_or_default();
+                let arguments = self.known(&called.arguments).unwrap_or_default();
                 let open = Open { tool: called.tool.clone(), arguments, since: at, runs: false };
                 self.open.insert(called.call, open);
             }
             Body::ToolDispatched(dispatched) => {
+                let arguments = self.known(&dispatched.arguments);
                 if let Some(open) = self.open.get_mut(&dispatched.call) {
                     (open.since, open.runs) = (at, true);
+                    open.arguments = arguments.unwrap_or_else(|| open.arguments.clone());
                 }
             }
             Body::ToolSettled(settled) => {
@@ -63,6 +74,14 @@ impl Calls {
             _ => {}
         }
         None
+    }
+
+    fn know(&mut self, arguments: &Content) {
+        self.arguments.insert(arguments.digest(), arguments.clone());
+    }
+
+    fn known(&self, digest: &DigestOf) -> Option<String> {
+        self.arguments.get(&digest.get()).map(|content| safe_json(&content.to_text()))
     }
 
     /// What runs, in a few words.

@@ -80,8 +80,7 @@ impl Chat<'_> {
 
     /// Makes the commands and tools known to completion.
     pub(super) async fn learn_words(&mut self) {
-        let tools: Vec<ToolLine> =
-            self.client.ask(&Request::ToolsList(Nothing {})).await.unwrap_or_default();
+        let tools: Vec<ToolLine> = self.client.ask(&Request::ToolsList(Nothing {})).await.unwrap_or_default();
         let commands = COMMANDS.iter().map(|(name, takes, about)| {
             let takes = if takes.is_empty() { String::new() } else { format!("{takes}  ") };
             (name.to_string(), format!("{takes}{about}"))
@@ -105,13 +104,15 @@ impl Chat<'_> {
         }
         self.screen.line("/TOOL {…}      the name of a tool: said to the model as it is");
         self.screen.line("");
-        self.screen.line("Alt-Enter or a backslash at the end: next line. Ctrl-R: search. Ctrl-C: cancel. Ctrl-D: leave.");
+        self.screen.line(
+            "Alt-Enter or a backslash at the end: next line. Ctrl-R: search. Ctrl-C: cancel. Ctrl-D: leave.",
+        );
     }
 
     fn why(&mut self, call: &str) -> Result<(), Problem> {
-        let wanted = call.split_once('.').and_then(|(turn, index)| {
-            Some(CallId { turn: turn.parse().ok()?, index: index.parse().ok()? })
-        });
+        let wanted = call
+            .split_once('.')
+            .and_then(|(turn, index)| Some(CallId { turn: turn.parse().ok()?, index: index.parse().ok()? }));
         if wanted.is_none() && !call.is_empty() {
             self.screen.line("/why, or /why CALL with a call such as 2.1");
             return Ok(());
@@ -176,7 +177,12 @@ impl Chat<'_> {
                 _ => None,
             });
             let here = if info.id == self.session { "*" } else { " " };
-            let line = format!("{here} {:<28} {:>6} frames  {}", info.id.as_str(), info.frames, said.unwrap_or_default());
+            let line = format!(
+                "{here} {:<28} {:>6} frames  {}",
+                info.id.as_str(),
+                info.frames,
+                said.unwrap_or_default()
+            );
             self.screen.line(cut(&one_line(&line), columns));
         }
         Ok(())
@@ -223,7 +229,8 @@ impl Chat<'_> {
 }
 
 fn unknown(name: &str) -> String {
-    let near = COMMANDS.iter().map(|(command, ..)| (strsim::damerau_levenshtein(name, command), *command)).min();
+    let near =
+        COMMANDS.iter().map(|(command, ..)| (strsim::damerau_levenshtein(name, command), *command)).min();
     let shown = one_line(name);
     match near {
         Some((distance, command)) if distance <= 2 => format!("there is no {shown}; did you mean {command}?"),

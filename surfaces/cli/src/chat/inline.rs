@@ -13,7 +13,8 @@ pub(crate) struct Style {
 impl Style {
     /// The terminal's codes for it.
     pub(crate) fn codes(self) -> String {
-        let all = [(self.bold, "1"), (self.dim, "2"), (self.italic, "3"), (self.link, "4"), (self.code, "36")];
+        let all =
+            [(self.bold, "1"), (self.dim, "2"), (self.italic, "3"), (self.link, "4"), (self.code, "36")];
         let on: Vec<&str> = all.iter().filter(|(on, _)| *on).map(|(_, code)| *code).collect();
         on.join(";")
     }
@@ -32,12 +33,7 @@ const HELD: usize = 400;
 /// The pieces of a text, and how many bytes of it they took. What is not yet certain is left, unless the text is complete.
 ///
 /// `before` is the character before the text.
-pub(crate) fn pieces(
-    text: &str,
-    before: Option<char>,
-    style: Style,
-    complete: bool,
-) -> (Vec<Piece>, usize) {
+pub(crate) fn pieces(text: &str, before: Option<char>, style: Style, complete: bool) -> (Vec<Piece>, usize) {
     let mut found = Vec::new();
     let mut plain = String::new();
     let mut at = 0;
@@ -146,8 +142,7 @@ fn emphasis(rest: &str, sign: char, count: usize, style: Style) -> Option<Found>
         let after = rest[start + run..].chars().next();
         let inside_word = sign == '_' && after.is_some_and(char::is_alphanumeric);
         if run == count && start > count && !before.is_some_and(char::is_whitespace) && !inside_word {
-            let style =
-                Style { bold: style.bold || count > 1, italic: style.italic || count != 2, ..style };
+            let style = Style { bold: style.bold || count > 1, italic: style.italic || count != 2, ..style };
             let (inner, _) = pieces(&rest[count..start], Some(sign), style, true);
             return Some(Found::Pieces(inner, start + count));
         }

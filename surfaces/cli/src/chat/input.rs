@@ -16,8 +16,8 @@ use rustyline::hint::{Hint, Hinter, HistoryHinter};
 use rustyline::history::DefaultHistory;
 use rustyline::validate::Validator;
 use rustyline::{
-    Cmd, ConditionalEventHandler, Config, Context, Editor, Event, EventContext, EventHandler, ExternalPrinter,
-    Helper, KeyCode, KeyEvent, Modifiers, Movement, RepeatCount,
+    Cmd, ConditionalEventHandler, Config, Context, Editor, Event, EventContext, EventHandler,
+    ExternalPrinter, Helper, KeyCode, KeyEvent, Modifiers, Movement, RepeatCount,
 };
 use tokio::sync::mpsc;
 
@@ -130,31 +130,46 @@ fn at_terminal(
 }
 
 fn line(editor: &mut Editor<Slash, DefaultHistory>, history: &Path) -> Typed {
+    let mut text = String::new();
+    let mut more = false;
     loop {
-        return match editor.readline(PROMPT) {
+        match editor.readline(if more { MORE } else { PROMPT }) {
+            // A backslash at the end: the next line belongs to it.
+            Ok(line) if line.ends_with('\\') => {
+                text.push_str(&line[..line.len() - 1]);
+                text.push('\n');
+                more = true;
+            }
             Ok(line) => {
-                let known = line.len() <= LONG && editor.add_history_entry(line.as_str()).unwrap_or(false);
+                text.push_str(&line);
+                let known = text.len() <= LONG && editor.add_history_entry(text.as_str()).unwrap_or(false);
                 if known {
                     // A history that cannot be written is a pity, and no reason to stop.
                     let _unsaved = editor.append_history(history);
                 }
-                Typed::Line(line)
+                return Typed::Line(text);
             }
-            Err(ReadlineError::Interrupted) => Typed::Interrupt,
+            Err(ReadlineError::Interrupted) if more => {
+                text.clear();
+                more = false;
+            }
+            Err(ReadlineError::Interrupted) => return Typed::Interrupt,
             // A window that changed its size.
-            Err(ReadlineError::Signal(_)) => continue,
-            Err(_) => Typed::End,
-        };
+            Err(ReadlineError::Signal(_)) => {}
+            Err(_) => return Typed::End,
+        }
     }
 }
 
 /// What stands before a line.
-pub(crate) const PROMPT: &str = "› ";
+const PROMPT: &str = "› ";
+
+/// What stands before the lines that follow it.
+const MORE: &str = "… ";
 
 fn editor(history: &Path, ink: Ink, words: Words) -> Result<Editor<Slash, DefaultHistory>, Problem> {
-    let broken = |error: ReadlineError| {
-        Problem::new(Code::Internal, format!("the terminal cannot be used: {error}"))
-    };
+    let broken =
+        |error: ReadlineError| Problem::new(Code::Internal, format!("the terminal cannot be used: {error}"));
     let config = Config::builder()
         .max_history_size(10_000)
         .map_err(broken)?
@@ -167,7 +182,6 @@ fn editor(history: &Path, ink: Ink, words: Words) -> Result<Editor<Slash, Defaul
     editor.set_auto_add_history(false);
     editor.set_helper(Some(Slash { words, ink, history: HistoryHinter::default() }));
     editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
-    editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::NONE), EventHandler::Conditional(Box::new(Enter)));
     editor.bind_sequence(KeyEvent::ctrl('C'), EventHandler::Conditional(Box::new(Clear)));
     if let Some(folder) = history.parent() {
         // A history that is not there yet is an empty one.
@@ -175,17 +189,6 @@ fn editor(history: &Path, ink: Ink, words: Words) -> Result<Editor<Slash, Defaul
     }
     let _none = editor.load_history(history);
     Ok(editor)
-}
-
-/// Enter behind a backslash goes on with the next line.
-struct Enter;
-
-impl ConditionalEventHandler for Enter {
-    fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext) -> Option<Cmd> {
-        let at_end = context.pos() == context.line().len();
-        (at_end && context.line().ends_with('\\'))
-            .then(|| Cmd::Replace(Movement::BackwardChar(1), Some("\n".to_owned())))
-    }
 }
 
 /// Ctrl-C clears a line, and is told of only where there is nothing to clear.

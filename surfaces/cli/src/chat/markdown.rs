@@ -179,7 +179,8 @@ impl Markdown {
             return;
         }
         let bare: String = text.split_whitespace().collect();
-        if complete && bare.len() >= 3 && ['-', '*', '_'].iter().any(|sign| bare.chars().all(|c| c == *sign)) {
+        if complete && bare.len() >= 3 && ['-', '*', '_'].iter().any(|sign| bare.chars().all(|c| c == *sign))
+        {
             self.block = Some(Block::Shown);
             self.hard(&"─".repeat(self.width.min(40)), Style { dim: true, ..self.base });
             return;

@@ -23,7 +23,11 @@ fn each_construct_looks_as_it_should() {
         ("10. ten", "  10. ten\n", "  10. ten\n"),
         ("[site](http://x)", "  site (http://x)\n", "  \x1b[4msite\x1b[0m \x1b[2m(http://x)\x1b[0m\n"),
         ("[not a link] x", "  [not a link] x\n", "  [not a link] x\n"),
-        ("```sh\nls  *a*\n```\nend", "  sh\n  ls  *a*\n  end\n", "  \x1b[2msh\x1b[0m\n  \x1b[36mls  *a*\x1b[0m\n  end\n"),
+        (
+            "```sh\nls  *a*\n```\nend",
+            "  sh\n  ls  *a*\n  end\n",
+            "  \x1b[2msh\x1b[0m\n  \x1b[36mls  *a*\x1b[0m\n  end\n",
+        ),
         ("| a | b |\n|---|---|", "  | a | b |\n  |---|---|\n", "  | a | b |\n  |---|---|\n"),
         ("> said", "  │ said\n", "  │ \x1b[2msaid\x1b[0m\n"),
         ("a\n\nb", "  a\n\n  b\n", "  a\n\n  b\n"),

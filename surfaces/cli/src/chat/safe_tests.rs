@@ -34,7 +34,8 @@ fn one_line_is_one_line() {
 
 #[test]
 fn cutting_counts_columns() {
-    for (text, columns, short) in [("hello", 5, "hello"), ("hello", 4, "hel…"), ("世界世界", 5, "世界…")] {
+    for (text, columns, short) in [("hello", 5, "hello"), ("hello", 4, "hel…"), ("世界世界", 5, "世界…")]
+    {
         assert_eq!(cut(text, columns), short);
     }
 }

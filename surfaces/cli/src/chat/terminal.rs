@@ -84,7 +84,8 @@ impl Terminal {
     /// Every key comes as it is. What was typed before counts for nothing: nobody answers a question they have not seen.
     fn raw(&self) {
         let mut mode = self.original.clone();
-        mode.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG | LocalModes::IEXTEN);
+        mode.local_modes
+            .remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG | LocalModes::IEXTEN);
         mode.input_modes.remove(InputModes::ICRNL | InputModes::IXON);
         mode.special_codes[SpecialCodeIndex::VMIN] = 1;
         mode.special_codes[SpecialCodeIndex::VTIME] = 0;

@@ -23,7 +23,9 @@ pub(crate) struct Read {
 pub(crate) fn why(frames: &[Read], wanted: Option<CallId>) -> Vec<String> {
     let begun = frames.iter().rposition(|frame| matches!(frame.body, Body::TurnStarted(_)));
     let called = frames.iter().enumerate().rev().find_map(|(at, frame)| match &frame.body {
-        Body::ToolCalled(called) if wanted.is_none_or(|wanted| wanted == called.call) => Some((at, called.call)),
+        Body::ToolCalled(called) if wanted.is_none_or(|wanted| wanted == called.call) => {
+            Some((at, called.call))
+        }
         _ => None,
     });
     match (called, begun) {
@@ -45,9 +47,13 @@ fn turn_step(frame: &Read) -> Option<String> {
     let step = match &frame.body {
         Body::TurnStarted(started) => format!("turn {} began", started.turn),
         Body::ModelRouted(routed) => {
-            let by = routed.by.as_ref().map_or("the session's own model".to_owned(), |hook| format!("chosen by {hook}"));
+            let by = routed
+                .by
+                .as_ref()
+                .map_or("the session's own model".to_owned(), |hook| format!("chosen by {hook}"));
             let advice: Vec<&str> = routed.advice.iter().map(|model| model.as_str()).collect();
-            let heard = if advice.is_empty() { String::new() } else { format!("; advice: {}", advice.join(", ")) };
+            let heard =
+                if advice.is_empty() { String::new() } else { format!("; advice: {}", advice.join(", ")) };
             format!("model {} ({by}{heard})", routed.model)
         }
         Body::ModelFailed(failed) => format!("the model failed: {}", failed.fault),
@@ -78,12 +84,18 @@ fn told(frame: &Read, call: CallId, frames: &[Read]) -> Option<String> {
         Body::ToolCalled(called) if of(called.call) => {
             let digest = called.arguments.get();
             let asked = frames.iter().rev().find_map(|frame| match &frame.body {
-                Body::ModelReturned(returned) => {
-                    returned.calls.iter().map(|asked| &asked.arguments).find(|content| content.digest() == digest)
-                }
+                Body::ModelReturned(returned) => returned
+                    .calls
+                    .iter()
+                    .map(|asked| &asked.arguments)
+                    .find(|content| content.digest() == digest),
                 _ => None,
             });
-            format!("call {call}: the model asked for {} {}", called.tool, asked.map(json).unwrap_or_default())
+            format!(
+                "call {call}: the model asked for {} {}",
+                called.tool,
+                asked.map(json).unwrap_or_default()
+            )
         }
         Body::ToolChecked(checked) if of(checked.call) => match &checked.outcome {
             CheckOutcome::Valid => "its arguments fit the schema".to_owned(),
@@ -130,7 +142,9 @@ fn told(frame: &Read, call: CallId, frames: &[Read]) -> Option<String> {
             let fault = settled.fault.as_ref().map(|fault| format!(": {fault}")).unwrap_or_default();
             format!("it ended: {}{fault}", word(settled.status))
         }
-        Body::ChildOpened(opened) if of(opened.call) => format!("agent {} began in {}", opened.agent, opened.child),
+        Body::ChildOpened(opened) if of(opened.call) => {
+            format!("agent {} began in {}", opened.agent, opened.child)
+        }
         _ => return None,
     };
     Some(numbered(frame.seq, &step))

@@ -53,7 +53,8 @@ fn a_call_is_explained_from_the_question_to_the_result() {
         (Source::Kernel, ApprovalRequested { call: CALL, arguments: digest(), reasons }.into()),
         (
             person,
-            ApprovalAnswered { approval: Seq(5), answer: Answer::Approve { scope: ApprovalScope::Once } }.into(),
+            ApprovalAnswered { approval: Seq(5), answer: Answer::Approve { scope: ApprovalScope::Once } }
+                .into(),
         ),
         (
             Source::Kernel,
@@ -97,17 +98,24 @@ fn a_call_is_explained_from_the_question_to_the_result() {
 
 #[test]
 fn a_turn_without_calls_is_explained_by_its_model_and_its_end() {
-    let routed = ModelRouted { model: "small".into(), by: Some("router/model_route/0".into()), advice: Vec::new() };
+    let routed =
+        ModelRouted { model: "small".into(), by: Some("router/model_route/0".into()), advice: Vec::new() };
     let ended = TurnEnded {
         turn: 1,
         outcome: TurnOutcome::Cancelled { reason: "the user".to_owned() },
         answer: None,
         spent: Spent::default(),
     };
-    let frames =
-        read(vec![(Source::Kernel, started()), (Source::Kernel, routed.into()), (Source::Kernel, ended.into())]);
+    let frames = read(vec![
+        (Source::Kernel, started()),
+        (Source::Kernel, routed.into()),
+        (Source::Kernel, ended.into()),
+    ]);
     let told = why(&frames, None);
-    assert!(told.iter().any(|line| line.contains("model small (chosen by router/model_route/0)")), "{told:?}");
+    assert!(
+        told.iter().any(|line| line.contains("model small (chosen by router/model_route/0)")),
+        "{told:?}"
+    );
     assert!(told.iter().any(|line| line.contains("it ended: cancelled: the user")), "{told:?}");
 }
 
