@@ -7,6 +7,7 @@
 mod arguments;
 mod backup;
 mod call;
+mod chat;
 mod demo;
 mod doctor;
 mod exit;
@@ -28,6 +29,7 @@ mod session;
 mod turn;
 
 use std::ffi::OsString;
+use std::io::{BufRead, IsTerminal};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -62,7 +64,32 @@ pub fn run(program: Program, arguments: impl IntoIterator<Item = OsString>) -> E
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
-    match carry_out(program, arguments) {
+    left_with(carry_out(program, arguments))
+}
+
+/// A chat over a connection to an owner, as `holdfast chat` has it: for trying it without a home.
+#[doc(hidden)]
+pub async fn chat_over(
+    connection: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + 'static,
+    store: &holdfast_store::Store,
+    session: Option<holdfast_contract::ids::StreamId>,
+    history: std::path::PathBuf,
+) -> ExitCode {
+    let options = chat::ChatOptions { session, model: None, color: colors(), history, quiet: false };
+    let left = match Link::over(connection, std::path::PathBuf::new()).await {
+        Ok(link) => chat::chat(link, store, options).await,
+        Err(problem) => Err(problem),
+    };
+    left_with(left.map(Exit::from))
+}
+
+/// Whether the user wants colours.
+fn colors() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+fn left_with(done: Result<Exit, Problem>) -> ExitCode {
+    match done {
         Ok(exit) => exit.into(),
         Err(problem) => {
             eprintln!("{problem}");
@@ -175,9 +202,8 @@ async fn linked(output: &Output, plan: &Plan, command: Command) -> Result<Exit, 
             Way::Attached(connection) => rpc::rpc(connection).await,
         };
     }
-    let (mut link, own) = way.link(&plan.home).await?;
-    let exit = over(output, &mut link, command).await;
-    drop(link);
+    let (link, own) = way.link(&plan.home).await?;
+    let exit = over(output, plan, link, command).await;
     match own {
         Some(own) => {
             let ended = own.end("the command has ended").await;
@@ -188,12 +214,12 @@ async fn linked(output: &Output, plan: &Plan, command: Command) -> Result<Exit, 
     }
 }
 
-async fn over(output: &Output, link: &mut Link, command: Command) -> Result<Exit, Problem> {
+async fn over(output: &Output, plan: &Plan, mut link: Link, command: Command) -> Result<Exit, Problem> {
+    let link = match command {
+        Command::Chat(command) => return talk(output, plan, link, command).await,
+        _ => &mut link,
+    };
     match command {
-        Command::Chat(_) => {
-            run::run(output, link, arguments::Run { prompt: "-".to_owned(), session: None, model: None })
-                .await
-        }
         Command::Run(command) => run::run(output, link, command).await,
         Command::Call(command) => call::call(output, link, command).await,
         Command::Tools => listing::tools(output, link).await,
@@ -205,6 +231,24 @@ async fn over(output: &Output, link: &mut Link, command: Command) -> Result<Exit
         Command::Log(command) => log::change(output, link, command).await,
         _ => Err(Problem::new(Code::Internal, "this command needs no owner")),
     }
+}
+
+/// A chat; without a terminal and without anything to say, a demonstration.
+async fn talk(output: &Output, plan: &Plan, mut link: Link, command: Chat) -> Result<Exit, Problem> {
+    let silent =
+        !std::io::stdin().is_terminal() && std::io::stdin().lock().fill_buf().is_ok_and(<[u8]>::is_empty);
+    if silent {
+        return run::demonstrate(output, &mut link).await;
+    }
+    let store = link.store()?;
+    let options = chat::ChatOptions {
+        session: command.session.map(Into::into),
+        model: command.model.map(Into::into),
+        color: colors(),
+        history: plan.home.root().join("history"),
+        quiet: output.quiet,
+    };
+    Ok(chat::chat(link, &store, options).await?.into())
 }
 
 /// Help and version are no failure; anything else is bad usage, in our own form.

@@ -59,6 +59,19 @@ pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Resul
     Ok(exit(&end.outcome))
 }
 
+/// One turn for somebody who has neither a terminal nor a question: a tool is called, and the way to the rest is shown.
+pub(crate) async fn demonstrate(output: &Output, link: &mut Link) -> Result<Exit, Problem> {
+    let prompt = "List the files in this folder.";
+    output
+        .line(format!("There is no terminal to talk in, so this is a demonstration.\n\nyou: {prompt}\n"))?;
+    let command = Run { prompt: prompt.to_owned(), session: None, model: Some("offline".to_owned()) };
+    let exit = run(output, link, command).await?;
+    output.line(
+        "\nIn a terminal, `holdfast` is a chat. `holdfast run \"…\"` is one turn, `holdfast log list` shows what was recorded.",
+    )?;
+    Ok(exit)
+}
+
 /// The prompt: the argument, or all of standard input for `-`.
 fn prompt(asked: String) -> Result<String, Problem> {
     use holdfast_contract::problem::Code;

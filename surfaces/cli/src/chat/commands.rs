@@ -1,0 +1,271 @@
+//! Slash commands.
+
+use std::sync::PoisonError;
+
+use holdfast_contract::body::{Body, Kind};
+use holdfast_contract::ids::{CallId, Seq, StreamId};
+use holdfast_contract::message::Spent;
+use holdfast_contract::problem::Problem;
+use holdfast_rpc::{InSession, Nothing, Request, ToolLine};
+
+use super::safe::{cut, harmless, one_line};
+use super::why::{Read, why};
+use super::{Chat, Finished, Turn};
+use crate::output::frame_line;
+
+/// Every command, what it takes and what it does.
+const COMMANDS: &[(&str, &str, &str)] = &[
+    ("/help", "", "what can be said"),
+    ("/why", "[CALL]", "explain the last decision, or a call such as 2.1"),
+    ("/tools", "", "the tools, and what the policy says of each"),
+    ("/session", "", "this session"),
+    ("/sessions", "", "the latest sessions"),
+    ("/new", "", "begin a new session"),
+    ("/resume", "ID", "go on with another session"),
+    ("/cancel", "", "cancel the running turn"),
+    ("/compact", "", "replace the older part of the conversation by a summary"),
+    ("/cost", "", "what was spent"),
+    ("/frames", "[N]", "the last frames"),
+    ("/quit", "", "leave"),
+];
+
+impl Chat<'_> {
+    /// Carries out a command. False if it is none, but something to be said to the model.
+    pub(super) async fn command(&mut self, text: &str) -> bool {
+        let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let rest = rest.trim();
+        let done = match name {
+            "/help" => {
+                self.help();
+                Ok(())
+            }
+            "/why" => self.why(rest),
+            "/tools" => self.tools().await,
+            "/session" => self.about(),
+            "/sessions" => self.sessions(),
+            "/new" => self.open(None).await,
+            "/resume" if rest.is_empty() => {
+                self.screen.line("/resume ID; /sessions shows them");
+                Ok(())
+            }
+            "/resume" => self.open(Some(StreamId::from(rest))).await,
+            "/cancel" => {
+                let request = Request::SessionCancel(InSession { session: self.session.clone() });
+                self.client.ask::<serde_json::Value>(&request).await.map(drop)
+            }
+            "/compact" => {
+                self.turn = Turn { asked: true, ..Turn::default() };
+                self.screen.status(Some("compacting …"));
+                let request = Request::SessionCompact(InSession { session: self.session.clone() });
+                self.ask_later(request, Finished::Asked);
+                Ok(())
+            }
+            "/cost" => self.cost(),
+            "/frames" => self.frames(rest),
+            "/quit" | "/exit" => {
+                self.left = Some(Ok(true));
+                Ok(())
+            }
+            _ if self.is_tool(&name[1..]).await => return false,
+            _ => {
+                self.screen.line(unknown(name));
+                Ok(())
+            }
+        };
+        if let Err(problem) = done {
+            self.problem(&problem);
+        }
+        true
+    }
+
+    /// Makes the commands and tools known to completion.
+    pub(super) async fn learn_words(&mut self) {
+        let tools: Vec<ToolLine> = self.client.ask(&Request::ToolsList(Nothing {})).await.unwrap_or_default();
+        let commands = COMMANDS.iter().map(|(name, takes, about)| {
+            let takes = if takes.is_empty() { String::new() } else { format!("{takes}  ") };
+            (name.to_string(), format!("{takes}{about}"))
+        });
+        let tools = tools.iter().map(|tool| {
+            (format!("/{}", one_line(tool.name.as_str())), cut(&one_line(&tool.description), 60))
+        });
+        *self.words.lock().unwrap_or_else(PoisonError::into_inner) = commands.chain(tools).collect();
+    }
+
+    async fn is_tool(&mut self, name: &str) -> bool {
+        self.learn_words().await;
+        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        words.iter().any(|(word, _)| word.strip_prefix('/') == Some(name))
+    }
+
+    fn help(&mut self) {
+        for (name, takes, about) in COMMANDS {
+            let line = format!("{:<14} {about}", format!("{name} {takes}"));
+            self.screen.line(line);
+        }
+        self.screen.line("/TOOL {…}      the name of a tool: said to the model as it is");
+        self.screen.line("");
+        self.screen.line(
+            "Alt-Enter or a backslash at the end: next line. Ctrl-R: search. Ctrl-C: cancel. Ctrl-D: leave.",
+        );
+    }
+
+    fn why(&mut self, call: &str) -> Result<(), Problem> {
+        let wanted = call
+            .split_once('.')
+            .and_then(|(turn, index)| Some(CallId { turn: turn.parse().ok()?, index: index.parse().ok()? }));
+        if wanted.is_none() && !call.is_empty() {
+            self.screen.line("/why, or /why CALL with a call such as 2.1");
+            return Ok(());
+        }
+        let frames = self.tail(if wanted.is_some() { u64::MAX } else { 5000 })?;
+        for line in why(&frames, wanted) {
+            self.screen.line(line);
+        }
+        Ok(())
+    }
+
+    async fn tools(&mut self) -> Result<(), Problem> {
+        self.learn_words().await;
+        let tools: Vec<ToolLine> = self.client.ask(&Request::ToolsList(Nothing {})).await?;
+        if tools.is_empty() {
+            self.screen.line("no tools");
+        }
+        let columns = self.screen.width();
+        for tool in tools {
+            let line = format!(
+                "{:<20} {:<6} {:<12} {}",
+                tool.name.as_str(),
+                tool.policy,
+                tool.extension,
+                tool.description
+            );
+            self.screen.line(cut(&one_line(&line), columns));
+        }
+        Ok(())
+    }
+
+    fn about(&mut self) -> Result<(), Problem> {
+        let frames = self.tail(u64::MAX)?;
+        let spent = spent(&frames);
+        let turns = frames.iter().filter(|read| matches!(read.body, Body::TurnStarted(_))).count();
+        let model = self.model(&frames).unwrap_or_else(|| self.welcome.model.to_string());
+        for (name, value) in [
+            ("session", self.session.to_string()),
+            ("model", model),
+            ("profile", self.welcome.profile.clone()),
+            ("home", self.welcome.home.clone()),
+            ("owner", format!("process {}, version {}", self.welcome.process, self.welcome.program)),
+            ("turns", turns.to_string()),
+            ("frames", self.next.0.to_string()),
+            ("spent", money(&spent)),
+        ] {
+            self.screen.line(format!("{name:<8} {}", one_line(&value)));
+        }
+        Ok(())
+    }
+
+    fn sessions(&mut self) -> Result<(), Problem> {
+        let mut streams = self.store.streams()?;
+        streams.retain(|info| !info.id.is_system());
+        streams.sort_by_key(|info| std::cmp::Reverse(info.last_at));
+        let columns = self.screen.width();
+        for info in streams.into_iter().take(10) {
+            let first = self.store.frames(&info.id, Seq(0)..=Seq(40))?;
+            let said = first.iter().find(|frame| frame.envelope.kind == Kind::InputReceived);
+            let said = said.and_then(|frame| match self.store.body(frame) {
+                Ok(Body::InputReceived(received)) => Some(received.text.to_text()),
+                _ => None,
+            });
+            let here = if info.id == self.session { "*" } else { " " };
+            let line = format!(
+                "{here} {:<28} {:>6} frames  {}",
+                info.id.as_str(),
+                info.frames,
+                said.unwrap_or_default()
+            );
+            self.screen.line(cut(&one_line(&line), columns));
+        }
+        Ok(())
+    }
+
+    fn cost(&mut self) -> Result<(), Problem> {
+        let spent = spent(&self.tail(u64::MAX)?);
+        self.screen.line(money(&spent));
+        Ok(())
+    }
+
+    fn frames(&mut self, count: &str) -> Result<(), Problem> {
+        let count = count.parse().unwrap_or(20u64);
+        let from = Seq(self.head()?.saturating_sub(count));
+        let columns = self.screen.width();
+        for frame in self.store.frames(&self.session, from..)? {
+            self.screen.line(cut(&harmless(&frame_line(&frame)), columns));
+        }
+        Ok(())
+    }
+
+    /// The last frames of the session, read. Those that were erased are left out.
+    pub(super) fn tail(&self, count: u64) -> Result<Vec<Read>, Problem> {
+        let from = Seq(self.head()?.saturating_sub(count));
+        let frames = self.store.frames(&self.session, from..)?;
+        let read = frames.into_iter().filter_map(|frame| {
+            let body = self.store.body(&frame).ok()?;
+            Some(Read { seq: frame.envelope.seq, source: frame.envelope.source, body })
+        });
+        Ok(read.collect())
+    }
+
+    fn head(&self) -> Result<u64, Problem> {
+        Ok(self.store.head(&self.session)?.map_or(0, |head| head.seq.next().0))
+    }
+
+    /// The model that was used last.
+    pub(super) fn model(&self, frames: &[Read]) -> Option<String> {
+        frames.iter().rev().find_map(|read| match &read.body {
+            Body::ModelRouted(routed) => Some(routed.model.to_string()),
+            _ => None,
+        })
+    }
+}
+
+fn unknown(name: &str) -> String {
+    let near =
+        COMMANDS.iter().map(|(command, ..)| (strsim::damerau_levenshtein(name, command), *command)).min();
+    let shown = one_line(name);
+    match near {
+        Some((distance, command)) if distance <= 2 => format!("there is no {shown}; did you mean {command}?"),
+        _ => format!("there is no {shown}; /help shows what there is"),
+    }
+}
+
+fn spent(frames: &[Read]) -> Spent {
+    let mut all = Spent::default();
+    for read in frames {
+        if let Body::TurnEnded(ended) = &read.body {
+            all.add(ended.spent);
+        }
+    }
+    all
+}
+
+fn money(spent: &Spent) -> String {
+    format!(
+        "{} model calls, {} tool calls, {} tokens, ${}.{:06}",
+        spent.turns,
+        spent.tool_calls,
+        spent.tokens,
+        spent.cost_micros / 1_000_000,
+        spent.cost_micros % 1_000_000
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_gets_a_suggestion() {
+        assert_eq!(unknown("/hlep"), "there is no /hlep; did you mean /help?");
+        assert_eq!(unknown("/frobnicate"), "there is no /frobnicate; /help shows what there is");
+    }
+}
