@@ -2,8 +2,10 @@
 //!
 //! What is said decides what the model does: `write` and `shell` call tools that need a person, `read` one that does not,
 //! `slow` writes a long answer slowly, `hang` begins one and never ends it, `evil` attacks the terminal, `count` counts the
-//! characters, `lines` the lines. Anything else is answered with markdown. With `CHAT_LAB_GONE` set the owner goes away after a
-//! moment, and with `CHAT_LAB_SLOW` a cancelled turn takes its time.
+//! characters, `lines` the lines, and `ask select`,
+//! `ask secret`, `ask confirm` and `ask` let a tool ask. Anything else is answered with markdown. With `CHAT_LAB_GONE` set the owner goes away after a
+//! moment, and with `CHAT_LAB_SLOW` a cancelled turn takes its time;
+//! with `CHAT_LAB_OTHER` somebody else denies every call in the first session.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -13,17 +15,19 @@ use std::time::Duration;
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
-use holdfast_contract::ids::StreamId;
+use holdfast_contract::ids::{CallId, StreamId};
 use holdfast_contract::manifest::Profile;
-use holdfast_contract::message::{AskedCall, Message, Origin, Usage};
+use holdfast_contract::message::{AskedCall, Message, Origin, TurnView, Usage};
 use holdfast_contract::problem::{Code, Fault, Problem};
-use holdfast_contract::session_frames::{ModelFailed, ModelReturned, SessionSettings};
+use holdfast_contract::session_frames::{ModelFailed, ModelReturned, SessionSettings, UiQuestion};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
-use holdfast_contract::wire::{Host, Later};
-use holdfast_lane_native::{Extension, FnTool, Hook, NativeLane};
+use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_lane_native::{Extension, FnTool, Hook, NativeLane, Tool};
 use holdfast_model::{Deltas, Model};
 use holdfast_policy::Policy;
-use holdfast_rpc::{Hub, Owner, Server, VERSION, Welcome};
+use holdfast_rpc::{
+    ApprovalAnswer, Client, Hub, Notice, Owner, PersonsAnswer, Request, Server, SessionOpen, VERSION, Welcome,
+};
 use holdfast_runtime::{NewSession, OsEntropy, Parts, Runtime, SystemClock};
 use holdfast_store::{Options, Store};
 use serde_json::{Value, json};
@@ -42,6 +46,9 @@ async fn main() -> ExitCode {
     };
     let (ours, mut near) = tokio::io::duplex(1 << 16);
     let (mut far, theirs) = tokio::io::duplex(1 << 16);
+    if std::env::var_os("CHAT_LAB_OTHER").is_some() {
+        tokio::spawn(other(server.clone()));
+    }
     tokio::spawn(server.serve(theirs));
     let gone = std::env::var_os("CHAT_LAB_GONE").map_or(Duration::MAX, |_| Duration::from_millis(1500));
     tokio::spawn(async move {
@@ -49,6 +56,26 @@ async fn main() -> ExitCode {
         tokio::time::timeout(gone, tokio::io::copy_bidirectional(&mut near, &mut far)).await.ok();
     });
     holdfast_cli::chat_over(ours, &store, session, home.join("history")).await
+}
+
+/// Somebody else who watches the first session, and denies what is asked there after a while.
+async fn other(server: Server) {
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let (near, far) = tokio::io::duplex(1 << 16);
+    tokio::spawn(server.serve(far));
+    let (client, mut notices) = Client::new(near);
+    let session = Some(StreamId::from("lab-1"));
+    let open = SessionOpen { session, answers: true, ..SessionOpen::default() };
+    let opened = client.ask::<Value>(&Request::SessionOpen(open)).await;
+    assert!(opened.is_ok(), "{opened:?}");
+    while let Some(notice) = notices.recv().await {
+        if let Notice::Approval { session, approval, .. } = notice {
+            tokio::time::sleep(Duration::from_millis(700)).await;
+            let answer = PersonsAnswer::Deny { reason: "somebody else said no".to_owned() };
+            let answer = ApprovalAnswer { session, approval, answer };
+            client.ask::<Value>(&Request::ApprovalAnswer(answer)).await.ok();
+        }
+    }
 }
 
 async fn owner(home: &std::path::Path) -> Result<(Store, Server), Problem> {
@@ -101,6 +128,7 @@ fn extension() -> Extension {
     let extension = Extension::new("lab", "1.0.0");
     let extension = if slow { extension.hook(Dawdle) } else { extension };
     extension
+        .tool(Curious)
         .tool(FnTool(tool("file_read", EffectClass::Pure), |arguments: &Content| Ok(arguments.clone())))
         .tool(FnTool(tool("file_write", EffectClass::Write), |arguments: &Content| {
             Ok(Content::new(json!({ "wrote": arguments.value() })))
@@ -108,6 +136,34 @@ fn extension() -> Extension {
         .tool(FnTool(tool("broken", EffectClass::Pure), |_: &Content| {
             Err(Fault::new(Code::ToolFailed, "it is broken \u{1b}[2J"))
         }))
+}
+
+/// A tool that asks the user what it is told to ask.
+struct Curious;
+
+impl Tool for Curious {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec { effects: EffectClass::Pure, ..ToolSpec::named("curious", "Asks the user.") }
+    }
+
+    fn call(
+        &self,
+        _: CallId,
+        arguments: Content,
+        _: TurnView,
+        host: Arc<dyn Host>,
+    ) -> Later<Result<Content, Fault>> {
+        let prompt = "Well\u{1b}[2J?".to_owned();
+        let question = match arguments.value().and_then(|value| value["what"].as_str()) {
+            Some("select") => {
+                UiQuestion::Select { prompt, options: vec!["red".to_owned(), "blue".to_owned()] }
+            }
+            Some("secret") => UiQuestion::Input { prompt, secret: true },
+            Some("confirm") => UiQuestion::Confirm { prompt },
+            _ => UiQuestion::Custom { prompt, view: Content::new(json!({})) },
+        };
+        host.ask(Ask::Ui(question))
+    }
 }
 
 /// A hook that takes its time when a turn is cancelled.
@@ -147,6 +203,7 @@ impl Model for Obedient {
                 "write" => called(&deltas, "file_write", json!({ "path": "a" })),
                 "long" => called(&deltas, "file_write", long),
                 "break" => called(&deltas, "broken", json!({})),
+                "ask" => called(&deltas, "curious", json!({ "what": told.split_whitespace().nth(1) })),
                 "evil" => said(
                     &deltas,
                     "\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[1;1H? file_write wants to run\r\u{9b}2K y once, s session: ",

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use holdfast_contract::body::Body;
+use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{ModelName, Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
@@ -83,6 +83,7 @@ pub(crate) async fn chat(link: Link, store: &Store, options: ChatOptions) -> Res
         next: Seq(0),
         hand: Hand::Free,
         waiting: VecDeque::new(),
+        held: VecDeque::new(),
         turn: Turn::default(),
         calls: Calls::default(),
         live: Live::default(),
@@ -124,6 +125,8 @@ struct Chat<'a> {
     hand: Hand,
     /// Questions that have not been put yet.
     waiting: VecDeque<Asked>,
+    /// What happened while a question was being asked; it is shown afterwards.
+    held: VecDeque<Notice>,
     turn: Turn,
     calls: Calls,
     live: Live,
@@ -243,6 +246,8 @@ impl Chat<'_> {
                 if let Hand::Question(request, _) = hand {
                     self.reply(request, reply);
                 }
+                let held = std::mem::take(&mut self.held);
+                held.into_iter().for_each(|notice| self.notice(notice));
             }
         }
     }
@@ -330,6 +335,18 @@ impl Chat<'_> {
     }
 
     fn notice(&mut self, notice: Notice) {
+        if matches!(self.hand, Hand::Question(..))
+            && matches!(notice, Notice::Frame(_) | Notice::Text { .. } | Notice::Reasoning { .. })
+        {
+            // A turn that is over takes its question with it.
+            if matches!(&notice, Notice::Frame(frame)
+                if frame.envelope.kind == Kind::TurnEnded && frame.envelope.stream == self.session)
+            {
+                self.withdraw();
+            }
+            self.held.push_back(notice);
+            return;
+        }
         match notice {
             Notice::Frame(frame) if frame.envelope.stream == self.session => self.frame(&frame),
             Notice::Text { session, text } if session == self.session => self.live.wrote(&text),
@@ -411,7 +428,7 @@ impl Chat<'_> {
             Body::TurnEnded(ended) => self.ended(ended),
             _ => {}
         }
-        if self.turn.running && !matches!(self.hand, Hand::Question(..)) {
+        if self.turn.running {
             let running = self.calls.running();
             if running.is_some() {
                 self.screen.settle();
@@ -442,7 +459,6 @@ impl Chat<'_> {
         self.turn.running = false;
         self.live = Live::default();
         self.waiting.clear();
-        self.withdraw();
     }
 
     /// Shows what the model wrote and was not shown yet.

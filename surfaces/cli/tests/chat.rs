@@ -1,5 +1,7 @@
 //! The chat in a real terminal, or what a pseudo-terminal has of one.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's helpers may panic")]
+
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -348,4 +350,76 @@ fn without_a_terminal_lines_are_read_as_they_are() {
     // Nobody is there to say yes: what is piped in is said, and never taken for an answer.
     assert!(out.contains("denied: HF-3103"), "{out}");
     assert!(!out.contains('\u{1b}'), "{out}");
+}
+
+#[test]
+fn extensions_ask_the_user() {
+    let home = tempfile::tempdir().unwrap();
+    let mut chat = Chat::start(home.path(), 80, &[]);
+    chat.says("ask select");
+    chat.until("? Well␛[2J?");
+    chat.until("2 blue");
+    chat.until("number (Enter for none): ");
+    chat.types("7\r");
+    chat.until("a number from 1 to 2");
+    chat.types("2\r");
+    chat.until("The tool gave blue");
+    chat.says("ask confirm");
+    chat.until("y yes, n no: ");
+    chat.types("y");
+    chat.until("The tool gave true");
+    chat.says("ask secret");
+    chat.until("(not shown): ");
+    chat.types("hunter2\u{7f}3\r");
+    let shown = chat.until("The tool");
+    assert!(!shown.contains("hunter"), "{shown:?}");
+    chat.says("ask");
+    chat.until("  : ");
+    chat.types("fr\u{7f}ee\r");
+    chat.until("The tool gave fee");
+    chat.says("/quit");
+    chat.ends_with(0);
+}
+
+#[test]
+fn a_question_that_somebody_else_answered_goes() {
+    let home = tempfile::tempdir().unwrap();
+    let mut chat = Chat::start_with(home.path(), 80, &[], |command| {
+        command.env("CHAT_LAB_OTHER", "1");
+    });
+    chat.until("session lab-1");
+    std::thread::sleep(Duration::from_millis(600));
+    chat.says("write");
+    chat.until(ASKED);
+    chat.until("answered elsewhere");
+    chat.until("denied: HF-3103");
+    chat.until("somebody else said no");
+    chat.says("/quit");
+    chat.ends_with(0);
+}
+
+#[test]
+fn the_terminal_is_left_as_it_was_found() {
+    // The owner goes while the prompt is shown, and while a question is.
+    for says in [None, Some("write")] {
+        let home = tempfile::tempdir().unwrap();
+        let script = format!(
+            "stty -g; echo begun; {} {}; echo modes; stty -g; echo over",
+            lab().display(),
+            home.path().display()
+        );
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).env("TERM", "xterm").env("NO_COLOR", "1").env("CHAT_LAB_GONE", "1");
+        let mut session = Session::spawn(command).unwrap();
+        session.set_expect_timeout(Some(Duration::from_secs(20)));
+        let mut chat = Chat(session);
+        let found = chat.until("begun").trim().to_owned();
+        if let Some(text) = says {
+            chat.says(text);
+            chat.until(ASKED);
+        }
+        chat.until("the process that owns the home has gone");
+        chat.until("modes");
+        assert_eq!(chat.until("over").trim(), found);
+    }
 }

@@ -184,7 +184,7 @@ impl Dialogue<'_> {
                     let place = format!("line {}, column {}", error.line(), error.column());
                     show(&format!("  {}\n", self.ink.bad(&format!("this is not JSON: {error}"))));
                     show(&format!("  {} at {place}; mend it, or Ctrl-C to go back\n", near(&text, &error)));
-                    if program.is_some() && !matches!(self.line("  Enter edits again: ", true), Ok(_)) {
+                    if program.is_some() && self.line("  Enter edits again: ", true).is_err() {
                         return None;
                     }
                 }

@@ -243,7 +243,8 @@ impl Hinter for Slash {
             return Some(Suggestion { text: format!("{rest}  {about}"), taken: rest.len() });
         }
         let text = self.history.hint(line, at, context)?;
-        (!text.contains('\n')).then(|| Suggestion { taken: text.len(), text })
+        let taken = text.len();
+        (!text.contains('\n')).then_some(Suggestion { text, taken })
     }
 }
 
