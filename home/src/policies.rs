@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::path::Path;
 
+use holdfast_contract::digest::canonical;
 use holdfast_contract::manifest::yaml::nearest;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_policy::{Policy, Profile, Rule};
@@ -135,9 +136,14 @@ fn item(rule: &Rule, indent: &str) -> Vec<String> {
     let lines = order.iter().filter_map(|name| Some((name, fields.get(*name)?))).enumerate();
     let line = |(index, (name, value)): (usize, (&&str, &Value))| {
         let dash = if index == 0 { "- " } else { "  " };
-        format!("{indent}{dash}{name}: {value}")
+        format!("{indent}{dash}{name}: {}", in_order(value))
     };
     lines.map(line).collect()
+}
+
+/// A value whose fields stand in order, whatever order the JSON library keeps.
+fn in_order(value: &Value) -> String {
+    canonical(value).map_or_else(|_| value.to_string(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The whole policy in a text of its own, for files whose rules cannot be added to: a list in brackets, an alias. Comments are lost, so the
@@ -149,7 +155,7 @@ fn anew(policy: &Policy) -> String {
         String::from("# Written anew when a rule was added; `policy.yaml.before` has the comments.\n");
     for (name, value) in fields.iter().filter(|(name, _)| *name != "rules") {
         // Writing to a text cannot fail.
-        let _ = writeln!(text, "{name}: {value}");
+        let _ = writeln!(text, "{name}: {}", in_order(value));
     }
     text.push_str("rules:\n");
     for rule in policy.rules() {

@@ -106,6 +106,12 @@ pub struct ModelSettings {
     /// Dollars per million tokens written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_out: Option<Dollars>,
+    /// How hard it shall think: `minimal`, `low`, `medium`, `high` or a number of tokens; left to the provider if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
+    /// The tape that every request and answer is added to; `cassette:<file>` plays it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<String>,
     /// The file that `script` plays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,

@@ -15,6 +15,7 @@ use holdfast_contract::wire::Lane;
 use holdfast_home::{
     Environment, Home, ModelSettings, OFFLINE, PromptContext, PromptTool, Prompts, Settings,
 };
+use holdfast_model::cassette::Recorder;
 use holdfast_model::detect::{self, Found};
 use holdfast_model::provider::{Provider, ProviderSettings, usual_key};
 use holdfast_model::{Model, built_in};
@@ -233,8 +234,20 @@ impl Offer {
     }
 }
 
-/// A model as the settings have it.
+/// A model as the settings have it, on tape if they say so.
 fn configured(
+    name: &ModelName,
+    set: &ModelSettings,
+    environment: &Environment,
+) -> Result<Arc<dyn Model>, Problem> {
+    let model = provided(name, set, environment)?;
+    match &set.record {
+        Some(tape) => Ok(Arc::new(Recorder::new(model, Path::new(tape))?)),
+        None => Ok(model),
+    }
+}
+
+fn provided(
     name: &ModelName,
     set: &ModelSettings,
     environment: &Environment,
@@ -255,6 +268,7 @@ fn configured(
         base_url: set.base_url.clone(),
         key: key_from.as_deref().and_then(|variable| environment.get(variable)),
         key_from,
+        reasoning: set.reasoning.clone(),
         price_in: set.price_in.map(|price| price.micros as f64 / 1e6),
         price_out: set.price_out.map(|price| price.micros as f64 / 1e6),
         ..ProviderSettings::default()

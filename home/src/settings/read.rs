@@ -144,6 +144,8 @@ fn model(field: &Field<'_>) -> Result<ModelSettings> {
         let api_key_env = object.optional("api_key_env", variable);
         let price_in = object.optional("price_in", dollars);
         let price_out = object.optional("price_out", dollars);
+        let reasoning = object.optional("reasoning", Field::word);
+        let record = object.optional("record", Field::filled);
         let file = object.optional("file", Field::filled);
         let (provider, file) = (provider?, file?);
         let (provider, file) = match provider.split_once(':') {
@@ -161,6 +163,8 @@ fn model(field: &Field<'_>) -> Result<ModelSettings> {
             api_key_env: api_key_env?,
             price_in: price_in?,
             price_out: price_out?,
+            reasoning: reasoning?,
+            record: record?,
             file,
         })
     })
