@@ -2,14 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop loudly")]
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
-use expectrl::process::unix::WaitStatus;
-use expectrl::session::OsSession;
-use expectrl::{Expect, Session};
+use holdfast_testkit::terminal::Terminal;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_holdfast");
 
@@ -54,16 +50,13 @@ impl Place {
         command
     }
 
-    fn chat(&self, more: &[&str]) -> Chat {
+    fn chat(&self, more: &[&str]) -> Terminal {
         let mut command = self.command();
         command.arg("chat").args(more);
-        let mut session = Session::spawn(command).unwrap();
-        session.get_process_mut().set_window_size(100, 30).unwrap();
-        session.set_expect_timeout(Some(Duration::from_secs(30)));
-        Chat(session)
+        Terminal::start(command, 100)
     }
 
-    fn scripted(&self, more: &[&str]) -> Chat {
+    fn scripted(&self, more: &[&str]) -> Terminal {
         let model = format!("script:{}", self.path("script.yaml").display());
         let mut arguments = vec!["--model", &model];
         arguments.extend(more);
@@ -79,53 +72,6 @@ impl Place {
 
     fn written(&self, name: &str) -> Option<String> {
         fs::read_to_string(Path::new(&self.path("work")).join(name)).ok()
-    }
-}
-
-struct Chat(OsSession);
-
-impl Chat {
-    #[track_caller]
-    fn until(&mut self, text: &str) -> String {
-        match self.0.expect(text) {
-            Ok(found) => String::from_utf8_lossy(found.before()).into_owned(),
-            Err(error) => {
-                let mut rest = vec![0; 4096];
-                let read = self.0.try_read(&mut rest).unwrap_or(0);
-                panic!(
-                    "{text:?} never came ({error}); there was {:?}",
-                    String::from_utf8_lossy(&rest[..read])
-                );
-            }
-        }
-    }
-
-    fn types(&mut self, text: &str) {
-        self.0.write_all(text.as_bytes()).unwrap();
-        self.0.flush().unwrap();
-    }
-
-    #[track_caller]
-    fn says(&mut self, text: &str) {
-        self.until("› ");
-        self.types(text);
-        self.types("\r");
-    }
-
-    #[track_caller]
-    fn ends_with(&mut self, code: i32) {
-        let until = Instant::now() + Duration::from_secs(30);
-        let mut rest = vec![0; 4096];
-        while Instant::now() < until {
-            // What is still written must be read, or it is never done writing.
-            let _none = self.0.try_read(&mut rest);
-            match self.0.get_process().status().unwrap() {
-                WaitStatus::Exited(_, found) => return assert_eq!(found, code),
-                WaitStatus::Signaled(_, signal, _) => panic!("ended by {signal}"),
-                _ => std::thread::sleep(Duration::from_millis(20)),
-            }
-        }
-        panic!("it does not end");
     }
 }
 
@@ -186,7 +132,7 @@ fn an_approval_is_answered_in_a_second_process() {
     let session: String = first.until(" ·").trim().to_owned();
     first.says("write it");
     first.until(ASKED);
-    let process = first.0.get_process().pid().as_raw();
+    let process = first.process();
     assert!(Command::new("kill").args(["-9", &process.to_string()]).status().unwrap().success());
     drop(first);
     assert_eq!(place.written("late.txt"), None);

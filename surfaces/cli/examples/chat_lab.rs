@@ -23,7 +23,7 @@ use holdfast_contract::session_frames::{ModelFailed, ModelReturned, SessionSetti
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Ask, Host, Later};
 use holdfast_lane_native::{Extension, FnTool, Hook, NativeLane, Tool};
-use holdfast_model::{Deltas, Model};
+use holdfast_model::{Delta, Deltas, Model};
 use holdfast_policy::Policy;
 use holdfast_rpc::{
     ApprovalAnswer, Client, Hub, Notice, Owner, PersonsAnswer, Request, Server, SessionOpen, VERSION, Welcome,
@@ -212,13 +212,13 @@ impl Model for Obedient {
                 "lines" => said(&deltas, &format!("I got {} lines.", told.lines().count())),
                 "slow" => {
                     for word in 0..200 {
-                        deltas(&format!("word{word} "));
+                        deltas(Delta::Text(&format!("word{word} ")));
                         tokio::time::sleep(Duration::from_millis(100)).await;
                     }
                     said(&deltas, "")
                 }
                 "hang" => {
-                    deltas("Half an answer ");
+                    deltas(Delta::Text("Half an answer "));
                     std::future::pending::<()>().await;
                     said(&deltas, "")
                 }
@@ -231,12 +231,12 @@ impl Model for Obedient {
 }
 
 fn said(deltas: &Deltas, text: &str) -> ModelReturned {
-    text.split_inclusive(' ').for_each(|word| deltas(word));
+    text.split_inclusive(' ').for_each(|word| deltas(Delta::Text(word)));
     ModelReturned { text: Content::text(text), reasoning: None, calls: Vec::new(), usage: Usage::default() }
 }
 
 fn called(deltas: &Deltas, tool: &str, arguments: Value) -> ModelReturned {
-    deltas("I use a tool.");
+    deltas(Delta::Text("I use a tool."));
     let call = AskedCall { model_id: "1".into(), tool: tool.into(), arguments: Content::new(arguments) };
     ModelReturned {
         text: Content::text("I use a tool."),
