@@ -37,6 +37,7 @@ use holdfast_runtime::house::{Ground, MakeBuiltIns, Offer, Plan};
 
 use arguments::{Arguments, Chat, Command, Ext, Log, Model, Policy};
 use exit::Exit;
+use holdfast_rpc::COMMAND;
 use link::{Link, Way};
 use output::Output;
 
@@ -164,9 +165,8 @@ async fn linked(output: &Output, plan: &Plan, command: Command) -> Result<Exit, 
             Model::Test { name } => models::test(output, &offer, name).await,
         };
     }
-    let way = Way::find(plan).await?;
     if let Command::Rpc = command {
-        return match way {
+        return match Way::find(plan).await? {
             Way::Own(own) => {
                 let exit = rpc::rpc(own.connection()).await;
                 own.end("rpc has ended").await?;
@@ -175,7 +175,9 @@ async fn linked(output: &Output, plan: &Plan, command: Command) -> Result<Exit, 
             Way::Attached(connection) => rpc::rpc(connection).await,
         };
     }
-    let (mut link, own) = way.link(&plan.home).await?;
+    // A conversation may last all day; whoever owns the home meanwhile does not wait for its end.
+    let client = if matches!(command, Command::Chat(_)) { "chat" } else { COMMAND };
+    let (mut link, own) = Way::link(plan, client).await?;
     let exit = over(output, &mut link, command).await;
     drop(link);
     match own {
