@@ -229,7 +229,8 @@ fn exit_code(code: Code) -> u8 {
         Some(b'1' | b'9') => 2,
         _ => match code {
             Code::StoreUnavailable | Code::StoreNewer | Code::StoreLocked | Code::StoreMissing => 2,
-            Code::ModelUnknown => 2,
+            Code::ModelUnknown | Code::ProviderUnknown | Code::ProviderSettings => 2,
+            Code::ScriptInvalid | Code::TapeUnreadable => 2,
             Code::ToolDenied => 3,
             Code::TurnCancelled => 130,
             _ => 1,

@@ -50,7 +50,8 @@ pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Resul
         }
     } else if end.outcome == TurnOutcome::Answered {
         output.line(if streamed { String::new() } else { harmless(&text(end.answer.as_ref())) })?;
-    } else {
+    }
+    if end.outcome != TurnOutcome::Answered {
         eprintln!("{}", told(&end.outcome));
     }
     if !output.quiet && !output.json {
