@@ -195,7 +195,7 @@ pub fn finish(child: Child) -> Ran {
         false
     });
     let output = child.wait_with_output().unwrap();
-    drop(done.send(()));
+    done.send(()).unwrap_or_default();
     let ran = Ran::from(output);
     assert!(!watchdog.join().unwrap(), "it hung: {ran:#?}");
     ran
@@ -281,6 +281,12 @@ impl Rpc {
         let answer = self.answer(id);
         assert!(answer.get("result").is_none(), "{method}: {answer}");
         answer["error"].clone()
+    }
+
+    /// The answer to what was no request.
+    #[track_caller]
+    pub fn answer_to_nothing(&mut self) -> Value {
+        self.wait(|message| message["id"].is_null() && message.get("error").is_some())
     }
 
     /// The next notice of this kind.

@@ -4,6 +4,11 @@
 //! by policy, 130 interrupted. `arguments.rs` has every command; each has a file of its own. Commands that only read open the
 //! log; all others go over a [`link::Link`] to the home's owner, which is this process if nobody else is.
 
+/// Says something on standard error. Unlike the standard library's, it does not end the program when nobody listens there.
+macro_rules! eprintln {
+    ($($words:tt)*) => { $crate::output::tell(format_args!($($words)*)) };
+}
+
 mod arguments;
 mod backup;
 mod call;

@@ -167,7 +167,7 @@ impl Connection {
         let method = fields.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
         match serde_json::from_value(message) {
             Ok(request) => Some((id, request)),
-            Err(error) if error.to_string().starts_with("unknown variant") => {
+            Err(error) if error.to_string().starts_with(&format!("unknown variant `{method}`")) => {
                 refuse(id, line::UNKNOWN_METHOD, format!("there is no method `{method}`"))
             }
             Err(error) => refuse(id, line::INVALID_PARAMS, format!("`{method}`: {error}")),
