@@ -29,13 +29,25 @@ const FILES: &[(&str, &str, i32, &str, &str)] = &[
     ("config/settings.yaml", "models:\n  default: [offline]\n", 2, "HF-1101", "settings.yaml:2:"),
     ("config/settings.yaml", "models: five\n", 2, "HF-1101", "settings.yaml:1:9"),
     ("config/settings.yaml", "models: { default: nobody }\n", 2, "HF-5002", ""),
-    ("config/settings.yaml", "models: { default: main, main: { provider: nobody, model: m } }\n", 2, "HF-5008", ""),
+    (
+        "config/settings.yaml",
+        "models: { default: main, main: { provider: nobody, model: m } }\n",
+        2,
+        "HF-5008",
+        "",
+    ),
     ("config/settings.yaml", "models: { default: 'script:/nowhere.yaml' }\n", 2, "HF-5010", "/nowhere.yaml"),
     ("config/settings.yaml", "models: {\n", 2, "HF-1101", "settings.yaml:"),
     ("config/settings.yaml", "\u{0}", 2, "HF-1101", "settings.yaml"),
     ("config/policy.yaml", "rules: [\n", 2, "HF-1201", "policy.yaml:1:8"),
     ("config/policy.yaml", "profile: anything-goes\n", 2, "HF-1201", "policy.yaml:1:"),
-    ("config/policy.yaml", "rules:\n  - { name: a, decision: deny, match: { tools: [shell] }, examples: { not_match: [{ tool: shell }] } }\n", 2, "HF-1202", "policy.yaml:2:"),
+    (
+        "config/policy.yaml",
+        "rules:\n  - { name: a, decision: deny, match: { tools: [shell] }, examples: { not_match: [{ tool: shell }] } }\n",
+        2,
+        "HF-1202",
+        "policy.yaml:2:",
+    ),
     ("prompts/main.jinja2", "Hello\n{% if %}\n", 2, "HF-1401", "main.jinja2:2:"),
     ("prompts/main.jinja2", "{{ nobody.knows }}\n", 2, "HF-1401", "main.jinja2:1:"),
     (".env", "this is no line\n", 2, "HF-1301", ".env:1"),
@@ -89,7 +101,11 @@ fn a_command_that_cannot_be_understood_says_how_it_is_used() {
     ] {
         scene.run(arguments).fails(exit, code);
     }
-    assert_eq!(scene.run(&["log", "list", "--json"]).ok().out.lines().count(), before.lines().count(), "nothing was begun");
+    assert_eq!(
+        scene.run(&["log", "list", "--json"]).ok().out.lines().count(),
+        before.lines().count(),
+        "nothing was begun"
+    );
     // These reach a session, and are in the log.
     for (arguments, exit, code) in [
         (&["call", "nobody"][..], 1, "HF-3101"),
@@ -145,10 +161,17 @@ fn server(answer: String) -> String {
 
 #[test]
 fn a_provider_that_does_not_answer_is_named_and_the_key_is_not() {
-    let body = format!(r#"{{"error":{{"message":"Incorrect API key provided: {KEY}","type":"invalid_request_error"}}}}"#);
-    let refusing = format!("HTTP/1.1 401 No\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
+    let body = format!(
+        r#"{{"error":{{"message":"Incorrect API key provided: {KEY}","type":"invalid_request_error"}}}}"#
+    );
+    let refusing = format!(
+        "HTTP/1.1 401 No\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
     let refused = server(refusing);
-    for (base, code, says) in [(refused.as_str(), "HF-5003", "OPENAI_API_KEY"), ("http://127.0.0.1:1/v1", "HF-5005", "127.0.0.1:1")] {
+    for (base, code, says) in
+        [(refused.as_str(), "HF-5003", "OPENAI_API_KEY"), ("http://127.0.0.1:1/v1", "HF-5005", "127.0.0.1:1")]
+    {
         let mut scene = Scene::new();
         scene.settings("");
         scene.variable("OPENAI_API_KEY", KEY);
@@ -197,7 +220,9 @@ fn a_home_that_cannot_be_one_is_refused_and_left_alone() {
         }
         command.arg(&program).arg("--home").arg(&closed).args(arguments).current_dir("/");
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
-        let ran = finish(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+        let ran = finish(
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap(),
+        );
         let ran = ran.fails(2, "HF-1501");
         assert!(ran.err.contains("closed"), "{ran:#?}");
     }
@@ -311,7 +336,7 @@ fn an_owner_that_is_killed_takes_nobody_with_it() {
     });
     owner.kill();
     let ran = finish(attached).fails(1, "HF-7001");
-    assert!(ran.out.starts_with("I was about to"), "{ran:#?}");
+    assert!(ran.out.is_empty(), "half an answer is none: {ran:#?}");
     finish(piped).fails(1, "HF-7001");
     // What the dead one left behind stands in nobody's way.
     assert!(scene.home().join("control.sock").exists());

@@ -115,7 +115,11 @@ fn turn(rpc: &mut Rpc, session: &str, answers: &[Value]) -> (Vec<Value>, Value) 
     }
     let end = rpc.answer(sent);
     assert!(end.get("error").is_none(), "{end}");
-    assert!(!rpc.heard.iter().any(|heard| heard["method"] == "approval"), "it asked once more: {:#?}", rpc.heard);
+    assert!(
+        !rpc.heard.iter().any(|heard| heard["method"] == "approval"),
+        "it asked once more: {:#?}",
+        rpc.heard
+    );
     (asked, end["result"].clone())
 }
 
@@ -129,14 +133,26 @@ fn a_conversation_over_rpc_with_every_answer() {
     let scene = Scene::new();
     scene.policy("# Mine.\nprofile: standard\n");
     let steps = json!([
-        set("once"), says("1"), set("denied"), says("2"), set("edited"), says("3"),
-        set("session"), says("4"), set("again"), says("5"),
+        set("once"),
+        says("1"),
+        set("denied"),
+        says("2"),
+        set("edited"),
+        says("3"),
+        set("session"),
+        says("4"),
+        set("again"),
+        says("5"),
     ]);
     let model = scene.script("answers", &steps);
     let mut rpc = scene.rpc(&[]);
-    let open = json!({ "session": "talk", "create": true, "model": model, "answers": true, "frames_from": 0 });
+    let open =
+        json!({ "session": "talk", "create": true, "model": model, "answers": true, "frames_from": 0 });
     let opened = rpc.ask("session.open", open);
-    assert_eq!((&opened["session"], &opened["resumed"], &opened["waiting"]), (&json!("talk"), &json!(false), &json!([])));
+    assert_eq!(
+        (&opened["session"], &opened["resumed"], &opened["waiting"]),
+        (&json!("talk"), &json!(false), &json!([]))
+    );
 
     let (asked, end) = turn(&mut rpc, "talk", &[json!("once")]);
     assert_eq!((&asked[0]["tool"], &asked[0]["arguments"]["key"]), (&json!("kv_set"), &json!("once")));
@@ -156,15 +172,29 @@ fn a_conversation_over_rpc_with_every_answer() {
     turn(&mut rpc, "talk", &[json!("session")]);
     turn(&mut rpc, "talk", &[]);
     assert_eq!((kept(&scene, "session"), kept(&scene, "again")), (json!("session"), json!("again")));
-    assert_eq!(scene.policy_text(), "# Mine.\nprofile: standard\n", "nothing was to be remembered for longer");
+    assert_eq!(
+        scene.policy_text(),
+        "# Mine.\nprofile: standard\n",
+        "nothing was to be remembered for longer"
+    );
 
     // Every frame came, once and in order, as it is stored.
     let stored = scene.frames("talk");
     rpc.wait(|message| message["method"] == "frame" && message["params"] == *stored.last().unwrap());
-    let mut came: Vec<Value> = rpc.heard.iter().filter(|message| message["method"] == "frame").map(|message| message["params"].clone()).collect();
+    let mut came: Vec<Value> = rpc
+        .heard
+        .iter()
+        .filter(|message| message["method"] == "frame")
+        .map(|message| message["params"].clone())
+        .collect();
     came.push(stored.last().unwrap().clone());
     assert_eq!(came, stored);
-    let texts: String = rpc.heard.iter().filter(|message| message["method"] == "text").filter_map(|message| message["params"]["text"].as_str()).collect();
+    let texts: String = rpc
+        .heard
+        .iter()
+        .filter(|message| message["method"] == "text")
+        .filter_map(|message| message["params"]["text"].as_str())
+        .collect();
     assert_eq!(texts, "12345");
     rpc.end();
     scene.verifies();
@@ -277,12 +307,8 @@ fn what_is_no_request_is_answered_and_the_conversation_goes_on() {
     for beside_an_owner in [false, true] {
         let owner = beside_an_owner.then(|| scene.rpc(&[]));
         let mut rpc = scene.rpc(&[]);
-        for (line, code) in [
-            ("not json", -32700),
-            ("{\"id\": 1", -32700),
-            ("[1, 2]", -32600),
-            ("5", -32600),
-        ] {
+        for (line, code) in [("not json", -32700), ("{\"id\": 1", -32700), ("[1, 2]", -32600), ("5", -32600)]
+        {
             rpc.write(line.as_bytes());
             let answer = rpc.answer_to_nothing();
             assert_eq!(answer["error"]["code"], code, "{line}: {answer}");
@@ -308,12 +334,18 @@ fn what_is_no_request_is_answered_and_the_conversation_goes_on() {
             let refusal = rpc.refused(method, params.clone());
             assert_eq!(refusal["code"], code, "{method} {params}: {refusal}");
             let data = &refusal["data"];
-            assert!(data["code"].as_str().unwrap().starts_with("HF-") && data["help"].as_str().unwrap().len() > 5, "{refusal}");
+            assert!(
+                data["code"].as_str().unwrap().starts_with("HF-") && data["help"].as_str().unwrap().len() > 5,
+                "{refusal}"
+            );
         }
         // A message of a megabyte is one like any other.
         let session = format!("large-{beside_an_owner}");
         rpc.ask("session.open", json!({ "session": session, "create": true, "model": scene.script("large", &json!([says("long")])) }));
-        assert_eq!(rpc.refused("ui.answer", json!({ "session": session, "request": 1, "answer": true }))["data"]["code"], "HF-3002");
+        assert_eq!(
+            rpc.refused("ui.answer", json!({ "session": session, "request": 1, "answer": true }))["data"]["code"],
+            "HF-3002"
+        );
         let end = rpc.ask("session.send", json!({ "session": session, "text": "word ".repeat(200_000) }));
         assert_eq!(end["answer"]["json"], "long");
         // The last request needs no newline, and its answer comes before the end.
@@ -321,9 +353,14 @@ fn what_is_no_request_is_answered_and_the_conversation_goes_on() {
         if let Some(owner) = owner {
             owner.end();
         }
-        let request = format!(r#"{{"id":"last","method":"session.send","params":{{"session":"{session}","text":"more"}}}}"#);
+        let request = format!(
+            r#"{{"id":"last","method":"session.send","params":{{"session":"{session}","text":"more"}}}}"#
+        );
         let ran = scene.run_with(&["rpc"], request.as_bytes()).ok();
-        assert!(ran.lines().iter().any(|line| line["id"] == "last" && line["result"]["outcome"] == "answered"), "{ran:#?}");
+        assert!(
+            ran.lines().iter().any(|line| line["id"] == "last" && line["result"]["outcome"] == "answered"),
+            "{ran:#?}"
+        );
     }
     scene.verifies();
 }
@@ -334,11 +371,18 @@ fn an_approval_outlives_its_owner() {
         let scene = Scene::new();
         let model = scene.script("waits", &json!([set("a"), says("done")]));
         let mut first = scene.rpc(&[]);
-        first.ask("session.open", json!({ "session": "one", "create": true, "model": model, "answers": true }));
+        first.ask(
+            "session.open",
+            json!({ "session": "one", "create": true, "model": model, "answers": true }),
+        );
         first.send("session.send", json!({ "session": "one", "text": "go on" }));
         let asked = first.notice("approval");
         // The first one ends without an answer, or is ended.
-        if killed { first.kill() } else { first.end() }
+        if killed {
+            first.kill()
+        } else {
+            first.end()
+        }
         assert_eq!(kept(&scene, "a"), Value::Null);
         let mut second = scene.rpc(&[]);
         let opened = second.ask("session.open", json!({ "session": "one", "answers": true }));
@@ -349,7 +393,10 @@ fn an_approval_outlives_its_owner() {
         };
         assert_eq!((&again["approval"], &again["tool"]), (&asked["approval"], &asked["tool"]));
         let waits = second.send("session.wait", json!({ "session": "one" }));
-        second.ask("approval.answer", json!({ "session": "one", "approval": again["approval"], "answer": "once" }));
+        second.ask(
+            "approval.answer",
+            json!({ "session": "one", "approval": again["approval"], "answer": "once" }),
+        );
         assert_eq!(second.answer(waits)["result"]["outcome"], "answered");
         second.end();
         assert_eq!(kept(&scene, "a"), "a");
@@ -365,7 +412,9 @@ fn forked_renamed_deleted_and_brought_back() {
     fs::write(scene.work().join("notes.txt"), "Nothing much.").unwrap();
     let look = json!({ "calls": [{ "tool": "file_read", "arguments": { "path": "notes.txt" } }] });
     let model = scene.script("long", &json!([look, says("I see."), says("And now?"), says("Elsewhere.")]));
-    let say = |session: &str, text: &str| scene.run(&["run", text, "--session", session, "--model", &model]).ok().out;
+    let say = |session: &str, text: &str| {
+        scene.run(&["run", text, "--session", session, "--model", &model]).ok().out
+    };
     let owner = scene.rpc(&[]);
     assert_eq!(say("one", SAID), "I see.\n");
     let first = scene.frames("one").len();

@@ -259,6 +259,7 @@ fn configured(
         base_url: set.base_url.clone(),
         key: key_from.as_deref().and_then(|variable| environment.get(variable)),
         key_from,
+        reasoning: set.reasoning.clone(),
         price_in: set.price_in.map(|price| price.micros as f64 / 1e6),
         price_out: set.price_out.map(|price| price.micros as f64 / 1e6),
         ..ProviderSettings::default()

@@ -66,8 +66,7 @@ impl Ran {
     /// Its output as JSON lines.
     #[track_caller]
     pub fn lines(&self) -> Vec<Value> {
-        let parse =
-            |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         self.out.lines().map(parse).collect()
     }
 }
@@ -330,7 +329,9 @@ pub fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
             let path = entry.unwrap().path();
             let kind = fs::symlink_metadata(&path).unwrap().file_type();
             let content = match kind {
-                kind if kind.is_symlink() => fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes(),
+                kind if kind.is_symlink() => {
+                    fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes()
+                }
                 kind if kind.is_file() => fs::read(&path).unwrap(),
                 kind if kind.is_dir() => {
                     folders.push(path.clone());

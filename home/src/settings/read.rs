@@ -142,6 +142,7 @@ fn model(field: &Field<'_>) -> Result<ModelSettings> {
         let model = object.optional("model", Field::word);
         let base_url = object.optional("base_url", address);
         let api_key_env = object.optional("api_key_env", variable);
+        let reasoning = object.optional("reasoning", Field::word);
         let price_in = object.optional("price_in", dollars);
         let price_out = object.optional("price_out", dollars);
         let file = object.optional("file", Field::filled);
@@ -159,6 +160,7 @@ fn model(field: &Field<'_>) -> Result<ModelSettings> {
             model,
             base_url: base_url?,
             api_key_env: api_key_env?,
+            reasoning: reasoning?,
             price_in: price_in?,
             price_out: price_out?,
             file,

@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 
 use holdfast_contract::problem::{Code, Problem};
 use serde_json::Value;
-use tokio::io::{
-    AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, split, stdin, stdout,
-};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, split, stdin, stdout};
 
 use crate::exit::Exit;
 

@@ -125,7 +125,10 @@ impl Server {
                 let connection = connection.clone();
                 let mut answer = Box::pin(async move { connection.answer(id, request).await });
                 // What was asked first is begun first, so that a client need not wait for one answer before it asks the next.
-                if std::future::poll_fn(|context| Poll::Ready(answer.as_mut().poll(context))).await.is_pending() {
+                if std::future::poll_fn(|context| Poll::Ready(answer.as_mut().poll(context)))
+                    .await
+                    .is_pending()
+                {
                     tasks.spawn(answer);
                 }
             }
