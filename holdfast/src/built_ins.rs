@@ -11,7 +11,7 @@ use holdfast_runtime::house::{BuiltIns, Ground};
 pub fn make(ground: &Ground<'_>) -> BuiltIns {
     let mut warnings = Vec::new();
     let mut extensions: Vec<Extension> = vec![holdfast_ext_kv::extension(ground.home.data(&"kv".into()))];
-    let workspace = ground.workspace.map(|folder| Workspace::new(folder, &ground.home.canonical()));
+    let workspace = ground.workspace.map(|folder| Workspace::new(folder, ground.home.canonical()));
     match workspace {
         Some(Ok(workspace)) => {
             extensions.push(holdfast_ext_files::extension(workspace.clone()));

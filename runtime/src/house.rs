@@ -262,7 +262,6 @@ fn configured(
         reasoning: set.reasoning.clone(),
         price_in: set.price_in.map(|price| price.micros as f64 / 1e6),
         price_out: set.price_out.map(|price| price.micros as f64 / 1e6),
-        ..ProviderSettings::default()
     })?;
     Ok(Arc::new(provider))
 }

@@ -26,6 +26,7 @@ pub(crate) struct Link {
     /// What happens in the sessions that were opened; ends when the owner has gone.
     pub notices: mpsc::UnboundedReceiver<Notice>,
     /// Who the owner is.
+    #[allow(dead_code, reason = "for the chat, which says whom it talks to")]
     pub welcome: Welcome,
     database: PathBuf,
 }
