@@ -100,15 +100,15 @@ pub struct ModelSettings {
     /// The variable, of the process or in `.env`, that holds the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
+    /// How hard it shall think: `minimal`, `low`, `medium`, `high`, or a number of tokens in quotes. The provider's choice if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
     /// Dollars per million tokens read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_in: Option<Dollars>,
     /// Dollars per million tokens written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_out: Option<Dollars>,
-    /// How hard it shall think: `minimal`, `low`, `medium`, `high` or a number of tokens; left to the provider if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reasoning: Option<String>,
     /// The tape that every request and answer is added to; `cassette:<file>` plays it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<String>,

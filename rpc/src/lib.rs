@@ -5,6 +5,7 @@
 //! carries what happens in a session to those who watch it.
 
 mod client;
+mod guests;
 mod hub;
 mod line;
 mod protocol;
@@ -12,6 +13,7 @@ mod server;
 mod socket;
 
 pub use client::Client;
+pub use guests::Guests;
 pub use hub::Hub;
 pub use protocol::*;
 pub use server::{Owner, RENAME, Server};

@@ -13,6 +13,9 @@ use serde_json::Value;
 /// The protocol's version. A client and an owner of different versions do not talk.
 pub const VERSION: u32 = 1;
 
+/// The name of a client that is a command: it ends by itself.
+pub const COMMAND: &str = "cli";
+
 /// A request. `method` and `params` stand beside JSON-RPC's `id`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "method", content = "params")]
@@ -81,7 +84,7 @@ pub struct Nothing {}
 pub struct Hello {
     /// The protocol's version.
     pub version: u32,
-    /// The client's name: `cli`, `editor`.
+    /// The client's name: `editor`. As a `cli`, which is a command that ends by itself, the owner waits for it before it ends.
     pub client: String,
 }
 

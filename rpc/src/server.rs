@@ -1,6 +1,8 @@
 //! The owner's side: takes requests, and sends notices of the sessions that a client watches.
 
+use std::future::Future;
 use std::sync::Arc;
+use std::task::Poll;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{Seq, StreamId};
@@ -16,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::guests::{Guests, Stay};
 use crate::hub::{Hub, Watch};
 use crate::line;
 use crate::protocol::*;
@@ -45,11 +48,17 @@ pub const RENAME: &str = "rename";
 
 /// Answers for an owner. Clones share it.
 #[derive(Clone)]
-pub struct Server(Arc<Owner>);
+pub struct Server {
+    owner: Arc<Owner>,
+    guests: Guests,
+}
 
 /// One connection: what it watches, and the way out.
 struct Connection {
     owner: Arc<Owner>,
+    /// Where to sign in, for one that comes from another process.
+    guests: Option<Guests>,
+    stay: std::sync::Mutex<Option<Stay>>,
     lines: mpsc::UnboundedSender<String>,
     notices: mpsc::UnboundedSender<Notice>,
     watches: std::sync::Mutex<Vec<Watch>>,
@@ -58,16 +67,36 @@ struct Connection {
 impl Server {
     /// A server.
     pub fn new(owner: Owner) -> Self {
-        Self(Arc::new(owner))
+        Self { owner: Arc::new(owner), guests: Guests::default() }
     }
 
     /// What it answers for.
     pub fn owner(&self) -> &Owner {
-        &self.0
+        &self.owner
     }
 
-    /// Serves a connection until its other side has gone. Requests are taken at once and answered as they are done.
+    /// The commands of other processes that are being served.
+    pub fn guests(&self) -> &Guests {
+        &self.guests
+    }
+
+    /// Serves a connection of this process until its other side has gone.
     pub async fn serve(self, connection: impl AsyncRead + AsyncWrite + Send + 'static) {
+        self.serve_as(connection, None).await;
+    }
+
+    /// Serves a connection of another process until it has gone.
+    pub async fn serve_guest(self, connection: impl AsyncRead + AsyncWrite + Send + 'static) {
+        let guests = self.guests.clone();
+        self.serve_as(connection, Some(guests)).await;
+    }
+
+    /// Requests are taken in their order. Those that wait for a turn are answered when it has ended, all others at once.
+    async fn serve_as(
+        self,
+        connection: impl AsyncRead + AsyncWrite + Send + 'static,
+        guests: Option<Guests>,
+    ) {
         let (reader, mut writer) = tokio::io::split(connection);
         let (lines, mut outgoing) = mpsc::unbounded_channel::<String>();
         let (notices, mut noticed) = mpsc::unbounded_channel::<Notice>();
@@ -87,14 +116,21 @@ impl Server {
                 }
             }
         });
-        let watches = std::sync::Mutex::default();
-        let connection = Arc::new(Connection { owner: self.0, lines, notices, watches });
+        let (watches, stay) = (std::sync::Mutex::default(), std::sync::Mutex::default());
+        let connection = Arc::new(Connection { owner: self.owner, guests, stay, lines, notices, watches });
         let mut tasks = JoinSet::new();
         let mut reader = BufReader::new(reader);
         while let Ok(Some(line)) = line::read(&mut reader).await {
             if let Some((id, request)) = connection.request(&line) {
                 let connection = connection.clone();
-                tasks.spawn(async move { connection.answer(id, request).await });
+                let mut answer = Box::pin(async move { connection.answer(id, request).await });
+                // What was asked first is begun first, so that a client need not wait for one answer before it asks the next.
+                if std::future::poll_fn(|context| Poll::Ready(answer.as_mut().poll(context)))
+                    .await
+                    .is_pending()
+                {
+                    tasks.spawn(answer);
+                }
             }
             while tasks.try_join_next().is_some() {}
         }
@@ -134,7 +170,7 @@ impl Connection {
         let method = fields.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
         match serde_json::from_value(message) {
             Ok(request) => Some((id, request)),
-            Err(error) if error.to_string().starts_with("unknown variant") => {
+            Err(error) if error.to_string().starts_with(&format!("unknown variant `{method}`")) => {
                 refuse(id, line::UNKNOWN_METHOD, format!("there is no method `{method}`"))
             }
             Err(error) => refuse(id, line::INVALID_PARAMS, format!("`{method}`: {error}")),
@@ -150,7 +186,10 @@ impl Connection {
     async fn carry_out(&self, request: Request) -> Result<Value, Problem> {
         let runtime = &self.owner.runtime;
         match request {
-            Request::Hello(hello) if hello.version == VERSION => value(&self.owner.welcome),
+            Request::Hello(hello) if hello.version == VERSION => {
+                self.sign_in(&hello)?;
+                value(&self.owner.welcome)
+            }
             Request::Hello(hello) => Err(Problem::new(
                 Code::ConnectionVersion,
                 format!("the client speaks version {} of the protocol, the owner {VERSION}", hello.version),
@@ -180,9 +219,9 @@ impl Connection {
             }
             Request::ApprovalAnswer(answer) => done(self.approve(answer).await),
             Request::UiAnswer(UiAnswer { session, request, answer }) => {
-                let answered = runtime.resume(&session)?.answer(request, answer.map(Content::new)).await;
+                runtime.resume(&session)?.answer(request, answer.map(Content::new)).await?;
                 self.owner.hub.answered(&session, request);
-                done(answered)
+                done(Ok(()))
             }
             Request::ToolsList(Nothing {}) => value(&self.tools().await?),
             Request::AgentsList(Nothing {}) => value(&self.agents()),
@@ -213,6 +252,16 @@ impl Connection {
                 Ok(json!({ "session": fork, "from": session, "frames": next }))
             }
         }
+    }
+
+    /// A command of another process: the owner does not end before it does.
+    fn sign_in(&self, hello: &Hello) -> Result<(), Problem> {
+        if let (Some(guests), COMMAND) = (&self.guests, hello.client.as_str()) {
+            let ending = || Problem::new(Code::ConnectionLost, "the process that owns the home is ending");
+            let stay = guests.enter().ok_or_else(ending)?;
+            *self.stay.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(stay);
+        }
+        Ok(())
     }
 
     /// Where inputs of a session come from.
@@ -276,26 +325,34 @@ impl Connection {
         &self,
         ApprovalAnswer { session, approval, answer }: ApprovalAnswer,
     ) -> Result<(), Problem> {
-        let handle = self.owner.runtime.resume(&session)?;
+        let Owner { runtime, remember, hub, .. } = &*self.owner;
+        let handle = runtime.resume(&session)?;
         let approve = |scope| Answer::Approve { scope };
+        let mut rule = None;
         let answer = match answer {
             PersonsAnswer::Once => approve(ApprovalScope::Once),
             PersonsAnswer::Session => approve(ApprovalScope::Session),
             PersonsAnswer::Always => {
-                self.always(&session, approval)?;
+                if runtime.policy()?.remembers_answers() {
+                    rule = Some(self.always(&session, approval)?);
+                }
                 approve(ApprovalScope::Session)
             }
             PersonsAnswer::Edit { arguments } => Answer::Edit { arguments: Content::new(arguments) },
             PersonsAnswer::Deny { reason } => Answer::Deny { reason },
         };
-        let answered = handle.approve(approval, answer).await;
-        self.owner.hub.answered(&session, approval);
-        answered
+        // Only an answer to what really waits is one; a rule is written after it, or not at all.
+        handle.approve(approval, answer).await?;
+        hub.answered(&session, approval);
+        match rule {
+            Some(rule) => runtime.set_policy(remember(rule)?, "always"),
+            None => Ok(()),
+        }
     }
 
-    /// Writes the rule that "always" means into the policy, and brings it into force for the turns to come.
-    fn always(&self, session: &StreamId, approval: Seq) -> Result<(), Problem> {
-        let Owner { runtime, remember, .. } = &*self.owner;
+    /// The rule that "always" means: for this tool of this extension.
+    fn always(&self, session: &StreamId, approval: Seq) -> Result<Rule, Problem> {
+        let runtime = &self.owner.runtime;
         let frames = runtime.store().frames(session, approval..=approval)?;
         let body = frames.first().and_then(|frame| frame.body.as_ref());
         let call = body.map(|body| body["call"].clone()).unwrap_or_default();
@@ -315,8 +372,7 @@ impl Connection {
             arguments: &arguments,
             turn: &turn,
         });
-        let unclear = || Problem::new(Code::PolicyInvalid, "a rule for this tool would match others too");
-        runtime.set_policy(remember(rule.ok_or_else(unclear)?)?, "always")
+        rule.ok_or_else(|| Problem::new(Code::PolicyInvalid, "a rule for this tool would match others too"))
     }
 
     async fn tools(&self) -> Result<Vec<ToolLine>, Problem> {

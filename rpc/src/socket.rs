@@ -25,7 +25,7 @@ pub fn listen(path: &Path, server: Server) -> Result<tokio::task::JoinHandle<()>
             let Ok((connection, _)) = listener.accept().await else { continue };
             let same_user = connection.peer_cred().is_ok_and(|peer| peer.uid() == own);
             if same_user {
-                tokio::spawn(server.clone().serve(connection));
+                tokio::spawn(server.clone().serve_guest(connection));
             }
         }
     }))

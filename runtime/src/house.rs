@@ -130,7 +130,11 @@ impl House {
         let agent = AgentId::from("main");
         let set = self.settings.agents.get(&agent).cloned().unwrap_or_default();
         let model = model.or(set.model).unwrap_or_else(|| self.model.clone());
-        self.runtime.model(&model)?;
+        self.runtime.model(&model).map_err(|problem| match built_in(model.as_str()) {
+            // With the place in the file, which a fault in the log has no room for.
+            Some(Err(problems)) => several(problems, &model),
+            _ => problem,
+        })?;
         let registry = self.runtime.registry();
         let tools = registry.tools.iter().filter_map(|entry| {
             let description = entry.stack.first()?.spec.description.clone();

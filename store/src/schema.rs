@@ -105,6 +105,9 @@ impl Place {
 
     /// A connection that can write, to this or another file.
     pub(crate) fn writer(&self, path: &Path) -> rusqlite::Result<Connection> {
+        if self.vfs.is_none() {
+            make_private(path);
+        }
         self.connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
     }
 
@@ -137,6 +140,16 @@ impl Place {
     fn problem(&self, error: &rusqlite::Error) -> Problem {
         failure::opening(&self.path, error)
     }
+}
+
+/// A log is its user's alone, and so are the files that SQLite makes beside it, which take over its mode.
+fn make_private(path: &Path) {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    // One that is there keeps its mode; one that cannot be made is SQLite's to complain about.
+    drop(options.open(path));
 }
 
 /// What stands at the path.

@@ -1,6 +1,6 @@
 //! The file that values are kept in: one SQLite database, written through to the disk.
 
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -135,8 +135,11 @@ fn open(folder: &Path) -> Result<Connection, Fault> {
         |error: &dyn std::fmt::Display| failed(format!("{} cannot be used: {error}", folder.display()));
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|error| unusable(&error))?;
+    let file = folder.join("kv.db");
+    // The user's alone; one that is there keeps its mode, and one that cannot be made is SQLite's to complain about.
+    drop(std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file));
     let prepared = || -> rusqlite::Result<Connection> {
-        let connection = Connection::open(folder.join("kv.db"))?;
+        let connection = Connection::open(&file)?;
         connection.busy_timeout(Duration::from_secs(5))?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;

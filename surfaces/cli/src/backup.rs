@@ -32,7 +32,11 @@ pub(crate) fn backup(output: &Output, home: &Home, file: &Path) -> Result<Exit, 
     if home.database().is_file() {
         Store::open(&home.database(), Options::default())?.backup(&database)?;
     }
-    let archive = File::create_new(file).map_err(failed)?;
+    // It holds the keys and every conversation.
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let archive = options.open(file).map_err(failed)?;
     let mut tar = tar::Builder::new(zstd::Encoder::new(archive, 0).map_err(failed)?);
     tar.follow_symlinks(false);
     if database.is_file() {

@@ -4,6 +4,11 @@
 //! by policy, 130 interrupted. `arguments.rs` has every command; each has a file of its own. Commands that only read open the
 //! log; all others go over a [`link::Link`] to the home's owner, which is this process if nobody else is.
 
+/// Says something on standard error. Unlike the standard library's, it does not end the program when nobody listens there.
+macro_rules! eprintln {
+    ($($words:tt)*) => { $crate::output::tell(format_args!($($words)*)) };
+}
+
 mod arguments;
 mod backup;
 mod call;
@@ -39,6 +44,7 @@ use holdfast_runtime::house::{Ground, MakeBuiltIns, Offer, Plan};
 
 use arguments::{Arguments, Chat, Command, Ext, Log, Model, Policy};
 use exit::Exit;
+use holdfast_rpc::COMMAND;
 use link::{Link, Way};
 use output::Output;
 
@@ -76,7 +82,7 @@ pub async fn chat_over(
     history: std::path::PathBuf,
 ) -> ExitCode {
     let options = chat::ChatOptions { session, model: None, color: colors(), history, quiet: false };
-    let left = match Link::over(connection, std::path::PathBuf::new()).await {
+    let left = match Link::over(connection, std::path::PathBuf::new(), "chat").await {
         Ok(link) => chat::chat(link, store, options).await,
         Err(problem) => Err(problem),
     };
@@ -191,9 +197,8 @@ async fn linked(output: &Output, plan: &Plan, command: Command) -> Result<Exit, 
             Model::Test { name } => models::test(output, &offer, name).await,
         };
     }
-    let way = Way::find(plan).await?;
     if let Command::Rpc = command {
-        return match way {
+        return match Way::find(plan).await? {
             Way::Own(own) => {
                 let exit = rpc::rpc(own.connection()).await;
                 own.end("rpc has ended").await?;
@@ -202,7 +207,9 @@ async fn linked(output: &Output, plan: &Plan, command: Command) -> Result<Exit, 
             Way::Attached(connection) => rpc::rpc(connection).await,
         };
     }
-    let (link, own) = way.link(&plan.home).await?;
+    // A conversation may last all day; whoever owns the home meanwhile does not wait for its end.
+    let client = if matches!(command, Command::Chat(_)) { "chat" } else { COMMAND };
+    let (link, own) = Way::link(plan, client).await?;
     let exit = over(output, plan, link, command).await;
     match own {
         Some(own) => {
@@ -271,7 +278,8 @@ fn exit_code(code: Code) -> u8 {
         Some(b'1' | b'9') => 2,
         _ => match code {
             Code::StoreUnavailable | Code::StoreNewer | Code::StoreLocked | Code::StoreMissing => 2,
-            Code::ModelUnknown => 2,
+            Code::ModelUnknown | Code::ProviderUnknown | Code::ProviderSettings => 2,
+            Code::ScriptInvalid | Code::TapeUnreadable => 2,
             Code::ToolDenied => 3,
             Code::TurnCancelled => 130,
             _ => 1,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use holdfast_contract::ids::StreamId;
 use holdfast_contract::problem::{Code, Problem};
-use holdfast_home::{Home, Owner as Ownership};
+use holdfast_home::Owner as Ownership;
 use holdfast_rpc::{Client, Hub, Notice, Owner, Server, SessionOpen, VERSION, Welcome, connect, listen};
 use holdfast_runtime::house::{House, Plan};
 use holdfast_store::{Options, Store};
@@ -26,6 +26,7 @@ pub(crate) struct Link {
     /// What happens in the sessions that were opened; ends when the owner has gone.
     pub notices: mpsc::UnboundedReceiver<Notice>,
     /// Who the owner is.
+    #[allow(dead_code, reason = "for the chat, which says whom it talks to")]
     pub welcome: Welcome,
     database: PathBuf,
 }
@@ -67,11 +68,28 @@ impl Way {
         }
     }
 
-    /// A link over this way.
-    pub(crate) async fn link(self, home: &Home) -> Result<(Link, Option<Box<Own>>), Problem> {
-        match self {
-            Self::Own(own) => Ok((Link::over(own.connection(), home.database()).await?, Some(own))),
-            Self::Attached(connection) => Ok((Link::over(connection, home.database()).await?, None)),
+    /// A link to the owner, which another process stops being when its own work is done.
+    pub(crate) async fn link(plan: &Plan, client: &str) -> Result<(Link, Option<Box<Own>>), Problem> {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let database = plan.home.database();
+        loop {
+            match Self::find(plan).await? {
+                Self::Own(own) => {
+                    return Ok((Link::over(own.connection(), database, client).await?, Some(own)));
+                }
+                Self::Attached(connection) => {
+                    match Link::over(connection, database.clone(), client).await {
+                        // It ended between the lock and the welcome.
+                        Err(problem)
+                            if problem.code == Code::ConnectionLost
+                                && tokio::time::Instant::now() < deadline =>
+                        {
+                            tokio::time::sleep(Duration::from_millis(20)).await;
+                        }
+                        link => return link.map(|link| (link, None)),
+                    }
+                }
+            }
         }
     }
 }
@@ -115,8 +133,19 @@ impl Own {
         mine
     }
 
-    /// Stops everything in order.
+    /// Stops everything in order, once the commands of other processes that are being served are done.
     pub(crate) async fn end(self, reason: &str) -> Result<(), Problem> {
+        let guests = self.server.guests();
+        let say = async {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            eprintln!("waiting for {} other command(s) on this home; Ctrl-C ends them", guests.count());
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = guests.gone() => {}
+            () = say => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
         self.listening.abort();
         // Whoever takes the home next removes it otherwise.
         drop(std::fs::remove_file(&self.socket));
@@ -143,9 +172,10 @@ impl Link {
     pub(crate) async fn over(
         connection: impl AsyncRead + AsyncWrite + Send + 'static,
         database: PathBuf,
+        name: &str,
     ) -> Result<Self, Problem> {
         let (client, notices) = Client::new(connection);
-        let welcome = client.hello("cli").await?;
+        let welcome = client.hello(name).await?;
         Ok(Self { client, notices, welcome, database })
     }
 

@@ -43,6 +43,11 @@ impl Output {
     }
 }
 
+/// A line on standard error, if anybody listens there.
+pub(crate) fn tell(words: std::fmt::Arguments<'_>) {
+    let _unheard = writeln!(std::io::stderr().lock(), "{words}");
+}
+
 /// Text of a model, a tool or a user, made harmless for a terminal: it cannot move the cursor, set the title or hide itself.
 pub(crate) fn harmless(text: &str) -> String {
     let visible = |character: char| match character {

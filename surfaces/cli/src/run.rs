@@ -1,6 +1,6 @@
 //! `holdfast run "PROMPT"`: one turn. Plain: the answer. With `--json`: every frame of the turn.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use holdfast_contract::body::Kind;
 use holdfast_contract::frame::Frame;
@@ -27,12 +27,14 @@ pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Resul
             frames_from: None,
         })
         .await?;
-    let mut streamed = false;
     let mut out = std::io::stdout();
+    // A person reads along; a program is given the answer, without what a broken attempt or a remark before a call had written.
+    let live = !output.json && out.is_terminal();
+    let mut streamed = false;
     let end = link
         .turn(&opened.session, prompt, |notice| {
             match notice {
-                Notice::Text { text, .. } if !output.json => {
+                Notice::Text { text, .. } if live => {
                     streamed = true;
                     // A reader that went away does not stop the turn.
                     let _closed = out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush());
@@ -50,7 +52,8 @@ pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Resul
         }
     } else if end.outcome == TurnOutcome::Answered {
         output.line(if streamed { String::new() } else { harmless(&text(end.answer.as_ref())) })?;
-    } else {
+    }
+    if end.outcome != TurnOutcome::Answered {
         eprintln!("{}", told(&end.outcome));
     }
     if !output.quiet && !output.json {

@@ -1,0 +1,235 @@
+//! Real sockets, real providers' words: `OPENAI_API_KEY=… holdfast run "…"` against `@copilotkit/aimock`, one table of scenarios for every
+//! shape of API; and every recorded run replays with the server gone.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
+
+mod shared;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+use shared::{Scene, bodies, contains, tree};
+
+const KEY: &str = "sk-planted-4711-0815";
+const NOTES: &str = "The fuse box is behind the blue door.";
+
+/// A server that answers as the providers do.
+struct Aimock {
+    base: String,
+    child: Child,
+}
+
+impl Aimock {
+    fn start() -> Self {
+        let Some(package) = std::env::var_os("HOLDFAST_AIMOCK").map(PathBuf::from) else {
+            panic!(
+                "HOLDFAST_AIMOCK is not set. `./scripts/test test` sets it; to run this test alone, call `./scripts/setup aimock` \
+                 and export HOLDFAST_AIMOCK=…/tools/aimock/node_modules/@copilotkit/aimock in the target folder."
+            );
+        };
+        let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/providers/fixtures.json");
+        let mut command = Command::new("node");
+        command.arg(package.join("dist/cli.js")).args(["--port", "0", "--fixtures", fixtures]);
+        command.env_remove("AIMOCK_API_KEYS").stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("node cannot be started: {error}"));
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let listening =
+            lines.find_map(|line| Some(line.split_once("listening on http://")?.1.trim().to_owned()));
+        // Nobody reads on, and a full pipe would stop it.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { base: format!("http://{}", listening.expect("aimock listens")), child }
+    }
+
+    /// What the server was asked so far.
+    fn journal(&self) -> Vec<Value> {
+        let host = self.base.trim_start_matches("http://");
+        let mut stream = TcpStream::connect(host).unwrap();
+        write!(stream, "GET /__aimock/journal HTTP/1.0\r\nhost: {host}\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+    }
+
+    fn stop(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        assert!(
+            TcpStream::connect(self.base.trim_start_matches("http://")).is_err(),
+            "nobody is there any more"
+        );
+    }
+}
+
+impl Drop for Aimock {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// A way in which providers speak, and how a user names the provider: by variables alone, or in the settings.
+struct Shape {
+    provider: &'static str,
+    variables: fn(&str) -> Vec<(&'static str, String)>,
+    settings: fn(&str) -> String,
+}
+
+const SHAPES: &[Shape] = &[
+    Shape {
+        provider: "openai",
+        variables: |base| vec![("OPENAI_API_KEY", KEY.to_owned()), ("OPENAI_BASE_URL", format!("{base}/v1"))],
+        settings: |_| String::new(),
+    },
+    Shape {
+        provider: "anthropic",
+        variables: |base| {
+            vec![("ANTHROPIC_API_KEY", KEY.to_owned()), ("ANTHROPIC_BASE_URL", base.to_owned())]
+        },
+        settings: |_| String::new(),
+    },
+    Shape {
+        provider: "gemini",
+        variables: |_| vec![("MY_KEY", KEY.to_owned())],
+        settings: |base| {
+            format!(
+                "models:\n  default: main\n  main: {{ provider: gemini, model: gemini-2.5-flash, base_url: '{base}', api_key_env: MY_KEY, reasoning: low }}\n"
+            )
+        },
+    },
+    Shape {
+        provider: "ollama",
+        variables: |_| Vec::new(),
+        settings: |base| {
+            format!(
+                "models:\n  default: main\n  main: {{ provider: ollama, model: llama3.2, base_url: '{base}' }}\n"
+            )
+        },
+    },
+];
+
+/// One line of the table: what is said, the exit code, the answer or the problem's code, and how often the model was asked.
+const SCENARIOS: &[(&str, i32, &str, &[u64])] = &[
+    ("greet me", 0, "Good day to you, and welcome aboard.\n", &[1]),
+    ("look around", 0, "One file, and I read it.\n", &[1, 1]),
+    ("think first", 0, "Forty-two.\n", &[1]),
+    ("come in", 0, "Now there is room.\n", &[1, 2]),
+    ("fall over", 1, "HF-5001", &[1, 2, 3]),
+    ("tell a story", 0, "Once upon a time. The end.\n", &[1, 2]),
+];
+
+fn plays(shape: &Shape) {
+    let name = shape.provider;
+    let server = Aimock::start();
+    let mut scene = Scene::new();
+    scene.settings(&(shape.settings)(&server.base));
+    for (variable, value) in (shape.variables)(&server.base) {
+        scene.variable(variable, &value);
+    }
+    fs::write(scene.work().join("notes.txt"), NOTES).unwrap();
+
+    for (said, exit, expected, attempts) in SCENARIOS {
+        let session = said.replace(' ', "-");
+        let ran = scene.run(&["run", said, "--session", &session]);
+        match exit {
+            0 => assert_eq!((ran.code, ran.out.as_str()), (Some(0), *expected), "{name}: {said}: {ran:#?}"),
+            exit => drop(ran.fails(*exit, expected)),
+        }
+        let frames = scene.frames(&session);
+        let asked: Vec<u64> =
+            bodies(&frames, "model.requested").iter().map(|body| body["attempt"].as_u64().unwrap()).collect();
+        assert_eq!(asked, *attempts, "{name}: {said}");
+        // Who asks again waits first, and the log has how long.
+        for body in bodies(&frames, "model.requested") {
+            assert_eq!(body["attempt"] != 1, body["delay"] != 0, "{name}: {said}: {body}");
+        }
+        checked(name, &server, said, &frames);
+    }
+
+    // The answer comes in pieces.
+    let mut rpc = scene.rpc(&[]);
+    rpc.ask("session.open", json!({ "session": "pieces", "create": true }));
+    rpc.ask("session.send", json!({ "session": "pieces", "text": "greet me" }));
+    let pieces = rpc.heard.iter().filter(|message| message["method"] == "text").count();
+    assert!(pieces > 2, "{name}: {pieces} pieces");
+    rpc.end();
+
+    // Every attempt went over the wire: eleven in the table, and one in pieces.
+    assert_eq!(server.journal().len(), 12, "{name}");
+    for (path, content) in tree(scene.root()) {
+        assert!(!contains(&content, KEY), "{name}: the key is in {}", path.display());
+    }
+
+    server.stop();
+    for (said, ..) in SCENARIOS {
+        let replayed = scene.run(&["replay", &said.replace(' ', "-"), "--strict", "--json"]);
+        let verdict = replayed.json();
+        assert_eq!(
+            (
+                replayed.code,
+                &verdict["mode"],
+                &verdict["identical"],
+                &verdict["snapshot_identical"],
+                &verdict["divergence"]
+            ),
+            (Some(0), &json!("strict"), &json!(true), &json!(true), &Value::Null),
+            "{name}: {said}: {verdict}"
+        );
+    }
+    scene.verifies();
+    scene.run(&["run", "greet me"]).fails(1, "HF-5005");
+}
+
+/// What the frames of a scenario must say besides.
+fn checked(name: &str, server: &Aimock, said: &str, frames: &[Value]) {
+    let failures: Vec<&str> =
+        bodies(frames, "model.failed").iter().map(|body| body["fault"]["code"].as_str().unwrap()).collect();
+    let answered = bodies(frames, "model.returned");
+    match said {
+        "look around" => {
+            let tools: Vec<&str> =
+                bodies(frames, "tool.dispatched").iter().map(|body| body["tool"].as_str().unwrap()).collect();
+            assert_eq!(tools, ["file_list", "file_read"], "{name}");
+            assert!(bodies(frames, "tool.settled").iter().all(|body| body["status"] == "done"), "{name}");
+            assert_eq!(answered[0]["calls"].as_array().unwrap().len(), 2, "{name}: both at once");
+            let last = server.journal().pop().unwrap()["body"].to_string();
+            assert!(last.contains(NOTES), "{name}: the model was told what is in the file: {last}");
+        }
+        "think first" => {
+            let reasoning = answered[0]["reasoning"].to_string();
+            assert!(reasoning.contains("Six times seven."), "{name}: {reasoning}");
+        }
+        "come in" => assert_eq!(failures, ["HF-5004"], "{name}"),
+        "fall over" => assert_eq!(failures, ["HF-5001"; 3], "{name}"),
+        "tell a story" => assert_eq!(failures, ["HF-5006"], "{name}"),
+        _ => assert!(failures.is_empty(), "{name}: {failures:?}"),
+    }
+}
+
+#[test]
+fn openai() {
+    plays(&SHAPES[0]);
+}
+
+#[test]
+fn anthropic() {
+    plays(&SHAPES[1]);
+}
+
+#[test]
+fn gemini() {
+    plays(&SHAPES[2]);
+}
+
+#[test]
+fn ollama() {
+    plays(&SHAPES[3]);
+}
