@@ -2,7 +2,7 @@
 //!
 //! [`run`] takes the arguments and gives the exit code: 0 done, 1 the thing itself failed, 2 bad usage or configuration, 3 denied
 //! by policy, 130 interrupted. `arguments.rs` has every command; each has a file of its own. Commands that only read open the
-//! log; all others go over a [`link::Link`] to the home's owner, which is this process if nobody else is.
+//! log; all others go over a link to the home's owner, which is this process if nobody else is.
 
 /// Says something on standard error. Unlike the standard library's, it does not end the program when nobody listens there.
 macro_rules! eprintln {
