@@ -219,7 +219,12 @@ impl Connection {
             }
             Request::ApprovalAnswer(answer) => done(self.approve(answer).await),
             Request::UiAnswer(UiAnswer { session, request, answer }) => {
-                runtime.resume(&session)?.answer(request, answer.map(Content::new)).await?;
+                let handle = runtime.resume(&session)?;
+                if !self.owner.hub.waits(&session, request) {
+                    let what = format!("no question waits at frame {request} of `{session}`");
+                    return Err(Problem::new(Code::TurnUnexpected, what));
+                }
+                handle.answer(request, answer.map(Content::new)).await?;
                 self.owner.hub.answered(&session, request);
                 done(Ok(()))
             }
