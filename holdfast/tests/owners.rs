@@ -27,7 +27,9 @@ fn says(text: &str) -> Value {
 fn plain(text: &str) -> String {
     let mut words = Vec::new();
     for line in text.lines() {
-        let word = |word: &str| match word.bytes().any(|byte| byte.is_ascii_digit()) {
+        // The last part of an id may have letters alone.
+        let is_id = |word: &str| word.len() == 4 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let word = |word: &str| match is_id(word) || word.bytes().any(|byte| byte.is_ascii_digit()) {
             true => "#".to_owned(),
             false => word.to_owned(),
         };

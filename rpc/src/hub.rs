@@ -63,6 +63,11 @@ impl Hub {
         (Watch { hub: self.clone(), ticket }, waiting)
     }
 
+    /// Whether this waits for a person.
+    pub(crate) fn waits(&self, session: &StreamId, request: Seq) -> bool {
+        self.watched().waiting.contains_key(&(session.clone(), request))
+    }
+
     /// A question was answered: it waits no longer, and whoever shows it may take it down.
     pub(crate) fn answered(&self, session: &StreamId, request: Seq) {
         let mut watched = self.watched();

@@ -205,23 +205,35 @@ impl Connection {
                 value(&turn_end(session, report))
             }
             Request::SessionCancel(InSession { session }) => {
-                done(runtime.resume(&session)?.cancel("the user cancelled it").await)
+                runtime.resume(&session)?.cancel("the user cancelled it").await?;
+                self.kept().await
             }
             Request::SessionCompact(InSession { session }) => {
-                done(runtime.resume(&session)?.compact("the user asked for it").await)
+                runtime.resume(&session)?.compact("the user asked for it").await?;
+                self.kept().await
             }
             Request::SessionRename(SessionRename { session, name }) => {
                 let output = Content::text(name.clone());
-                done(runtime.resume(&session)?.command(RENAME, &name, output).await)
+                runtime.resume(&session)?.command(RENAME, &name, output).await?;
+                self.kept().await
             }
             Request::SessionEnd(InSession { session }) => {
-                done(runtime.resume(&session)?.end("the user ended it").await)
+                runtime.resume(&session)?.end("the user ended it").await?;
+                self.kept().await
             }
-            Request::ApprovalAnswer(answer) => done(self.approve(answer).await),
+            Request::ApprovalAnswer(answer) => {
+                self.approve(answer).await?;
+                self.kept().await
+            }
             Request::UiAnswer(UiAnswer { session, request, answer }) => {
-                runtime.resume(&session)?.answer(request, answer.map(Content::new)).await?;
+                let handle = runtime.resume(&session)?;
+                if !self.owner.hub.waits(&session, request) {
+                    let what = format!("no question waits at frame {request} of `{session}`");
+                    return Err(Problem::new(Code::TurnUnexpected, what));
+                }
+                handle.answer(request, answer.map(Content::new)).await?;
                 self.owner.hub.answered(&session, request);
-                done(Ok(()))
+                self.kept().await
             }
             Request::ToolsList(Nothing {}) => value(&self.tools().await?),
             Request::AgentsList(Nothing {}) => value(&self.agents()),
@@ -252,6 +264,14 @@ impl Connection {
                 Ok(json!({ "session": fork, "from": session, "frames": next }))
             }
         }
+    }
+
+    /// What was done is acknowledged once it is on disk.
+    async fn kept(&self) -> Result<Value, Problem> {
+        let store = self.owner.runtime.store().clone();
+        let flushed = tokio::task::spawn_blocking(move || store.flush()).await;
+        flushed.map_err(|error| Problem::new(Code::Internal, error.to_string()))??;
+        Ok(json!({}))
     }
 
     /// A command of another process: the owner does not end before it does.
@@ -487,10 +507,6 @@ fn no_turn(channel: &str) -> TurnContext {
 
 fn value(answer: &impl Serialize) -> Result<Value, Problem> {
     serde_json::to_value(answer).map_err(|error| Problem::new(Code::Internal, error.to_string()))
-}
-
-fn done(outcome: Result<(), Problem>) -> Result<Value, Problem> {
-    outcome.map(|()| json!({}))
 }
 
 /// A value of an enumeration, as it is written.

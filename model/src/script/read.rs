@@ -26,17 +26,7 @@ pub(super) fn steps(file: &Path, text: &str) -> std::result::Result<Vec<Step>, V
         }
         root.each(step)
     });
-    let problems = match read {
-        Ok(read) if read.warnings.is_empty() => return Ok(read.value),
-        Ok(read) => read.warnings,
-        Err(rejected) => {
-            let mut problems = rejected.errors;
-            problems.extend(rejected.warnings);
-            problems.sort_by_key(|problem| problem.location.as_ref().map(|at| (at.line, at.column)));
-            problems
-        }
-    };
-    Err(problems)
+    yaml::stricter(read, |_| true).map(|read| read.value).map_err(|rejected| rejected.errors)
 }
 
 fn step(field: &Field<'_>) -> Result<Step> {
