@@ -61,7 +61,8 @@ struct Connection {
     stay: std::sync::Mutex<Option<Stay>>,
     lines: mpsc::UnboundedSender<String>,
     notices: mpsc::UnboundedSender<Notice>,
-    watches: std::sync::Mutex<Vec<Watch>>,
+    /// The sessions it has opened, and what it calls itself there.
+    watches: std::sync::Mutex<Vec<(StreamId, String, Watch)>>,
 }
 
 impl Server {
@@ -197,7 +198,7 @@ impl Connection {
             Request::SessionOpen(open) => value(&self.open(open).await?),
             Request::SessionSend(SessionSend { session, text }) => {
                 let report =
-                    runtime.resume(&session)?.say(&self.surface(&session)?, Content::text(text)).await?;
+                    runtime.resume(&session)?.say(&self.surface(&session), Content::text(text)).await?;
                 value(&turn_end(session, report))
             }
             Request::SessionWait(InSession { session }) => {
@@ -284,13 +285,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Where inputs of a session come from.
-    fn surface(&self, session: &StreamId) -> Result<String, Problem> {
-        let first = self.owner.runtime.store().frames(session, Seq(0)..=Seq(0))?;
-        let origin = first
-            .first()
-            .and_then(|frame| frame.body.as_ref()?["origin"]["channel"].as_str().map(str::to_owned));
-        Ok(origin.unwrap_or_else(|| "rpc".to_owned()))
+    /// What this client calls itself in a session: as it said when it opened it.
+    fn surface(&self, session: &StreamId) -> String {
+        let watches = self.watches.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let opened = watches.iter().rev().find(|(watched, _, _)| watched == session);
+        opened
+            .map(|(_, channel, _)| channel.clone())
+            .filter(|channel| !channel.is_empty())
+            .unwrap_or_else(|| "rpc".to_owned())
     }
 
     async fn open(&self, open: SessionOpen) -> Result<SessionOpened, Problem> {
@@ -321,7 +323,8 @@ impl Connection {
 
     fn watch(&self, id: &StreamId, open: &SessionOpen, hub: &Arc<Hub>) -> Vec<Notice> {
         let (watch, waiting) = hub.watch(id, open.answers, self.notices.clone());
-        self.watches.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(watch);
+        let mut watches = self.watches.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        watches.push((id.clone(), open.channel.clone(), watch));
         waiting
     }
 
