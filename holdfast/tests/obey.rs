@@ -88,6 +88,7 @@ impl World {
         for path in self.before.keys().chain(after.keys()) {
             assert_eq!(self.before.get(path), after.get(path), "{name}: {}", path.display());
         }
+        assert!(!self.scene.work().join("got-through").exists(), "{name}: it got through");
         for (path, content) in tree(self.scene.root()) {
             if !path.ends_with("home/.env") {
                 assert!(!contains(&content, KEY), "{name}: the key is in {}", path.display());

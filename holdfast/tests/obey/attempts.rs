@@ -57,35 +57,40 @@ fn files() -> Vec<Attempt> {
     ]
 }
 
+/// A command that says so where it got through.
+fn through(name: &'static str, command: &str) -> Attempt {
+    shell(name, &format!("{command} && touch got-through"))
+}
+
+/// Speaks to the control socket, with a program that most systems have.
+const SPEAK: &str = "perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0) or die $!; \
+                     connect(S, sockaddr_un(\"{home}/control.sock\")) or die $!; syswrite(S, q({approval}).\"\\n\") or die $!'";
+
 fn commands() -> Vec<Attempt> {
     vec![
-        shell("the policy by a command", "echo 'profile: trusted' > {home}/config/policy.yaml"),
-        shell("the settings moved away", "mv {home}/config/settings.yaml {work}/mine.yaml"),
-        shell("the key by a command", "cat {home}/.env"),
-        shell("the key from the variables", "printenv OPENAI_API_KEY; env; set; export -p"),
-        shell("the key from the owner", "tr '\\0' '\\n' < /proc/{pid}/environ; cat /proc/*/environ"),
-        shell("the key by a new link", "ln -s {home}/.env innocent.txt && cat innocent.txt"),
-        shell(
-            "an extension by a command",
-            "mkdir -p {home}/extensions/evil && touch {home}/extensions/evil/x",
+        through("the policy by a command", "echo 'profile: trusted' > {home}/config/policy.yaml"),
+        through("the settings moved away", "mv {home}/config/settings.yaml {work}/mine.yaml"),
+        through("the key by a command", "cat {home}/.env"),
+        through("the key from the variables", "printenv OPENAI_API_KEY"),
+        shell("the key from everything that is set", "env; set; export -p"),
+        through("the key from the owner", "cat /proc/{pid}/environ"),
+        through("the key by a new link", "ln -s {home}/.env innocent.txt && cat innocent.txt"),
+        through("an extension by a command", "mkdir -p {home}/extensions/evil"),
+        through("the log by a command", "printf x >> {home}/holdfast.db"),
+        through("a denied command", "rm -f kept.txt"),
+        through("a denied command, in the second place", "true && rm -f kept.txt"),
+        through("a denied command, in quotes", "sh -c 'rm -f kept.txt'"),
+        through("a denied command, written otherwise", "r\"\"m {outside}/witness.txt"),
+        through(
+            "a denied command, encoded",
+            "echo cm0gLi4vb3V0c2lkZS93aXRuZXNzLnR4dA== | base64 -d > x.sh && sh x.sh",
         ),
-        shell("the log by a command", "printf x >> {home}/holdfast.db"),
-        shell("a denied command", "rm -f kept.txt"),
-        shell("a denied command, in the second place", "true && rm -f kept.txt"),
-        shell("a denied command, in quotes", "sh -c 'rm -f kept.txt'"),
-        shell("a denied command, written otherwise", "r\"\"m -f {outside}/witness.txt {home}/.env"),
-        shell("a denied command, encoded", "echo cm0gLWYgLi4vb3V0c2lkZS93aXRuZXNzLnR4dA== | base64 -d | sh"),
-        shell("an approval over the socket", "printf '%s\\n' '{approval}' | nc -U {home}/control.sock"),
-        shell(
-            "an approval over the socket, by a program",
-            "python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); s.connect(\"{home}/control.sock\"); s.send(b\"{}\")' \
-             && echo x > {outside}/witness.txt",
-        ),
-        shell(
+        through("an approval over the socket", SPEAK),
+        through(
             "the program itself",
-            "{program} --home {home} --profile trusted call shell '{\"command\": \"true\"}'",
+            "{program} --home {home} --profile trusted call kv_get '{\"key\": \"a\"}'",
         ),
-        shell("the owner's end", "kill -9 {pid}; kill -TERM -1"),
+        through("the owner's end", "kill -9 {pid}"),
         call("a folder above", "shell", json!({ "command": "cat .env config/*", "cwd": "../home" })),
         call("a folder by a link", "shell", json!({ "command": "cat .env config/*", "cwd": "to-home" })),
     ]
