@@ -141,7 +141,7 @@ impl Way<'_> {
                 self.check(call);
             }
             Answer::Deny { reason } => {
-                self.fail(call, Code::ToolDenied, format!("denied by a person: {reason}"));
+                self.fail(call, Code::ToolDenied, format!("not approved: {reason}"));
             }
         }
     }

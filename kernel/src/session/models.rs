@@ -73,7 +73,7 @@ impl Way<'_> {
         let tool_calls = u32::try_from(calls.len()).unwrap_or(u32::MAX);
         self.charge(Spent { tool_calls, ..Spent::default() });
         self.each_call(Self::take_up);
-        self.review_calls();
+        self.review_calls(true);
     }
 
     pub fn model_failed(&mut self, attempt: u32, fact: &ModelFailed) {

@@ -23,7 +23,7 @@ impl Way<'_> {
             Stage::Summarising => self.ask_summary(),
             _ => {
                 self.each_call(Self::recover_call);
-                self.review_calls();
+                self.review_calls(true);
             }
         }
     }

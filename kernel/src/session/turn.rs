@@ -92,20 +92,19 @@ impl Way<'_> {
 
     /// Gives the call that a fact is about what it waits for; nothing if it does not wait for this.
     fn tell_call(&mut self, body: &Body, cause: Option<Seq>) -> Option<()> {
-        let about = |call: &&mut Call| match body {
-            Body::ApprovalAnswered(fact) => call.wait.begun == fact.approval,
-            body => body.call() == Some(call.view.id),
+        let calls = &self.turn.calls;
+        let place = match body {
+            Body::ApprovalAnswered(fact) => calls.iter().position(|call| call.wait.begun == fact.approval)?,
+            body => calls.binary_search_by_key(&body.call()?, |call| call.view.id).ok()?,
         };
+        let asks = |call: &Call| matches!(call.wait.stage, Stage::Approving(_));
         let mut calls = take(&mut self.turn.calls);
-        let matters = |call: &Call| matches!(call.wait.stage, Stage::Approving(_) | Stage::Settled(..));
-        let heard = calls.iter_mut().find(about).and_then(|call| {
-            let before = matters(call);
-            self.hear(Some(call), body, cause).then(|| before || matters(call))
+        let heard = calls.get_mut(place).and_then(|call| {
+            let before = asks(call);
+            self.hear(Some(call), body, cause).then(|| before || asks(call))
         });
         self.turn.calls = calls;
-        if heard? {
-            self.review_calls();
-        }
+        self.review_calls(heard?);
         Some(())
     }
 
@@ -162,11 +161,13 @@ impl Way<'_> {
 
     /// What follows from what became of the calls: the clock stands still while a person is asked, and when the last call is
     /// settled the model hears of all of them.
-    pub fn review_calls(&mut self) {
-        let stages = || self.turn.calls.iter().map(|call| &call.wait.stage);
-        let asking = stages().any(|stage| matches!(stage, Stage::Approving(_)));
+    pub fn review_calls(&mut self, asking_changed: bool) {
+        // From the end: calls mostly settle in order, so the last one tells at once.
+        let stages = || self.turn.calls.iter().rev().map(|call| &call.wait.stage);
         let settled = stages().all(|stage| matches!(stage, Stage::Settled(..)));
-        self.pause(asking);
+        if asking_changed {
+            self.pause(stages().any(|stage| matches!(stage, Stage::Approving(_))));
+        }
         if settled {
             self.report_calls();
             self.request_model();
