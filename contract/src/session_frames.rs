@@ -304,6 +304,9 @@ bodies! {
         fault: Fault,
         /// Whether asking again may help.
         retryable: bool,
+        /// How long the provider asks to wait first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after: Option<Millis>,
         /// What it used all the same.
         #[serde(default)]
         usage: Usage,

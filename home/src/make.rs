@@ -79,24 +79,22 @@ impl Home {
 }
 
 fn settings(model: Option<&DetectedModel>) -> String {
-    let mut models = String::from("models:\n");
-    match model {
-        None => models.push_str("  default: offline\n"),
-        Some(model) => {
-            let name = yaml_text(&model.name);
-            // Writing to a text cannot fail.
-            let _ = writeln!(models, "  default: {name}\n  {name}:");
-            let fields = [
-                ("provider", Some(&model.provider)),
-                ("model", Some(&model.model)),
-                ("base_url", model.base_url.as_ref()),
-                ("api_key_env", model.api_key_env.as_ref()),
-            ];
-            for (field, value) in fields {
-                if let Some(value) = value {
-                    let _ = writeln!(models, "    {field}: {}", yaml_text(value));
-                }
-            }
+    // Where nothing was found nothing is fixed: a key that is set later, or a server that is started, is found then.
+    let Some(model) = model else {
+        return SETTINGS.replacen(MODELS, "# models:\n#   default: local\n", 1);
+    };
+    let (mut models, name) = (String::from("models:\n"), yaml_text(&model.name));
+    // Writing to a text cannot fail.
+    let _ = writeln!(models, "  default: {name}\n  {name}:");
+    let fields = [
+        ("provider", Some(&model.provider)),
+        ("model", Some(&model.model)),
+        ("base_url", model.base_url.as_ref()),
+        ("api_key_env", model.api_key_env.as_ref()),
+    ];
+    for (field, value) in fields {
+        if let Some(value) = value {
+            let _ = writeln!(models, "    {field}: {}", yaml_text(value));
         }
     }
     SETTINGS.replacen(MODELS, &models, 1)

@@ -74,7 +74,7 @@ fn the_comments_in_the_settings_are_settings() {
     let scene = empty();
     scene.home.init(&InitOptions::default()).unwrap();
     let text = fs::read_to_string(scene.home.settings_file()).unwrap();
-    let keys = ["workspace", "limits", "agents", "extensions", " "];
+    let keys = ["models", "workspace", "limits", "agents", "extensions", " "];
     let setting = |line: &str| keys.iter().any(|key| line.starts_with(&format!("# {key}")));
     let lines = text.lines().filter(|line| !line.starts_with("# ") || setting(line));
     let plain: Vec<_> = lines.map(|line| line.strip_prefix("# ").unwrap_or(line)).collect();

@@ -380,3 +380,16 @@ fn nothing_that_it_is_told_makes_it_panic() {
         assert!(!scene.session.is_busy(), "{:?}", scene.session);
     }
 }
+
+#[test]
+fn a_provider_is_waited_for_as_long_as_it_asks() {
+    for (asked, waited) in [(None, 500), (Some(7_000), 7_000), (Some(3), 500)] {
+        let mut scene = Scene::started(Limits::default());
+        scene.tell(None, says(registry("1", &[])));
+        let (seq, _) = scene.open.remove(0);
+        let (fault, retry_after) = (Fault::new(Code::ModelRateLimit, "slow down"), asked.map(Millis));
+        scene.tell(Some(seq), ModelFailed { fault, retryable: true, retry_after, usage: Usage::default() });
+        let Some(Body::ModelRequested(again)) = scene.frames.last() else { panic!("{:?}", scene.kinds()) };
+        assert_eq!((again.attempt, again.delay), (2, Millis(waited)), "{asked:?}");
+    }
+}

@@ -93,7 +93,7 @@ impl Answer {
                     .collect(),
                 usage: returned.usage,
             },
-            Err(ModelFailed { fault, retryable, usage }) => {
+            Err(ModelFailed { fault, retryable, usage, .. }) => {
                 Self::Failed { fault: fault.clone(), retryable: *retryable, usage: *usage }
             }
         }
@@ -114,7 +114,9 @@ impl Answer {
                     .collect(),
                 usage,
             }),
-            Self::Failed { fault, retryable, usage } => Err(ModelFailed { fault, retryable, usage }),
+            Self::Failed { fault, retryable, usage } => {
+                Err(ModelFailed { fault, retryable, retry_after: None, usage })
+            }
         }
     }
 }
@@ -232,7 +234,7 @@ impl Model for Player {
 }
 
 fn failed(problem: Problem) -> ModelFailed {
-    ModelFailed { fault: problem.to_fault(), retryable: false, usage: Usage::default() }
+    ModelFailed { fault: problem.to_fault(), retryable: false, retry_after: None, usage: Usage::default() }
 }
 
 fn unusable(path: &Path, line: u32, what: &str) -> Problem {

@@ -127,7 +127,7 @@ impl Script {
                 }
                 *count += 1;
                 let fault = Fault::new(Code::ModelFailed, format!("failure {count} of {times}"));
-                ready(Err(ModelFailed { fault, retryable, usage }))
+                ready(Err(ModelFailed { fault, retryable, retry_after: None, usage }))
             }
             Step::Hangs => Box::pin(std::future::pending()),
             Step::Stalls(text) => {

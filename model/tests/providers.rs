@@ -18,6 +18,7 @@ mod servers;
 use std::time::Duration;
 
 use asking::{PLANTED, SHAPES, Shape, ask, settings};
+use holdfast_contract::ids::Millis;
 use holdfast_contract::message::Usage;
 use holdfast_contract::problem::Code;
 use holdfast_model::offline::Offline;
@@ -98,6 +99,7 @@ async fn too_many_requests_pass_and_say_how_long_to_wait() {
             "{shape:?}: {failed:?}"
         );
         assert!(failed.fault.message.contains("wait 7 s"), "{shape:?}: {failed:?}");
+        assert_eq!(failed.retry_after, Some(Millis(7_000)), "{shape:?}");
         assert_eq!(
             ask(&model, &["come in"]).await.returned().text.to_text(),
             "Now there is room.",

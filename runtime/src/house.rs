@@ -72,6 +72,8 @@ pub struct House {
     pub settings: Settings,
     /// The model that new sessions use.
     pub model: ModelName,
+    /// What was found on this machine, where the settings name no model.
+    pub found: Vec<Found>,
     /// What is odd; none of it stops anything.
     pub warnings: Vec<Problem>,
     home: Home,
@@ -114,10 +116,10 @@ impl House {
         })
         .await?;
         runtime.set_overrides(settings.overrides.clone());
-        let model = offered.default;
+        let (model, found) = (offered.default, offered.found);
         warnings.extend(offered.warnings);
         let (home, profile) = (home.clone(), profile.clone());
-        Ok(Self { runtime, settings, model, warnings, home, profile, prompts })
+        Ok(Self { runtime, settings, model, found, warnings, home, profile, prompts })
     }
 
     /// A new session of the main agent, as the home is set.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a model is asked again after, doubled each time.
+/// What a model is asked again after, doubled each time; longer if its provider asks for it.
 const FIRST_DELAY: Millis = Millis(500);
 
 impl Way<'_> {
@@ -80,6 +80,7 @@ impl Way<'_> {
         self.charge(fact.usage.into());
         if fact.retryable && attempt < self.base.start.settings.attempts {
             let delay = Millis(FIRST_DELAY.0 << attempt.saturating_sub(1).min(6));
+            let delay = fact.retry_after.map_or(delay, |asked| asked.max(delay));
             return self.ask_again(attempt.saturating_add(1), delay);
         }
         let Some(model) = self.turn.models.get(1).cloned() else {

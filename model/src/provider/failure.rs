@@ -2,6 +2,7 @@
 
 use genai::adapter::AdapterKind;
 use genai::{Error, webc};
+use holdfast_contract::ids::Millis;
 use holdfast_contract::message::Usage;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::ModelFailed;
@@ -102,20 +103,12 @@ impl Failures {
                 self.failed(Code::ModelRateLimit, false, what)
             }
             429 => {
-                let wait = retry_after(answer.headers)
-                    .map(|wait| format!("; it asks to wait {wait}"))
-                    .unwrap_or_default();
-                self.failed(
-                    Code::ModelRateLimit,
-                    true,
-                    format!("{provider} asks to slow down (429: {words}){wait}"),
-                )
+                let what = format!("{provider} asks to slow down (429: {words})");
+                self.for_now(Code::ModelRateLimit, what, answer)
             }
             408 | 409 | 425 | 500.. => {
-                let wait = retry_after(answer.headers)
-                    .map(|wait| format!("; it asks to wait {wait}"))
-                    .unwrap_or_default();
-                self.failed(Code::ModelFailed, true, format!("{provider} failed ({status}: {words}){wait}"))
+                let what = format!("{provider} failed ({status}: {words})");
+                self.for_now(Code::ModelFailed, what, answer)
             }
             300..=399 => {
                 let what =
@@ -170,9 +163,16 @@ impl Failures {
         self.failed(code, code != Code::ProviderSettings, what)
     }
 
+    /// A failure that may pass, with how long the provider asks to wait.
+    fn for_now(&self, code: Code, what: String, answer: &Answer<'_>) -> ModelFailed {
+        let told = retry_after(answer.headers).map(|wait| format!("; it asks to wait {wait}"));
+        let failed = self.failed(code, true, format!("{what}{}", told.unwrap_or_default()));
+        ModelFailed { retry_after: wait(answer.headers), ..failed }
+    }
+
     fn failed(&self, code: Code, retryable: bool, message: String) -> ModelFailed {
         let fault = Fault::new(code, self.without_key(&message));
-        ModelFailed { fault, retryable, usage: Usage::default() }
+        ModelFailed { fault, retryable, retry_after: None, usage: Usage::default() }
     }
 
     /// Providers like to repeat a key that they do not accept.
@@ -227,6 +227,14 @@ fn retry_after(headers: Option<&HeaderMap>) -> Option<String> {
         }
     };
     value("retry-after-ms").map(|text| format!("{text} ms")).or_else(|| value("retry-after").map(seconds))
+}
+
+/// The same as a span. A provider that names a moment instead is waited for as long as always.
+fn wait(headers: Option<&HeaderMap>) -> Option<Millis> {
+    let number = |name| headers?.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
+    let millis =
+        number("retry-after-ms").or_else(|| number("retry-after").map(|seconds| seconds * 1000.0))?;
+    (millis.is_finite() && millis >= 0.0).then_some(Millis(millis.ceil() as u64))
 }
 
 /// The message in an error's body, wherever the provider puts it, or the beginning of the body.

@@ -223,7 +223,8 @@ impl SessionActor {
         let model = match self.inner.model(&act.model) {
             Ok(model) => model,
             Err(fault) => {
-                let failed = ModelFailed { fault, retryable: false, usage: Default::default() };
+                let failed =
+                    ModelFailed { fault, retryable: false, retry_after: None, usage: Default::default() };
                 let input = self.fact(back.source, Some(act.decided_by), failed);
                 self.queue.push_back(input);
                 return;

@@ -4,14 +4,38 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use holdfast_contract::problem::Problem;
-use holdfast_home::{DetectedModel, Environment, Home, InitOptions};
+use holdfast_home::{DetectedModel, Environment, Home, InitOptions, OFFLINE};
 use holdfast_model::detect::{self, Found};
+use holdfast_runtime::house::House;
 use secrecy::ExposeSecret;
 use serde_json::json;
 
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::turn::{attended, choose};
+
+const NOTHING: &str =
+    "No key in the environment and no model server on this machine: the built-in model is used.";
+
+/// What a first start says about models.
+pub(crate) fn greeting(house: &House) -> String {
+    let used = house.found.iter().find(|found| found.provider == house.model.as_str());
+    match used {
+        Some(found) => {
+            let from = found.key_env.map_or_else(|| "on this machine".to_owned(), |key| format!("by {key}"));
+            format!(
+                "Found {} {from}: {} is used. `holdfast model list` shows all.",
+                found.provider, found.model
+            )
+        }
+        None if house.model.as_str() == OFFLINE => {
+            format!(
+                "{NOTHING}\nFor a language model, `export OPENAI_API_KEY=…` or another provider's key, or start an Ollama."
+            )
+        }
+        None => format!("The model is {}, as the settings say.", house.model),
+    }
+}
 
 pub(crate) async fn init(
     output: &Output,
@@ -25,9 +49,7 @@ pub(crate) async fn init(
     let usable: Vec<&Found> = found.iter().filter(|found| !found.model.is_empty()).collect();
     if !output.json {
         match usable.is_empty() {
-            true => output.line(
-                "No key in the environment and no model server on this machine: the built-in model is used.",
-            )?,
+            true => output.line(NOTHING)?,
             false => output.line("Found:")?,
         }
         for found in &usable {

@@ -209,7 +209,11 @@ async fn linked(output: &Output, plan: &Plan, command: Command) -> Result<Exit, 
     }
     // A conversation may last all day; whoever owns the home meanwhile does not wait for its end.
     let client = if matches!(command, Command::Chat(_)) { "chat" } else { COMMAND };
+    let fresh = !plan.home.database().exists();
     let (link, own) = Way::link(plan, client).await?;
+    if let (true, Command::Chat(_), Some(own)) = (fresh && !output.quiet, &command, &own) {
+        eprintln!("{}", init::greeting(&own.house));
+    }
     let exit = over(output, plan, link, command).await;
     match own {
         Some(own) => {
