@@ -173,3 +173,17 @@ fn a_call_beside_a_chat() {
     let (code, told) = place.run(&["log", "verify"]);
     assert_eq!(code, 0, "{told}");
 }
+
+/// Without a terminal and without anything to say there is one turn that calls a tool, whatever the folder.
+#[test]
+fn without_a_terminal_a_demonstration_calls_a_tool() {
+    for (folder, tool) in [("work", "file_list"), ("home", "kv_get")] {
+        let place = Place::new("[]");
+        fs::create_dir_all(place.path("home")).unwrap();
+        let mut command = place.command();
+        command.current_dir(place.path(folder)).stdin(std::process::Stdio::null());
+        let output = command.output().unwrap();
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && told.contains(&format!("I called `{tool}")), "{told}");
+    }
+}

@@ -7,7 +7,7 @@ use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::StreamId;
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::TurnOutcome;
-use holdfast_rpc::{Notice, SessionOpen};
+use holdfast_rpc::{Nothing, Notice, Request, SessionOpen, ToolLine};
 
 use crate::arguments::Run;
 use crate::exit::Exit;
@@ -64,7 +64,12 @@ pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Resul
 
 /// One turn for somebody who has neither a terminal nor a question: a tool is called, and the way to the rest is shown.
 pub(crate) async fn demonstrate(output: &Output, link: &mut Link) -> Result<Exit, Problem> {
-    let prompt = "List the files in this folder.";
+    let tools: Vec<ToolLine> = link.client.ask(&Request::ToolsList(Nothing {})).await?;
+    let prompt = match tools.iter().any(|tool| tool.name.as_str() == "file_list") {
+        true => "List the files in this folder.",
+        // In a folder that tools may not touch.
+        false => "/kv_get {\"glob\": \"*\"}",
+    };
     output
         .line(format!("There is no terminal to talk in, so this is a demonstration.\n\nyou: {prompt}\n"))?;
     let command = Run { prompt: prompt.to_owned(), session: None, model: Some("offline".to_owned()) };
