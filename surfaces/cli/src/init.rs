@@ -30,7 +30,7 @@ pub(crate) fn greeting(house: &House) -> String {
         }
         None if house.model.as_str() == OFFLINE => {
             format!(
-                "{NOTHING}\nFor a language model, `export OPENAI_API_KEY=…` or another provider's key, or start an Ollama."
+                "{NOTHING}\nFor a language model, set a provider's key in the environment or start a model server here: docs/models.md lists them."
             )
         }
         None => format!("The model is {}, as the settings say.", house.model),
