@@ -114,8 +114,9 @@ impl Dialogue<'_> {
         };
         describe(false);
         loop {
-            show("  y once, s session, a always, e edit, n deny, v all: ");
+            // First the keys, then the words: what is typed once the question is shown counts.
             let keys = Keys::new(self.terminal, self.withdrawn);
+            show("  y once, s session, a always, e edit, n deny, v all: ");
             let answer = loop {
                 match keys.next() {
                     Key::Character('y') => break ("once", Reply::Approval(PersonsAnswer::Once)),
@@ -227,8 +228,8 @@ impl Dialogue<'_> {
         match question {
             UiQuestion::Confirm { prompt } => {
                 headline(prompt);
-                show("  y yes, n no: ");
                 let keys = Keys::new(self.terminal, self.withdrawn);
+                show("  y yes, n no: ");
                 let (word, reply) = loop {
                     match keys.next() {
                         Key::Character('y') => break ("yes", Reply::Extension(Some(json!(true)))),
@@ -282,8 +283,9 @@ impl Dialogue<'_> {
     }
 
     fn line(&self, prompt: &str, echo: bool) -> Result<String, Reply> {
+        let keys = Keys::new(self.terminal, self.withdrawn);
         show(prompt);
-        let (word, reply) = match Keys::new(self.terminal, self.withdrawn).line(echo) {
+        let (word, reply) = match keys.line(echo) {
             Entry::Line(line) => return Ok(line),
             Entry::Interrupt => ("interrupted", Reply::Interrupt),
             Entry::End => ("", Reply::End),
