@@ -148,7 +148,11 @@ async fn finish(runtime: &Runtime, session: &mut SessionHandle) -> Result<Option
         match session.running_turn().await {
             Ok(report) => return Ok(Some(report)),
             Err(problem) if problem.code == Code::TurnUnexpected => return Ok(None),
-            Err(problem) if problem.code == Code::SessionEnded => *session = runtime.resume(session.id())?,
+            Err(problem) if problem.code == Code::SessionEnded => {
+                // Where everything is being shut down, this is where it ends.
+                tokio::task::yield_now().await;
+                *session = runtime.resume(session.id())?;
+            }
             Err(problem) => return Err(problem),
         }
     }
