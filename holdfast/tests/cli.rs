@@ -129,7 +129,7 @@ fn what_is_wrong_is_said_with_a_code_and_a_way_out() {
         (&recorded, &["log", "erase", "system", "--reason", "hiding"], "HF-9001", 2),
         (&recorded, &["frobnicate"], "HF-9001", 2),
         (&recorded, &["demo", "--session", "demo-1"], "HF-3002", 1),
-        (&file, &["demo"], "HF-2001", 2),
+        (&file, &["demo"], "HF-1501", 2),
     ] {
         let output = holdfast(home, arguments);
         let said = text(&output.stderr);

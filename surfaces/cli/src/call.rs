@@ -7,9 +7,10 @@ use holdfast_rpc::SessionOpen;
 use serde_json::{Value, json};
 
 use crate::arguments::Call;
+use crate::chat::harmless;
 use crate::exit::Exit;
 use crate::link::Link;
-use crate::output::{Output, harmless};
+use crate::output::Output;
 use crate::turn::attended;
 
 /// The model that calls exactly what it is told to.

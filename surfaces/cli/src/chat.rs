@@ -37,12 +37,15 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::link::Link;
+pub(crate) use safe::{cut, harmless, safe_json};
+pub(crate) use terminal::width;
+
 use ask::{Asked, Question, Reply};
 use calls::Calls;
 use ink::Ink;
 use input::{Input, Typed, Wanted, Words};
 use live::Live;
-use safe::{cut, harmless, one_line};
+use safe::one_line;
 use screen::{Screen, Voice};
 use terminal::Terminal;
 

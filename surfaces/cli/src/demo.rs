@@ -1,7 +1,6 @@
 //! `holdfast demo`: a small session with a scripted model, two tools, a gate and an approval, recorded for real.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
@@ -13,6 +12,7 @@ use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::{Answer, ApprovalScope, SessionSettings};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::Lane;
+use holdfast_home::Home;
 use holdfast_lane_native::{Extension, FnHook, FnTool, NativeLane};
 use holdfast_model::Model;
 use holdfast_model::script::{Script, Step};
@@ -20,18 +20,19 @@ use holdfast_policy::Policy;
 use holdfast_runtime::replay::{Mode, replay};
 use holdfast_runtime::verify::verify;
 use holdfast_runtime::{Event, NewSession, OsEntropy, Parts, Runtime, Surface, SystemClock};
-use holdfast_store::Store;
+use holdfast_store::{Options, Store};
 use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::arguments::Demo;
-use crate::home::{create, home};
 use crate::output::{Output, frame_line};
 use crate::replay::show;
 
-pub(crate) fn demo(output: &Output, asked: Option<PathBuf>, command: Demo) -> Result<bool, Problem> {
-    let home = home(asked);
-    let store = create(&home)?;
+pub(crate) fn demo(output: &Output, home: &Home, command: Demo) -> Result<bool, Problem> {
+    // Two runtimes on one log would write over each other.
+    let _ownership = home.own()?;
+    let store = Store::open(&home.database(), Options::default())?;
+    let home = home.root();
     let session = match command.session {
         Some(id) => StreamId::from(id),
         None => free_name(&store)?,

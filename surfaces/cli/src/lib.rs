@@ -108,9 +108,9 @@ fn carry_out(program: Program, arguments: Arguments) -> Result<Exit, Problem> {
     let Arguments { home: asked, profile, json, quiet, verbose, command } = arguments;
     let output = Output { json, quiet, verbose };
     let variable = |name: &str| std::env::var_os(name);
-    let home = Home::locate(asked.clone(), &variable);
+    let home = Home::locate(asked, &variable);
     let command = command.unwrap_or(Command::Chat(Chat::default()));
-    let command = match here(&output, &home, asked, program, command)? {
+    let command = match here(&output, &home, program, command)? {
         Done::Here(exit) => return Ok(exit),
         Done::NotYet(command) => command,
     };
@@ -141,20 +141,14 @@ enum Done {
 }
 
 /// Carries out what needs no owner.
-fn here(
-    output: &Output,
-    home: &Home,
-    asked: Option<std::path::PathBuf>,
-    program: Program,
-    command: Command,
-) -> Result<Done, Problem> {
+fn here(output: &Output, home: &Home, program: Program, command: Command) -> Result<Done, Problem> {
     let exit = match command {
-        Command::Demo(command) => demo::demo(output, asked, command)?.into(),
+        Command::Demo(command) => demo::demo(output, home, command)?.into(),
         Command::Log(command) if !matches!(command, Log::Gc(_) | Log::Erase { .. }) => {
-            log::log(output, asked, command)?.into()
+            log::log(output, home, command)?.into()
         }
         Command::Session(command) => {
-            let store = home::open(home.root())?;
+            let store = home::open(home)?;
             match session::read(output, &store, &command)? {
                 Some(exit) => exit,
                 None => return Ok(Done::NotYet(Command::Session(command))),
@@ -164,7 +158,7 @@ fn here(
             let ground = Ground { home, workspace: None, settings: &Settings::default() };
             let mut lanes = (program.built_ins)(&ground).lanes;
             lanes.extend(demo::lanes());
-            replay::replay(output, asked, &command, &lanes)?.into()
+            replay::replay(output, home, &command, &lanes)?.into()
         }
         Command::Schema(command) => schema::schema(output, &command)?.into(),
         Command::Backup { file } => backup::backup(output, home, &file)?,

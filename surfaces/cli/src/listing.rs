@@ -3,9 +3,10 @@
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_rpc::{AgentLine, ExtensionLine, Nothing, Request, ToolLine};
 
+use crate::chat::harmless;
 use crate::exit::Exit;
 use crate::link::Link;
-use crate::output::{Output, harmless, table};
+use crate::output::{Output, table};
 
 pub(crate) async fn tools(output: &Output, link: &Link) -> Result<Exit, Problem> {
     let tools: Vec<ToolLine> = link.client.ask(&Request::ToolsList(Nothing {})).await?;

@@ -1,12 +1,12 @@
 //! `holdfast log …`
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 
 use holdfast_contract::body::Kind;
 use holdfast_contract::digest::canonical;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_home::Home;
 use holdfast_rpc::{LogErase, LogGc, Request};
 use holdfast_runtime::verify::verify;
 use holdfast_store::Store;
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 
 use crate::arguments::{Gc, Log, Show};
 use crate::exit::Exit;
-use crate::home::{home, open};
+use crate::home::open;
 use crate::link::Link;
 use crate::output::{Output, frame_line};
 
 /// Those that only read.
-pub(crate) fn log(output: &Output, asked: Option<PathBuf>, command: Log) -> Result<bool, Problem> {
-    let store = open(&home(asked))?;
+pub(crate) fn log(output: &Output, home: &Home, command: Log) -> Result<bool, Problem> {
+    let store = open(home)?;
     match command {
         Log::List => list(output, &store),
         Log::Show(command) => show(output, &store, &command),

@@ -7,8 +7,9 @@ use holdfast_model::trial;
 use holdfast_runtime::house::Offer;
 use serde_json::json;
 
+use crate::chat::harmless;
 use crate::exit::Exit;
-use crate::output::{Output, harmless, table};
+use crate::output::{Output, table};
 
 pub(crate) fn list(output: &Output, settings: &Settings, offer: &Offer) -> Result<Exit, Problem> {
     struct Line {

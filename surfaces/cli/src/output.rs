@@ -7,6 +7,7 @@ use holdfast_contract::problem::{Code, Problem};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::chat::{cut, safe_json, width};
 use crate::exit::Exit;
 
 /// Where output goes, and in which form.
@@ -48,19 +49,7 @@ pub(crate) fn tell(words: std::fmt::Arguments<'_>) {
     let _unheard = writeln!(std::io::stderr().lock(), "{words}");
 }
 
-/// Text of a model, a tool or a user, made harmless for a terminal: it cannot move the cursor, set the title or hide itself.
-pub(crate) fn harmless(text: &str) -> String {
-    let visible = |character: char| match character {
-        '\n' | '\t' => character,
-        character if character.is_control() => '\u{fffd}',
-        // Marks that turn the direction of writing around.
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-        character => character,
-    };
-    text.chars().map(visible).collect()
-}
-
-/// A table for a person: columns as wide as they need, the last one cut at the terminal's edge.
+/// A table for a person: columns as wide as they need, lines cut at the terminal's edge.
 pub(crate) fn table<const N: usize>(
     head: [&str; N],
     rows: impl IntoIterator<Item = [String; N]>,
@@ -70,17 +59,17 @@ pub(crate) fn table<const N: usize>(
     if rows.is_empty() {
         return empty.to_owned();
     }
-    let width = |column: usize| {
+    let widest = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.chain([head[column].len()]).max().unwrap_or(0)
     };
-    let widths: [usize; N] = std::array::from_fn(width);
+    let widths: [usize; N] = std::array::from_fn(widest);
     let line = |cells: [&str; N]| {
         let mut text = String::new();
         for (cell, width) in cells.into_iter().zip(widths) {
             text.push_str(&format!("{cell:<width$}  "));
         }
-        text.trim_end().to_owned()
+        cut(text.trim_end(), width())
     };
     let lines = rows.iter().map(|row| line(std::array::from_fn(|column| row[column].as_str())));
     std::iter::once(line(head)).chain(lines).collect::<Vec<_>>().join("\n")
@@ -92,7 +81,7 @@ pub(crate) fn frame_line(frame: &Frame) -> String {
     let envelope = &frame.envelope;
     let cause = envelope.cause.map(|cause| format!("<- {cause}")).unwrap_or_default();
     let body = match (&frame.body, &frame.erased) {
-        (Some(body), _) => plain(body).to_string(),
+        (Some(body), _) => safe_json(&plain(body).to_string()),
         (None, Some(tombstone)) => format!("(erased: {})", tombstone.reason),
         (None, None) => "(missing)".to_owned(),
     };

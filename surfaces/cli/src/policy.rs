@@ -6,9 +6,10 @@ use holdfast_rpc::{PolicyExplain, Request};
 use serde_json::{Value, json};
 
 use crate::arguments::Explain;
+use crate::chat::harmless;
 use crate::exit::Exit;
 use crate::link::Link;
-use crate::output::{Output, harmless, table};
+use crate::output::{Output, table};
 
 pub(crate) fn show(output: &Output, policy: &Policy) -> Result<Exit, Problem> {
     let document: Value = serde_json::from_slice(policy.document())

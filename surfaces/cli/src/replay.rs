@@ -1,24 +1,24 @@
 //! `holdfast replay …`
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdfast_contract::problem::Problem;
 use holdfast_contract::wire::Lane;
+use holdfast_home::Home;
 use holdfast_runtime::replay::{Mode, Verdict, replay as run};
 
 use crate::arguments::Replay;
-use crate::home::{home, open};
+use crate::home::open;
 use crate::log::existing;
 use crate::output::Output;
 
 pub(crate) fn replay(
     output: &Output,
-    asked: Option<PathBuf>,
+    home: &Home,
     command: &Replay,
     lanes: &[Arc<dyn Lane>],
 ) -> Result<bool, Problem> {
-    let store = open(&home(asked))?;
+    let store = open(home)?;
     let stream = existing(&store, &command.id)?;
     let mode = if command.mock { Mode::Mock } else { Mode::Strict };
     let verdict = run(&store, &stream, mode, lanes)?;

@@ -2,29 +2,32 @@
 
 use std::io::{IsTerminal, Write};
 
-use holdfast_contract::body::Kind;
-use holdfast_contract::frame::Frame;
-use holdfast_contract::ids::StreamId;
+use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::TurnOutcome;
+use holdfast_home::OFFLINE;
 use holdfast_rpc::{Nothing, Notice, Request, SessionOpen, ToolLine};
 
 use crate::arguments::Run;
+use crate::chat::harmless;
 use crate::exit::Exit;
 use crate::link::Link;
-use crate::output::{Output, harmless};
+use crate::output::{Output, frame_line};
 use crate::turn::{attended, exit, text, told};
 
 pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Result<Exit, Problem> {
     let prompt = prompt(command.prompt)?;
+    let session = command.session.map(StreamId::from);
+    let head = session.as_ref().map(|id| link.store()?.head(id)).transpose()?.flatten();
+    let next = head.map_or(Seq(0), |head| head.seq.next());
     let opened = link
         .open_session(SessionOpen {
-            session: command.session.map(StreamId::from),
+            session,
             create: true,
             model: command.model.map(Into::into),
             channel: "run".to_owned(),
             answers: attended(),
-            frames_from: None,
+            frames_from: output.verbose.then_some(next),
         })
         .await?;
     let mut out = std::io::stdout();
@@ -39,7 +42,7 @@ pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Resul
                     // A reader that went away does not stop the turn.
                     let _closed = out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush());
                 }
-                Notice::Frame(frame) if output.verbose => eprintln!("{}", status(frame)),
+                Notice::Frame(frame) if output.verbose => eprintln!("{}", frame_line(frame)),
                 _ => {}
             }
             Ok(())
@@ -72,7 +75,7 @@ pub(crate) async fn demonstrate(output: &Output, link: &mut Link) -> Result<Exit
     };
     output
         .line(format!("There is no terminal to talk in, so this is a demonstration.\n\nyou: {prompt}\n"))?;
-    let command = Run { prompt: prompt.to_owned(), session: None, model: Some("offline".to_owned()) };
+    let command = Run { prompt: prompt.to_owned(), session: None, model: Some(OFFLINE.to_owned()) };
     let exit = run(output, link, command).await?;
     output.line(
         "\nIn a terminal, `holdfast` is a chat. `holdfast run \"…\"` is one turn, `holdfast log list` shows what was recorded.",
@@ -95,15 +98,4 @@ fn prompt(asked: String) -> Result<String, Problem> {
         Problem::new(Code::UsageInvalid, format!("standard input is not UTF-8: the byte at {place} is none"))
             .help("Convert it first, for example with `iconv -t utf-8`.")
     })
-}
-
-/// What a frame says about a call, in a line.
-fn status(frame: &Frame) -> String {
-    let body = frame.body.as_ref();
-    let field = |name: &str| body.map(|body| body[name].to_string()).unwrap_or_default();
-    match frame.envelope.kind {
-        Kind::ToolCalled => format!("· {} called", field("tool")),
-        Kind::ToolSettled => format!("· {} {}", field("call"), field("status")),
-        kind => format!("· {kind}"),
-    }
 }

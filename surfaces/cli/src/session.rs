@@ -9,11 +9,12 @@ use holdfast_store::{Store, StreamInfo};
 use serde_json::{Value, json};
 
 use crate::arguments::Session;
+use crate::chat::harmless;
 use crate::exit::Exit;
 use crate::link::Link;
 use crate::log::existing;
 use crate::moment::moment;
-use crate::output::{Output, harmless, table};
+use crate::output::{Output, table};
 
 /// Those that only read.
 pub(crate) fn read(output: &Output, store: &Store, command: &Session) -> Result<Option<Exit>, Problem> {

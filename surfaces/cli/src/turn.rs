@@ -12,9 +12,9 @@ use holdfast_rpc::{
 };
 use serde_json::Value;
 
+use crate::chat::harmless;
 use crate::exit::Exit;
 use crate::link::Link;
-use crate::output::harmless;
 
 /// Whether a person can be asked: both ends of the conversation are a terminal.
 pub(crate) fn attended() -> bool {
