@@ -33,7 +33,10 @@ enum Repr {
 
 struct Here {
     value: Value,
-    canonical: OnceLock<(Box<[u8]>, Digest)>,
+    /// Whether its plain form is its canonical one: no fractions, and no field names that sort differently as UTF-16.
+    plain: bool,
+    canonical: OnceLock<Box<str>>,
+    digest: OnceLock<Digest>,
 }
 
 /// Where a large value is kept.
@@ -51,8 +54,9 @@ impl Content {
     /// become integers, and fields stand in order, as their canonical form has them: what is hashed, stored and replayed is what
     /// was seen.
     pub fn new(mut value: Value) -> Self {
-        make_exact(&mut value);
-        Self(Repr::Here(Arc::new(Here { value, canonical: OnceLock::new() })))
+        let plain = make_exact(&mut value);
+        let (canonical, digest) = (OnceLock::new(), OnceLock::new());
+        Self(Repr::Here(Arc::new(Here { value, plain, canonical, digest })))
     }
 
     /// A value of any type that JSON can carry; `null` for one that it cannot.
@@ -82,6 +86,14 @@ impl Content {
         }
     }
 
+    /// The canonical JSON; empty where only the reference is at hand.
+    pub fn json(&self) -> &str {
+        match &self.0 {
+            Repr::Here(here) => here.canonical(),
+            Repr::Elsewhere(_) => "",
+        }
+    }
+
     /// The reference, where only that is at hand.
     pub fn missing(&self) -> Option<BlobRef> {
         match &self.0 {
@@ -93,7 +105,7 @@ impl Content {
     /// The digest of the canonical bytes.
     pub fn digest(&self) -> Digest {
         match &self.0 {
-            Repr::Here(here) => here.canonical().1,
+            Repr::Here(here) => here.digest(),
             Repr::Elsewhere(blob) => blob.digest,
         }
     }
@@ -102,9 +114,9 @@ impl Content {
     pub fn as_blob(&self) -> Option<(BlobRef, &[u8])> {
         match &self.0 {
             Repr::Here(here) => {
-                let (bytes, digest) = here.canonical();
-                let blob = BlobRef { digest: *digest, bytes: bytes.len() as u64 };
-                (bytes.len() > INLINE_LIMIT).then_some((blob, &**bytes))
+                let bytes = here.canonical().as_bytes();
+                let blob = || BlobRef { digest: here.digest(), bytes: bytes.len() as u64 };
+                (bytes.len() > INLINE_LIMIT).then(|| (blob(), bytes))
             }
             Repr::Elsewhere(_) => None,
         }
@@ -113,24 +125,29 @@ impl Content {
     /// How many canonical bytes the value has.
     pub fn bytes(&self) -> u64 {
         match &self.0 {
-            Repr::Here(here) => here.canonical().0.len() as u64,
+            Repr::Here(here) => here.canonical().len() as u64,
             Repr::Elsewhere(blob) => blob.bytes,
         }
     }
 }
 
 impl Here {
-    fn canonical(&self) -> &(Box<[u8]>, Digest) {
+    fn canonical(&self) -> &str {
         self.canonical.get_or_init(|| {
+            let proper = if self.plain { None } else { canonical(&self.value).ok() };
+            let proper = proper.and_then(|bytes| String::from_utf8(bytes).ok());
             // A JSON value with exact numbers always has a canonical form; the plain form stands in if that ever changes.
-            let bytes = canonical(&self.value).unwrap_or_else(|_| self.value.to_string().into_bytes());
-            let digest = Digest::of(&bytes);
-            (bytes.into(), digest)
+            proper.unwrap_or_else(|| self.value.to_string()).into()
         })
+    }
+
+    fn digest(&self) -> Digest {
+        *self.digest.get_or_init(|| Digest::of(self.canonical().as_bytes()))
     }
 }
 
-fn make_exact(value: &mut Value) {
+/// Makes numbers exact and puts fields in order. Gives whether the plain form is then the canonical one.
+fn make_exact(value: &mut Value) -> bool {
     match value {
         Value::Number(number) => {
             let too_large = number.as_u64().is_some_and(|n| n > EXACT)
@@ -142,17 +159,18 @@ fn make_exact(value: &mut Value) {
             {
                 *value = Value::from(whole as i64);
             }
+            !value.is_f64()
         }
-        Value::Array(items) => items.iter_mut().for_each(make_exact),
+        Value::Array(items) => items.iter_mut().fold(true, |plain, item| make_exact(item) & plain),
         Value::Object(fields) => {
             // A value that was read back has its fields in order, so one that just came must have them too. Whether a map keeps
             // another order is decided by a feature of `serde_json` that any dependency may switch on.
             if !fields.keys().is_sorted() {
                 fields.sort_keys();
             }
-            fields.values_mut().for_each(make_exact);
+            fields.iter_mut().fold(true, |plain, (name, field)| make_exact(field) & name.is_ascii() & plain)
         }
-        Value::Null | Value::Bool(_) | Value::String(_) => {}
+        Value::Null | Value::Bool(_) | Value::String(_) => true,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Calls into an extension, the same in every lane: a native one takes them as they are, the others carry them over their
 //! boundary. An [`Instance`] is a loaded extension; a [`Host`] is what it may ask in the middle of a call.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,9 +9,12 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::budgets::Budgets;
 use crate::content::Content;
+use crate::digest::Digest;
 use crate::hook::{Decision, HookInput};
 use crate::ids::{CallId, Millis, ToolName};
+use crate::manifest::{Grants, Scope};
 use crate::message::TurnView;
 use crate::problem::Fault;
 use crate::registry::{Descriptor, ExtensionRef};
@@ -88,6 +92,17 @@ pub trait Instance: Send + Sync {
     fn replayable(&self) -> bool {
         false
     }
+
+    /// How long an instance lives.
+    fn scope(&self) -> Scope {
+        Scope::Shared
+    }
+
+    /// An instance of its own that remembers nothing yet; none where one is shared by all. It must not be called again once a
+    /// call has failed or was given up.
+    fn fresh(&self) -> Option<Arc<dyn Instance>> {
+        None
+    }
 }
 
 /// Runs extensions of one kind. Lanes never know each other.
@@ -97,6 +112,50 @@ pub trait Lane: Send + Sync {
 
     /// Brings the code of one activation to where it can be called.
     fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>>;
+}
+
+/// What one activation consists of, apart from the bytes of its files. Its digest is the activation's: other content, settings
+/// or grants are another generation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bundle {
+    /// The lane that runs it.
+    pub lane: String,
+    /// The manifest as it was written.
+    pub manifest: String,
+    /// What is started, as a path within the folder; empty where the manifest is the whole extension.
+    pub entrypoint: String,
+    /// Its files by path, with the digests under which the vault has them.
+    pub files: BTreeMap<String, Digest>,
+    /// Its configuration: the user's settings over the manifest's.
+    pub config: Content,
+    /// What it may reach: what the manifest asks for and the user gives.
+    pub grants: Grants,
+    /// What a call may use up.
+    #[serde(default)]
+    pub budgets: Budgets,
+}
+
+impl Bundle {
+    /// The digest that grants are tied to: what the author wrote, and nothing of what the user sets.
+    pub fn content(&self) -> Digest {
+        Digest::of_json(&(&self.manifest, &self.files)).unwrap_or_default()
+    }
+}
+
+/// Where lanes find the code of an activation, and keep what they derive from it.
+pub trait Vault: Send + Sync {
+    /// The bundle of an activation.
+    fn bundle(&self, digest: Digest) -> Result<Bundle, Fault>;
+
+    /// The bytes of a file.
+    fn file(&self, digest: Digest) -> Result<Vec<u8>, Fault>;
+
+    /// What was derived earlier under this name, exactly as it was kept; nothing if it was altered since.
+    fn derived(&self, name: &str) -> Option<Vec<u8>>;
+
+    /// Keeps something derived, until it is kept anew. That it cannot be kept is no reason to fail.
+    fn keep_derived(&self, name: &str, bytes: &[u8]);
 }
 
 /// What an extension may ask in the middle of a call. Each ask and its answer is a frame.

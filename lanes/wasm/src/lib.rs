@@ -1,0 +1,1 @@
+//! The WASM lane: extensions as sandboxed components.
