@@ -12,6 +12,7 @@ mod driver;
 mod fork;
 mod host;
 pub mod house;
+mod instances;
 mod machine;
 mod parts;
 pub mod refold;

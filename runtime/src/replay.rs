@@ -179,7 +179,12 @@ impl<M: Machine> Run<'_, M> {
         };
         self.expected.extend(frames);
         if let Some(again) = &mut self.again {
-            acts.into_iter().for_each(|act| again.remember(act));
+            for act in acts {
+                again.remember(act)?;
+            }
+            if !self.machine.is_busy() {
+                again.rest();
+            }
         }
         Ok(None)
     }

@@ -14,7 +14,8 @@ use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, Override, Registry, RegistryPin};
 use holdfast_contract::session_frames::{Parent, SessionSettings, SessionStarted};
 use holdfast_contract::system_frames::{
-    ExtensionRemoved, ExtensionView, ExtensionsFound, FoundExtension, OverridesSet, PolicyChanged,
+    ExtensionFaulted, ExtensionRemoved, ExtensionView, ExtensionsFound, FoundExtension, OverridesSet,
+    PolicyChanged,
 };
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Instance, Lane};
@@ -312,6 +313,19 @@ impl Inner {
     pub(crate) fn keep_instance(&self, extension: &ExtensionRef, instance: Arc<dyn Instance>) {
         let loaded = Loaded { generation: extension.generation, digest: extension.digest, instance };
         write(&self.instances).entry(extension.id.clone()).or_default().push(loaded);
+    }
+
+    /// The fault of an extension's own that this fact tells of, for the system to count. What the host did to it, such as
+    /// running out of room, and what it says itself, such as that a tool failed, are no such faults.
+    pub(crate) fn fault_of(&self, input: &Input) -> Option<ExtensionFaulted> {
+        let (phase, fault) = match &input.body {
+            Body::HookFaulted(fact) => (format!("hook {}", fact.hook), &fact.fault),
+            Body::ToolReturned(fact) => ("tool".to_owned(), fact.outcome.fault()?),
+            _ => return None,
+        };
+        let Source::Extension(extension) = &input.source else { return None };
+        let (id, generation) = (extension.id.clone(), extension.generation);
+        fault.code.is_a_crash().then(|| ExtensionFaulted { id, generation, phase, fault: fault.clone() })
     }
 
     /// The code of an activation; after a restart, the same code under its new generation.

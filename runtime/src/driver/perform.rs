@@ -23,6 +23,7 @@ use holdfast_policy::Request;
 use super::{Note, SessionActor};
 use crate::calling::{Made, make, within};
 use crate::host::SessionHost;
+use crate::instances::Begun;
 use crate::parts::Event;
 use crate::runtime::Inner;
 
@@ -67,6 +68,7 @@ impl SessionActor {
             }
             Act::Abort { begun_by } => {
                 self.tasks.abort(begun_by);
+                self.instances.give_up(begun_by);
                 if let Some(child) = self.children.remove(&begun_by) {
                     self.inner.give_up(&child);
                 }
@@ -111,7 +113,9 @@ impl SessionActor {
         };
         let source = Source::Extension(extension.clone());
         let made = match self.inner.instance(&extension) {
-            Ok(instance) => {
+            Ok(loaded) => {
+                let begun = || Begun::Hook(decided_by, input.hook.clone());
+                let instance = self.instances.begin(extension.digest, begun, &loaded);
                 let (inbox, hook) = (self.inbox.clone(), Some(input.hook.clone()));
                 let host = SessionHost { inbox, extension, under: decided_by, hook };
                 make(&instance, Call::Hook(input), Arc::new(host))
@@ -180,7 +184,10 @@ impl SessionActor {
         let source = Source::Extension(act.extension.clone());
         let host = self.host(&act);
         let instance = match self.inner.instance(&act.extension) {
-            Ok(instance) => instance,
+            Ok(loaded) => {
+                let begun = || Begun::Tool(act.decided_by, act.call);
+                self.instances.begin(act.extension.digest, begun, &loaded)
+            }
             Err(fault) => {
                 let body = ToolReturned { call: act.call, outcome: ToolOutcome::Failure(fault) };
                 let input = self.fact(source, Some(act.decided_by), body);
