@@ -1,6 +1,6 @@
 //! The runtime: opens and resumes sessions, and keeps what all of them share.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use holdfast_contract::body::{Body, Kind};
@@ -14,7 +14,7 @@ use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, Override, Registry, RegistryPin};
 use holdfast_contract::session_frames::{Parent, SessionSettings, SessionStarted};
 use holdfast_contract::system_frames::{
-    ExtensionFaulted, ExtensionRemoved, ExtensionView, ExtensionsFound, FoundExtension, OverridesSet,
+    ExtensionFaulted, ExtensionRejected, ExtensionRemoved, ExtensionView, ExtensionsFound, FoundExtension, OverridesSet,
     PolicyChanged,
 };
 use holdfast_contract::tool::ToolOutcome;
@@ -107,6 +107,11 @@ impl Runtime {
     /// Reports extensions that are new or changed.
     pub fn found(&self, found: Vec<FoundExtension>) {
         self.0.tell_system(ExtensionsFound { found });
+    }
+
+    /// Reports that an extension is there but cannot be used. The generation that serves, if any, goes on.
+    pub fn rejected(&self, id: ExtensionId, fault: Fault) {
+        self.0.tell_system(ExtensionRejected { id, fault });
     }
 
     /// Reports that an extension is gone.
@@ -326,6 +331,25 @@ impl Inner {
         let Source::Extension(extension) = &input.source else { return None };
         let (id, generation) = (extension.id.clone(), extension.generation);
         fault.code.is_a_crash().then(|| ExtensionFaulted { id, generation, phase, fault: fault.clone() })
+    }
+
+    /// Loads what these registries name and nobody has loaded yet: extensions that were removed since. One whose code is gone is
+    /// reported where it is called.
+    pub(crate) async fn load_pinned(&self, registries: &[Arc<Registry>]) {
+        let tools = registries.iter().flat_map(|registry| registry.tools.iter().flat_map(|tool| &tool.stack));
+        let hooks = registries.iter().flat_map(|registry| registry.hooks.iter().map(|hook| &hook.extension));
+        let named: BTreeSet<_> = tools.map(|tool| &tool.extension).chain(hooks).cloned().collect();
+        for extension in named {
+            if self.instance(&extension).is_ok() {
+                continue;
+            }
+            for lane in &self.lanes {
+                if let Ok(instance) = lane.load(&extension).await {
+                    self.keep_instance(&extension, instance);
+                    break;
+                }
+            }
+        }
     }
 
     /// The code of an activation; after a restart, the same code under its new generation.

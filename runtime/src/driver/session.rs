@@ -97,6 +97,11 @@ impl SessionActor {
     }
 
     async fn run(mut self) {
+        if self.session.is_busy() {
+            // Taken up in the middle of a turn, which finishes on the code that it began with.
+            let pinned: Vec<_> = self.session.pins().filter_map(|pin| pin.view.clone()).collect();
+            self.inner.load_pinned(&pinned).await;
+        }
         self.drain();
         while let Some(note) = self.notes.recv().await {
             if let Note::Close(reply) = note {

@@ -29,10 +29,10 @@ use crate::driver::{decision_of, result_of};
 use crate::instances::{Begun, Ending, Instances};
 
 /// Who asks the host: the frame that the call is under, the extension, and the hook if it is one.
-type Asker = (Seq, ExtensionId, Option<HookId>);
+pub(super) type Asker = (Seq, ExtensionId, Option<HookId>);
 
 /// What was asked of the host in the middle of a call, and what it answered, in order.
-type Answers = VecDeque<(Ask, Result<Content, Fault>)>;
+pub(super) type Answers = VecDeque<(Ask, Result<Content, Fault>)>;
 
 /// What can run again.
 pub(super) struct Again<'a> {
@@ -148,7 +148,7 @@ impl<'a> Again<'a> {
                 (self.models.remove(&cause).map(Source::Model), None)
             }
             body => {
-                self.note_answer(seq, cause, &input.source, body);
+                noted(&mut self.answers, &mut self.questions, seq, cause, &input.source, body);
                 return Ok(None);
             }
         };
@@ -276,53 +276,60 @@ impl<'a> Again<'a> {
         self.loaded.insert(extension.digest, found.clone());
         Ok(found)
     }
+}
 
-    /// Keeps what an extension was told in the middle of a call.
-    fn note_answer(&mut self, seq: Seq, cause: Seq, source: &Source, body: &Body) {
-        if let Body::UiAnswered(fact) = body {
-            if let Some((asker, question)) = self.questions.remove(&fact.request) {
-                let answer = fact.answer.clone().unwrap_or_else(nothing);
-                self.answers.entry(asker).or_default().push_back((Ask::Ui(question), Ok(answer)));
-            }
+/// Keeps what an extension was told in the middle of a call.
+pub(super) fn noted(
+    answers: &mut BTreeMap<Asker, Answers>,
+    questions: &mut HashMap<Seq, (Asker, UiQuestion)>,
+    seq: Seq,
+    cause: Seq,
+    source: &Source,
+    body: &Body,
+) {
+    if let Body::UiAnswered(fact) = body {
+        if let Some((asker, question)) = questions.remove(&fact.request) {
+            let answer = fact.answer.clone().unwrap_or_else(nothing);
+            answers.entry(asker).or_default().push_back((Ask::Ui(question), Ok(answer)));
+        }
+        return;
+    }
+    let Source::Extension(extension) = source else { return };
+    let (hook, (ask, answer)) = match body {
+        Body::ClockRead(fact) => (&fact.hook, (Ask::Clock, Ok(Content::of(&fact.value)))),
+        Body::RandomDrawn(fact) => {
+            let ask = Ask::Random { bytes: (fact.bytes.len() / 2) as u32 };
+            (&fact.hook, (ask, Ok(Content::text(fact.bytes.clone()))))
+        }
+        Body::HostCalled(fact) => {
+            let answer = match &fact.outcome {
+                ToolOutcome::Result(value) => Ok(value.clone()),
+                ToolOutcome::Failure(fault) => Err(fault.clone()),
+            };
+            let ask = match fact.ask.as_str() {
+                "state.get" => Ask::StateGet { key: fact.arguments.to_text() },
+                name => {
+                    Ask::Other { name: name.to_owned(), arguments: fact.arguments.clone(), timeout: None }
+                }
+            };
+            (&fact.hook, (ask, answer))
+        }
+        Body::StateWritten(fact) => {
+            let ask = Ask::StateSet { key: fact.key.clone(), value: fact.value.clone() };
+            (&fact.hook, (ask, Ok(nothing())))
+        }
+        Body::MessageInjected(fact) => {
+            (&fact.hook, (Ask::Inject { text: fact.text.clone() }, Ok(nothing())))
+        }
+        Body::UiRequested(fact) => {
+            let asker = (cause, extension.id.clone(), fact.hook.clone());
+            questions.insert(seq, (asker, fact.question.clone()));
             return;
         }
-        let Source::Extension(extension) = source else { return };
-        let (hook, (ask, answer)) = match body {
-            Body::ClockRead(fact) => (&fact.hook, (Ask::Clock, Ok(Content::of(&fact.value)))),
-            Body::RandomDrawn(fact) => {
-                let ask = Ask::Random { bytes: (fact.bytes.len() / 2) as u32 };
-                (&fact.hook, (ask, Ok(Content::text(fact.bytes.clone()))))
-            }
-            Body::HostCalled(fact) => {
-                let answer = match &fact.outcome {
-                    ToolOutcome::Result(value) => Ok(value.clone()),
-                    ToolOutcome::Failure(fault) => Err(fault.clone()),
-                };
-                let ask = match fact.ask.as_str() {
-                    "state.get" => Ask::StateGet { key: fact.arguments.to_text() },
-                    name => {
-                        Ask::Other { name: name.to_owned(), arguments: fact.arguments.clone(), timeout: None }
-                    }
-                };
-                (&fact.hook, (ask, answer))
-            }
-            Body::StateWritten(fact) => {
-                let ask = Ask::StateSet { key: fact.key.clone(), value: fact.value.clone() };
-                (&fact.hook, (ask, Ok(nothing())))
-            }
-            Body::MessageInjected(fact) => {
-                (&fact.hook, (Ask::Inject { text: fact.text.clone() }, Ok(nothing())))
-            }
-            Body::UiRequested(fact) => {
-                let asker = (cause, extension.id.clone(), fact.hook.clone());
-                self.questions.insert(seq, (asker, fact.question.clone()));
-                return;
-            }
-            _ => return,
-        };
-        let asker = (cause, extension.id.clone(), hook.clone());
-        self.answers.entry(asker).or_default().push_back((ask, answer));
-    }
+        _ => return,
+    };
+    let asker = (cause, extension.id.clone(), hook.clone());
+    answers.entry(asker).or_default().push_back((ask, answer));
 }
 
 fn nothing() -> Content {
