@@ -47,6 +47,24 @@ impl SandboxOptions {
         Self { pools: Pools::small(), ..Self::default() }
     }
 
+    /// The same with room for a few instances only: for trying an extension out, and for replaying what was recorded. Code that was
+    /// compiled for the one fits the other.
+    pub fn few(self) -> Self {
+        let Pools { memory_reservation, table_elements, .. } = self.pools;
+        let small = Pools::small();
+        let few = |number: u32| number * 8;
+        let pools = Pools {
+            instances: few(small.instances),
+            core_instances: few(small.core_instances),
+            memories: few(small.memories),
+            tables: few(small.tables),
+            stacks: few(small.stacks),
+            memory_reservation,
+            table_elements,
+        };
+        Self { pools, ..self }
+    }
+
     /// How many ticks a call with this timeout may compute.
     pub fn ticks(&self, timeout: Millis) -> u64 {
         let tick = u64::from(self.tick_ms.max(1));

@@ -47,8 +47,12 @@ impl Home {
     pub fn remember_grant(&self, grant: &Grant) -> Result<Policy, Problem> {
         self.rewrite(|policy| {
             let known = policy.grants().contains(grant);
-            let policy = if known { policy } else { policy.with_grants(|grants| grants.push(grant.clone()))? };
-            Ok((policy, (!known).then(|| Addition { section: "grants", order: GRANT, fields: json_of(grant) })))
+            let policy =
+                if known { policy } else { policy.with_grants(|grants| grants.push(grant.clone()))? };
+            Ok((
+                policy,
+                (!known).then(|| Addition { section: "grants", order: GRANT, fields: json_of(grant) }),
+            ))
         })
     }
 
@@ -195,8 +199,7 @@ fn in_order(value: &Value) -> String {
 fn anew(policy: &Policy) -> String {
     let document = serde_json::from_slice(policy.document()).unwrap_or_default();
     let Value::Object(fields) = document else { return String::new() };
-    let mut text =
-        String::from("# Written anew by a change; `policy.yaml.before` has the comments.\n");
+    let mut text = String::from("# Written anew by a change; `policy.yaml.before` has the comments.\n");
     for (name, value) in fields.iter().filter(|(name, _)| !matches!(name.as_str(), "rules" | "grants")) {
         // Writing to a text cannot fail.
         let _ = writeln!(text, "{name}: {}", in_order(value));

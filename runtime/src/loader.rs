@@ -149,7 +149,9 @@ impl Loader {
     ) -> Result<Option<(FoundExtension, Vec<Problem>)>, Problem> {
         if self.built_in.contains(id) {
             let what = format!("`{id}` is the id of a built-in extension");
-            return Err(at(folder, Code::ManifestValue, what).help("Give the folder and the manifest another id."));
+            return Err(
+                at(folder, Code::ManifestValue, what).help("Give the folder and the manifest another id.")
+            );
         }
         let set = self.settings.get(id);
         let Candidate { manifest, warnings, bundle, files } = candidate(folder, policy, set, self.budgets)?;
@@ -196,10 +198,12 @@ pub fn candidate(
     }
     let inside = names(folder);
     let inside: Vec<&str> = inside.iter().map(String::as_str).collect();
-    let lane = manifest::lane(&manifest, &inside).map_err(|problem| problem.at(source.locate("entrypoint")))?;
+    let lane =
+        manifest::lane(&manifest, &inside).map_err(|problem| problem.at(source.locate("entrypoint")))?;
     if lane != LaneKind::Wasm {
         let what = format!("this program has no `{lane}` lane yet, which `{name}` needs");
-        return Err(at(&file, Code::ExtensionUnknown, what).help("Build it as a component: `holdfast ext new` shows how."));
+        return Err(at(&file, Code::ExtensionUnknown, what)
+            .help("Build it as a component: `holdfast ext new` shows how."));
     }
     let single = || inside.iter().find(|file| file.ends_with(".wasm")).map(|file| (*file).to_owned());
     let entrypoint = manifest.entrypoint.clone().or_else(single).unwrap_or_default();
@@ -230,7 +234,8 @@ fn read_within(folder: &Path, name: &str) -> Result<Vec<u8>, Problem> {
         let problem = at(&path, Code::ComponentInvalid, format!("`{name}` cannot be read: {error}"));
         problem.help("`holdfast ext build` makes it.")
     };
-    let (inside, whole) = (folder.canonicalize().map_err(unreadable)?, path.canonicalize().map_err(unreadable)?);
+    let (inside, whole) =
+        (folder.canonicalize().map_err(unreadable)?, path.canonicalize().map_err(unreadable)?);
     let about = fs::metadata(&whole).map_err(unreadable)?;
     if !whole.starts_with(inside) || !about.is_file() {
         let what = format!("`{name}` is no file of the extension's folder");

@@ -14,8 +14,8 @@ use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, Override, Registry, RegistryPin};
 use holdfast_contract::session_frames::{Parent, SessionSettings, SessionStarted};
 use holdfast_contract::system_frames::{
-    ExtensionFaulted, ExtensionRejected, ExtensionRemoved, ExtensionView, ExtensionsFound, FoundExtension, OverridesSet,
-    PolicyChanged,
+    ExtensionFaulted, ExtensionRejected, ExtensionRemoved, ExtensionView, ExtensionsFound, FoundExtension,
+    OverridesSet, PolicyChanged,
 };
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Instance, Lane};

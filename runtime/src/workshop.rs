@@ -56,13 +56,14 @@ impl Workbench {
         options: &SandboxOptions,
         log: Option<LogSink>,
     ) -> Result<Self, Problem> {
-        let Candidate { manifest, warnings, bundle, files } = candidate(folder, policy, set, options.budgets)?;
+        let Candidate { manifest, warnings, bundle, files } =
+            candidate(folder, policy, set, options.budgets)?;
         let (content, granted) = (bundle.content(), bundle.grants.clone());
         let vault = LooseVault::new(bundle, files);
         let version = manifest.version.as_str().into();
         let (id, digest, generation) = (manifest.id.clone(), vault.digest(), Generation(1));
         let reference = ExtensionRef { id, version, digest, generation };
-        let mut lane = WasmLane::new(SandboxOptions { budgets: options.budgets, ..SandboxOptions::small() }, Arc::new(vault))?;
+        let mut lane = WasmLane::new(options.few(), Arc::new(vault))?;
         if let Some(log) = log {
             lane = lane.with_log(log);
         }
@@ -70,7 +71,10 @@ impl Workbench {
         let made = make(&instance, Call::Lifecycle(LifecycleCommand::Load), Arc::new(NoHost));
         let reply = within(made, PATIENCE, Code::ExtensionFault, Arc::new(SystemClock)).await?;
         let Reply::Descriptors(descriptors) = reply else {
-            return Err(Problem::new(Code::ExtensionFault, format!("{reply:?} is no answer to being loaded")));
+            return Err(Problem::new(
+                Code::ExtensionFault,
+                format!("{reply:?} is no answer to being loaded"),
+            ));
         };
         let requested = manifest.requests();
         Ok(Self { manifest, warnings, content, requested, granted, descriptors, instance })

@@ -8,7 +8,7 @@ use holdfast_contract::digest::Digest;
 use holdfast_contract::problem::{Code, Problem};
 use wasmtime::{Config, Engine, EngineWeak, PoolingAllocationConfig};
 
-use crate::options::{Options, Pools};
+use holdfast_contract::sandbox::{Pools, SandboxOptions};
 
 /// Stack that host functions have on top of the component's own, when they run on the same stack.
 const HOST_STACK: usize = 512 << 10;
@@ -21,7 +21,7 @@ const MEMORIES_PER_MODULE: u32 = 2;
 const TABLES_PER_MODULE: u32 = 8;
 
 /// An engine with these options, its epoch under way.
-pub(crate) fn start(options: &Options) -> Result<Engine, Problem> {
+pub(crate) fn start(options: &SandboxOptions) -> Result<Engine, Problem> {
     let mut config = deterministic(options);
     config.allocation_strategy(pooled(&options.pools));
     let pools = &options.pools;
@@ -41,11 +41,11 @@ pub(crate) fn start(options: &Options) -> Result<Engine, Problem> {
 }
 
 /// An engine that compiles and looks, but has room for nothing.
-pub(crate) fn for_looking(options: &Options) -> Result<Engine, Problem> {
+pub(crate) fn for_looking(options: &SandboxOptions) -> Result<Engine, Problem> {
     Engine::new(&deterministic(options)).map_err(|error| Problem::new(Code::Internal, error.to_string()))
 }
 
-fn deterministic(options: &Options) -> Config {
+fn deterministic(options: &SandboxOptions) -> Config {
     let mut config = Config::new();
     let stack = options.stack as usize;
     config

@@ -20,13 +20,13 @@ use crate::descriptors::Known;
 use crate::guest::{Activation, Allowance, Guest};
 use crate::interfaces::Function;
 use crate::live::{Answer, Live, Request, Trouble};
-use crate::options::Options;
+use holdfast_contract::sandbox::SandboxOptions;
 
 /// An activation.
 pub(crate) struct Extension {
     pub activation: Arc<Activation>,
     pub origin: Arc<Origin>,
-    pub options: Options,
+    pub options: SandboxOptions,
     pub scope: Scope,
     pub descriptors: Vec<Descriptor>,
     /// What the code says about itself.
@@ -181,7 +181,7 @@ pub(crate) async fn bring(origin: Arc<Origin>, activation: Arc<Activation>) -> R
 pub(crate) async fn describe(
     code: &Code,
     activation: &Arc<Activation>,
-    options: &Options,
+    options: &SandboxOptions,
 ) -> Result<Known, Fault> {
     let mut known = Known::of(code.interfaces());
     let mut describing =

@@ -12,8 +12,8 @@ use wasmtime::component::types::{Component as ComponentType, ComponentInstance, 
 use crate::engine;
 use crate::faults::{fault, one_line};
 use crate::interfaces::{Function, IMPORTS, Name, Needs, PACKAGE, VERSION, is_planned};
-use crate::options::Options;
 use crate::wasi;
+use holdfast_contract::sandbox::SandboxOptions;
 
 /// What a component is and wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Inspection {
 /// Looks at a component without running any of it: its roles, what it imports, and whether these grants are enough for it. The id
 /// is for the commands that messages name.
 pub fn inspect(id: &ExtensionId, bytes: &[u8], grants: &Grants) -> Result<Inspection, Problem> {
-    let engine = engine::for_looking(&Options::default())?;
+    let engine = engine::for_looking(&SandboxOptions::default())?;
     let component = compile(&engine, bytes).map_err(Problem::from)?;
     look(&engine, &component, id, grants).map_err(Problem::from)
 }

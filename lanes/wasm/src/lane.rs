@@ -17,22 +17,22 @@ use crate::engine;
 use crate::extension::{Extension, bring, describe};
 use crate::guest::Activation;
 use crate::instance::Handle;
-use crate::options::Options;
 use crate::sinks::{LogSink, ProgressSink, Sinks};
+use holdfast_contract::sandbox::SandboxOptions;
 
 /// Runs extensions as sandboxed components.
 #[derive(Clone)]
 pub struct WasmLane {
     engine: Engine,
     compatibility: Digest,
-    options: Options,
+    options: SandboxOptions,
     vault: Arc<dyn Vault>,
     sinks: Sinks,
 }
 
 impl WasmLane {
     /// A lane that takes code from this vault. Fails where the room that the options ask for cannot be reserved.
-    pub fn new(options: Options, vault: Arc<dyn Vault>) -> Result<Self, Problem> {
+    pub fn new(options: SandboxOptions, vault: Arc<dyn Vault>) -> Result<Self, Problem> {
         let engine = engine::start(&options)?;
         let compatibility = engine::compatibility(&engine);
         Ok(Self { engine, compatibility, options, vault, sinks: Sinks::default() })

@@ -8,7 +8,7 @@
 //! Every instance has a store of its own, and any trap throws that store away. Fuel decides how long a call may compute, so that it
 //! is the same on every machine; the epoch only makes a long call share its thread, and stops it in the end.
 //!
-//! Where to look: [`Options`] for what can be set; `interfaces` and `functions` for the names and signatures; `link` and `wasi`
+//! Where to look: [`SandboxOptions`](holdfast_contract::sandbox::SandboxOptions) for what can be set; `interfaces` and `functions` for the names and signatures; `link` and `wasi`
 //! for what components may ask of the host; `guest` for the limits; `live` and `instance` for how calls are made;
 //! `faults` for the codes that failures come to.
 
@@ -26,12 +26,10 @@ mod interfaces;
 mod lane;
 mod link;
 mod live;
-mod options;
 mod precompiled;
 mod sinks;
 mod wasi;
 
 pub use inspect::{Inspection, inspect};
 pub use lane::WasmLane;
-pub use options::{Options, Pools};
 pub use sinks::{LogLevel, LogSink, Progress, ProgressSink};

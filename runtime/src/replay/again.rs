@@ -318,9 +318,7 @@ pub(super) fn noted(
             let ask = Ask::StateSet { key: fact.key.clone(), value: fact.value.clone() };
             (&fact.hook, (ask, Ok(nothing())))
         }
-        Body::MessageInjected(fact) => {
-            (&fact.hook, (Ask::Inject { text: fact.text.clone() }, Ok(nothing())))
-        }
+        Body::MessageInjected(fact) => (&fact.hook, (Ask::Inject { text: fact.text.clone() }, Ok(nothing()))),
         Body::UiRequested(fact) => {
             let asker = (cause, extension.id.clone(), fact.hook.clone());
             questions.insert(seq, (asker, fact.question.clone()));

@@ -140,9 +140,19 @@ impl Run<'_> {
                 }
                 Act::EvaluatePolicy(act) => {
                     self.turn = Some(act.turn.clone());
-                    let view = CallView { id: act.call, tool: act.spec.name.clone(), arguments: act.arguments.clone() };
+                    let view = CallView {
+                        id: act.call,
+                        tool: act.spec.name.clone(),
+                        arguments: act.arguments.clone(),
+                    };
                     let subject = Some(act.arguments.clone());
-                    self.ask_hooks(HookPoint::ToolGate, act.decided_by, Some(view), subject, act.turn.clone());
+                    self.ask_hooks(
+                        HookPoint::ToolGate,
+                        act.decided_by,
+                        Some(view),
+                        subject,
+                        act.turn.clone(),
+                    );
                     self.calls.insert((act.decided_by, act.call), *act);
                 }
                 Act::Dispatch(act) => drop(self.calls.insert((act.decided_by, act.call), *act)),
@@ -164,7 +174,13 @@ impl Run<'_> {
                 let what = format!("policy on {}", act.spec.name);
                 let same = verdict.decision == fact.decision;
                 let recorded = json!({ "decision": fact.decision, "rule": fact.rule });
-                self.note(same, seq, what, recorded, json!({ "decision": verdict.decision, "rule": verdict.rule }));
+                self.note(
+                    same,
+                    seq,
+                    what,
+                    recorded,
+                    json!({ "decision": verdict.decision, "rule": verdict.rule }),
+                );
             }
             (Body::HookDecided(fact), Tried::Extension { .. }) if self.is_its(&input.source) => {
                 let recorded = json!(fact.decision);
@@ -194,9 +210,16 @@ impl Run<'_> {
                     self.say(seq, format!("tool {}", act.spec.name), recorded, now, missed);
                 }
                 if let ToolOutcome::Result(result) = &fact.outcome {
-                    let view = CallView { id: act.call, tool: act.spec.name.clone(), arguments: act.arguments };
+                    let view =
+                        CallView { id: act.call, tool: act.spec.name.clone(), arguments: act.arguments };
                     for point in [HookPoint::ToolAfter, HookPoint::SanitizeResult, HookPoint::GuardResult] {
-                        self.ask_hooks(point, seq, Some(view.clone()), Some(result.clone()), act.turn.clone());
+                        self.ask_hooks(
+                            point,
+                            seq,
+                            Some(view.clone()),
+                            Some(result.clone()),
+                            act.turn.clone(),
+                        );
                     }
                 }
             }
@@ -252,7 +275,8 @@ impl Run<'_> {
     ) {
         let Tried::Extension { instance, id, .. } = self.tried else { return };
         let pinned = self.machine.pins().filter_map(|pin| pin.view.clone()).last();
-        if pinned.is_some_and(|registry| registry.hooks_at(point).iter().any(|hook| hook.extension.id == *id)) {
+        if pinned.is_some_and(|registry| registry.hooks_at(point).iter().any(|hook| hook.extension.id == *id))
+        {
             return;
         }
         let matched = call.as_ref().map(|call| (call.tool.as_str(), call.arguments.value()));
@@ -260,7 +284,8 @@ impl Run<'_> {
             if !spec.matcher.applies(matched, &turn.origin.channel) {
                 continue;
             }
-            let input = HookInput { hook, point, call: call.clone(), subject: subject.clone(), turn: turn.clone() };
+            let input =
+                HookInput { hook, point, call: call.clone(), subject: subject.clone(), turn: turn.clone() };
             let (answer, missed) = self.run(instance, (seq, id.clone(), None), Call::Hook(input));
             let baseline = if point.accepts(&Decision::Allow) { Decision::Allow } else { Decision::Continue };
             let now = answer.map(|answer| match answer.and_then(|reply| decision_of(reply, point)) {

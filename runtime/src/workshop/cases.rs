@@ -98,7 +98,9 @@ fn case(field: &Field<'_>) -> Result<Case, Reported> {
             (None, Some(point)) => Asked::Hook { point, call: call?, subject: subject? },
             _ => {
                 let what = format!("`{place}` must name either a `tool` or a `hook`");
-                return Err(field.reject(what, "For example: `- tool: shout`, with `arguments:` and `result:`."));
+                return Err(
+                    field.reject(what, "For example: `- tool: shout`, with `arguments:` and `result:`.")
+                );
             }
         };
         let expected = match (result?, decision?, contains?, fails?) {
@@ -154,7 +156,8 @@ impl Workbench {
         let turn = Arc::new(TurnContext { session: "test".into(), turn: 1, agent: "main".into(), origin });
         let instance = self.instance.fresh().unwrap_or_else(|| self.instance.clone());
         let run = async |call: Call, limit: Millis, late: Code| -> Result<Reply, Fault> {
-            within(make(&instance, call, Arc::<CaseHost>::default()), limit, late, Arc::new(SystemClock)).await
+            within(make(&instance, call, Arc::<CaseHost>::default()), limit, late, Arc::new(SystemClock))
+                .await
         };
         match asked {
             Asked::Tool { name, arguments } => {
@@ -166,7 +169,12 @@ impl Workbench {
                 let spec = spec.ok_or_else(unknown)?;
                 let mut checks = Checks::default();
                 let arguments = checks.fitting(&spec, Content::new(arguments.clone()))?;
-                let call = Call::Tool { call: CallId { turn: 1, index: 1 }, tool: spec.name.clone(), arguments, turn };
+                let call = Call::Tool {
+                    call: CallId { turn: 1, index: 1 },
+                    tool: spec.name.clone(),
+                    arguments,
+                    turn,
+                };
                 let result = result_of(run(call, spec.timeout, Code::ToolTimeout).await?)?;
                 match checks.result(&spec, result) {
                     holdfast_contract::tool::ToolOutcome::Result(result) => {
@@ -180,7 +188,8 @@ impl Workbench {
                     Payload::Hook(spec) if spec.point == *point => Some(HookId::from(descriptor.id.as_str())),
                     _ => None,
                 });
-                let unknown = || Fault::new(Code::ExtensionFault, format!("the extension has no hook at {point:?}"));
+                let unknown =
+                    || Fault::new(Code::ExtensionFault, format!("the extension has no hook at {point:?}"));
                 let call = call.as_ref().map(|(tool, arguments)| CallView {
                     id: CallId { turn: 1, index: 1 },
                     tool: tool.as_str().into(),
@@ -203,7 +212,9 @@ impl Expected {
     fn judge(&self, answer: &Result<Value, Fault>) -> (Value, bool) {
         match self {
             Self::Exactly(value) => {
-                let ok = answer.as_ref().is_ok_and(|answer| Content::new(value.clone()) == Content::new(answer.clone()));
+                let ok = answer
+                    .as_ref()
+                    .is_ok_and(|answer| Content::new(value.clone()) == Content::new(answer.clone()));
                 (value.clone(), ok)
             }
             Self::Containing(part) => {
@@ -216,7 +227,8 @@ impl Expected {
                     Value::Object(fields) => fields.contains_key(kind),
                     _ => false,
                 };
-                let reasoned = |answer: &Value| reason.as_ref().is_none_or(|part| text(answer).contains(part.as_str()));
+                let reasoned =
+                    |answer: &Value| reason.as_ref().is_none_or(|part| text(answer).contains(part.as_str()));
                 let ok = answer.as_ref().is_ok_and(|answer| named(answer) && reasoned(answer));
                 (json!({ "decision": kind, "reason": reason }), ok)
             }

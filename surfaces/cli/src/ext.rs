@@ -10,8 +10,8 @@ use std::sync::Arc;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::{Home, Settings};
-use holdfast_lane_wasm::{LogLevel, Progress};
 use holdfast_runtime::house::Plan;
+use holdfast_runtime::house::{LogLevel, Progress};
 use holdfast_runtime::workshop::Workbench;
 
 pub(crate) use check::check;
@@ -24,7 +24,8 @@ pub(crate) fn folder(home: &Home, named: &str) -> Result<PathBuf, Problem> {
     let plain = !named.contains(['/', '.']);
     let path = if plain && installed.is_dir() { installed } else { PathBuf::from(named) };
     path.canonicalize().map_err(|error| {
-        let problem = Problem::new(Code::ExtensionUnknown, format!("there is no extension `{named}`: {error}"));
+        let problem =
+            Problem::new(Code::ExtensionUnknown, format!("there is no extension `{named}`: {error}"));
         problem.help("Name the id of an installed extension, or a folder with a `manifest.yaml`.")
     })
 }
@@ -47,7 +48,9 @@ pub(crate) fn progress(id: &ExtensionId, progress: Progress) {
         Progress::Started { bytes } if bytes > 256 << 10 => {
             eprintln!("compiling {id} ({:.1} MiB), once", bytes as f64 / f64::from(1 << 20));
         }
-        Progress::Done { millis } if millis > 500 => eprintln!("compiled {id} in {:.1} s", millis as f64 / 1e3),
+        Progress::Done { millis } if millis > 500 => {
+            eprintln!("compiled {id} in {:.1} s", millis as f64 / 1e3)
+        }
         Progress::Started { .. } | Progress::Done { .. } => {}
     }
 }

@@ -41,7 +41,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::{Home, Settings};
-use holdfast_runtime::house::{Ground, MakeBuiltIns, Offer, Plan};
+use holdfast_runtime::house::{MakeBuiltIns, Offer, Plan};
 
 use arguments::{Arguments, Chat, Command, Ext, Log, Model, Policy};
 use exit::Exit;

@@ -47,7 +47,10 @@ fn described(descriptor: &Descriptor) -> (&'static str, String) {
     match &descriptor.payload {
         Payload::Tool(spec) => {
             let effects = json!(spec.effects);
-            ("tool", format!("{} ({}): {}", spec.name, effects.as_str().unwrap_or_default(), spec.description))
+            (
+                "tool",
+                format!("{} ({}): {}", spec.name, effects.as_str().unwrap_or_default(), spec.description),
+            )
         }
         Payload::Hook(spec) => {
             let point = json!(spec.point);

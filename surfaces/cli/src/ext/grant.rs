@@ -1,6 +1,5 @@
 //! `holdfast ext grant` and `holdfast ext revoke`: what an extension may reach. A running owner of the home notices by itself.
 
-
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::manifest::Grants;
 use holdfast_contract::problem::{Code, Problem};
@@ -41,7 +40,8 @@ pub(crate) fn grant(output: &Output, plan: &Plan, command: &GrantCommand) -> Res
     if output.json {
         output.document(&grant)?;
     } else {
-        let until = if command.folder { "as long as it is in this folder" } else { "until its content changes" };
+        let until =
+            if command.folder { "as long as it is in this folder" } else { "until its content changes" };
         output.line(format!("`{}` may use {} {until}", grant.extension, json!(grant.give)))?;
     }
     Ok(Exit::Done)
