@@ -1,0 +1,25 @@
+//! Components through the lane, call by call.
+
+mod support;
+
+use std::sync::Arc;
+
+use holdfast_contract::hook::Decision;
+use holdfast_contract::wire::{Lane, Reply};
+use holdfast_lane_wasm::{Options, WasmLane};
+use serde_json::json;
+
+use support::{Extension, MemoryVault, NotingHost, gate};
+
+#[tokio::test]
+async fn a_gate_allows() {
+    let vault = Arc::new(MemoryVault::default());
+    let lane = WasmLane::new(Options::small(), vault.clone()).unwrap();
+    for name in ["gate.wat"] {
+        let loaded = lane.load(&vault.put(&Extension::guest(name))).await.unwrap();
+        let fresh = loaded.fresh().unwrap();
+        let host = Arc::new(NotingHost::default());
+        let reply = fresh.call(gate(json!({ "path": "a" })), host).await.unwrap();
+        assert_eq!(reply, Reply::Decision(Decision::Allow));
+    }
+}
