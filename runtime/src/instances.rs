@@ -3,7 +3,8 @@
 //! A sandboxed instance remembers what it did earlier in its turn, so which call runs on which instance must be the same when the
 //! turn is replayed. It follows from the frames alone: a call begins where the frame that decides it stands and ends where its
 //! answer does. A call that begins while another one to the same extension has not ended gets the next instance; one that
-//! failed or was given up takes its instance with it; all go when the session has nothing more to do.
+//! failed or was given up takes its instance with it; all go when the session has nothing more to do. Hooks that are always
+//! answered at once end where they begin, and one instance serves them all.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -73,6 +74,29 @@ struct Seat {
 pub(crate) struct Instances(HashMap<Digest, Vec<Seat>>);
 
 impl Instances {
+    /// The instance for a hook that is answered at once.
+    pub(crate) fn at_once(&mut self, extension: Digest, loaded: &Arc<dyn Instance>) -> Arc<dyn Instance> {
+        let place = self.free(extension, loaded);
+        self.0.get(&extension).map_or_else(|| loaded.clone(), |seats| seats[place].instance.clone())
+    }
+
+    /// A call that was answered at once has failed.
+    pub(crate) fn spoil(&mut self, extension: Digest, instance: &Arc<dyn Instance>) {
+        if let Some(seats) = self.0.get_mut(&extension) {
+            seats.retain(|seat| !Arc::ptr_eq(&seat.instance, instance));
+        }
+    }
+
+    /// The first place that nobody has.
+    fn free(&mut self, extension: Digest, loaded: &Arc<dyn Instance>) -> usize {
+        let seats = self.0.entry(extension).or_default();
+        seats.iter().position(|seat| seat.taken.is_none()).unwrap_or_else(|| {
+            let instance = loaded.fresh().unwrap_or_else(|| loaded.clone());
+            seats.push(Seat { instance, taken: None });
+            seats.len() - 1
+        })
+    }
+
     /// The instance for a call that begins now.
     pub(crate) fn begin(
         &mut self,
@@ -80,19 +104,16 @@ impl Instances {
         begun: impl FnOnce() -> Begun,
         loaded: &Arc<dyn Instance>,
     ) -> Arc<dyn Instance> {
-        let fresh = || loaded.fresh().unwrap_or_else(|| loaded.clone());
         match loaded.scope() {
             Scope::Shared => loaded.clone(),
-            Scope::Call => fresh(),
+            Scope::Call => loaded.fresh().unwrap_or_else(|| loaded.clone()),
             Scope::Turn => {
-                let seats = self.0.entry(extension).or_default();
-                let free = seats.iter().position(|seat| seat.taken.is_none());
-                let place = free.unwrap_or_else(|| {
-                    seats.push(Seat { instance: fresh(), taken: None });
-                    seats.len() - 1
-                });
-                seats[place].taken = Some(begun());
-                seats[place].instance.clone()
+                let place = self.free(extension, loaded);
+                let Some(seat) = self.0.get_mut(&extension).and_then(|seats| seats.get_mut(place)) else {
+                    return loaded.clone();
+                };
+                seat.taken = Some(begun());
+                seat.instance.clone()
             }
         }
     }

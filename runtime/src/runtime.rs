@@ -1,7 +1,7 @@
 //! The runtime: opens and resumes sessions, and keeps what all of them share.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::content::Content;
@@ -45,6 +45,8 @@ pub(crate) struct Inner {
     pub surface: Arc<dyn Surface>,
     pub system: mpsc::UnboundedSender<SystemNote>,
     registry: Mutex<RegistryPin>,
+    /// The registry whose hooks were brought in last.
+    prepared: Mutex<Weak<Registry>>,
     instances: RwLock<HashMap<ExtensionId, Vec<Loaded>>>,
     policies: RwLock<HashMap<Digest, Arc<Policy>>>,
     sessions: Mutex<BTreeMap<StreamId, SessionHandle>>,
@@ -84,6 +86,7 @@ impl Runtime {
             surface,
             system,
             registry: Mutex::default(),
+            prepared: Mutex::default(),
             instances: RwLock::default(),
             policies: RwLock::default(),
             sessions: Mutex::default(),
@@ -350,6 +353,22 @@ impl Inner {
                 }
             }
         }
+    }
+
+    /// Brings in the code of a registry's hooks before a turn begins on it.
+    pub(crate) async fn prepare(&self, registry: &Arc<Registry>) {
+        // The one that was prepared last is prepared; usually it is this one.
+        if lock(&self.prepared).upgrade().is_some_and(|prepared| Arc::ptr_eq(&prepared, registry)) {
+            return;
+        }
+        for hook in &registry.hooks {
+            if let Some(preparing) =
+                self.instance(&hook.extension).ok().and_then(|instance| instance.prepare())
+            {
+                preparing.await;
+            }
+        }
+        *lock(&self.prepared) = Arc::downgrade(registry);
     }
 
     /// The code of an activation; after a restart, the same code under its new generation.

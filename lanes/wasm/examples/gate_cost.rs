@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
+use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::wire::{Call, Host, Instance, Lane};
-use holdfast_lane_wasm::{Options, WasmLane};
+use holdfast_lane_wasm::WasmLane;
 use serde_json::json;
 use support::{Extension, MemoryVault, NotingHost, gate};
 use wasmtime::component::{Component, ComponentType, Lift, Linker, Lower};
@@ -64,7 +65,7 @@ fn main() {
     bare(&guest.bytes, &text);
 
     let vault = Arc::new(MemoryVault::default());
-    let lane = WasmLane::new(Options::default(), vault.clone()).unwrap();
+    let lane = WasmLane::new(SandboxOptions::default(), vault.clone()).unwrap();
     let host: Arc<dyn Host> = Arc::new(NotingHost::default());
     let loaded = runtime.block_on(lane.load(&vault.put(&guest))).unwrap();
     let warm = loaded.fresh().unwrap();

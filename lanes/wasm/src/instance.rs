@@ -100,6 +100,19 @@ impl Instance for Handle {
         self.extension.scope
     }
 
+    fn prepare(&self) -> Option<Later<()>> {
+        if self.extension.code.get().is_some() {
+            return None;
+        }
+        let extension = self.extension.clone();
+        // What is wrong with it, its first call says.
+        Some(Box::pin(async move { drop(extension.code().await) }))
+    }
+
+    fn answers_at_once(&self) -> bool {
+        self.extension.scope == Scope::Turn && self.extension.code.get().is_some_and(|code| !code.waits)
+    }
+
     fn fresh(&self) -> Option<Arc<dyn Instance>> {
         let keeps = match self.extension.scope {
             Scope::Turn => Keeps::Own(Arc::default()),

@@ -114,11 +114,21 @@ impl SessionActor {
         let source = Source::Extension(extension.clone());
         let made = match self.inner.instance(&extension) {
             Ok(loaded) => {
-                let begun = || Begun::Hook(decided_by, input.hook.clone());
-                let instance = self.instances.begin(extension.digest, begun, &loaded);
-                let (inbox, hook) = (self.inbox.clone(), Some(input.hook.clone()));
+                let at_once = loaded.answers_at_once();
+                let instance = match at_once {
+                    true => self.instances.at_once(extension.digest, &loaded),
+                    false => {
+                        let begun = || Begun::Hook(decided_by, input.hook.clone());
+                        self.instances.begin(extension.digest, begun, &loaded)
+                    }
+                };
+                let (inbox, hook, digest) = (self.inbox.clone(), Some(input.hook.clone()), extension.digest);
                 let host = SessionHost { inbox, extension, under: decided_by, hook };
-                make(&instance, Call::Hook(input), Arc::new(host))
+                let made = make(&instance, Call::Hook(input), Arc::new(host));
+                if at_once && matches!(made, Made::Answered(Err(_))) {
+                    self.instances.spoil(digest, &instance);
+                }
+                made
             }
             Err(fault) => Made::Answered(Err(fault)),
         };

@@ -101,6 +101,9 @@ impl SessionActor {
             // Taken up in the middle of a turn, which finishes on the code that it began with.
             let pinned: Vec<_> = self.session.pins().filter_map(|pin| pin.view.clone()).collect();
             self.inner.load_pinned(&pinned).await;
+            for registry in &pinned {
+                self.inner.prepare(registry).await;
+            }
         }
         self.drain();
         while let Some(note) = self.notes.recv().await {
@@ -116,6 +119,10 @@ impl SessionActor {
                 return;
             }
             self.take(note);
+            if let (false, Some(say)) = (self.session.is_busy(), self.waiting.front()) {
+                let pin = say.pin.clone().unwrap_or_else(|| self.inner.registry());
+                self.inner.prepare(&pin.view.unwrap_or_default()).await;
+            }
             self.drain();
         }
     }

@@ -2,16 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::future::Future;
+use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-use holdfast_contract::body::Body;
+use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::effect::{Act, CallAct, HookAct, Input};
 use holdfast_contract::frame::Source;
-use holdfast_contract::ids::{CallId, ExtensionId, HookId, ModelName, Seq};
+use holdfast_contract::ids::{CallId, ExtensionId, HookId, ModelName, Seq, StreamId};
 use holdfast_contract::manifest::Scope;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
@@ -39,6 +40,8 @@ pub(super) struct Again<'a> {
     store: &'a Store,
     lanes: &'a [Arc<dyn Lane>],
     loaded: HashMap<Digest, Option<Arc<dyn Instance>>>,
+    /// Answers of hooks that ran before their facts came up.
+    early: HashMap<(Seq, HookId), Result<Reply, Fault>>,
     instances: Instances,
     policies: HashMap<Digest, Policy>,
     checks: Checks,
@@ -57,6 +60,7 @@ impl<'a> Again<'a> {
             store,
             lanes,
             loaded: HashMap::new(),
+            early: HashMap::new(),
             instances: Instances::default(),
             policies: HashMap::new(),
             checks: Checks::default(),
@@ -74,7 +78,10 @@ impl<'a> Again<'a> {
         match act {
             Act::CallHook(act) => {
                 let begun = Begun::Hook(act.decided_by, act.input.hook.clone());
-                self.begin(&act.extension, begun)?;
+                match self.loaded(&act.extension)?.filter(|loaded| loaded.answers_at_once()) {
+                    Some(loaded) => self.hook_at_once(&act, &loaded),
+                    None => self.begin(&act.extension, begun)?,
+                }
                 self.hooks.insert((act.decided_by, act.input.hook.clone()), *act);
             }
             Act::Dispatch(act) => {
@@ -91,6 +98,20 @@ impl<'a> Again<'a> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// A hook that is answered at once runs where it ran: before whatever else the same step led to.
+    fn hook_at_once(&mut self, act: &HookAct, loaded: &Arc<dyn Instance>) {
+        let digest = act.extension.digest;
+        let instance = self.instances.at_once(digest, loaded);
+        let host = Arc::new(Recorded(Mutex::default()));
+        let answer = make(&instance, Call::Hook(act.input.clone()), host).run_through();
+        if matches!(answer, Some(Err(_))) {
+            self.instances.spoil(digest, &instance);
+        }
+        if let Some(answer) = answer {
+            self.early.insert((act.decided_by, act.input.hook.clone()), answer);
+        }
     }
 
     /// A call begins, on the instance that it had when it was recorded.
@@ -197,7 +218,12 @@ impl<'a> Again<'a> {
         let subject = input.subject.as_ref().map(Into::into);
         let the_hosts = matches!(recorded, Body::HookFaulted(fact) if is_the_hosts(&fact.fault));
         let begun = Begun::Hook(asked, hook.clone());
-        let answer = if the_hosts { None } else { self.run(&begun, &extension, Call::Hook(input))? };
+        let early = self.early.remove(&(asked, hook.clone()));
+        let answer = match early {
+            _ if the_hosts => None,
+            Some(answer) => Some(answer),
+            None => self.run(&begun, &extension, Call::Hook(input))?,
+        };
         let body = match (answer.map(|answer| answer.and_then(|reply| decision_of(reply, point))), recorded) {
             (Some(Ok(decision)), _) => {
                 HookDecided { hook, point, call, subject, decision, rule: None }.into()
@@ -272,9 +298,49 @@ impl<'a> Again<'a> {
                 Err(fault) => return Err(Problem::new(Code::ReplayMissing, fault.to_string())),
             }
         }
+        if found.is_none() {
+            self.check_gone(extension)?;
+        }
         let found = found.filter(|instance| instance.replayable());
+        if let Some(preparing) = found.as_ref().and_then(|instance| instance.prepare()) {
+            wait_for(preparing);
+        }
         self.loaded.insert(extension.digest, found.clone());
         Ok(found)
+    }
+}
+
+impl Again<'_> {
+    /// Code that is built into the program changes with it, and its answers are then taken from the log. Code from a folder was kept
+    /// when it was activated: that it is gone is a problem.
+    fn check_gone(&self, extension: &ExtensionRef) -> Result<(), Problem> {
+        let mut lane = None;
+        let mut latest = None;
+        self.store.for_each_frame(&StreamId::system(), Seq(0), |frame| {
+            if frame.envelope.kind == Kind::ExtensionsFound
+                && let Body::ExtensionsFound(fact) = self.store.body(&frame)?
+            {
+                for found in fact.found.into_iter().filter(|found| found.id == extension.id) {
+                    latest = Some(found.digest);
+                    if found.digest == extension.digest {
+                        lane = Some(found.lane);
+                    }
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        match lane.as_deref() {
+            None | Some("native") => Ok(()),
+            Some(lane) => {
+                let ExtensionRef { id, version, digest, .. } = extension;
+                let now = latest.map(|digest| digest.to_string()).unwrap_or_default();
+                let what = format!(
+                    "`{id}` {version} ran as {digest} in the {lane} lane, which is no longer at hand; the latest is {now}"
+                );
+                let help = "`--mock` takes its answers from the log; `--with` tries another build on what was recorded.";
+                Err(Problem::new(Code::ReplayMissing, what).help(help))
+            }
+        }
     }
 }
 
