@@ -199,3 +199,84 @@ impl Data {
         (at, text.len())
     }
 }
+
+/// What a made gate does when it is asked.
+pub enum Gates {
+    /// Allows.
+    Allows,
+    /// Allows so many times in the life of its instance, and then denies.
+    AllowsTimes(u32),
+    /// Traps.
+    Traps,
+    /// Never ends.
+    Loops,
+}
+
+/// A component with a gate on tool calls. One that waits imports the clock, and reads it whenever it is asked.
+pub fn gate(does: &Gates, waits: bool) -> Vec<u8> {
+    let mut data = Data::new(4096);
+    let (reason, bytes) = data.put("it was asked too often");
+    let times = match does {
+        Gates::AllowsTimes(times) => *times,
+        Gates::Allows | Gates::Traps | Gates::Loops => u32::MAX,
+    };
+    let body = match does {
+        Gates::Traps => "unreachable".to_owned(),
+        Gates::Loops => "(loop (br 0)) (unreachable)".to_owned(),
+        Gates::Allows | Gates::AllowsTimes(_) => format!(
+            "(i64.store (i32.const 512) (i64.const 0)) (i64.store (i32.const 520) (i64.const 0))
+             (if (i32.gt_u (global.get $calls) (i32.const {times})) (then
+               (i32.store (i32.const 516) (i32.const 1))
+               (i32.store (i32.const 520) (i32.const {reason})) (i32.store (i32.const 524) (i32.const {bytes}))))
+             (i32.const 512)"
+        ),
+    };
+    let (import, lower, imported, read) = match waits {
+        true => (
+            format!(
+                r#"(import "holdfast:extension/clock@{VERSION}" (instance $clock (export "now" (func (result u64)))))"#
+            ),
+            r#"(core func $now (canon lower (func $clock "now")))
+               (core instance $host (export "now" (func $now)))"#,
+            r#"(import "host" "now" (func $now (result i64)))"#,
+            "(drop (call $now))",
+        ),
+        false => (String::new(), "", "", ""),
+    };
+    let with = if waits { r#"(with "host" (instance $host))"# } else { "" };
+    let text = format!(
+        r#"(component
+  {import}
+  {lower}
+  (core module $code
+    {imported}
+    (memory (export "memory") 2)
+    (global $free (mut i32) (i32.const 65536))
+    (global $calls (mut i32) (i32.const 0))
+    {data}
+    (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+      (local $at i32)
+      (local.set $at (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
+      (global.set $free (i32.add (local.get $at) (local.get 3)))
+      (local.get $at))
+    (func (export "tool-gate") (param i64 i32 i32 i32 i32) (result i32)
+      (global.set $free (i32.const 65536))
+      (global.set $calls (i32.add (global.get $calls) (i32.const 1)))
+      {read}
+      {body}))
+  (core instance $code (instantiate $code {with}))
+  (type $failure (variant
+    (case "invalid-arguments" string) (case "denied" string) (case "not-found" string) (case "failed" string)))
+  (type $tool-call (record (field "id" u64) (field "tool" string) (field "arguments" string)))
+  (type $decision (variant (case "allow") (case "deny" string) (case "ask" string)))
+  (func $tool-gate (param "call" $tool-call) (result (result $decision (error $failure)))
+    (canon lift (core func $code "tool-gate")
+      (memory (core memory $code "memory")) (realloc (core func $code "realloc"))))
+  (instance $gate
+    (export "failure" (type $failure)) (export "tool-call" (type $tool-call)) (export "decision" (type $decision))
+    (export "tool-gate" (func $tool-gate)))
+  (export "holdfast:extension/tool-gate@{VERSION}" (instance $gate)))"#,
+        data = data.text,
+    );
+    wat::parse_str(&text).unwrap()
+}
