@@ -65,10 +65,14 @@ impl SandboxOptions {
         Self { pools, ..self }
     }
 
-    /// How many ticks a call with this timeout may compute.
-    pub fn ticks(&self, timeout: Millis) -> u64 {
-        let tick = u64::from(self.tick_ms.max(1));
-        timeout.0.saturating_mul(u64::from(self.patience)).div_ceil(tick).saturating_add(2)
+    /// How many ticks this time has.
+    pub fn ticks(&self, time: Millis) -> u64 {
+        time.0.div_ceil(self.tick_ms.max(1).into()).saturating_add(1)
+    }
+
+    /// How many ticks a call with this timeout may compute whose caller gives it up in time.
+    pub fn patient_ticks(&self, timeout: Millis) -> u64 {
+        self.ticks(timeout).saturating_mul(self.patience.max(1).into())
     }
 }
 

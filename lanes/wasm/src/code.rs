@@ -47,8 +47,7 @@ impl Code {
         let found = look(&origin.engine, &component, &activation.id, &origin.grants)?;
         let mut linker = Linker::new(&origin.engine);
         let internal = |error: wasmtime::Error| Fault::new(ErrorCode::Internal, one_line(&error.to_string()));
-        link(&mut linker, &found.imports).map_err(internal)?;
-        linker.define_unknown_imports_as_traps(&component).map_err(internal)?;
+        link(&mut linker, &component).map_err(internal)?;
         let pre = linker.instantiate_pre(&component).map_err(|error| {
             let whole: Vec<_> = error.chain().map(|cause| cause.to_string()).collect();
             let message = format!("an import has another type: {}", one_line(&whole.join(": ")));

@@ -2,13 +2,16 @@
 //! keeps its epoch going.
 
 use std::hash::{Hash, Hasher};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use holdfast_contract::budgets::Budgets;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::sandbox::{Pools, SandboxOptions};
 use wasmtime::{Config, Engine, EngineWeak, PoolingAllocationConfig};
 
-use holdfast_contract::sandbox::{Pools, SandboxOptions};
+use crate::faults::one_line;
 
 /// Stack that host functions have on top of the component's own, when they run on the same stack.
 const HOST_STACK: usize = 512 << 10;
@@ -16,19 +19,40 @@ const HOST_STACK: usize = 512 << 10;
 /// Address space after each memory that traps when it is touched.
 const GUARD: u64 = 32 << 20;
 
+/// Bytes that the engine may keep about one component; a Python guest consists of many modules.
+const METADATA: usize = 8 << 20;
+
 /// Modules of one component may each have this many memories and tables.
 const MEMORIES_PER_MODULE: u32 = 2;
 const TABLES_PER_MODULE: u32 = 8;
 
-/// An engine with these options, its epoch under way.
-pub(crate) fn start(options: &SandboxOptions) -> Result<Engine, Problem> {
+/// The engines of this process that are in use, by their options.
+static IN_USE: Mutex<Vec<(SandboxOptions, EngineWeak)>> = Mutex::new(Vec::new());
+
+/// An engine with these options, its epoch under way. The room that an engine reserves is a large part of what a process has, so
+/// lanes with the same options share one.
+pub(crate) fn shared(options: &SandboxOptions) -> Result<Engine, Problem> {
+    let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+    in_use.retain(|(_, engine)| engine.upgrade().is_some());
+    // What a call may use up is an activation's own.
+    let options = &SandboxOptions { budgets: Budgets::default(), ..*options };
+    let same = in_use.iter().find(|(wanted, _)| wanted == options);
+    if let Some(engine) = same.and_then(|(_, engine)| engine.upgrade()) {
+        return Ok(engine);
+    }
+    let engine = start(options)?;
+    in_use.push((*options, engine.weak()));
+    Ok(engine)
+}
+
+fn start(options: &SandboxOptions) -> Result<Engine, Problem> {
     let mut config = deterministic(options);
     config.allocation_strategy(pooled(&options.pools));
     let pools = &options.pools;
     let engine = Engine::new(&config).map_err(|error| {
         let what = format!(
             "room for sandboxed instances cannot be reserved: {}; {} memories of {} bytes of address space each are asked for",
-            error.root_cause(),
+            one_line(&error.root_cause().to_string()),
             pools.memories,
             pools.memory_reservation
         );
@@ -71,6 +95,7 @@ fn pooled(pools: &Pools) -> PoolingAllocationConfig {
         .total_stacks(pools.stacks)
         .max_memory_size(usize::try_from(pools.memory_reservation).unwrap_or(usize::MAX).min(4 << 30))
         .table_elements(pools.table_elements as usize)
+        .max_component_instance_size(METADATA)
         .max_memories_per_module(MEMORIES_PER_MODULE)
         .max_tables_per_module(TABLES_PER_MODULE);
     config

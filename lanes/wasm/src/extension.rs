@@ -46,7 +46,10 @@ impl Extension {
     pub(crate) fn allowance(&self, call: &Call, yields: bool) -> Allowance {
         let budgets = &self.activation.budgets;
         let fuel = if matches!(call, Call::Hook(_)) { budgets.hook_fuel } else { budgets.fuel };
-        Allowance { fuel, ticks: self.options.ticks(self.timeout(call)), yields }
+        // Nobody can give up a call that holds the thread, so its own time is all that it has.
+        let timeout = self.timeout(call);
+        let ticks = if yields { self.options.patient_ticks(timeout) } else { self.options.ticks(timeout) };
+        Allowance { fuel, ticks, yields }
     }
 
     /// How long a call may take. Of several hooks at one point the most patient counts; the caller keeps the exact time.
@@ -191,7 +194,7 @@ pub(crate) async fn describe(
         return Ok(known);
     }
     let mut store = Live::store(code, activation);
-    let ticks = options.ticks(tool::default_timeout());
+    let ticks = options.patient_ticks(tool::default_timeout());
     let allowance = Allowance { fuel: activation.budgets.fuel, ticks, yields: true };
     let outside: Arc<dyn Host> = Arc::new(Nobody);
     let faulted = |trouble| match trouble {

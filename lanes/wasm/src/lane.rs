@@ -33,7 +33,7 @@ pub struct WasmLane {
 impl WasmLane {
     /// A lane that takes code from this vault. Fails where the room that the options ask for cannot be reserved.
     pub fn new(options: SandboxOptions, vault: Arc<dyn Vault>) -> Result<Self, Problem> {
-        let engine = engine::start(&options)?;
+        let engine = engine::shared(&options)?;
         let compatibility = engine::compatibility(&engine);
         Ok(Self { engine, compatibility, options, vault, sinks: Sinks::default() })
     }

@@ -8,7 +8,8 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::UiQuestion;
 use holdfast_contract::wire::Ask;
 use serde_json::{Value, json};
-use wasmtime::component::{Linker, LinkerInstance};
+use wasmtime::component::types::ComponentItem;
+use wasmtime::component::{Component, Linker, LinkerInstance};
 use wasmtime::{Result, StoreContextMut};
 
 use crate::abi::{Failure, Level, TurnInfo};
@@ -21,13 +22,17 @@ use crate::wasi;
 /// Random bytes that a guest may ask for at once.
 pub(crate) const RANDOM_LIMIT: u64 = 4096;
 
-/// Links the interfaces of these names. Names that the lane does not know are left out.
-pub(crate) fn link(linker: &mut Linker<Guest>, imports: &[String]) -> Result<()> {
-    for import in imports {
+/// Links what a component imports. What there is not is left out, and instantiating then says so.
+pub(crate) fn link(linker: &mut Linker<Guest>, component: &Component) -> Result<()> {
+    let engine = linker.engine().clone();
+    for (import, item) in component.component_type().imports(&engine) {
+        let ComponentItem::ComponentInstance(interface) = item.ty else { continue };
         let name = Name::parse(import);
+        // What traps is defined first, and what is implemented over it.
+        linker.allow_shadowing(name.package.starts_with("wasi:"));
         let mut at = linker.instance(import)?;
         if name.package.starts_with("wasi:") {
-            wasi::link(&mut at, &name)?;
+            wasi::link(&mut at, &name, import, interface.exports(&engine))?;
             continue;
         }
         match name.interface {

@@ -3,17 +3,16 @@
 //!
 //! Streams have no state here: a handle's number says which stream it is.
 
+use holdfast_contract::problem::Code;
+use wasmtime::component::types::{ComponentExtern, ComponentItem};
 use wasmtime::component::{ComponentType, Lift, LinkerInstance, Lower, Resource, ResourceType};
 use wasmtime::{Result, StoreContextMut};
 
+use crate::faults::stop;
 use crate::guest::Guest;
 use crate::interfaces::Name;
 use crate::link::{draw, now};
 use crate::sinks::LogLevel;
-
-use holdfast_contract::problem::Code;
-
-use crate::faults::stop;
 
 /// Bytes that a stream takes at once.
 const WRITE_LIMIT: u64 = 4096;
@@ -65,8 +64,24 @@ pub(crate) fn waits(name: &Name<'_>) -> bool {
     matches!(name.package, "wasi:clocks" | "wasi:random")
 }
 
-/// Links what there is of an interface; the rest of it is left to trap.
-pub(crate) fn link(at: At<'_, '_>, name: &Name<'_>) -> Result<()> {
+/// Links an interface: what there is of it, and for the rest functions that trap.
+pub(crate) fn link<'a>(
+    at: At<'_, '_>,
+    name: &Name<'_>,
+    import: &str,
+    items: impl Iterator<Item = (&'a str, ComponentExtern<'a>)>,
+) -> Result<()> {
+    for (item, export) in items {
+        match export.ty {
+            ComponentItem::Resource(_) => at.resource(item, resource(item), |_, _| Ok(()))?,
+            ComponentItem::ComponentFunc(_) => {
+                let message =
+                    format!("it calls `{import}#{item}`, which a sandboxed extension does not have");
+                at.func_new(item, move |_, _, _, _| Err(stop(Code::ComponentTrap, message.clone())))?;
+            }
+            _ => {}
+        }
+    }
     match (name.package, name.interface) {
         ("wasi:cli", "environment") => environment(at),
         ("wasi:cli", "exit") => exit(at),
@@ -79,13 +94,10 @@ pub(crate) fn link(at: At<'_, '_>, name: &Name<'_>) -> Result<()> {
         ("wasi:cli", "stderr") => {
             at.func_wrap("get-stderr", |_: Context<'_>, (): ()| Ok((Resource::<Output>::new_own(STDERR),)))
         }
-        ("wasi:cli", "terminal-input") => resource::<TerminalInput>(at, "terminal-input"),
-        ("wasi:cli", "terminal-output") => resource::<TerminalOutput>(at, "terminal-output"),
         ("wasi:cli", "terminal-stdin") => at
             .func_wrap("get-terminal-stdin", |_: Context<'_>, (): ()| Ok((None::<Resource<TerminalInput>>,))),
         ("wasi:cli", "terminal-stdout") => no_terminal(at, "get-terminal-stdout"),
         ("wasi:cli", "terminal-stderr") => no_terminal(at, "get-terminal-stderr"),
-        ("wasi:io", "error") => resource::<IoError>(at, "error"),
         ("wasi:io", "poll") => poll(at),
         ("wasi:io", "streams") => streams(at),
         ("wasi:clocks", "monotonic-clock") => monotonic(at),
@@ -93,7 +105,6 @@ pub(crate) fn link(at: At<'_, '_>, name: &Name<'_>) -> Result<()> {
         ("wasi:random", "random") => bytes(at, "get-random-bytes", "get-random-u64"),
         ("wasi:random", "insecure") => bytes(at, "get-insecure-random-bytes", "get-insecure-random-u64"),
         ("wasi:random", "insecure-seed") => seed(at),
-        ("wasi:filesystem", "types") => resource::<Folder>(at, "descriptor"),
         ("wasi:filesystem", "preopens") => at.func_wrap("get-directories", |_: Context<'_>, (): ()| {
             Ok((Vec::<(Resource<Folder>, String)>::new(),))
         }),
@@ -101,8 +112,18 @@ pub(crate) fn link(at: At<'_, '_>, name: &Name<'_>) -> Result<()> {
     }
 }
 
-fn resource<T: 'static>(at: At<'_, '_>, name: &str) -> Result<()> {
-    at.resource(name, ResourceType::host::<T>(), |_, _| Ok(()))
+/// The host's type of a resource. Interfaces name each other's resources again, so a name is the same type in all of them.
+fn resource(name: &str) -> ResourceType {
+    match name {
+        "error" => ResourceType::host::<IoError>(),
+        "input-stream" => ResourceType::host::<Input>(),
+        "output-stream" => ResourceType::host::<Output>(),
+        "pollable" => ResourceType::host::<Pollable>(),
+        "descriptor" => ResourceType::host::<Folder>(),
+        "terminal-input" => ResourceType::host::<TerminalInput>(),
+        "terminal-output" => ResourceType::host::<TerminalOutput>(),
+        _ => ResourceType::host::<()>(),
+    }
 }
 
 fn no_terminal(at: At<'_, '_>, name: &str) -> Result<()> {
@@ -123,7 +144,6 @@ fn exit(at: At<'_, '_>) -> Result<()> {
 }
 
 fn poll(at: At<'_, '_>) -> Result<()> {
-    resource::<Pollable>(at, "pollable")?;
     at.func_wrap("[method]pollable.ready", |mut store: Context<'_>, (_,): (Resource<Pollable>,)| {
         store.data_mut().count()?;
         Ok((true,))
@@ -139,8 +159,6 @@ fn poll(at: At<'_, '_>) -> Result<()> {
 }
 
 fn streams(at: At<'_, '_>) -> Result<()> {
-    resource::<Input>(at, "input-stream")?;
-    resource::<Output>(at, "output-stream")?;
     for name in ["[method]input-stream.read", "[method]input-stream.blocking-read"] {
         at.func_wrap(name, |mut store: Context<'_>, (_, _): (Resource<Input>, u64)| {
             store.data_mut().count()?;

@@ -1,4 +1,5 @@
 //! Components through the lane, call by call.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
 mod support;
 

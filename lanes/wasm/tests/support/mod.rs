@@ -1,5 +1,8 @@
 //! What the tests of this lane share: a vault in memory, a host that answers from a list, and guests read from text.
 #![allow(dead_code, reason = "every test file uses another part of it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+pub mod corpus;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
