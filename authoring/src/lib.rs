@@ -1,0 +1,4 @@
+//! x
+#![allow(dead_code)]
+mod files;
+pub mod wit;
