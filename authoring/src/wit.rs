@@ -144,8 +144,11 @@ impl World {
     pub(crate) fn check(&self) -> Result<(), Problem> {
         if self.exports.is_empty() {
             let help = "Give a function the SDK's `tool` attribute, or that of a hook such as `tool_gate`.";
-            return Err(Problem::new(Code::BuildFailed, "the extension has no tool, no hook and no other role")
-                .help(help));
+            return Err(Problem::new(
+                Code::BuildFailed,
+                "the extension has no tool, no hook and no other role",
+            )
+            .help(help));
         }
         for name in self.exports.iter().chain(&self.imports) {
             if let None | Some(Kind::Planned) = kind(name)? {
