@@ -19,7 +19,7 @@ pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(Step)) -> Result
     let output = temporary.path().join("module.wasm");
     compiler
         .args(["-std=c11", "-Os", "-nostdlib", "-ffreestanding", "-Wall", "-Wextra"])
-        .args(["-Wl,--no-entry", "-Wl,--export-memory", "-Wl,--strip-all", "-Wl,--allow-undefined"])
+        .args(["-Wl,--no-entry", "-Wl,--export-memory", "-Wl,--strip-all"])
         .arg("-I")
         .arg(&include)
         .arg("-I")

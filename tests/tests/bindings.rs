@@ -12,7 +12,8 @@ use holdfast_authoring::wit::{self, Kind, PACKAGE, VERSION};
 use wit_bindgen_core::WorldGenerator;
 use wit_bindgen_rust::{Opts, WithOption};
 
-const OPENING: &str = "// Made from `wit/` by `HOLDFAST_UPDATE=1 cargo test -p holdfast-tests --test bindings`.\n";
+const OPENING: &str =
+    "// Made from `wit/` by `HOLDFAST_UPDATE=1 cargo test -p holdfast-tests --test bindings`.\n";
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/rust/src/bindings")

@@ -57,11 +57,11 @@ pub use host::{clock, config, events, log, messages, random, secrets, session, s
 pub mod private {
     pub use inventory;
 
+    pub use crate::argument::{Object, take};
     #[cfg(feature = "api")]
     pub use crate::roles::api::Method;
     #[cfg(feature = "commands")]
     pub use crate::roles::commands::Command;
     #[cfg(feature = "tools")]
     pub use crate::roles::tools::Tool;
-    pub use crate::argument::{Object, take};
 }

@@ -99,7 +99,8 @@ pub mod commands {
 
         fn run(name: String, arguments: String) -> Result<Content, Failure> {
             let command = inventory::iter::<Command>.into_iter().find(|command| command.name == name);
-            let command = command.ok_or_else(|| Failure::NotFound(format!("there is no command `{name}`")))?;
+            let command =
+                command.ok_or_else(|| Failure::NotFound(format!("there is no command `{name}`")))?;
             (command.run)(arguments)
         }
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use holdfast_authoring::{Language, TemplateRole};
 
 /// An AI-agent runtime in one binary: a nano-kernel decides, everything else is an extension.
 #[derive(Parser)]
@@ -135,6 +136,29 @@ pub(crate) enum Ext {
         /// Its id
         id: String,
     },
+    /// Begin an extension: a folder with a manifest, source and tests
+    New(ExtNew),
+    /// Build an extension's component from its source
+    Build {
+        /// Its id, or its folder [default: the current folder]
+        #[arg(value_name = "ID|PATH")]
+        subject: Option<PathBuf>,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct ExtNew {
+    /// Its id: small letters, digits, `-` and `_`
+    pub id: String,
+    /// rust, python, javascript or c
+    #[arg(long = "lang", value_name = "LANGUAGE", default_value = "rust")]
+    pub language: Language,
+    /// What it begins as: tool, gate or guardrail
+    #[arg(long, value_name = "ROLE", default_value = "tool")]
+    pub role: TemplateRole,
+    /// The folder to make [default: extensions/ID in the home]
+    #[arg(long, value_name = "DIR")]
+    pub path: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]

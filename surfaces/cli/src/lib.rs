@@ -16,6 +16,7 @@ mod chat;
 mod demo;
 mod doctor;
 mod exit;
+mod ext;
 mod figures;
 mod home;
 mod init;
@@ -160,6 +161,8 @@ fn here(output: &Output, home: &Home, program: Program, command: Command) -> Res
             lanes.extend(demo::lanes());
             replay::replay(output, home, &command, &lanes)?.into()
         }
+        Command::Ext(Ext::New(command)) => ext::new(output, home, &command)?,
+        Command::Ext(Ext::Build { subject }) => ext::build(output, home, subject.as_deref())?,
         Command::Schema(command) => schema::schema(output, &command)?.into(),
         Command::Backup { file } => backup::backup(output, home, &file)?,
         Command::Restore { file, force } => backup::restore(output, home, &file, force)?,

@@ -4,7 +4,9 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Error, Expr, ExprLit, FnArg, ItemFn, Lit, LitInt, LitStr, Meta, MetaNameValue, Pat, Token};
+use syn::{
+    Attribute, Error, Expr, ExprLit, FnArg, ItemFn, Lit, LitInt, LitStr, Meta, MetaNameValue, Pat, Token,
+};
 
 /// What a function is submitted as.
 #[derive(Clone, Copy, PartialEq)]
@@ -45,7 +47,10 @@ fn try_expand(role: Role, options: TokenStream, item: TokenStream) -> Result<Tok
     let entry = match role {
         Role::Tool => tool(&ident, &name, &description, &options, &parameters, &function)?,
         Role::Command if parameters.len() != 1 => {
-            return Err(Error::new_spanned(&function.sig, "a command has one parameter: the rest of the line"));
+            return Err(Error::new_spanned(
+                &function.sig,
+                "a command has one parameter: the rest of the line",
+            ));
         }
         Role::Command => quote! { ::holdfast_extension::private::Command {
             name: #name, description: #description,
@@ -215,11 +220,11 @@ fn read_options(options: TokenStream, allowed: &[&str]) -> Result<Options, Error
 /// Doc comments as one text.
 pub(crate) fn doc(attributes: &[Attribute]) -> String {
     let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
-        Meta::NameValue(MetaNameValue { path, value: Expr::Lit(ExprLit { lit: Lit::Str(text), .. }), .. })
-            if path.is_ident("doc") =>
-        {
-            Some(text.value().trim().to_owned())
-        }
+        Meta::NameValue(MetaNameValue {
+            path,
+            value: Expr::Lit(ExprLit { lit: Lit::Str(text), .. }),
+            ..
+        }) if path.is_ident("doc") => Some(text.value().trim().to_owned()),
         _ => None,
     });
     lines.collect::<Vec<_>>().join("\n").trim().to_owned()

@@ -21,7 +21,8 @@ pub(crate) fn expand(hook: &Hook, options: TokenStream, item: TokenStream) -> To
         Err(error) => return error.to_compile_error(),
     };
     if !options.is_empty() {
-        let message = "it takes no options; priority, matcher and timeout stand in the manifest under `hooks`";
+        let message =
+            "it takes no options; priority, matcher and timeout stand in the manifest under `hooks`";
         return Error::new_spanned(options, message).to_compile_error();
     }
     let names: Vec<_> = hook.parameters.split(", ").filter(|name| !name.is_empty()).collect();
