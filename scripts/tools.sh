@@ -3,6 +3,9 @@
 CARGO_DENY=0.20.2
 CARGO_NEXTEST=0.9.143
 AIMOCK=1.43.0
+COMPONENTIZE_PY=0.25.1
+COMPONENTIZE_QJS=0.4.5
+ZIG=0.17.0
 
 HOLDFAST_TOOLS="${HOLDFAST_TOOLS:-${CARGO_TARGET_DIR:-target}/tools}"
 [[ "$HOLDFAST_TOOLS" == /* ]] || HOLDFAST_TOOLS="$PWD/$HOLDFAST_TOOLS"
@@ -11,6 +14,11 @@ export PATH="$HOLDFAST_TOOLS/bin:$PATH"
 
 # Answers as model providers do; a package for node, in a folder of its own.
 export HOLDFAST_AIMOCK="$HOLDFAST_TOOLS/aimock/node_modules/@copilotkit/aimock"
+
+QJS_FOLDER="$HOLDFAST_TOOLS/componentize-qjs"
+
+# A cargo for components, where the ordinary one cannot have the target.
+if [[ -x "$HOLDFAST_TOOLS/bin/holdfast-cargo" ]]; then export HOLDFAST_CARGO="$HOLDFAST_TOOLS/bin/holdfast-cargo"; fi
 
 has() {
     command -v "$1" >/dev/null 2>&1
@@ -22,12 +30,12 @@ install_tool() { # name version [cargo install's own options]
     (cd / && cargo install --locked --quiet --root "$HOLDFAST_TOOLS" --version "$2" "${@:3}" "$1")
 }
 
-install_package() { # name
+install_package() { # name …
     if has apt-get && [[ "$(id -u)" == 0 ]]; then
-        echo "setup: installing $1"
-        apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$1" >/dev/null
+        echo "setup: installing $*"
+        apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
     else
-        echo "setup: $1 is missing; install it with your system's package manager" >&2
+        echo "setup: $* is missing; install it with your system's package manager" >&2
         exit 1
     fi
 }
@@ -39,4 +47,74 @@ install_node_package() { # folder package version
     fi
     echo "setup: installing $2 $3"
     npm install --prefix "$1" --no-save --no-audit --no-fund --ignore-scripts --loglevel=error "$2@$3" >/dev/null
+}
+
+link_tool() { # file name
+    mkdir -p "$HOLDFAST_TOOLS/bin" && ln -sfn "$1" "$HOLDFAST_TOOLS/bin/$2"
+}
+
+need_python() {
+    if ! has python3 || ! python3 -c 'import sys, pip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+        echo "setup: Python 3.10 or later with pip is missing; install it with your system's package manager" >&2
+        exit 1
+    fi
+}
+
+install_python_package() { # folder package version
+    need_python
+    echo "setup: installing $2 $3"
+    rm -rf "$1" && python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target "$1" "$2==$3"
+}
+
+install_python_program() { # name version
+    local folder="$HOLDFAST_TOOLS/$1"
+    install_python_package "$folder" "$1" "$2"
+    # pip's own launcher looks for the package where ordinary packages are.
+    mkdir -p "$HOLDFAST_TOOLS/bin"
+    printf '#!/bin/sh\nPYTHONPATH=%q exec %q %q "$@"\n' "$folder" "$(python3 -c 'import sys; print(sys.executable)')" "$folder/bin/$1" >"$HOLDFAST_TOOLS/bin/$1"
+    chmod +x "$HOLDFAST_TOOLS/bin/$1"
+}
+
+install_zig() {
+    install_python_package "$HOLDFAST_TOOLS/zig" ziglang "$ZIG"
+    link_tool "$HOLDFAST_TOOLS/zig/ziglang/zig" zig
+}
+
+# Whether a cargo can build the standard library's part of a component.
+makes_wasm() { # cargo
+    has "$1" || return 1
+    local folder status=0
+    folder="$(mktemp -d)"
+    mkdir "$folder/src"
+    printf '[package]\nname = "probe"\nversion = "0.1.0"\nedition = "2024"\n[lib]\ncrate-type = ["cdylib"]\n[workspace]\n' >"$folder/Cargo.toml"
+    echo 'pub fn probe() -> String { String::new() }' >"$folder/src/lib.rs"
+    CARGO_TARGET_DIR="$folder/target" "$1" build --quiet --target wasm32-unknown-unknown --manifest-path "$folder/Cargo.toml" >/dev/null 2>&1 || status=1
+    rm -rf "$folder"
+    return "$status"
+}
+
+install_rust_wasm() {
+    echo "setup: adding Rust's target for components"
+    if has rustup && timeout 120 rustup target add wasm32-unknown-unknown >/dev/null 2>&1 && makes_wasm cargo; then return; fi
+    echo "setup: rustup cannot add it; taking the compiler and the standard library's source from the system's packages"
+    install_package rustc-web rust-web-src
+    local compiler linker
+    compiler="$(dpkg -L rustc-web | grep -E '/bin/rustc[^/]*$' | head -n 1)"
+    linker="$(find "$(rustc --print sysroot)" -name rust-lld -type f | head -n 1)"
+    if [[ -z "$compiler" || -z "$linker" ]]; then
+        echo "setup: no compiler or linker for components was found; install rustup and run: rustup target add wasm32-unknown-unknown" >&2
+        exit 1
+    fi
+    mkdir -p "$HOLDFAST_TOOLS/bin"
+    # The standard library is built along, from source, which only a compiler that takes unstable options does.
+    cat >"$HOLDFAST_TOOLS/bin/holdfast-cargo" <<END
+#!/bin/sh
+export RUSTC=$compiler RUSTC_BOOTSTRAP=1 CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=$linker
+exec cargo "\$@" -Zbuild-std=std,panic_abort
+END
+    chmod +x "$HOLDFAST_TOOLS/bin/holdfast-cargo"
+    if ! makes_wasm "$HOLDFAST_TOOLS/bin/holdfast-cargo"; then
+        echo "setup: $HOLDFAST_TOOLS/bin/holdfast-cargo cannot build components; install rustup and run: rustup target add wasm32-unknown-unknown" >&2
+        exit 1
+    fi
 }

@@ -97,6 +97,18 @@ fn an_extension_with_inside_knowledge_is_noticed() {
 }
 
 #[test]
+fn the_sdk_and_the_program_share_the_interface_alone() {
+    holds(rules::sdk_dependencies(&tree::crates()));
+    let crates = [
+        planted_crate("holdfast-contract", "contract", &["holdfast-extension"]),
+        planted_crate("holdfast-extension", "sdk/rust", &["holdfast-contract"]),
+    ];
+    let broken = rules::sdk_dependencies(&crates);
+    breaks(broken.clone(), "`holdfast-contract` depends on `holdfast-extension`");
+    breaks(broken, "`holdfast-extension` depends on `holdfast-contract`");
+}
+
+#[test]
 fn the_kernel_is_pure() {
     holds(rules::kernel_is_pure(&tree::files(&["rs"])));
 }

@@ -9,6 +9,9 @@
     reason = "a test that cannot go on should stop loudly"
 )]
 
+#[path = "reference/abi.rs"]
+mod abi;
+
 use std::fmt::Write;
 use std::path::Path;
 
@@ -248,6 +251,11 @@ fn type_of(schema: &Value) -> String {
             if named.is_empty() { "any".to_owned() } else { named }
         }
     }
+}
+
+#[test]
+fn extension_interface() {
+    check("abi.md", &abi::page());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use holdfast_authoring::{Language, TemplateRole};
 
 /// An AI-agent runtime in one binary: a nano-kernel decides, everything else is an extension.
 #[derive(Parser)]
@@ -137,18 +138,21 @@ pub(crate) enum Ext {
     },
     /// Would it load, and what would it be: manifest, component, roles, grants
     Check {
-        /// Its id, or its folder
-        extension: String,
+        /// Its id, or its folder [default: the current folder]
+        #[arg(value_name = "ID|PATH", default_value = ".")]
+        extension: PathBuf,
     },
     /// Run the cases in its `tests.yaml`
     Test {
-        /// Its id, or its folder
-        extension: String,
+        /// Its id, or its folder [default: the current folder]
+        #[arg(value_name = "ID|PATH", default_value = ".")]
+        extension: PathBuf,
     },
     /// Build, check and test it whenever a file of it changes
     Dev {
-        /// Its id, or its folder
-        extension: String,
+        /// Its id, or its folder [default: the current folder]
+        #[arg(value_name = "ID|PATH", default_value = ".")]
+        extension: PathBuf,
         /// Give it what its manifest asks for, for as long as it is in this folder
         #[arg(long)]
         grant: bool,
@@ -159,6 +163,14 @@ pub(crate) enum Ext {
     Revoke {
         /// Its id
         id: String,
+    },
+    /// Begin an extension: a folder with a manifest, source and tests
+    New(ExtNew),
+    /// Build an extension's component from its source
+    Build {
+        /// Its id, or its folder [default: the current folder]
+        #[arg(value_name = "ID|PATH")]
+        subject: Option<PathBuf>,
     },
 }
 
@@ -178,6 +190,21 @@ pub(crate) struct GrantCommand {
     /// For whatever is in its folder from now on, not only for what is there now; for writing an extension
     #[arg(long)]
     pub folder: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct ExtNew {
+    /// Its id: small letters, digits, `-` and `_`
+    pub id: String,
+    /// rust, python, javascript or c
+    #[arg(long = "lang", value_name = "LANGUAGE", default_value = "rust")]
+    pub language: Language,
+    /// What it begins as: tool, gate or guardrail
+    #[arg(long, value_name = "ROLE", default_value = "tool")]
+    pub role: TemplateRole,
+    /// The folder to make [default: extensions/ID in the home]
+    #[arg(long, value_name = "DIR")]
+    pub path: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]

@@ -1,7 +1,10 @@
 //! `holdfast ext …`: what is installed is in `listing.rs`; here is what an author and a careful user do with one extension.
 
 mod check;
+mod dev;
 mod grant;
+mod make;
+mod progress;
 mod test;
 
 use std::path::{Path, PathBuf};
@@ -15,19 +18,33 @@ use holdfast_runtime::house::{LogLevel, Progress};
 use holdfast_runtime::workshop::Workbench;
 
 pub(crate) use check::check;
+pub(crate) use dev::dev;
 pub(crate) use grant::{grant, revoke};
+pub(crate) use make::{build, new};
 pub(crate) use test::test;
 
-/// The folder of an extension that is named by its id or by its path.
-pub(crate) fn folder(home: &Home, named: &str) -> Result<PathBuf, Problem> {
-    let installed = home.extensions().join(named);
-    let plain = !named.contains(['/', '.']);
-    let path = if plain && installed.is_dir() { installed } else { PathBuf::from(named) };
-    path.canonicalize().map_err(|error| {
-        let problem =
-            Problem::new(Code::ExtensionUnknown, format!("there is no extension `{named}`: {error}"));
-        problem.help("Name the id of an installed extension, or a folder with a `manifest.yaml`.")
-    })
+/// The folder that an id or a path means. An id is looked for in the home first, so that a file of its name is no trap.
+pub(crate) fn folder(home: &Home, subject: Option<&Path>) -> Result<PathBuf, Problem> {
+    let whole = |path: &Path| {
+        path.canonicalize().map_err(|error| {
+            Problem::new(Code::ExtensionUnknown, format!("{} cannot be used: {error}", path.display()))
+        })
+    };
+    let Some(subject) = subject else { return whole(Path::new(".")) };
+    let installed = home.extensions().join(subject);
+    if subject.components().count() == 1 && installed.join("manifest.yaml").is_file() {
+        return whole(&installed);
+    }
+    if subject.is_dir() {
+        return whole(subject);
+    }
+    let what = format!(
+        "there is no extension `{}` in {}, and no such folder",
+        subject.display(),
+        home.extensions().display()
+    );
+    let help = "`holdfast ext list` shows what is installed; `holdfast ext new` begins one.";
+    Err(Problem::new(Code::ExtensionUnknown, what).help(help))
 }
 
 /// An extension on the workbench, as this home would have it.

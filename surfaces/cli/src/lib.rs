@@ -156,6 +156,8 @@ fn here(output: &Output, home: &Home, program: Program, command: Command) -> Res
                 None => return Ok(Done::NotYet(Command::Session(command))),
             }
         }
+        Command::Ext(Ext::New(command)) => ext::new(output, home, &command)?,
+        Command::Ext(Ext::Build { subject }) => ext::build(output, home, subject.as_deref())?,
         Command::Schema(command) => schema::schema(output, &command)?.into(),
         Command::Backup { file } => backup::backup(output, home, &file)?,
         Command::Restore { file, force } => backup::restore(output, home, &file, force)?,
@@ -178,6 +180,9 @@ async fn linked(output: &Output, plan: &Plan, command: Command) -> Result<Exit, 
     let command = match command {
         Command::Ext(Ext::Check { extension }) => return ext::check(output, plan, &extension).await,
         Command::Ext(Ext::Test { extension }) => return ext::test(output, plan, &extension).await,
+        Command::Ext(Ext::Dev { extension, grant }) => {
+            return ext::dev(output, plan, &extension, grant).await;
+        }
         Command::Ext(Ext::Grant(command)) => return ext::grant(output, plan, &command),
         Command::Ext(Ext::Revoke { id }) => return ext::revoke(output, plan, &id),
         Command::Replay(command) => return replay::replay(output, plan, &command).await,

@@ -55,7 +55,7 @@ async fn try_on(
             Tried::Policy(Box::new(policy))
         }
         false => {
-            let folder = ext::folder(&plan.home, &path.to_string_lossy())?;
+            let folder = ext::folder(&plan.home, Some(path))?;
             ext::workbench(plan, &folder).await?.tried()
         }
     };

@@ -1,5 +1,7 @@
 //! `holdfast ext check`: would it load, and what would it be.
 
+use std::path::Path;
+
 use holdfast_contract::problem::Problem;
 use holdfast_contract::registry::{Descriptor, Payload};
 use holdfast_runtime::house::Plan;
@@ -9,8 +11,8 @@ use crate::chat::harmless;
 use crate::exit::Exit;
 use crate::output::Output;
 
-pub(crate) async fn check(output: &Output, plan: &Plan, named: &str) -> Result<Exit, Problem> {
-    let folder = super::folder(&plan.home, named)?;
+pub(crate) async fn check(output: &Output, plan: &Plan, named: &Path) -> Result<Exit, Problem> {
+    let folder = super::folder(&plan.home, Some(named))?;
     let bench = super::workbench(plan, &folder).await?;
     for warning in &bench.warnings {
         eprintln!("{warning}");

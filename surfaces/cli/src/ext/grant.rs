@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 
 pub(crate) fn grant(output: &Output, plan: &Plan, command: &GrantCommand) -> Result<Exit, Problem> {
-    let folder = super::folder(&plan.home, &command.id)?;
+    let folder = super::folder(&plan.home, Some(command.id.as_ref()))?;
     let settings = Settings::load(&plan.home)?.settings;
     let policy = plan.home.policy(plan.profile.as_deref())?;
     let candidate = candidate(&folder, &policy, None, settings.wasm.budgets)?;

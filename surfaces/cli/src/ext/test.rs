@@ -1,6 +1,7 @@
 //! `holdfast ext test`: the cases in an extension's `tests.yaml`.
 
 use std::fs;
+use std::path::Path;
 
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_runtime::house::Plan;
@@ -10,8 +11,8 @@ use crate::chat::harmless;
 use crate::exit::Exit;
 use crate::output::Output;
 
-pub(crate) async fn test(output: &Output, plan: &Plan, named: &str) -> Result<Exit, Problem> {
-    let folder = super::folder(&plan.home, named)?;
+pub(crate) async fn test(output: &Output, plan: &Plan, named: &Path) -> Result<Exit, Problem> {
+    let folder = super::folder(&plan.home, Some(named))?;
     let file = folder.join("tests.yaml");
     let bytes = fs::read(&file).map_err(|error| {
         let problem = Problem::new(Code::UsageInvalid, format!("{} cannot be read: {error}", file.display()));

@@ -1,0 +1,63 @@
+//! Writing files so that nobody ever sees half of one.
+
+use std::io::Write;
+use std::path::Path;
+
+use holdfast_contract::problem::{Code, Problem};
+
+/// Writes a file by way of a temporary one beside it.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Problem> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let written = || -> std::io::Result<()> {
+        std::fs::create_dir_all(folder)?;
+        let mut file = tempfile::Builder::new().prefix(".holdfast-").tempfile_in(folder)?;
+        file.write_all(bytes)?;
+        // A temporary file is its owner's alone; what comes out is an ordinary one.
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
+        }
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        Ok(())
+    };
+    written().map_err(|error| unusable(path, "written", &error))
+}
+
+/// Writes several files into a folder.
+pub(crate) fn write_all<'a>(
+    folder: &Path,
+    files: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<(), Problem> {
+    files.into_iter().try_for_each(|(name, text)| write(&folder.join(name), text.as_bytes()))
+}
+
+/// The names in a folder, sorted.
+pub(crate) fn names(folder: &Path) -> Result<Vec<String>, Problem> {
+    let read = |error| unusable(folder, "read", &error);
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(read)? {
+        names.push(entry.map_err(read)?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// A file's text.
+pub(crate) fn read_text(path: &Path) -> Result<String, Problem> {
+    std::fs::read_to_string(path).map_err(|error| unusable(path, "read", &error))
+}
+
+/// A folder that goes away with what is in it.
+pub(crate) fn temporary() -> Result<tempfile::TempDir, Problem> {
+    tempfile::Builder::new().prefix("holdfast-build-").tempdir().map_err(|error| {
+        Problem::new(Code::BuildFailed, format!("no temporary folder can be made: {error}"))
+            .help("Check the disk and `TMPDIR`.")
+    })
+}
+
+pub(crate) fn unusable(path: &Path, done: &str, error: &std::io::Error) -> Problem {
+    Problem::new(Code::BuildFailed, format!("{} cannot be {done}: {error}", path.display()))
+        .help("Check the path, its permissions and the disk.")
+}

@@ -1,0 +1,18 @@
+// How two documents differ, as a list of places.
+
+/** Each difference has `path` and, where there is something, `before` and `after`. */
+export function differences(before, after, path = "") {
+  if (Object.is(before, after)) return [];
+  if (!nested(before) || !nested(after) || Array.isArray(before) !== Array.isArray(after)) {
+    return [{ path, before, after }];
+  }
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  return names.flatMap((name) => differences(before[name], after[name], place(path, name, before)));
+}
+
+const nested = (value) => typeof value === "object" && value !== null;
+
+function place(path, name, parent) {
+  if (Array.isArray(parent)) return `${path}[${name}]`;
+  return path === "" ? name : `${path}.${name}`;
+}

@@ -1,0 +1,328 @@
+// Holdfast extensions in JavaScript. A tool is a function with a description, and a hook is a function:
+//
+//     import { tool, toolGate, allow, deny } from "holdfast";
+//
+//     tool({ name: "count_words", description: "Counts the words of a text.", effects: "pure",
+//            parameters: { text: "string" } },
+//          ({ text }) => text.split(/\s+/).filter(Boolean).length);
+//
+//     toolGate((call) => (call.tool === "delete" ? deny("nothing is deleted here") : allow()));
+//
+// What the host offers is in `log`, `config`, `state` and the other objects of that kind below. `holdfast ext build` makes the
+// component; it looks for what is imported from here, so import names rather than everything.
+
+import { host } from "./host.js";
+
+const registered = { tools: new Map(), commands: new Map(), methods: new Map(), hooks: new Map(), agent: null };
+
+/** Why there is no result. The text is for the model and the user. */
+export class Failure extends Error {
+  constructor(message, tag = "failed") {
+    super(message);
+    this.tag = tag;
+  }
+}
+
+/** The arguments make no sense. */
+export const invalidArguments = (message) => new Failure(message, "invalid-arguments");
+/** It was refused. */
+export const denied = (message) => new Failure(message, "denied");
+/** What was asked for is not there. */
+export const notFound = (message) => new Failure(message, "not-found");
+
+/** A gate or a guardrail: it may pass. */
+export const allow = () => ({ tag: "allow" });
+/** A gate: the call is refused. */
+export const deny = (reason) => ({ tag: "deny", val: String(reason) });
+/** A gate: a person must decide. */
+export const ask = (reason) => ({ tag: "ask", val: String(reason) });
+/** A guardrail or a sanitizer: it may pass, with a remark. */
+export const flag = (reason) => ({ tag: "flag", val: String(reason) });
+/** A guardrail or a sanitizer: it may not pass. */
+export const block = (reason) => ({ tag: "block", val: String(reason) });
+/** A sanitizer: nothing to change. */
+export const unchanged = () => ({ tag: "unchanged" });
+/** A sanitizer: this in its place, text or anything that JSON can say. */
+export const replace = (content) => ({ tag: "replaced", val: toContent(content) });
+
+const EFFECTS = ["unknown", "pure", "read", "write", "exec", "network"];
+
+/**
+ * A tool that a model may call. `parameters` is a JSON Schema of an object, or short: names with a type each, such as
+ * `{ text: "string", limit: "integer?" }`, or with a schema each. A question mark makes one optional.
+ */
+export function tool({ name, description, effects = "unknown", parameters = {}, output, timeoutMs, render }, run) {
+  if (!name || !description) throw new TypeError("a tool needs a name and a description");
+  if (!EFFECTS.includes(effects)) throw new TypeError(`effects is ${effects}; it is one of ${EFFECTS.join(", ")}`);
+  if (typeof run !== "function") throw new TypeError(`the tool ${name} needs a function`);
+  registered.tools.set(name, { name, description, effects, schema: toSchema(parameters), output, timeoutMs, render, run });
+}
+
+/** A slash command: a function from the rest of the line to an answer. */
+export function command({ name, description }, run) {
+  registered.commands.set(name, { name, description, run });
+}
+
+/** A method that other extensions may call. */
+export function method({ name, description = "" }, run) {
+  registered.methods.set(name, { name, description, run });
+}
+
+/** An agent: a function from a task to an answer. `integration` is `tool` or `handoff`. */
+export function agent({ id, description, integration = "tool" }, run) {
+  registered.agent = { id, description, integration, run };
+}
+
+const hook = (name) => (run) => {
+  if (registered.hooks.has(name)) throw new TypeError(`there are two functions for ${name}`);
+  registered.hooks.set(name, run);
+};
+
+/** Once, before anything else: () => void */
+export const initialize = hook("initialize");
+/** Begin: () => void */
+export const start = hook("start");
+/** End: () => void */
+export const stop = hook("stop");
+/** Free what is held: () => void */
+export const destroy = hook("destroy");
+/** Is it well: () => boolean */
+export const healthCheck = hook("healthCheck");
+/** A session began: () => void */
+export const sessionStart = hook("sessionStart");
+/** A session ended: () => void */
+export const sessionEnd = hook("sessionEnd");
+/** A turn was cancelled: () => void */
+export const sessionCancel = hook("sessionCancel");
+/** A turn begins: () => void */
+export const turnStart = hook("turnStart");
+/** A turn is about to end: (answer or null) => void */
+export const turnEnd = hook("turnEnd");
+/** May rewrite the user's text: (text) => text or null */
+export const inputNormalise = hook("inputNormalise");
+/** (text) => unchanged(), replace(), flag() or block() */
+export const sanitizeInput = hook("sanitizeInput");
+/** (text) => allow(), flag() or block() */
+export const guardInput = hook("guardInput");
+/** Adds to the system role: (prompt) => text or null */
+export const context = hook("context");
+/** Names a model: (prompt) => { model, reason, authoritative } or null */
+export const modelRoute = hook("modelRoute");
+/** (call) => { arguments, implementation } or null */
+export const toolModify = hook("toolModify");
+/** (call) => allow(), deny() or ask() */
+export const toolGate = hook("toolGate");
+/** (call, result) => { result, artifacts: [{ name, mediaType, content }], render } or null */
+export const toolAfter = hook("toolAfter");
+/** (call, result) => unchanged(), replace(), flag() or block() */
+export const sanitizeResult = hook("sanitizeResult");
+/** (call, result) => allow(), flag() or block() */
+export const guardResult = hook("guardResult");
+/** (answer) => unchanged(), replace(), flag() or block() */
+export const sanitizeOutput = hook("sanitizeOutput");
+/** (answer) => allow(), flag() or block() */
+export const guardOutput = hook("guardOutput");
+/** (chunk) => allow(), flag() or block() */
+export const guardChunk = hook("guardChunk");
+/** Rewrites the answer: (answer) => text or null */
+export const responseProcess = hook("responseProcess");
+/** () => { instructions, keep } or null */
+export const compactionBefore = hook("compactionBefore");
+/** Writes the summary: (messages) => text or null */
+export const compactionProvide = hook("compactionProvide");
+/** (tool, arguments) => Markdown or null */
+export const renderCall = hook("renderCall");
+/** (tool, result) => Markdown or null */
+export const renderResult = hook("renderResult");
+
+/** An interface of the host, which `ext build` links where the source or the grants name it. */
+function linked(name) {
+  if (!host[name]) throw new Failure(`the host interface ${name} is not linked; import it from holdfast by its name`);
+  return host[name];
+}
+
+/** Calls the host; its failures become the SDK's. */
+function called(name, run) {
+  const functions = linked(name);
+  try {
+    return run(functions);
+  } catch (error) {
+    const failure = error?.payload ?? error;
+    throw failure?.tag ? new Failure(failure.val, failure.tag) : error;
+  }
+}
+
+const parsed = (text) => (text === null || text === undefined ? null : JSON.parse(text));
+
+/** Lines for the host's log. */
+export const log = Object.fromEntries(
+  ["debug", "info", "warning", "error"].map((level) => [level, (message) => linked("log").log(level, String(message))]),
+);
+/** The extension's configuration. */
+export const config = {
+  get: (name) => parsed(linked("config").get(name)),
+  all: () => JSON.parse(linked("config").all()),
+};
+/** The turn that is served. */
+export const session = { current: () => linked("session").current() };
+/** What lasts: values of this extension in this session. */
+export const state = {
+  get: (key) => called("state", (it) => parsed(it.get(key))),
+  set: (key, value) => called("state", (it) => it.set(key, JSON.stringify(value))),
+  remove: (key) => called("state", (it) => it.set(key, null)),
+};
+/** Messages for the conversation. */
+export const messages = { inject: (text) => called("messages", (it) => it.inject(text)) };
+/** The time, recorded. */
+export const clock = { now: () => linked("clock").now() };
+/** Random bytes, recorded. */
+export const random = { bytes: (count) => linked("random").bytes(count) };
+/** The bus. Needs the grant `events`. */
+export const events = {
+  publish: (topic, payload, key = null) => called("events", (it) => it.publish(topic, JSON.stringify(payload), key)),
+};
+/** Questions to the user. Needs the grant `ui`. */
+export const ui = {
+  select: (prompt, options) => called("ui", (it) => it.select(prompt, options)),
+  confirm: (prompt) => called("ui", (it) => it.confirm(prompt)),
+  input: (prompt) => called("ui", (it) => it.input(prompt)),
+  custom: (kind, prompt, payload) => called("ui", (it) => parsed(it.custom(kind, prompt, JSON.stringify(payload)))),
+};
+/** Secrets by reference. Needs a grant for each name. */
+export const secrets = { reference: (name) => called("secrets", (it) => it.reference(name)) };
+
+function toSchema(parameters) {
+  if (parameters.type === "object") return parameters;
+  const properties = {};
+  const required = [];
+  for (const [name, given] of Object.entries(parameters)) {
+    const short = typeof given === "string";
+    const optional = short ? given.endsWith("?") : given.optional === true;
+    const { optional: _, ...schema } = short ? { type: given.replace(/\?$/, "") } : given;
+    properties[name] = schema;
+    if (!optional) required.push(name);
+  }
+  const schema = { type: "object", properties, additionalProperties: false };
+  if (required.length > 0) schema.required = required;
+  return schema;
+}
+
+function toContent(value) {
+  if (typeof value === "string") return { tag: "text", val: value };
+  return { tag: "json", val: JSON.stringify(value ?? null) };
+}
+
+const fromContent = (content) => (content.tag === "text" ? content.val : JSON.parse(content.val));
+const fromCall = ({ id, tool, arguments: given }) => ({ id, tool, arguments: JSON.parse(given) });
+const same = (value) => value ?? null;
+const maybe = (change) => (value) => (value === null || value === undefined ? null : change(value));
+
+/** Runs the author's code; whatever it throws becomes the interface's failure. */
+function guarded(run) {
+  try {
+    return run();
+  } catch (error) {
+    const tag = error instanceof Failure ? error.tag : "failed";
+    const text = error instanceof Failure ? error.message : String(error);
+    throw { tag, val: text };
+  }
+}
+
+function said(words, answer) {
+  if (!answer || !(answer.tag in words)) {
+    throw { tag: "failed", val: `the hook answered ${JSON.stringify(answer)}; it may say ${Object.keys(words).join(", ")}` };
+  }
+  return { ...answer, tag: words[answer.tag] };
+}
+
+const decision = (answer) => said({ allow: "allow", deny: "deny", ask: "ask" }, answer);
+const verdict = (answer) => said({ allow: "allow", flag: "flag", block: "block" }, answer);
+const sanitized = (answer) =>
+  said({ unchanged: "unchanged", replaced: "replaced", flag: "flagged", block: "blocked" }, answer);
+
+const route = ({ model, reason = "", authoritative = false }) => ({ model, reason, authoritative });
+const modification = ({ arguments: given, implementation }) => ({
+  arguments: given === undefined ? null : JSON.stringify(given),
+  implementation: implementation ?? null,
+});
+const enrichment = ({ result, artifacts = [], render }) => ({
+  result: result === undefined ? null : toContent(result),
+  artifacts: artifacts.map(({ name, mediaType, content }) => ({ name, mediaType, content: toContent(content) })),
+  render: render === undefined ? null : JSON.stringify(render),
+});
+const plan = ({ instructions, keep }) => ({ instructions: instructions ?? null, keep: keep ?? null });
+
+function found(entries, what, name) {
+  const entry = entries.get(name);
+  if (!entry) throw { tag: "not-found", val: `there is no ${what} \`${name}\`` };
+  return entry;
+}
+
+const byName = (entries) => [...entries.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+
+/** An interface with one function. */
+const one = (exported, name, takes, gives) => ({
+  [exported]: (...given) =>
+    gives(guarded(() => registered.hooks.get(name)(...given.map((value, place) => takes[place](value))))),
+});
+
+/** What the component exports, by interface. `ext build` writes a module that exports those of the extension's roles. */
+export const roles = {
+  tools: {
+    list: () =>
+      byName(registered.tools).map(({ name, description, effects, schema, output, timeoutMs, render }) => ({
+        name,
+        description,
+        inputSchema: JSON.stringify(schema),
+        outputSchema: output ? JSON.stringify(output) : null,
+        effects,
+        timeoutMs: timeoutMs ?? null,
+        render: render ? JSON.stringify(render) : null,
+      })),
+    call: (name, given) => toContent(guarded(() => found(registered.tools, "tool", name).run(JSON.parse(given)))),
+  },
+  api: {
+    methods: () => byName(registered.methods).map(({ name, description }) => ({ name, description })),
+    call: (name, given) => toContent(guarded(() => found(registered.methods, "method", name).run(JSON.parse(given)))),
+  },
+  commands: {
+    list: () => byName(registered.commands).map(({ name, description }) => ({ name, description })),
+    run: (name, given) => toContent(guarded(() => found(registered.commands, "command", name).run(given))),
+  },
+  agent: {
+    descriptor: () => ({
+      id: registered.agent.id,
+      description: registered.agent.description,
+      integration: registered.agent.integration,
+    }),
+    invoke: (task) => toContent(guarded(() => registered.agent.run(task))),
+  },
+  lifecycleInitialize: one("initialize", "initialize", [], () => undefined),
+  lifecycleStart: one("start", "start", [], () => undefined),
+  lifecycleStop: one("stop", "stop", [], () => undefined),
+  lifecycleDestroy: one("destroy", "destroy", [], () => undefined),
+  lifecycleHealth: one("healthCheck", "healthCheck", [], Boolean),
+  sessionStart: one("sessionStart", "sessionStart", [], () => undefined),
+  sessionEnd: one("sessionEnd", "sessionEnd", [], () => undefined),
+  sessionCancel: one("sessionCancel", "sessionCancel", [], () => undefined),
+  turnStart: one("turnStart", "turnStart", [], () => undefined),
+  turnEnd: one("turnEnd", "turnEnd", [maybe(fromContent)], () => undefined),
+  inputNormalise: one("inputNormalise", "inputNormalise", [fromContent], maybe(toContent)),
+  sanitizeInput: one("sanitizeInput", "sanitizeInput", [fromContent], sanitized),
+  guardInput: one("guardInput", "guardInput", [fromContent], verdict),
+  context: one("getContext", "context", [fromContent], same),
+  modelRoute: one("modelRoute", "modelRoute", [fromContent], maybe(route)),
+  toolModify: one("toolModify", "toolModify", [fromCall], maybe(modification)),
+  toolGate: one("toolGate", "toolGate", [fromCall], decision),
+  toolAfter: one("toolAfter", "toolAfter", [fromCall, fromContent], maybe(enrichment)),
+  sanitizeResult: one("sanitizeResult", "sanitizeResult", [fromCall, fromContent], sanitized),
+  guardResult: one("guardResult", "guardResult", [fromCall, fromContent], verdict),
+  sanitizeOutput: one("sanitizeOutput", "sanitizeOutput", [fromContent], sanitized),
+  guardOutput: one("guardOutput", "guardOutput", [fromContent], verdict),
+  guardChunk: one("guardChunk", "guardChunk", [fromContent], verdict),
+  responseProcess: one("responseProcess", "responseProcess", [fromContent], maybe(toContent)),
+  compactionBefore: one("compactionBefore", "compactionBefore", [], maybe(plan)),
+  compactionProvide: one("compactionProvide", "compactionProvide", [fromContent], same),
+  renderCall: one("renderCall", "renderCall", [same, JSON.parse], same),
+  renderResult: one("renderResult", "renderResult", [same, fromContent], same),
+};

@@ -1,0 +1,506 @@
+"""Holdfast extensions in Python. A tool is a function with a decorator, and so is a hook:
+
+    from holdfast import tool, tool_gate, allow, deny
+
+    @tool(effects="pure")
+    def count_words(text: str) -> int:
+        \"\"\"Counts the words of a text.\"\"\"
+        return len(text.split())
+
+    @tool_gate
+    def no_deletions(call):
+        return deny("nothing is deleted here") if call.tool == "delete" else allow()
+
+Type hints become the JSON Schema that a model sees, docstrings the descriptions. What the host offers is in `log`, `config`,
+`state` and the other objects of that kind below. `holdfast ext build` makes the component; it looks for what is imported
+from here, so import names rather than `*`.
+"""
+
+import dataclasses
+import enum
+import inspect
+import json
+import types
+import typing
+
+_tools = {}
+_commands = {}
+_methods = {}
+_hooks = {}
+_agent = None
+_host = {}
+
+
+class Failure(Exception):
+    """Why there is no result. The text is for the model and the user."""
+
+    kind = "failed"
+
+
+class InvalidArguments(Failure):
+    """The arguments make no sense."""
+
+    kind = "invalid_arguments"
+
+
+class Denied(Failure):
+    """It was refused."""
+
+    kind = "denied"
+
+
+class NotFound(Failure):
+    """What was asked for is not there."""
+
+    kind = "not_found"
+
+
+@dataclasses.dataclass
+class ToolCall:
+    """A tool call as a hook sees it."""
+
+    id: int
+    tool: str
+    arguments: dict
+
+
+@dataclasses.dataclass
+class Answer:
+    """What a gate, a guardrail or a sanitizer says. Made by the functions below."""
+
+    word: str
+    value: typing.Any = None
+
+
+def allow():
+    """It may pass."""
+    return Answer("allow")
+
+
+def deny(reason):
+    """The call is refused."""
+    return Answer("deny", reason)
+
+
+def ask(reason):
+    """A person must decide about the call."""
+    return Answer("ask", reason)
+
+
+def flag(reason):
+    """It may pass, with a remark."""
+    return Answer("flag", reason)
+
+
+def block(reason):
+    """It may not pass."""
+    return Answer("block", reason)
+
+
+def unchanged():
+    """A sanitizer has nothing to change."""
+    return Answer("unchanged")
+
+
+def replace(content):
+    """A sanitizer puts this in its place: text, or anything that JSON can say."""
+    return Answer("replace", content)
+
+
+@dataclasses.dataclass
+class Route:
+    """A model's name, from `model_route`."""
+
+    model: str
+    reason: str = ""
+    authoritative: bool = False
+
+
+@dataclasses.dataclass
+class Modification:
+    """Other arguments or another implementation, from `tool_modify`."""
+
+    arguments: typing.Optional[dict] = None
+    implementation: typing.Optional[str] = None
+
+
+@dataclasses.dataclass
+class Artifact:
+    """Something attached to a tool's result."""
+
+    name: str
+    media_type: str
+    content: typing.Any
+
+
+@dataclasses.dataclass
+class Enrichment:
+    """Another result, artifacts and render hints, from `tool_after`."""
+
+    result: typing.Any = None
+    artifacts: list = dataclasses.field(default_factory=list)
+    render: typing.Any = None
+
+
+@dataclasses.dataclass
+class Plan:
+    """What a summary must keep, from `compaction_before`."""
+
+    instructions: typing.Optional[str] = None
+    keep: typing.Optional[int] = None
+
+
+@dataclasses.dataclass
+class _Function:
+    """A function that was given a decorator."""
+
+    name: str
+    description: str
+    call: typing.Callable
+    parameters: dict
+    schema: dict
+    effects: str = "unknown"
+    timeout_ms: typing.Optional[int] = None
+    output_schema: typing.Optional[dict] = None
+
+
+_EFFECTS = ("unknown", "pure", "read", "write", "exec", "network")
+
+
+def tool(function=None, *, name=None, description=None, effects="unknown", timeout_ms=None, output_schema=None):
+    """A tool that a model may call. `effects` is one of unknown, pure, read, write, exec, network."""
+    if effects not in _EFFECTS:
+        raise ValueError(f"effects is {effects!r}; it is one of {', '.join(_EFFECTS)}")
+
+    def add(function):
+        entry = _function(function, name, description)
+        entry.effects, entry.timeout_ms, entry.output_schema = effects, timeout_ms, output_schema
+        _tools[entry.name] = entry
+        return function
+
+    return add(function) if function else add
+
+
+def command(function=None, *, name=None, description=None):
+    """A slash command: a function from the rest of the line to an answer."""
+
+    def add(function):
+        _commands[name or function.__name__] = (_summary(function, description), function)
+        return function
+
+    return add(function) if function else add
+
+
+def method(function=None, *, name=None, description=None):
+    """A method that other extensions may call."""
+
+    def add(function):
+        entry = _function(function, name, description)
+        _methods[entry.name] = entry
+        return function
+
+    return add(function) if function else add
+
+
+def agent(function=None, *, id=None, description=None, integration="tool"):
+    """An agent: a function from a task to an answer. `integration` is `tool` or `handoff`."""
+
+    def add(function):
+        global _agent
+        _agent = (id or function.__name__, _summary(function, description), integration, function)
+        return function
+
+    return add(function) if function else add
+
+
+def _hook(name, says):
+    def decorator(function):
+        if name in _hooks:
+            raise ValueError(f"there are two functions for {name}")
+        _hooks[name] = function
+        return function
+
+    decorator.__name__ = name
+    decorator.__doc__ = says
+    return decorator
+
+
+initialize = _hook("initialize", "Once, before anything else: f()")
+start = _hook("start", "Begin: f()")
+stop = _hook("stop", "End: f()")
+destroy = _hook("destroy", "Free what is held: f()")
+health_check = _hook("health_check", "Is it well: f() -> bool")
+session_start = _hook("session_start", "A session began: f()")
+session_end = _hook("session_end", "A session ended: f()")
+session_cancel = _hook("session_cancel", "A turn was cancelled: f()")
+turn_start = _hook("turn_start", "A turn begins: f()")
+turn_end = _hook("turn_end", "A turn is about to end: f(answer or None)")
+input_normalise = _hook("input_normalise", "May rewrite the user's text: f(text) -> text or None")
+sanitize_input = _hook("sanitize_input", "f(text) -> unchanged(), replace(), flag() or block()")
+guard_input = _hook("guard_input", "f(text) -> allow(), flag() or block()")
+context = _hook("context", "Adds to the system role: f(prompt) -> str or None")
+model_route = _hook("model_route", "Names a model: f(prompt) -> Route or None")
+tool_modify = _hook("tool_modify", "f(call) -> Modification or None")
+tool_gate = _hook("tool_gate", "f(call) -> allow(), deny() or ask()")
+tool_after = _hook("tool_after", "f(call, result) -> Enrichment or None")
+sanitize_result = _hook("sanitize_result", "f(call, result) -> unchanged(), replace(), flag() or block()")
+guard_result = _hook("guard_result", "f(call, result) -> allow(), flag() or block()")
+sanitize_output = _hook("sanitize_output", "f(answer) -> unchanged(), replace(), flag() or block()")
+guard_output = _hook("guard_output", "f(answer) -> allow(), flag() or block()")
+guard_chunk = _hook("guard_chunk", "f(chunk) -> allow(), flag() or block()")
+response_process = _hook("response_process", "Rewrites the answer: f(answer) -> text or None")
+compaction_before = _hook("compaction_before", "f() -> Plan or None")
+compaction_provide = _hook("compaction_provide", "Writes the summary: f(messages) -> str or None")
+render_call = _hook("render_call", "f(tool, arguments) -> Markdown or None")
+render_result = _hook("render_result", "f(tool, result) -> Markdown or None")
+
+
+class _Interface:
+    """An interface of the host. `ext build` links it where the source or the grants name it."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def _linked(self):
+        linked = _host.get(self._name)
+        if linked is None:
+            raise Failure(f"the host interface {self._name} is not linked; import it from holdfast by its name")
+        return linked
+
+
+class _Log(_Interface):
+    def debug(self, message):
+        self._linked().line("debug", message)
+
+    def info(self, message):
+        self._linked().line("info", message)
+
+    def warning(self, message):
+        self._linked().line("warning", message)
+
+    def error(self, message):
+        self._linked().line("error", message)
+
+
+class _Config(_Interface):
+    def get(self, name, default=None):
+        value = self._linked().get(name)
+        return default if value is None else json.loads(value)
+
+    def all(self):
+        return json.loads(self._linked().all())
+
+
+class _Session(_Interface):
+    def current(self):
+        return self._linked().current()
+
+
+class _State(_Interface):
+    def get(self, key, default=None):
+        value = self._linked().get(key)
+        return default if value is None else json.loads(value)
+
+    def set(self, key, value):
+        self._linked().set(key, _json(value))
+
+    def remove(self, key):
+        self._linked().set(key, None)
+
+
+class _Messages(_Interface):
+    def inject(self, text):
+        self._linked().inject(text)
+
+
+class _Clock(_Interface):
+    def now(self):
+        return self._linked().now()
+
+
+class _Random(_Interface):
+    def bytes(self, count):
+        return self._linked().bytes(count)
+
+
+class _Events(_Interface):
+    def publish(self, topic, payload, key=None):
+        self._linked().publish(topic, _json(payload), key)
+
+
+class _Ui(_Interface):
+    def select(self, prompt, options):
+        return self._linked().select(prompt, options)
+
+    def confirm(self, prompt):
+        return self._linked().confirm(prompt)
+
+    def input(self, prompt):
+        return self._linked().input(prompt)
+
+    def custom(self, kind, prompt, payload):
+        value = self._linked().custom(kind, prompt, _json(payload))
+        return None if value is None else json.loads(value)
+
+
+class _Secrets(_Interface):
+    def reference(self, name):
+        return self._linked().reference(name)
+
+
+log = _Log("log")
+config = _Config("config")
+session = _Session("session")
+state = _State("state")
+messages = _Messages("messages")
+clock = _Clock("clock")
+random = _Random("random")
+events = _Events("events")
+ui = _Ui("ui")
+secrets = _Secrets("secrets")
+
+
+def _summary(function, description):
+    text = description or inspect.cleandoc(function.__doc__ or "").split("\n\n")[0]
+    if not text:
+        raise ValueError(f"{function.__name__} does not say what it does: give it a docstring")
+    return " ".join(text.split())
+
+
+def _function(function, name, description):
+    hints = typing.get_type_hints(function, include_extras=True)
+    said = _parameter_docs(function.__doc__ or "")
+    properties, required, parameters = {}, [], {}
+    for parameter in inspect.signature(function).parameters.values():
+        hint = hints.get(parameter.name, typing.Any)
+        schema = _schema(hint)
+        if parameter.name in said:
+            schema["description"] = said[parameter.name]
+        if parameter.default is not inspect.Parameter.empty:
+            if parameter.default is not None:
+                schema["default"] = _plain(parameter.default)
+        elif not _optional(hint):
+            required.append(parameter.name)
+        properties[parameter.name] = schema
+        parameters[parameter.name] = (hint, parameter.default)
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    if required:
+        schema["required"] = required
+    summary = _summary(function, description)
+    return _Function(name or function.__name__, summary, function, parameters, schema)
+
+
+def _parameter_docs(doc):
+    """Lines such as `text: what it is` below `Args:`."""
+    said, inside = {}, False
+    for line in inspect.cleandoc(doc).splitlines():
+        if line.strip() in ("Args:", "Arguments:", "Parameters:"):
+            inside = True
+        elif inside and line.startswith(" ") and ":" in line:
+            name, text = line.split(":", 1)
+            said[name.strip()] = text.strip()
+        elif line.strip():
+            inside = False
+    return said
+
+
+def _arms(hint):
+    """The parts of a union."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return typing.get_args(hint)
+    return None
+
+
+def _optional(hint):
+    if typing.get_origin(hint) is typing.Annotated:
+        return _optional(typing.get_args(hint)[0])
+    return type(None) in (_arms(hint) or ())
+
+
+_WORDS = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+
+
+def _schema(hint):
+    """The JSON Schema of a type hint."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        text = next((text for text in arguments[1:] if isinstance(text, str)), None)
+        return _schema(arguments[0]) | ({"description": text} if text else {})
+    if hint in _WORDS:
+        return {"type": _WORDS[hint]}
+    arms = _arms(hint)
+    if arms:
+        arms = [arm for arm in arms if arm is not type(None)]
+        return _schema(arms[0]) if len(arms) == 1 else {"anyOf": [_schema(arm) for arm in arms]}
+    if origin is typing.Literal:
+        return {"enum": list(arguments)}
+    if origin in (list, set, tuple) or hint in (list, set, tuple):
+        items = [argument for argument in arguments if argument is not Ellipsis]
+        return {"type": "array"} | ({"items": _schema(items[0])} if items else {})
+    if origin is dict or hint is dict:
+        return {"type": "object"} | ({"additionalProperties": _schema(arguments[1])} if arguments else {})
+    if inspect.isclass(hint) and issubclass(hint, enum.Enum):
+        return {"enum": [member.value for member in hint]}
+    if dataclasses.is_dataclass(hint):
+        hints = typing.get_type_hints(hint, include_extras=True)
+        fields = dataclasses.fields(hint)
+        bare = [
+            field.name
+            for field in fields
+            if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        ]
+        schema = {"type": "object", "properties": {field.name: _schema(hints[field.name]) for field in fields}}
+        return schema | {"required": bare, "additionalProperties": False}
+    return {}
+
+
+def _read(hint, value):
+    """A JSON value as its type hint wants it. The schema was checked before."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return _read(arguments[0], value)
+    arms = _arms(hint)
+    if arms:
+        arms = [arm for arm in arms if arm is not type(None)]
+        return _read(arms[0], value) if len(arms) == 1 and value is not None else value
+    if origin is list and arguments:
+        return [_read(arguments[0], item) for item in value]
+    if origin is dict and arguments:
+        return {key: _read(arguments[1], item) for key, item in value.items()}
+    if hint is float:
+        return float(value)
+    if inspect.isclass(hint) and issubclass(hint, enum.Enum):
+        return hint(value)
+    if dataclasses.is_dataclass(hint):
+        hints = typing.get_type_hints(hint, include_extras=True)
+        return hint(**{name: _read(hints[name], item) for name, item in value.items()})
+    return value
+
+
+def _call(entry, arguments):
+    """Calls a tool or a method with arguments as JSON."""
+    given = json.loads(arguments)
+    named = {}
+    for name, (hint, default) in entry.parameters.items():
+        if name in given:
+            named[name] = _read(hint, given[name])
+        elif default is inspect.Parameter.empty:
+            if not _optional(hint):
+                raise InvalidArguments(f"`{name}` is missing")
+            named[name] = None
+    return entry.call(**named)
+
+
+def _plain(value):
+    """A value as JSON has it."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, (set, tuple)):
+        return list(value)
+    return value
+
+
+def _json(value):
+    return json.dumps(_plain(value), default=_plain, ensure_ascii=False)

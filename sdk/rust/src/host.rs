@@ -1,0 +1,111 @@
+//! What the host offers, as plain functions. The module is the interface's; what an extension does not call is not imported.
+
+/// Lines for the host's log.
+pub mod log {
+    use crate::bindings::log::holdfast::extension::log as host;
+    pub use host::Level;
+
+    /// A line.
+    pub fn line(level: Level, message: &str) {
+        host::log(level, message);
+    }
+    /// A line for whoever looks for a mistake.
+    pub fn debug(message: &str) {
+        line(Level::Debug, message);
+    }
+    /// A line about what happens.
+    pub fn info(message: &str) {
+        line(Level::Info, message);
+    }
+    /// A line about what may be wrong.
+    pub fn warning(message: &str) {
+        line(Level::Warning, message);
+    }
+    /// A line about what is wrong.
+    pub fn error(message: &str) {
+        line(Level::Error, message);
+    }
+}
+
+/// The extension's configuration: the user's settings over the manifest's.
+pub mod config {
+    use crate::Value;
+    use crate::bindings::config::holdfast::extension::config as host;
+
+    /// One value by its name at the top.
+    pub fn get(name: &str) -> Option<Value> {
+        serde_json::from_str(&host::get(name)?).ok()
+    }
+    /// All of it, as an object.
+    pub fn all() -> Value {
+        serde_json::from_str(&host::all()).unwrap_or_default()
+    }
+}
+
+/// The turn that is served.
+pub mod session {
+    pub use crate::bindings::session::holdfast::extension::session::{TurnInfo, current};
+}
+
+/// What lasts: values of this extension in this session, each change a frame.
+pub mod state {
+    use crate::bindings::state::holdfast::extension::state as host;
+    use crate::{Failure, Value};
+
+    /// A value, if there is one.
+    pub fn get(key: &str) -> Result<Option<Value>, Failure> {
+        Ok(host::get(key)?.and_then(|text| serde_json::from_str(&text).ok()))
+    }
+    /// Keeps a value.
+    pub fn set(key: &str, value: &Value) -> Result<(), Failure> {
+        host::set(key, Some(&value.to_string()))
+    }
+    /// Forgets a value.
+    pub fn remove(key: &str) -> Result<(), Failure> {
+        host::set(key, None)
+    }
+}
+
+/// Messages for the conversation.
+pub mod messages {
+    pub use crate::bindings::messages::holdfast::extension::messages::inject;
+}
+
+/// The time, recorded.
+pub mod clock {
+    pub use crate::bindings::clock::holdfast::extension::clock::now;
+}
+
+/// Random bytes, recorded.
+pub mod random {
+    pub use crate::bindings::random::holdfast::extension::random::bytes;
+}
+
+/// The bus. Needs the grant `events`.
+pub mod events {
+    use crate::bindings::events::holdfast::extension::events as host;
+    use crate::{Failure, Value};
+
+    /// Publishes an event; those with one key stay in order.
+    pub fn publish(topic: &str, payload: &Value, key: Option<&str>) -> Result<(), Failure> {
+        host::publish(topic, &payload.to_string(), key)
+    }
+}
+
+/// Questions to the user. Needs the grant `ui`. None is no answer.
+pub mod ui {
+    use crate::bindings::ui::holdfast::extension::ui as host;
+    use crate::{Failure, Value};
+    pub use host::{confirm, input, select};
+
+    /// In a surface's own words; others fall back on the prompt.
+    pub fn custom(kind: &str, prompt: &str, payload: &Value) -> Result<Option<Value>, Failure> {
+        let answer = host::custom(kind, prompt, &payload.to_string())?;
+        Ok(answer.and_then(|text| serde_json::from_str(&text).ok()))
+    }
+}
+
+/// Secrets by reference. Needs a grant for each name.
+pub mod secrets {
+    pub use crate::bindings::secrets::holdfast::extension::secrets::reference;
+}

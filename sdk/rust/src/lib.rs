@@ -1,0 +1,67 @@
+//! Holdfast extensions in Rust. A tool is a function with an attribute, and so is a hook:
+//!
+//! ```
+//! use holdfast_extension::{Decision, Failure, ToolCall, tool, tool_gate};
+//!
+//! /// Counts the words of a text.
+//! #[tool(effects = "pure")]
+//! fn count_words(
+//!     /// The text.
+//!     text: String,
+//! ) -> Result<u64, Failure> {
+//!     Ok(text.split_whitespace().count() as u64)
+//! }
+//!
+//! #[tool_gate]
+//! fn no_deletions(call: ToolCall) -> Decision {
+//!     if call.tool == "delete" { Decision::Deny("nothing is deleted here".into()) } else { Decision::Allow }
+//! }
+//! ```
+//!
+//! [`argument`] says which types an argument may have, [`answer`] which a function may return. What the host offers is in
+//! [`log`], [`config`], [`state`] and the other modules of that kind. `holdfast ext build` makes the component.
+
+pub mod answer;
+pub mod argument;
+#[doc(hidden)]
+#[allow(missing_docs, unsafe_code, clippy::all, clippy::unwrap_used, clippy::panic)]
+#[path = "bindings/mod.rs"]
+pub mod bindings;
+mod host;
+mod roles;
+
+pub use serde_json::{Value, json};
+
+pub use holdfast_extension_macros::{
+    Argument, agent, command, compaction_before, compaction_provide, context, destroy, guard_chunk,
+    guard_input, guard_output, guard_result, health_check, initialize, input_normalise, method, model_route,
+    render_call, render_result, response_process, sanitize_input, sanitize_output, sanitize_result,
+    session_cancel, session_end, session_start, start, stop, tool, tool_after, tool_gate, tool_modify,
+    turn_end, turn_start,
+};
+
+pub use answer::{Answer, Json, Outcome};
+pub use argument::Argument;
+pub use bindings::agent::exports::holdfast::extension::agent::Integration;
+pub use bindings::compaction_before::exports::holdfast::extension::compaction_before::Plan;
+pub use bindings::model_route::exports::holdfast::extension::model_route::Route;
+pub use bindings::tool_after::exports::holdfast::extension::tool_after::Enrichment;
+pub use bindings::tool_gate::exports::holdfast::extension::tool_gate::Decision;
+pub use bindings::tool_modify::exports::holdfast::extension::tool_modify::Modification;
+pub use bindings::types::holdfast::extension::types::{Artifact, Content, Effects, Failure, ToolCall};
+pub use bindings::verdicts::holdfast::extension::verdicts::{Sanitized, Verdict};
+pub use host::{clock, config, events, log, messages, random, secrets, session, state, ui};
+
+/// What the attributes' expansions use.
+#[doc(hidden)]
+pub mod private {
+    pub use inventory;
+
+    pub use crate::argument::{Object, take};
+    #[cfg(feature = "api")]
+    pub use crate::roles::api::Method;
+    #[cfg(feature = "commands")]
+    pub use crate::roles::commands::Command;
+    #[cfg(feature = "tools")]
+    pub use crate::roles::tools::Tool;
+}
