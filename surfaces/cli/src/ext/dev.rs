@@ -23,7 +23,7 @@ pub(crate) async fn dev(output: &Output, plan: &Plan, named: &Path, grants: bool
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let watched = folder.clone();
     let _watch = Watch::begin(move || {
-        drop(tell.send(()));
+        let _nobody_listens = tell.send(());
         folders(&watched)
     })?;
     let mut built = BTreeMap::new();
