@@ -14,7 +14,7 @@ use wasmtime::Engine;
 use crate::code::Origin;
 use crate::descriptors::Known;
 use crate::engine;
-use crate::extension::{Extension, bring, describe};
+use crate::extension::{Extension, bring, describe, hook_timeouts};
 use crate::guest::Activation;
 use crate::instance::Handle;
 use crate::options::Options;
@@ -101,7 +101,9 @@ impl WasmLane {
         }
         let scope = manifest.scope.unwrap_or(Scope::Turn);
         let options = self.options;
-        let extension = Extension { activation, origin, options, scope, descriptors, known, code };
+        let hook_timeouts = hook_timeouts(&descriptors);
+        let extension =
+            Extension { activation, origin, options, scope, descriptors, hook_timeouts, known, code };
         Ok(Arc::new(Handle::loaded(Arc::new(extension))))
     }
 }

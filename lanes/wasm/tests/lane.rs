@@ -247,7 +247,8 @@ async fn the_other_roles_register_and_answer() {
     };
     let command = function(Role::Commands, "run", json!({ "name": "helper", "arguments": "-v x" }));
     assert_eq!(call(&loaded, command).await, text("-v x"));
-    let shown = function(Role::Renderer, "render-call", json!({ "tool": "grep", "arguments": "{}" }));
+    let shown =
+        function(Role::Renderer, "render-call", json!({ "tool": "grep", "arguments": { "pattern": "x" } }));
     assert_eq!(call(&loaded, shown).await, text("grep"));
     let start = call(&loaded, Call::Lifecycle(LifecycleCommand::Start)).await;
     assert_eq!(start, Err(Fault::new(Code::ExtensionFault, "not today")));
