@@ -102,8 +102,14 @@ impl Extension {
     /// Which function a call means, and what it is told.
     fn request<'a>(&self, call: &'a Call) -> Result<(Function, Request<'a>), Fault> {
         Ok(match call {
-            Call::Hook(input) => (Function::at(input.point), Request::Hook(input)),
+            Call::Hook(input) => {
+                // Judging what is not there would be judging something else.
+                let arguments = input.call.as_ref().map(|call| &call.arguments);
+                input.subject.iter().chain(arguments).try_for_each(at_hand)?;
+                (Function::at(input.point), Request::Hook(input))
+            }
             Call::Tool { tool, arguments, .. } => {
+                at_hand(arguments)?;
                 let agent = self.known.agent.as_ref();
                 match agent.is_some_and(|agent| agent.id == tool.as_str()) {
                     true => (Function::AgentInvoke, Request::Named("", field(arguments, "task")?.into())),
@@ -252,6 +258,15 @@ fn step(command: LifecycleCommand) -> Function {
         LifecycleCommand::Start => Function::Start,
         LifecycleCommand::Stop => Function::Stop,
         LifecycleCommand::Destroy => Function::Destroy,
+    }
+}
+
+fn at_hand(content: &Content) -> Result<(), Fault> {
+    match content.missing() {
+        None => Ok(()),
+        Some(blob) => {
+            Err(Fault::new(ErrorCode::Internal, format!("the value {} is not at hand", blob.digest)))
+        }
     }
 }
 

@@ -26,6 +26,7 @@ mod interfaces;
 mod lane;
 mod link;
 mod live;
+mod nesting;
 mod options;
 mod precompiled;
 mod sinks;
