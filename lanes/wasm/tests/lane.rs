@@ -287,6 +287,19 @@ fn room_that_cannot_be_reserved_is_a_problem_that_names_the_setting() {
 }
 
 #[tokio::test]
+async fn a_lane_can_reserve_its_room_when_it_is_needed() {
+    let vault = Arc::new(MemoryVault::default());
+    let extension = vault.put(&Extension::guest("gate.wat"));
+    let loaded = WasmLane::when_needed(Options::small(), vault.clone()).load(&extension).await.unwrap();
+    assert_eq!(call(&loaded, gate(json!({}))).await, Ok(ALLOW));
+    let pools = Pools { memories: 1_000_000, ..Pools::default() };
+    let lane = WasmLane::when_needed(Options { pools, ..Options::default() }, vault.clone());
+    let known = lane.load(&extension).await.unwrap();
+    let fault = call(&known, gate(json!({}))).await.unwrap_err();
+    assert_eq!(fault.code, Code::SlotsExhausted, "{fault}");
+}
+
+#[tokio::test]
 async fn a_file_that_is_gone_is_said_to_be_gone() {
     let (vault, lane) = lane();
     let mut extension = vault.put(&Extension::guest("gate.wat"));

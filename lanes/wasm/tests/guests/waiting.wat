@@ -13,6 +13,7 @@
     (func (export "realloc") (param i32 i32 i32 i32) (result i32)
       (local $at i32)
       (local.set $at (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
+      (if (i32.gt_u (local.get $at) (i32.const 50000)) (then (local.set $at (i32.const 4096))))
       (global.set $free (i32.add (local.get $at) (local.get 3)))
       (local.get $at))
     (data (i32.const 16) "\20\00\00\00\01\00\00\00")
