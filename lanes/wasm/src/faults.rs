@@ -53,7 +53,7 @@ pub(crate) fn fault(error: &wasmtime::Error) -> Fault {
     }
 }
 
-/// Errors that the engine tells apart by their text alone. A test holds each of them against the engine.
+/// Errors that the engine tells apart by their text alone. The hostile corpus holds each of them against the engine.
 const KNOWN: &[(&str, Code, &str)] = &[
     (
         "fuel allocated for hostcalls has been exhausted",
