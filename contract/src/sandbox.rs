@@ -83,7 +83,8 @@ impl SandboxOptions {
 /// instances, 1 memory, 2 tables, and a stack if it can ask the host for something. So: 200 + 10,000 component instances;
 /// 200 × 38 + 10,000 × 4 = 47,600 core instances; 200 × 2 + 10,000 = 10,400 memories; 200 × 8 + 10,000 × 2 = 21,600 tables;
 /// 10,200 stacks. Each is rounded up. In address space that is 11,000 × (4 GiB + 32 MiB) = 43 TiB for memories,
-/// 22,000 × 20,000 × 8 bytes = 3.3 GiB for tables, and 10,500 × (512 KiB + 512 KiB) = 10 GiB for stacks.
+/// 22,000 × 20,000 × 8 bytes = 3.3 GiB for tables, and 10,500 × (512 KiB + 512 KiB) = 10 GiB for stacks. A full house takes two
+/// mappings for each stack and up to three for each memory, about 52,000 in all, where Linux by default allows 65,530.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Pools {

@@ -1,4 +1,5 @@
 //! Sandboxed extensions in a session: what an instance remembers, which calls share one, and that a replay has it the same.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop loudly")]
 
 use std::sync::Arc;
 

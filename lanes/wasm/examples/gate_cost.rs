@@ -70,7 +70,9 @@ fn main() {
     bare(&guest.bytes, &text);
 
     let vault = Arc::new(MemoryVault::default());
+    let began = Instant::now();
     let lane = WasmLane::new(SandboxOptions::default(), vault.clone()).unwrap();
+    println!("{:>24}: {:>7}", "reserving all the room", began.elapsed().as_nanos());
     let host: Arc<dyn Host> = Arc::new(NotingHost::default());
     let loaded = runtime.block_on(lane.load(&vault.put(&guest))).unwrap();
     let warm = loaded.fresh().unwrap();
@@ -78,6 +80,18 @@ fn main() {
     report("lane, fresh instance", || once(&*loaded.fresh().unwrap(), &call, &host));
     let ten: Vec<_> = (0..10).map(|_| loaded.fresh().unwrap()).collect();
     report("lane, ten warm gates", || ten.iter().for_each(|gate| once(&**gate, &call, &host)));
+    let waiting = Extension::guest("waiting.wat");
+    let waiting = runtime.block_on(lane.load(&vault.put(&waiting))).unwrap().fresh().unwrap();
+    report("lane, asks the host twice", || {
+        let host = Arc::new(NotingHost::default());
+        black_box(runtime.block_on(waiting.call(call.clone(), host)).unwrap());
+    });
+    let began = Instant::now();
+    let again = runtime.block_on(lane.load(&vault.put(&guest))).unwrap();
+    println!("{:>24}: {:>7}", "loading a known one", began.elapsed().as_nanos());
+    let began = Instant::now();
+    black_box(runtime.block_on(again.call(call.clone(), host.clone())).unwrap());
+    println!("{:>24}: {:>7}", "its first call", began.elapsed().as_nanos());
     report("cloning the call alone", || drop(black_box(call.clone())));
 }
 

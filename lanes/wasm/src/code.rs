@@ -7,9 +7,9 @@ use holdfast_contract::digest::Digest;
 use holdfast_contract::manifest::Grants;
 use holdfast_contract::problem::{Code as ErrorCode, Fault};
 use holdfast_contract::wire::Vault;
-use wasmtime::Engine;
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
 
+use crate::engine::{Room, Started};
 use crate::faults::one_line;
 use crate::guest::{Activation, Guest};
 use crate::inspect::{compile, look};
@@ -20,9 +20,7 @@ use crate::sinks::Progress;
 
 /// Where an activation's code comes from.
 pub(crate) struct Origin {
-    pub engine: Engine,
-    /// What compiled code must have been compiled for.
-    pub compatibility: Digest,
+    pub room: Arc<Room>,
     pub vault: Arc<dyn Vault>,
     /// The component's file.
     pub component: Digest,
@@ -43,9 +41,10 @@ pub(crate) struct Code {
 impl Code {
     /// Brings the code in. Takes as long as the compiler does, so it is called where that disturbs nobody.
     pub(crate) fn bring(origin: &Origin, activation: &Activation) -> Result<Self, Fault> {
-        let component = component(origin, activation)?;
-        let found = look(&origin.engine, &component, &activation.id, &origin.grants)?;
-        let mut linker = Linker::new(&origin.engine);
+        let started = origin.room.started().map_err(|problem| problem.to_fault())?;
+        let component = component(origin, started, activation)?;
+        let found = look(&started.engine, &component, &activation.id, &origin.grants)?;
+        let mut linker = Linker::new(&started.engine);
         let internal = |error: wasmtime::Error| Fault::new(ErrorCode::Internal, one_line(&error.to_string()));
         link(&mut linker, &component).map_err(internal)?;
         let pre = linker.instantiate_pre(&component).map_err(|error| {
@@ -83,10 +82,10 @@ impl Code {
     }
 }
 
-fn component(origin: &Origin, activation: &Activation) -> Result<Component, Fault> {
-    let name = format!("compiled-{}-{}", origin.component, origin.compatibility);
+fn component(origin: &Origin, started: &Started, activation: &Activation) -> Result<Component, Fault> {
+    let name = format!("compiled-{}-{}", origin.component, started.compatibility);
     let kept = origin.vault.derived(&name);
-    if let Some(component) = kept.and_then(|bytes| revive(&origin.engine, &bytes)) {
+    if let Some(component) = kept.and_then(|bytes| revive(&started.engine, &bytes)) {
         return Ok(component);
     }
     let bytes = origin.vault.file(origin.component)?;
@@ -98,7 +97,7 @@ fn component(origin: &Origin, activation: &Activation) -> Result<Component, Faul
     let (id, sinks) = (&activation.id, &activation.sinks);
     let began = Instant::now();
     sinks.progress(id, Progress::Started { bytes: bytes.len() as u64 });
-    let compiled = compile(&origin.engine, &bytes);
+    let compiled = compile(&started.engine, &bytes);
     sinks.progress(id, Progress::Done { millis: began.elapsed().as_millis() as u64 });
     let component = compiled?;
     if let Ok(bytes) = component.serialize() {

@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 
 use crate::abi;
 use crate::faults::one_line;
-use crate::interfaces::Function;
+use crate::interfaces::{Function, VERSION};
 
-/// What is remembered, changed whenever its form changes.
+/// The form in which it is remembered, changed whenever that changes.
 const FORMAT: u32 = 1;
 
 /// What an extension's code says about itself.
@@ -25,6 +25,8 @@ const FORMAT: u32 = 1;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Known {
     format: u32,
+    /// The version of the interface that it was held against.
+    version: String,
     /// The interfaces that it exports.
     pub interfaces: Vec<String>,
     pub tools: Vec<abi::ToolSpec>,
@@ -36,12 +38,13 @@ pub(crate) struct Known {
 impl Known {
     /// Nothing but what it exports.
     pub(crate) fn of(interfaces: Vec<String>) -> Self {
-        Self { format: FORMAT, interfaces, ..Self::default() }
+        Self { format: FORMAT, version: VERSION.to_owned(), interfaces, ..Self::default() }
     }
 
     /// What was remembered, if it is of this form.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        serde_json::from_slice(bytes).ok().filter(|known: &Self| known.format == FORMAT)
+        let known: Self = serde_json::from_slice(bytes).ok()?;
+        (known.format == FORMAT && known.version == VERSION).then_some(known)
     }
 
     /// The form in which it is remembered.

@@ -2,16 +2,16 @@
 //! keeps its epoch going.
 
 use std::hash::{Hash, Hasher};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use holdfast_contract::budgets::Budgets;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::problem::{Code, Problem};
-use holdfast_contract::sandbox::{Pools, SandboxOptions};
 use wasmtime::{Config, Engine, EngineWeak, PoolingAllocationConfig};
 
 use crate::faults::one_line;
+use holdfast_contract::sandbox::{Pools, SandboxOptions};
 
 /// Stack that host functions have on top of the component's own, when they run on the same stack.
 const HOST_STACK: usize = 512 << 10;
@@ -26,12 +26,41 @@ const METADATA: usize = 8 << 20;
 const MEMORIES_PER_MODULE: u32 = 2;
 const TABLES_PER_MODULE: u32 = 8;
 
+/// An engine that is started when somebody needs it. Reserving the default room takes some tens of milliseconds, which a program
+/// that runs no component need not spend.
+pub(crate) struct Room {
+    options: SandboxOptions,
+    started: OnceLock<Result<Started, Problem>>,
+}
+
+/// An engine, and what code must have been compiled for to run on it.
+pub(crate) struct Started {
+    pub engine: Engine,
+    pub compatibility: Digest,
+}
+
+impl Room {
+    pub(crate) fn new(options: SandboxOptions) -> Self {
+        Self { options, started: OnceLock::new() }
+    }
+
+    /// The engine, started now if nobody needed it before.
+    pub(crate) fn started(&self) -> Result<&Started, Problem> {
+        let start = || {
+            let engine = shared(&self.options)?;
+            let compatibility = compatibility(&engine);
+            Ok(Started { engine, compatibility })
+        };
+        self.started.get_or_init(start).as_ref().map_err(Problem::clone)
+    }
+}
+
 /// The engines of this process that are in use, by their options.
 static IN_USE: Mutex<Vec<(SandboxOptions, EngineWeak)>> = Mutex::new(Vec::new());
 
 /// An engine with these options, its epoch under way. The room that an engine reserves is a large part of what a process has, so
 /// lanes with the same options share one.
-pub(crate) fn shared(options: &SandboxOptions) -> Result<Engine, Problem> {
+fn shared(options: &SandboxOptions) -> Result<Engine, Problem> {
     let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
     in_use.retain(|(_, engine)| engine.upgrade().is_some());
     // What a call may use up is an activation's own.
@@ -118,7 +147,7 @@ fn keep_time(engine: EngineWeak, tick: Duration) -> Result<(), Problem> {
 }
 
 /// What decides whether code that was compiled earlier can be run by this engine: its version, its settings, the processor.
-pub(crate) fn compatibility(engine: &Engine) -> Digest {
+fn compatibility(engine: &Engine) -> Digest {
     struct Bytes(Vec<u8>);
     impl Hasher for Bytes {
         fn write(&mut self, bytes: &[u8]) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
+use holdfast_contract::hook::HookPoint;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::manifest::Scope;
 use holdfast_contract::message::TurnView;
@@ -29,6 +30,8 @@ pub(crate) struct Extension {
     pub options: SandboxOptions,
     pub scope: Scope,
     pub descriptors: Vec<Descriptor>,
+    /// How long its hooks may take, by their points.
+    pub hook_timeouts: HookTimeouts,
     /// What the code says about itself.
     pub known: Known,
     /// The code, once somebody needed it.
@@ -52,25 +55,19 @@ impl Extension {
         Allowance { fuel, ticks, yields }
     }
 
-    /// How long a call may take. Of several hooks at one point the most patient counts; the caller keeps the exact time.
+    /// How long a call may take.
     fn timeout(&self, call: &Call) -> Millis {
-        let payloads = self.descriptors.iter().map(|descriptor| &descriptor.payload);
-        let known = match call {
-            Call::Hook(input) => payloads
-                .filter_map(|payload| match payload {
-                    Payload::Hook(spec) if spec.point == input.point => Some(spec.timeout),
-                    _ => None,
-                })
-                .max(),
-            Call::Tool { tool, .. } => payloads
-                .filter_map(|payload| match payload {
+        match call {
+            Call::Hook(input) => self.hook_timeouts[input.point as usize],
+            Call::Tool { tool, .. } => {
+                let specs = self.descriptors.iter().filter_map(|descriptor| match &descriptor.payload {
                     Payload::Tool(spec) if spec.name == *tool => Some(spec.timeout),
                     _ => None,
-                })
-                .max(),
-            _ => None,
-        };
-        known.unwrap_or_else(tool::default_timeout)
+                });
+                specs.max().unwrap_or_else(tool::default_timeout)
+            }
+            _ => tool::default_timeout(),
+        }
     }
 
     /// What can be answered without any code.
@@ -105,18 +102,26 @@ impl Extension {
     /// Which function a call means, and what it is told.
     fn request<'a>(&self, call: &'a Call) -> Result<(Function, Request<'a>), Fault> {
         Ok(match call {
-            Call::Hook(input) => (Function::at(input.point), Request::Hook(input)),
+            Call::Hook(input) => {
+                // Judging what is not there would be judging something else.
+                let arguments = input.call.as_ref().map(|call| &call.arguments);
+                input.subject.iter().chain(arguments).try_for_each(at_hand)?;
+                (Function::at(input.point), Request::Hook(input))
+            }
             Call::Tool { tool, arguments, .. } => {
+                at_hand(arguments)?;
                 let agent = self.known.agent.as_ref();
                 match agent.is_some_and(|agent| agent.id == tool.as_str()) {
-                    true => (Function::AgentInvoke, Request::Named("", field(arguments, "task")?)),
-                    false => (Function::ToolsCall, Request::Named(tool.as_str(), arguments.json())),
+                    true => (Function::AgentInvoke, Request::Named("", field(arguments, "task")?.into())),
+                    false => (Function::ToolsCall, Request::Named(tool.as_str(), arguments.json().into())),
                 }
             }
             Call::Lifecycle(command) => (step(*command), Request::Nothing),
             Call::Health => (Function::Health, Request::Nothing),
             Call::Task { .. } => return Err(self.lacks("tasks")),
-            Call::Api { method, arguments } => (Function::ApiCall, Request::Named(method, arguments.json())),
+            Call::Api { method, arguments } => {
+                (Function::ApiCall, Request::Named(method, arguments.json().into()))
+            }
             Call::Function { role, function, arguments } => {
                 return self.by_name(*role, function, arguments);
             }
@@ -133,15 +138,19 @@ impl Extension {
         Ok(match (role, function) {
             (Role::Commands, "run") => {
                 let (name, text) = (field(arguments, "name")?, field(arguments, "arguments")?);
-                (Function::CommandsRun, Request::Named(name, text))
+                (Function::CommandsRun, Request::Named(name, text.into()))
             }
-            (Role::Agent, "invoke") => (Function::AgentInvoke, Request::Named("", field(arguments, "task")?)),
+            (Role::Agent, "invoke") => {
+                (Function::AgentInvoke, Request::Named("", field(arguments, "task")?.into()))
+            }
             (Role::Renderer, "render-call") => {
-                let (tool, text) = (field(arguments, "tool")?, field(arguments, "arguments")?);
-                (Function::RenderCall, Request::Named(tool, text))
+                let shown = Content::new(value(arguments, "arguments"));
+                let text = shown.json().to_owned();
+                (Function::RenderCall, Request::Named(field(arguments, "tool")?, text.into()))
             }
             (Role::Renderer, "render-result") => {
-                (Function::RenderResult, Request::Shown(field(arguments, "tool")?, arguments))
+                let result = Content::new(value(arguments, "result"));
+                (Function::RenderResult, Request::Shown(field(arguments, "tool")?, result))
             }
             _ => return Err(self.lacks(&format!("function `{function}`"))),
         })
@@ -162,6 +171,22 @@ impl Extension {
     fn lacks(&self, what: &str) -> Fault {
         Fault::new(ErrorCode::ExtensionFault, format!("`{}` has no {what}", self.activation.id))
     }
+}
+
+/// How long hooks may take, by their points.
+pub(crate) type HookTimeouts = [Millis; HookPoint::ALL.len()];
+
+/// How long the hooks among these descriptors may take. Of several at one point the most patient counts; the caller keeps the
+/// exact time.
+pub(crate) fn hook_timeouts(descriptors: &[Descriptor]) -> HookTimeouts {
+    let mut timeouts = HookTimeouts::default();
+    for descriptor in descriptors {
+        if let Payload::Hook(spec) = &descriptor.payload {
+            let timeout = &mut timeouts[spec.point as usize];
+            *timeout = spec.timeout.max(*timeout);
+        }
+    }
+    timeouts
 }
 
 /// The turn that a call serves.
@@ -234,6 +259,19 @@ fn step(command: LifecycleCommand) -> Function {
         LifecycleCommand::Stop => Function::Stop,
         LifecycleCommand::Destroy => Function::Destroy,
     }
+}
+
+fn at_hand(content: &Content) -> Result<(), Fault> {
+    match content.missing() {
+        None => Ok(()),
+        Some(blob) => {
+            Err(Fault::new(ErrorCode::Internal, format!("the value {} is not at hand", blob.digest)))
+        }
+    }
+}
+
+fn value(arguments: &Content, name: &str) -> Value {
+    arguments.value().and_then(|value| value.get(name)).cloned().unwrap_or_default()
 }
 
 fn field<'a>(arguments: &'a Content, name: &str) -> Result<&'a str, Fault> {

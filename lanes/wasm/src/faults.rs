@@ -28,6 +28,9 @@ pub(crate) fn stop(code: Code, message: impl Into<String>) -> wasmtime::Error {
 /// Functions that a trap's message names, the innermost first.
 const NAMED_FRAMES: usize = 4;
 
+/// Characters that a message keeps of a function's name, which is the guest's to choose.
+const NAME_LIMIT: usize = 60;
+
 /// Characters that a message keeps of the engine's.
 const MESSAGE_LIMIT: usize = 400;
 
@@ -50,7 +53,7 @@ pub(crate) fn fault(error: &wasmtime::Error) -> Fault {
     }
 }
 
-/// Errors that the engine tells apart by their text alone. A test holds each of them against the engine.
+/// Errors that the engine tells apart by their text alone. The hostile corpus holds each of them against the engine.
 const KNOWN: &[(&str, Code, &str)] = &[
     (
         "fuel allocated for hostcalls has been exhausted",
@@ -99,7 +102,7 @@ fn trapped(trap: Trap, error: &wasmtime::Error) -> Fault {
 fn place(error: &wasmtime::Error) -> String {
     let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else { return String::new() };
     let names = backtrace.frames().iter().filter_map(|frame| frame.func_name());
-    let names: Vec<_> = names.take(NAMED_FRAMES).map(one_line).collect();
+    let names: Vec<_> = names.take(NAMED_FRAMES).map(|name| short(name, NAME_LIMIT)).collect();
     match names.is_empty() {
         true => String::new(),
         false => format!(" (in {})", names.join(" < ")),
@@ -108,8 +111,12 @@ fn place(error: &wasmtime::Error) -> String {
 
 /// The text without line breaks and control characters, and not too much of it.
 pub(crate) fn one_line(text: &str) -> String {
+    short(text, MESSAGE_LIMIT)
+}
+
+fn short(text: &str, limit: usize) -> String {
     let harmless = |letter: char| if letter.is_control() { ' ' } else { letter };
-    text.trim().chars().take(MESSAGE_LIMIT).map(harmless).collect()
+    text.trim().chars().take(limit).map(harmless).collect()
 }
 
 impl Failure {

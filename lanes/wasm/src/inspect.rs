@@ -12,6 +12,7 @@ use wasmtime::component::types::{Component as ComponentType, ComponentInstance, 
 use crate::engine;
 use crate::faults::{fault, one_line};
 use crate::interfaces::{Function, IMPORTS, Name, Needs, PACKAGE, VERSION, is_planned};
+use crate::nesting;
 use crate::wasi;
 use holdfast_contract::sandbox::SandboxOptions;
 
@@ -49,6 +50,7 @@ pub(crate) fn compile(engine: &Engine, bytes: &[u8]) -> Result<Component, Fault>
         }
         _ => return Err(invalid("the file does not begin as a component does".to_owned())),
     }
+    nesting::check(bytes)?;
     Component::from_binary(engine, bytes).map_err(|error| match fault(&error) {
         limit if limit.code == Code::MemoryExhausted => limit,
         _ => invalid(format!("the engine refuses it: {}", one_line(&error.root_cause().to_string()))),
@@ -75,6 +77,7 @@ pub(crate) fn look(
     found.exports.sort_by_key(order);
     let functions = || Function::ALL.iter().filter(|function| found.exports.contains(&function.interface()));
     found.roles = functions().map(|function| function.role()).collect();
+    found.roles.sort();
     found.roles.dedup();
     let points: Vec<_> = functions().filter_map(|function| function.point()).collect();
     found.hook_points = HookPoint::ALL.iter().filter(|point| points.contains(point)).copied().collect();

@@ -13,6 +13,10 @@ use crate::extension::{Extension, turn};
 use crate::guest::Guest;
 use crate::live::{Live, Trouble};
 
+/// The largest stack that a guest may use on its caller's own; a larger one might not be there, and running over it would end the
+/// process. The threads of the runtime have 2 MiB.
+const STACK_AT_ONCE: u32 = 512 << 10;
+
 /// A handle on an extension.
 pub(crate) struct Handle {
     extension: Arc<Extension>,
@@ -56,7 +60,8 @@ impl Handle {
             return Some(answer);
         }
         let (Call::Hook(_), Some(code)) = (call, self.extension.code.get()) else { return None };
-        if code.waits || matches!(self.keeps, Keeps::Shared(_)) {
+        let fits = self.extension.options.stack <= STACK_AT_ONCE;
+        if code.waits || !fits || matches!(self.keeps, Keeps::Shared(_)) {
             return None;
         }
         let taken = Taken::from(&self.keeps);

@@ -3,18 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use holdfast_contract::digest::Digest;
 use holdfast_contract::manifest::{self, Manifest, Scope};
 use holdfast_contract::problem::{Code as ErrorCode, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Bundle, Instance, Lane, Later, Vault};
 use tokio::sync::OnceCell;
-use wasmtime::Engine;
 
 use crate::code::Origin;
 use crate::descriptors::Known;
-use crate::engine;
-use crate::extension::{Extension, bring, describe};
+use crate::engine::Room;
+use crate::extension::{Extension, bring, describe, hook_timeouts};
 use crate::guest::Activation;
 use crate::instance::Handle;
 use crate::sinks::{LogSink, ProgressSink, Sinks};
@@ -23,8 +21,7 @@ use holdfast_contract::sandbox::SandboxOptions;
 /// Runs extensions as sandboxed components.
 #[derive(Clone)]
 pub struct WasmLane {
-    engine: Engine,
-    compatibility: Digest,
+    room: Arc<Room>,
     options: SandboxOptions,
     vault: Arc<dyn Vault>,
     sinks: Sinks,
@@ -33,9 +30,14 @@ pub struct WasmLane {
 impl WasmLane {
     /// A lane that takes code from this vault. Fails where the room that the options ask for cannot be reserved.
     pub fn new(options: SandboxOptions, vault: Arc<dyn Vault>) -> Result<Self, Problem> {
-        let engine = engine::shared(&options)?;
-        let compatibility = engine::compatibility(&engine);
-        Ok(Self { engine, compatibility, options, vault, sinks: Sinks::default() })
+        let lane = Self::when_needed(options, vault);
+        lane.room.started()?;
+        Ok(lane)
+    }
+
+    /// The same, but the room is reserved when the first component is compiled or called; where that fails, so does the call.
+    pub fn when_needed(options: SandboxOptions, vault: Arc<dyn Vault>) -> Self {
+        Self { room: Arc::new(Room::new(options)), options, vault, sinks: Sinks::default() }
     }
 
     /// The same, with someone who takes what extensions log.
@@ -69,8 +71,7 @@ impl WasmLane {
             return Err(Fault::new(ErrorCode::ExtensionGone, message));
         };
         Ok(Arc::new(Origin {
-            engine: self.engine.clone(),
-            compatibility: self.compatibility,
+            room: self.room.clone(),
             vault: self.vault.clone(),
             component,
             grants: bundle.grants,
@@ -101,7 +102,9 @@ impl WasmLane {
         }
         let scope = manifest.scope.unwrap_or(Scope::Turn);
         let options = self.options;
-        let extension = Extension { activation, origin, options, scope, descriptors, known, code };
+        let hook_timeouts = hook_timeouts(&descriptors);
+        let extension =
+            Extension { activation, origin, options, scope, descriptors, hook_timeouts, known, code };
         Ok(Arc::new(Handle::loaded(Arc::new(extension))))
     }
 }

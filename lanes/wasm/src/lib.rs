@@ -26,6 +26,7 @@ mod interfaces;
 mod lane;
 mod link;
 mod live;
+mod nesting;
 mod precompiled;
 mod sinks;
 mod wasi;

@@ -1,6 +1,7 @@
 //! A live instance with its store, and how its functions are called: at once where nothing can wait, on a stack of its own
 //! where something can.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
@@ -33,9 +34,9 @@ pub(crate) enum Request<'a> {
     /// What a hook is told.
     Hook(&'a HookInput),
     /// A name, and arguments as text.
-    Named(&'a str, &'a str),
+    Named(&'a str, Cow<'a, str>),
     /// A name, and a value.
-    Shown(&'a str, &'a Content),
+    Shown(&'a str, Content),
 }
 
 /// What a function answers.
@@ -223,7 +224,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    fn subject(&self) -> ContentIn<'a> {
+    fn subject(&self) -> ContentIn<'_> {
         match self {
             Request::Hook(input) => input.subject.as_ref().map_or(ContentIn::Text(""), content_in),
             Request::Shown(_, content) => content_in(content),
@@ -249,11 +250,10 @@ impl<'a> Request<'a> {
         }
     }
 
-    fn text(&self) -> &'a str {
+    fn text(&self) -> &str {
         match self {
             Request::Named(_, text) => text,
-            Request::Shown(_, content) => content.json(),
-            Request::Hook(_) | Request::Nothing => "",
+            Request::Shown(..) | Request::Hook(_) | Request::Nothing => "",
         }
     }
 

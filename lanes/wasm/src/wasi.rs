@@ -85,15 +85,18 @@ pub(crate) fn link<'a>(
     match (name.package, name.interface) {
         ("wasi:cli", "environment") => environment(at),
         ("wasi:cli", "exit") => exit(at),
-        ("wasi:cli", "stdin") => {
-            at.func_wrap("get-stdin", |_: Context<'_>, (): ()| Ok((Resource::<Input>::new_own(0),)))
-        }
-        ("wasi:cli", "stdout") => {
-            at.func_wrap("get-stdout", |_: Context<'_>, (): ()| Ok((Resource::<Output>::new_own(STDOUT),)))
-        }
-        ("wasi:cli", "stderr") => {
-            at.func_wrap("get-stderr", |_: Context<'_>, (): ()| Ok((Resource::<Output>::new_own(STDERR),)))
-        }
+        ("wasi:cli", "stdin") => at.func_wrap("get-stdin", |mut store: Context<'_>, (): ()| {
+            store.data_mut().count()?;
+            Ok((Resource::<Input>::new_own(0),))
+        }),
+        ("wasi:cli", "stdout") => at.func_wrap("get-stdout", |mut store: Context<'_>, (): ()| {
+            store.data_mut().count()?;
+            Ok((Resource::<Output>::new_own(STDOUT),))
+        }),
+        ("wasi:cli", "stderr") => at.func_wrap("get-stderr", |mut store: Context<'_>, (): ()| {
+            store.data_mut().count()?;
+            Ok((Resource::<Output>::new_own(STDERR),))
+        }),
         ("wasi:cli", "terminal-stdin") => at
             .func_wrap("get-terminal-stdin", |_: Context<'_>, (): ()| Ok((None::<Resource<TerminalInput>>,))),
         ("wasi:cli", "terminal-stdout") => no_terminal(at, "get-terminal-stdout"),
@@ -105,9 +108,12 @@ pub(crate) fn link<'a>(
         ("wasi:random", "random") => bytes(at, "get-random-bytes", "get-random-u64"),
         ("wasi:random", "insecure") => bytes(at, "get-insecure-random-bytes", "get-insecure-random-u64"),
         ("wasi:random", "insecure-seed") => seed(at),
-        ("wasi:filesystem", "preopens") => at.func_wrap("get-directories", |_: Context<'_>, (): ()| {
-            Ok((Vec::<(Resource<Folder>, String)>::new(),))
-        }),
+        ("wasi:filesystem", "preopens") => {
+            at.func_wrap("get-directories", |mut store: Context<'_>, (): ()| {
+                store.data_mut().count()?;
+                Ok((Vec::<(Resource<Folder>, String)>::new(),))
+            })
+        }
         _ => Ok(()),
     }
 }
@@ -127,13 +133,25 @@ fn resource(name: &str) -> ResourceType {
 }
 
 fn no_terminal(at: At<'_, '_>, name: &str) -> Result<()> {
-    at.func_wrap(name, |_: Context<'_>, (): ()| Ok((None::<Resource<TerminalOutput>>,)))
+    at.func_wrap(name, |mut store: Context<'_>, (): ()| {
+        store.data_mut().count()?;
+        Ok((None::<Resource<TerminalOutput>>,))
+    })
 }
 
 fn environment(at: At<'_, '_>) -> Result<()> {
-    at.func_wrap("get-environment", |_: Context<'_>, (): ()| Ok((Vec::<(String, String)>::new(),)))?;
-    at.func_wrap("get-arguments", |_: Context<'_>, (): ()| Ok((Vec::<String>::new(),)))?;
-    at.func_wrap("initial-cwd", |_: Context<'_>, (): ()| Ok((None::<String>,)))
+    at.func_wrap("get-environment", |mut store: Context<'_>, (): ()| {
+        store.data_mut().count()?;
+        Ok((Vec::<(String, String)>::new(),))
+    })?;
+    at.func_wrap("get-arguments", |mut store: Context<'_>, (): ()| {
+        store.data_mut().count()?;
+        Ok((Vec::<String>::new(),))
+    })?;
+    at.func_wrap("initial-cwd", |mut store: Context<'_>, (): ()| {
+        store.data_mut().count()?;
+        Ok((None::<String>,))
+    })
 }
 
 fn exit(at: At<'_, '_>) -> Result<()> {
@@ -165,12 +183,17 @@ fn streams(at: At<'_, '_>) -> Result<()> {
             Ok((Err::<Vec<u8>, _>(StreamError::Closed),))
         })?;
     }
-    at.func_wrap("[method]input-stream.subscribe", |_: Context<'_>, (_,): (Resource<Input>,)| {
+    at.func_wrap("[method]input-stream.subscribe", |mut store: Context<'_>, (_,): (Resource<Input>,)| {
+        store.data_mut().count()?;
         Ok((Resource::<Pollable>::new_own(0),))
     })?;
-    at.func_wrap("[method]output-stream.check-write", |_: Context<'_>, (_,): (Resource<Output>,)| {
-        Ok((Ok::<_, StreamError>(WRITE_LIMIT),))
-    })?;
+    at.func_wrap(
+        "[method]output-stream.check-write",
+        |mut store: Context<'_>, (_,): (Resource<Output>,)| {
+            store.data_mut().count()?;
+            Ok((Ok::<_, StreamError>(WRITE_LIMIT),))
+        },
+    )?;
     for name in ["[method]output-stream.write", "[method]output-stream.blocking-write-and-flush"] {
         type Write = (Resource<Output>, Vec<u8>);
         at.func_wrap(name, |mut store: Context<'_>, (stream, bytes): Write| {
@@ -182,9 +205,13 @@ fn streams(at: At<'_, '_>) -> Result<()> {
         })?;
     }
     for name in ["[method]output-stream.flush", "[method]output-stream.blocking-flush"] {
-        at.func_wrap(name, |_: Context<'_>, (_,): (Resource<Output>,)| Ok((Ok::<_, StreamError>(()),)))?;
+        at.func_wrap(name, |mut store: Context<'_>, (_,): (Resource<Output>,)| {
+            store.data_mut().count()?;
+            Ok((Ok::<_, StreamError>(()),))
+        })?;
     }
-    at.func_wrap("[method]output-stream.subscribe", |_: Context<'_>, (_,): (Resource<Output>,)| {
+    at.func_wrap("[method]output-stream.subscribe", |mut store: Context<'_>, (_,): (Resource<Output>,)| {
+        store.data_mut().count()?;
         Ok((Resource::<Pollable>::new_own(0),))
     })
 }
@@ -193,10 +220,16 @@ fn monotonic(at: At<'_, '_>) -> Result<()> {
     at.func_wrap_async("now", |mut store: Context<'_>, (): ()| {
         Box::new(async move { Ok((now(&mut store).await?.saturating_mul(NANOS),)) })
     })?;
-    at.func_wrap("resolution", |_: Context<'_>, (): ()| Ok((NANOS,)))?;
+    at.func_wrap("resolution", |mut store: Context<'_>, (): ()| {
+        store.data_mut().count()?;
+        Ok((NANOS,))
+    })?;
     // Nobody sleeps in a sandbox: what was to be waited for is there at once.
     for name in ["subscribe-instant", "subscribe-duration"] {
-        at.func_wrap(name, |_: Context<'_>, (_,): (u64,)| Ok((Resource::<Pollable>::new_own(0),)))?;
+        at.func_wrap(name, |mut store: Context<'_>, (_,): (u64,)| {
+            store.data_mut().count()?;
+            Ok((Resource::<Pollable>::new_own(0),))
+        })?;
     }
     Ok(())
 }
@@ -209,7 +242,8 @@ fn wall(at: At<'_, '_>) -> Result<()> {
             Ok((Datetime { seconds: millis / 1000, nanoseconds },))
         })
     })?;
-    at.func_wrap("resolution", |_: Context<'_>, (): ()| {
+    at.func_wrap("resolution", |mut store: Context<'_>, (): ()| {
+        store.data_mut().count()?;
         Ok((Datetime { seconds: 0, nanoseconds: NANOS as u32 },))
     })
 }

@@ -1,27 +1,313 @@
-//! Components through the lane, call by call.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+//! Components through the lane: what they register, how long they live, what they may ask.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod support;
 
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 
-use holdfast_contract::hook::Decision;
+use holdfast_contract::content::Content;
+use holdfast_contract::hook::{Decision, HookPoint};
+use holdfast_contract::ids::Millis;
+use holdfast_contract::manifest::Scope;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::registry::{Descriptor, Payload};
+use holdfast_contract::role::Role;
 use holdfast_contract::sandbox::SandboxOptions;
-use holdfast_contract::wire::{Lane, Reply};
-use holdfast_lane_wasm::WasmLane;
+use holdfast_contract::system_frames::LifecycleCommand;
+use holdfast_contract::tool::EffectClass;
+use holdfast_contract::wire::{Ask, Call, Host, Instance, Lane, Later, Reply};
+use holdfast_lane_wasm::{Pools, Progress, WasmLane};
 use serde_json::json;
+use support::{Extension, MemoryVault, NotingHost, gate, tool};
 
-use support::{Extension, MemoryVault, NotingHost, gate};
-
-#[tokio::test]
-async fn a_gate_allows() {
+fn lane() -> (Arc<MemoryVault>, WasmLane) {
     let vault = Arc::new(MemoryVault::default());
     let lane = WasmLane::new(SandboxOptions::small(), vault.clone()).unwrap();
-    for name in ["gate.wat"] {
-        let loaded = lane.load(&vault.put(&Extension::guest(name))).await.unwrap();
-        let fresh = loaded.fresh().unwrap();
-        let host = Arc::new(NotingHost::default());
-        let reply = fresh.call(gate(json!({ "path": "a" })), host).await.unwrap();
-        assert_eq!(reply, Reply::Decision(Decision::Allow));
+    (vault, lane)
+}
+
+async fn load(extension: Extension) -> Arc<dyn Instance> {
+    let (vault, lane) = lane();
+    lane.load(&vault.put(&extension)).await.unwrap()
+}
+
+async fn call(instance: &Arc<dyn Instance>, call: Call) -> Result<Reply, Fault> {
+    instance.call(call, Arc::new(NotingHost::default())).await
+}
+
+async fn descriptors(instance: &Arc<dyn Instance>) -> Vec<Descriptor> {
+    match call(instance, Call::Lifecycle(LifecycleCommand::Load)).await.unwrap() {
+        Reply::Descriptors(descriptors) => descriptors,
+        other => panic!("{other:?}"),
     }
+}
+
+fn poll(later: &mut Later<Result<Reply, Fault>>) -> Poll<Result<Reply, Fault>> {
+    Pin::new(later).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+const ALLOW: Reply = Reply::Decision(Decision::Allow);
+
+fn remembered() -> Reply {
+    Reply::Decision(Decision::Deny { reason: "it remembers".to_owned() })
+}
+
+#[tokio::test]
+async fn a_turns_instance_remembers_and_a_fresh_one_does_not() {
+    let loaded = load(Extension::guest("gate.wat")).await;
+    assert_eq!((loaded.scope(), loaded.replayable()), (Scope::Turn, true));
+    let turn = loaded.fresh().unwrap();
+    for expected in [ALLOW, ALLOW, remembered(), remembered()] {
+        assert_eq!(call(&turn, gate(json!([]))).await, Ok(expected));
+    }
+    assert_eq!(call(&loaded.fresh().unwrap(), gate(json!([]))).await, Ok(ALLOW));
+    for _ in 0..4 {
+        assert_eq!(call(&loaded, gate(json!([]))).await, Ok(ALLOW), "outside a turn nothing is kept");
+    }
+}
+
+#[tokio::test]
+async fn scope_call_remembers_nothing_and_scope_shared_everything() {
+    let each = load(Extension::guest("gate.wat").manifest("scope: call")).await;
+    assert_eq!((each.scope(), each.replayable()), (Scope::Call, true));
+    let fresh = each.fresh().unwrap();
+    for _ in 0..4 {
+        assert_eq!(call(&fresh, gate(json!([]))).await, Ok(ALLOW));
+    }
+    let shared = load(Extension::guest("gate.wat").manifest("scope: shared")).await;
+    assert_eq!((shared.scope(), shared.replayable()), (Scope::Shared, false));
+    assert!(shared.fresh().is_none());
+    for expected in [ALLOW, ALLOW, remembered()] {
+        assert_eq!(call(&shared, gate(json!([]))).await, Ok(expected));
+    }
+}
+
+#[tokio::test]
+async fn a_gate_that_can_wait_for_nothing_is_answered_at_once() {
+    let loaded = load(Extension::guest("gate.wat")).await;
+    let fresh = loaded.fresh().unwrap();
+    let mut answer = fresh.call(gate(json!({})), Arc::new(NotingHost::default()));
+    assert_eq!(poll(&mut answer), Poll::Ready(Ok(ALLOW)));
+}
+
+#[tokio::test]
+async fn what_a_gate_asks_is_asked_of_its_host() {
+    let loaded = load(Extension::guest("waiting.wat")).await;
+    let host = Arc::new(NotingHost::default());
+    assert_eq!(loaded.fresh().unwrap().call(gate(json!({})), host.clone()).await, Ok(ALLOW));
+    let value = Some(Content::new(json!({})));
+    let state = Ask::StateSet { key: "done".to_owned(), value };
+    assert_eq!(*host.asked.lock().unwrap(), [Ask::Clock, state]);
+    let refusing = Arc::new(NotingHost { refuses: true, ..NotingHost::default() });
+    let fault = loaded.fresh().unwrap().call(gate(json!({})), refusing).await.unwrap_err();
+    assert_eq!(
+        fault,
+        Fault::new(Code::ExtensionFault, "the host refuses"),
+        "a clock has no failure to answer with"
+    );
+}
+
+#[tokio::test]
+async fn a_call_given_up_midway_leaves_nothing_behind() {
+    for scope in ["scope: turn", "scope: call", "scope: shared"] {
+        let loaded = load(Extension::guest("waiting.wat").manifest(scope)).await;
+        let handle = loaded.fresh().unwrap_or_else(|| loaded.clone());
+        let host = Arc::new(NotingHost { silent: true, ..NotingHost::default() });
+        let mut given_up = handle.call(gate(json!({})), host.clone() as Arc<dyn Host>);
+        assert!(poll(&mut given_up).is_pending());
+        assert_eq!(*host.asked.lock().unwrap(), [Ask::Clock]);
+        drop(given_up);
+        assert_eq!(call(&handle, gate(json!({}))).await, Ok(ALLOW), "{scope}");
+        assert_eq!(Arc::strong_count(&host), 1, "{scope}: nobody holds the host any longer");
+    }
+}
+
+#[tokio::test]
+async fn a_second_call_on_a_busy_instance_gets_one_of_its_own() {
+    let loaded = load(Extension::guest("waiting.wat")).await;
+    let turn = loaded.fresh().unwrap();
+    let silent = Arc::new(NotingHost { silent: true, ..NotingHost::default() });
+    let mut first = turn.call(gate(json!({})), silent);
+    assert!(poll(&mut first).is_pending());
+    assert_eq!(call(&turn, gate(json!({}))).await, Ok(ALLOW));
+    assert!(poll(&mut first).is_pending());
+}
+
+#[tokio::test]
+async fn calls_of_a_shared_instance_wait_for_each_other() {
+    let loaded = load(Extension::guest("waiting.wat").manifest("scope: shared")).await;
+    let silent = Arc::new(NotingHost { silent: true, ..NotingHost::default() });
+    let mut first = loaded.call(gate(json!({})), silent);
+    assert!(poll(&mut first).is_pending());
+    let host = Arc::new(NotingHost::default());
+    let mut second = loaded.call(gate(json!({})), host.clone());
+    assert!(poll(&mut second).is_pending());
+    assert!(host.asked.lock().unwrap().is_empty(), "its turn has not come");
+    drop(first);
+    assert_eq!(second.await, Ok(ALLOW));
+}
+
+#[tokio::test]
+async fn an_instance_is_made_anew_after_a_trap() {
+    let text = std::fs::read_to_string(support::here().join("tests/guests/gate.wat")).unwrap();
+    let text = text.replace("(i32.store (i32.const 20) (i32.const 1))", "(unreachable)");
+    for scope in ["scope: turn", "scope: shared"] {
+        let loaded = load(Extension::of(wat::parse_str(&text).unwrap()).manifest(scope)).await;
+        let handle = loaded.fresh().unwrap_or_else(|| loaded.clone());
+        for _ in 0..2 {
+            assert_eq!(call(&handle, gate(json!([]))).await, Ok(ALLOW));
+            assert_eq!(call(&handle, gate(json!([]))).await, Ok(ALLOW));
+            assert_eq!(call(&handle, gate(json!([]))).await.unwrap_err().code, Code::ComponentTrap);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_known_extension_is_loaded_without_its_code() {
+    let (vault, lane) = lane();
+    let extension = vault.put(&Extension::guest("echo.wat"));
+    let first = lane.load(&extension).await.unwrap();
+    assert_eq!(vault.files_read.load(Ordering::Relaxed), 1);
+    vault.derived.lock().unwrap().retain(|name, _| name.starts_with("descriptors-"));
+    let second = lane.load(&extension).await.unwrap();
+    assert_eq!(descriptors(&second).await, descriptors(&first).await);
+    assert_eq!(vault.files_read.load(Ordering::Relaxed), 1, "nothing was read to load it");
+    let (one, two) = (second.fresh().unwrap(), second.fresh().unwrap());
+    let both = tokio::join!(call(&one, tool("echo", json!({}))), call(&two, tool("echo", json!({}))));
+    assert_eq!(both.0, Ok(Reply::Content(json!({}).into())));
+    assert_eq!(both.1, both.0);
+    assert_eq!(vault.files_read.load(Ordering::Relaxed), 2, "two first calls bring the code in once");
+}
+
+#[tokio::test]
+async fn compiled_code_is_brought_back_and_a_spoilt_copy_is_compiled_again() {
+    let (vault, lane) = lane();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let sink = heard.clone();
+    let lane = lane.with_progress(Arc::new(move |id, progress| {
+        sink.lock()
+            .unwrap()
+            .push((id.to_string(), matches!(progress, Progress::Started { bytes } if bytes > 0)));
+    }));
+    let extension = vault.put(&Extension::guest("gate.wat"));
+    lane.load(&extension).await.unwrap();
+    assert_eq!(*heard.lock().unwrap(), [("guest".to_owned(), true), ("guest".to_owned(), false)]);
+    let again = lane.load(&extension).await.unwrap();
+    assert_eq!(call(&again, gate(json!({}))).await, Ok(ALLOW));
+    assert_eq!(heard.lock().unwrap().len(), 2, "compiled once");
+    for (name, bytes) in vault.derived.lock().unwrap().iter_mut() {
+        if name.starts_with("compiled-") {
+            *bytes = b"something else".to_vec();
+        }
+    }
+    let again = lane.load(&extension).await.unwrap();
+    assert_eq!(call(&again, gate(json!({}))).await, Ok(ALLOW));
+    assert_eq!(heard.lock().unwrap().len(), 4, "and again where what was kept is of no use");
+}
+
+#[tokio::test]
+async fn descriptors_are_the_codes_with_the_manifests_hints() {
+    let hints = "tools: { echo: { timeout_ms: 1234, effects: write } }\ndescriptors: [{ id: echo, kind: tool, priority: 7 }]";
+    let loaded = load(Extension::guest("echo.wat").manifest(hints)).await;
+    let all = descriptors(&loaded).await;
+    let [Descriptor { priority: Some(7), payload: Payload::Tool(spec), .. }] = all.as_slice() else {
+        panic!("{all:?}")
+    };
+    assert_eq!((spec.name.as_str(), spec.description.as_str()), ("echo", "burns"));
+    assert_eq!((spec.timeout, spec.effects), (Millis(1234), EffectClass::Write));
+
+    let hints = "hooks: [{ point: tool_gate, priority: 5, timeout_ms: 99, matcher: { tools: [file_*] } }, { point: tool_gate }]";
+    let loaded = load(Extension::guest("gate.wat").manifest(hints)).await;
+    let all = descriptors(&loaded).await;
+    let [first, second] = all.as_slice() else { panic!("{all:?}") };
+    assert_eq!((first.id.as_str(), second.id.as_str()), ("guest/0", "guest/1"));
+    let (Payload::Hook(first), Payload::Hook(second)) = (&first.payload, &second.payload) else {
+        panic!("{all:?}")
+    };
+    assert_eq!((first.point, first.priority, first.timeout), (HookPoint::ToolGate, 5, Millis(99)));
+    assert_eq!((second.priority, second.matcher.is_any()), (100, true));
+}
+
+#[tokio::test]
+async fn the_other_roles_register_and_answer() {
+    let loaded = load(Extension::guest("roles.wat")).await;
+    let kinds: Vec<_> = descriptors(&loaded).await;
+    let kinds: Vec<_> = kinds.iter().map(|found| (found.kind.as_str(), found.id.as_str())).collect();
+    assert_eq!(kinds, [("tool", "helper"), ("command", "helper"), ("api", "guest"), ("renderer", "guest")]);
+    let text = |text: &str| Ok(Reply::Content(Content::text(text)));
+    assert_eq!(call(&loaded, tool("helper", json!({ "task": "dig" }))).await, text("dig"));
+    let method = Call::Api { method: "helper".to_owned(), arguments: json!([1]).into() };
+    assert_eq!(call(&loaded, method).await, text("[1]"));
+    let function = |role, function: &str, arguments: serde_json::Value| Call::Function {
+        role,
+        function: function.to_owned(),
+        arguments: arguments.into(),
+    };
+    let command = function(Role::Commands, "run", json!({ "name": "helper", "arguments": "-v x" }));
+    assert_eq!(call(&loaded, command).await, text("-v x"));
+    let shown =
+        function(Role::Renderer, "render-call", json!({ "tool": "grep", "arguments": { "pattern": "x" } }));
+    assert_eq!(call(&loaded, shown).await, text("grep"));
+    let start = call(&loaded, Call::Lifecycle(LifecycleCommand::Start)).await;
+    assert_eq!(start, Err(Fault::new(Code::ExtensionFault, "not today")));
+    assert_eq!(call(&loaded, Call::Lifecycle(LifecycleCommand::Stop)).await, Ok(Reply::Done));
+    assert_eq!(call(&loaded, Call::Health).await, Ok(Reply::Health(true)));
+    let task = call(&loaded, Call::Task { task: "nightly".to_owned() }).await;
+    assert_eq!(task.unwrap_err().code, Code::ExtensionFault);
+    let lost = call(&loaded, gate(json!({}))).await.unwrap_err();
+    assert_eq!(lost, Fault::new(Code::ExtensionFault, "it has no `tool-gate.tool-gate`"));
+}
+
+#[tokio::test]
+async fn a_full_house_is_the_hosts_fault_and_names_the_setting() {
+    let vault = Arc::new(MemoryVault::default());
+    let pools = Pools { memories: 2, ..SandboxOptions::small().pools };
+    let lane = WasmLane::new(SandboxOptions { pools, ..SandboxOptions::small() }, vault.clone()).unwrap();
+    let loaded = lane.load(&vault.put(&Extension::guest("gate.wat"))).await.unwrap();
+    let held: Vec<_> = (0..2).map(|_| loaded.fresh().unwrap()).collect();
+    for instance in &held {
+        assert_eq!(call(instance, gate(json!({}))).await, Ok(ALLOW));
+    }
+    let full = call(&loaded.fresh().unwrap(), gate(json!({}))).await.unwrap_err();
+    assert_eq!(full.code, Code::SlotsExhausted);
+    assert!(full.message.contains("`pools.memories`"), "{full}");
+    drop(held);
+    assert_eq!(call(&loaded.fresh().unwrap(), gate(json!({}))).await, Ok(ALLOW));
+}
+
+#[test]
+fn room_that_cannot_be_reserved_is_a_problem_that_names_the_setting() {
+    let pools = Pools { memories: 1_000_000, ..Pools::default() };
+    let refused = WasmLane::new(
+        SandboxOptions { pools, ..SandboxOptions::default() },
+        Arc::new(MemoryVault::default()),
+    );
+    let problem = refused.err().unwrap();
+    assert_eq!(problem.code, Code::SlotsExhausted);
+    assert!(problem.help.contains("pools.memories"), "{problem}");
+}
+
+#[tokio::test]
+async fn a_lane_can_reserve_its_room_when_it_is_needed() {
+    let vault = Arc::new(MemoryVault::default());
+    let extension = vault.put(&Extension::guest("gate.wat"));
+    let loaded =
+        WasmLane::when_needed(SandboxOptions::small(), vault.clone()).load(&extension).await.unwrap();
+    assert_eq!(call(&loaded, gate(json!({}))).await, Ok(ALLOW));
+    let pools = Pools { memories: 1_000_000, ..Pools::default() };
+    let lane = WasmLane::when_needed(SandboxOptions { pools, ..SandboxOptions::default() }, vault.clone());
+    let known = lane.load(&extension).await.unwrap();
+    let fault = call(&known, gate(json!({}))).await.unwrap_err();
+    assert_eq!(fault.code, Code::SlotsExhausted, "{fault}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_gone_is_said_to_be_gone() {
+    let (vault, lane) = lane();
+    let mut extension = vault.put(&Extension::guest("gate.wat"));
+    extension.digest = holdfast_contract::digest::Digest::ZERO;
+    assert_eq!(lane.load(&extension).await.err().unwrap().code, Code::ExtensionGone);
 }

@@ -1,12 +1,139 @@
-//! The interface package is whole: every file parses and resolves.
+//! The interface package is whole, and the lane's signatures are those of `wit/`: components made from it, as toolchains make
+//! them, are understood, linked and refused as they should be.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+mod support;
 
 use std::path::Path;
+use std::sync::Arc;
+
+use holdfast_contract::manifest::Grants;
+use holdfast_contract::problem::Code;
+use holdfast_contract::role::Role;
+use holdfast_contract::sandbox::SandboxOptions;
+use holdfast_contract::wire::Lane;
+use holdfast_lane_wasm::{Inspection, WasmLane, inspect};
+use support::{Extension, MemoryVault, gate};
+use wit_component::{ComponentEncoder, StringEncoding, dummy_module, embed_component_metadata};
+use wit_parser::{ManglingAndAbi, Resolve};
+
+fn package() -> (Resolve, wit_parser::PackageId) {
+    let mut resolve = Resolve::default();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
+    let (package, _) = resolve.push_dir(&folder).unwrap();
+    (resolve, package)
+}
+
+/// The interfaces that a file of `wit/` declares.
+fn interfaces(file: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(support::here().join("../../wit").join(file)).unwrap();
+    let named = |line: &str| Some(line.strip_prefix("interface ")?.strip_suffix(" {")?.to_owned());
+    text.lines().filter_map(named).filter(|name| name != "verdicts").collect()
+}
+
+/// A component with these imports and exports whose every function traps.
+fn toolchain(imports: &[String], exports: &[String]) -> Vec<u8> {
+    let (mut resolve, _) = package();
+    let line = |word: &str, name: &String| format!("  {word} holdfast:extension/{name}@0.1.0-draft;\n");
+    let imports: String = imports.iter().map(|name| line("import", name)).collect();
+    let exports: String = exports.iter().map(|name| line("export", name)).collect();
+    let world = format!("package test:guest;\nworld guest {{\n{imports}{exports}}}\n");
+    let package = resolve.push_str("guest.wit", &world).unwrap();
+    let world = resolve.select_world(&[package], None).unwrap();
+    let mut module = dummy_module(&resolve, world, ManglingAndAbi::Standard32);
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
+    ComponentEncoder::default().module(&module).unwrap().validate(true).encode().unwrap()
+}
+
+fn look(bytes: &[u8], grants: &Grants) -> Result<Inspection, (Code, String)> {
+    inspect(&"guest".into(), bytes, grants).map_err(|problem| (problem.code, problem.what))
+}
+
+fn names(list: &[&str]) -> Vec<String> {
+    list.iter().map(|name| (*name).to_owned()).collect()
+}
 
 #[test]
 fn the_package_resolves() {
-    let mut resolve = wit_parser::Resolve::default();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
-    let (package, _) = resolve.push_dir(&folder).unwrap();
-    let name = &resolve.packages[package].name;
-    assert_eq!(name.to_string(), "holdfast:extension@0.1.0-draft");
+    let (resolve, package) = package();
+    assert_eq!(resolve.packages[package].name.to_string(), "holdfast:extension@0.1.0-draft");
+}
+
+#[test]
+fn every_role_of_the_package_is_understood() {
+    let roles: Vec<_> = interfaces("roles.wit").into_iter().chain(interfaces("hooks.wit")).collect();
+    assert_eq!(roles.len(), 32);
+    for role in &roles {
+        let found = look(&toolchain(&[], std::slice::from_ref(role)), &Grants::default());
+        assert_eq!(found.unwrap_or_else(|why| panic!("{role}: {why:?}")).exports, [role.as_str()]);
+    }
+    let all = look(&toolchain(&[], &roles), &Grants::default()).unwrap();
+    assert_eq!(all.exports.len(), roles.len());
+    assert!(all.roles.contains(&Role::Guardrail) && all.roles.contains(&Role::Lifecycle));
+    assert_eq!(all.hook_points, holdfast_contract::hook::HookPoint::ALL);
+}
+
+#[tokio::test]
+async fn every_import_of_the_package_is_linked() {
+    let grants =
+        Grants { interfaces: names(&["events", "ui"]), secrets: names(&["TOKEN"]), ..Grants::default() };
+    let vault = Arc::new(MemoryVault::default());
+    let lane = WasmLane::new(SandboxOptions::small(), vault.clone()).unwrap();
+    let imports: Vec<_> = interfaces("host.wit");
+    assert_eq!(imports.len(), 10);
+    for import in &imports {
+        let bytes = toolchain(std::slice::from_ref(import), &names(&["lifecycle-start"]));
+        let found = look(&bytes, &grants).unwrap();
+        assert!(found.imports.iter().any(|full| full.contains(&format!("/{import}@"))), "{found:?}");
+        let waits = !["log", "config", "session"].contains(&import.as_str());
+        assert_eq!(found.waits, waits, "{import}");
+        let extension = Extension { grants: grants.clone(), ..Extension::of(bytes) };
+        assert!(lane.load(&vault.put(&extension)).await.is_ok(), "{import}");
+    }
+}
+
+#[test]
+fn what_is_planned_is_refused_in_both_directions() {
+    let granted = Grants { interfaces: interfaces("planned.wit"), ..Grants::default() };
+    for planned in interfaces("planned.wit") {
+        let exported = look(&toolchain(&[], std::slice::from_ref(&planned)), &granted).unwrap_err();
+        assert_eq!(exported.0, Code::ComponentExport);
+        assert!(exported.1.contains(&planned) && exported.1.contains("not offer yet"), "{exported:?}");
+        let imported = toolchain(std::slice::from_ref(&planned), &names(&["tool-gate"]));
+        let imported = look(&imported, &granted).unwrap_err();
+        assert_eq!(imported.0, Code::ComponentImport);
+        assert!(imported.1.contains(&planned) && imported.1.contains("not offered yet"), "{imported:?}");
+    }
+}
+
+#[test]
+fn a_missing_grant_is_named_with_its_command() {
+    let ungranted = |import: &str| {
+        look(&toolchain(&names(&[import]), &names(&["tools"])), &Grants::default()).unwrap_err()
+    };
+    assert_eq!(
+        ungranted("ui"),
+        (
+            Code::ComponentImport,
+            "it imports `ui`, and the interface `ui` is not granted: `holdfast ext grant guest --interface ui`"
+                .to_owned()
+        )
+    );
+    assert!(ungranted("events").1.ends_with("`holdfast ext grant guest --interface events`"));
+    assert!(ungranted("secrets").1.ends_with("`holdfast ext grant guest --secret NAME`"));
+    let granted = Grants { interfaces: names(&["events"]), ..Grants::default() };
+    let hook = look(&toolchain(&names(&["events"]), &names(&["context"])), &granted).unwrap_err();
+    assert!(hook.1.contains("reaches outside"), "{hook:?}");
+}
+
+#[tokio::test]
+async fn a_toolchains_gate_runs_until_it_traps() {
+    let vault = Arc::new(MemoryVault::default());
+    let lane = WasmLane::new(SandboxOptions::small(), vault.clone()).unwrap();
+    let bytes = toolchain(&names(&["log", "state"]), &names(&["tool-gate"]));
+    let loaded = lane.load(&vault.put(&Extension::of(bytes))).await.unwrap();
+    let host = Arc::new(support::NotingHost::default());
+    let fault = loaded.fresh().unwrap().call(gate(serde_json::json!({})), host).await.unwrap_err();
+    assert_eq!(fault.code, Code::ComponentTrap);
+    assert_eq!(fault.message, "wasm trap: wasm `unreachable` instruction executed");
 }
