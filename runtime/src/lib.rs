@@ -9,6 +9,7 @@ mod calling;
 mod checks;
 mod clock;
 mod driver;
+pub mod figures;
 mod fork;
 mod host;
 pub mod house;

@@ -18,6 +18,7 @@ mod descriptors;
 mod engine;
 mod extension;
 mod faults;
+mod figures;
 mod functions;
 mod guest;
 mod inspect;
@@ -31,6 +32,7 @@ mod precompiled;
 mod sinks;
 mod wasi;
 
+pub use figures::bare_gate;
 pub use inspect::{Inspection, inspect};
 pub use lane::WasmLane;
 pub use sinks::{LogLevel, LogSink, Progress, ProgressSink};

@@ -1,6 +1,8 @@
 //! `holdfast bench`: the published figures that concern the program as a whole, measured here. The centre's own figures come from
 //! `cargo bench -p holdfast-benches --bench timed`.
 
+mod sandbox;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -28,7 +30,7 @@ pub(crate) fn bench(output: &Output) -> Result<Exit, Problem> {
     for round in 0..=STARTS {
         let begun = Instant::now();
         let mut owner = Owner::start(&program, home.path(), folder.path()).map_err(failed)?;
-        owner.ask("hello", json!({ "version": holdfast_rpc::VERSION, "client": "bench" })).map_err(failed)?;
+        owner.hello().map_err(failed)?;
         // The first start makes the home; the others are warm.
         if round > 0 {
             starts.push(begun.elapsed());
@@ -49,12 +51,17 @@ pub(crate) fn bench(output: &Output) -> Result<Exit, Problem> {
         ("a tool call, durable, over the protocol, p99", millis(&mut calls, 99)),
     ];
     for (name, value) in figures {
-        match output.json {
-            true => output.document(&json!({ "figure": name, "value": value }))?,
-            false => output.line(format!("{name:<46} {value:>14}"))?,
-        }
+        show(output, name, &value)?;
     }
+    sandbox::bench(output, &program)?;
     Ok(Exit::Done)
+}
+
+fn show(output: &Output, name: &str, value: &str) -> Result<(), Problem> {
+    match output.json {
+        true => output.document(&json!({ "figure": name, "value": value })),
+        false => output.line(format!("{name:<62} {value:>14}")),
+    }
 }
 
 /// A process that owns a home and speaks the protocol.
@@ -77,6 +84,10 @@ impl Owner {
         let requests = process.stdin.take().ok_or_else(missing)?;
         let answers = BufReader::new(process.stdout.take().ok_or_else(missing)?);
         Ok(Self { process, requests, answers })
+    }
+
+    fn hello(&mut self) -> std::io::Result<()> {
+        self.ask("hello", json!({ "version": holdfast_rpc::VERSION, "client": "bench" })).map(drop)
     }
 
     fn ask(&mut self, method: &str, params: Value) -> std::io::Result<Value> {

@@ -1,0 +1,259 @@
+//! The figures of sandboxed gates, taken on the machine at hand: the engine alone, the lane, and whole tool calls through the
+//! pipeline past 0, 1, 10 and 100 gates. All in one run, because machines differ from one hour to the next.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use holdfast_contract::content::Content;
+use holdfast_contract::digest::Digest;
+use holdfast_contract::effect::ModelAct;
+use holdfast_contract::hook::{HookInput, HookPoint};
+use holdfast_contract::ids::{CallId, Millis};
+use holdfast_contract::manifest::{Grants, Profile};
+use holdfast_contract::message::{AskedCall, CallView, Limits, Message, Origin, TurnContext, Usage};
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::sandbox::SandboxOptions;
+use holdfast_contract::session_frames::{ModelFailed, ModelReturned, SessionSettings};
+use holdfast_contract::system_frames::FoundExtension;
+use holdfast_contract::tool::{EffectClass, ToolSpec};
+use holdfast_contract::wire::{Bundle, Call, Lane, Later};
+use holdfast_lane_native::{Extension, FnTool, NativeLane};
+use holdfast_lane_wasm::{WasmLane, bare_gate};
+use holdfast_model::{Deltas, Model};
+use holdfast_policy::Policy;
+use holdfast_store::{Options, Store};
+use serde_json::json;
+
+use crate::calling::{Made, make};
+use crate::clock::SystemClock;
+use crate::host::NoHost;
+use crate::parts::{OsEntropy, Parts, Silent};
+use crate::runtime::{NewSession, Runtime};
+use crate::vault::HomeVault;
+
+/// The gate, built from `figures/guests/gate/main.c`.
+pub const GATE: &[u8] = include_bytes!("figures/guests/gate/gate.wasm");
+/// The tool, built from `figures/guests/tool/main.c`.
+pub const TOOL: &[u8] = include_bytes!("figures/guests/tool/tool.wasm");
+
+/// Calls of each kind.
+const CALLS: usize = 10_240;
+/// Calls that a model asks for at once.
+const AT_ONCE: usize = 32;
+
+/// Times of one kind.
+pub struct Figure {
+    /// What was measured.
+    pub name: String,
+    times: Vec<Duration>,
+}
+
+impl Figure {
+    fn new(name: impl Into<String>, mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        Self { name: name.into(), times }
+    }
+
+    /// The time that so many percent stay below.
+    pub fn at(&self, percent: usize) -> Duration {
+        self.times.get(self.times.len().saturating_sub(1) * percent / 100).copied().unwrap_or_default()
+    }
+}
+
+/// What sandboxed gates cost here.
+pub struct Sandboxed {
+    /// The engine's own call.
+    pub bare: Figure,
+    /// The lane's.
+    pub lane: Figure,
+    /// Whole tool calls past 0, 1, 10 and 100 gates.
+    pub pipeline: [Figure; 4],
+}
+
+impl Sandboxed {
+    /// What one more gate costs, from the 2nd to the 10th and from the 11th to the 100th.
+    pub fn marginal(&self) -> (Duration, Duration) {
+        let [_, one, ten, hundred] = &self.pipeline;
+        let each = |from: &Figure, to: &Figure, gates: u32| to.at(50).saturating_sub(from.at(50)) / gates;
+        (each(one, ten, 9), each(ten, hundred, 90))
+    }
+}
+
+/// Takes the figures, in this empty folder.
+pub async fn sandboxed(folder: &Path) -> Result<Sandboxed, Problem> {
+    let arguments = arguments(0);
+    let bare = Figure::new("", bare_gate(GATE, arguments.json(), CALLS)?);
+    let lane = Figure::new("", lane_calls(&folder.join("lane"), arguments).await?);
+    let mut pipeline = Vec::new();
+    for gates in [0, 1, 10, 100] {
+        let times = pipeline_calls(&folder.join(gates.to_string()), gates).await?;
+        pipeline.push(Figure::new(format!("{gates}"), times));
+    }
+    let missing = |_| Problem::new(Code::Internal, "a figure is missing");
+    Ok(Sandboxed { bare, lane, pipeline: pipeline.try_into().map_err(missing)? })
+}
+
+/// A KiB of arguments.
+fn arguments(number: usize) -> Content {
+    Content::new(json!({ "content": "x".repeat(980), "number": number, "path": "notes/today.md" }))
+}
+
+/// Gates in a vault, each an extension of its own, and the lane that runs them.
+struct Gates {
+    store: Store,
+    lane: Arc<dyn Lane>,
+    found: Vec<FoundExtension>,
+}
+
+/// So many gates.
+fn gates(folder: &Path, count: usize) -> Result<Gates, Problem> {
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Problem::new(Code::Internal, format!("{}: {error}", folder.display())))?;
+    let store = Store::open(&folder.join("holdfast.db"), Options::default())?;
+    let vault = Arc::new(HomeVault::new(store.clone(), folder.join("generations")));
+    let code = Digest::of(GATE);
+    let mut found = Vec::new();
+    for index in 0..count {
+        let id = format!("gate{index:03}");
+        let bundle = Bundle {
+            lane: "wasm".to_owned(),
+            manifest: format!("id: {id}\nname: {id}\nentrypoint: gate.wasm\n"),
+            entrypoint: "gate.wasm".to_owned(),
+            files: BTreeMap::from([("gate.wasm".to_owned(), code)]),
+            config: Content::new(json!({})),
+            grants: Grants::default(),
+            budgets: Default::default(),
+        };
+        let digest = vault.keep(&bundle, BTreeMap::from([(code, GATE.to_vec())]))?;
+        let (id, version, lane) = (id.as_str().into(), "1.0.0".into(), bundle.lane);
+        found.push(FoundExtension { id, version, digest, lane, ..FoundExtension::default() });
+    }
+    let lane = Arc::new(WasmLane::new(SandboxOptions::default().few(), vault)?);
+    Ok(Gates { store, lane, found })
+}
+
+/// One warm instance, called as the runtime calls it.
+async fn lane_calls(folder: &Path, arguments: Content) -> Result<Vec<Duration>, Problem> {
+    let Gates { lane, found, .. } = gates(folder, 1)?;
+    let missing = || Problem::new(Code::Internal, "there is no gate");
+    let loaded = lane.load(&found.first().ok_or_else(missing)?.activation(1)).await?;
+    if let Some(preparing) = loaded.prepare() {
+        preparing.await;
+    }
+    let instance = loaded.fresh().ok_or_else(missing)?;
+    let turn = Arc::new(TurnContext::default());
+    let view = CallView { id: CallId { turn: 1, index: 1 }, tool: "file_write".into(), arguments };
+    let host = Arc::new(NoHost);
+    let mut times = Vec::with_capacity(CALLS);
+    for _ in 0..CALLS {
+        let subject = Some(view.arguments.clone());
+        let input = HookInput {
+            hook: "gate000/0".into(),
+            point: HookPoint::ToolGate,
+            call: Some(view.clone()),
+            subject,
+            turn: turn.clone(),
+        };
+        let begun = Instant::now();
+        let made = make(&instance, Call::Hook(input), host.clone());
+        times.push(begun.elapsed());
+        if !matches!(made, Made::Answered(Ok(_))) {
+            return Err(Problem::new(Code::Internal, "the gate did not allow the call at once"));
+        }
+    }
+    Ok(times)
+}
+
+/// Tool calls from the model's answer to the tool's run, on the deciding thread, spread over those asked for at once.
+async fn pipeline_calls(folder: &Path, count: usize) -> Result<Vec<Duration>, Problem> {
+    let Gates { store, lane, found } = gates(folder, count)?;
+    let (answered, ran) = (Moment::default(), Moment::default());
+    let (native, notes) = (NativeLane::default(), ran.clone());
+    let spec = ToolSpec { effects: EffectClass::Pure, ..ToolSpec::named("noop", "Does nothing.") };
+    let tool = FnTool(spec, move |_: &Content| {
+        notes.set();
+        Ok(Content::default())
+    });
+    let kit = native.add(Extension::new("kit", "1.0.0").tool(tool));
+    let runtime = Runtime::start(Parts {
+        store,
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(OsEntropy),
+        models: BTreeMap::from([("caller".into(), Arc::new(Caller(answered.clone())) as Arc<dyn Model>)]),
+        lanes: vec![Arc::new(native), lane],
+        extensions: std::iter::once(kit).chain(found).collect(),
+        policy: Policy::profile(Profile::FullAuto),
+        surface: Arc::new(Silent),
+    })
+    .await?;
+    let limits = Limits {
+        max_turns: u32::MAX,
+        max_tokens: u64::MAX >> 11,
+        time_budget: Millis(1 << 40),
+        ..Limits::default()
+    };
+    let session = runtime.open(NewSession {
+        id: "bench".into(),
+        origin: Origin { channel: "bench".to_owned(), user: None },
+        agent: "main".into(),
+        instructions: Content::default(),
+        settings: SessionSettings { models: vec!["caller".into()], limits, ..SessionSettings::default() },
+    })?;
+    let mut times = Vec::new();
+    for round in 0..=CALLS / AT_ONCE {
+        session.say("bench", "go").await?;
+        // The first turn brings the code in.
+        if round > 0 {
+            times.push(ran.get().duration_since(answered.get()) / AT_ONCE as u32);
+        }
+    }
+    runtime.stop("measured").await?;
+    Ok(times)
+}
+
+/// A moment that two parts share.
+#[derive(Clone)]
+struct Moment(Arc<Mutex<Instant>>);
+
+impl Default for Moment {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Instant::now())))
+    }
+}
+
+impl Moment {
+    fn set(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn get(&self) -> Instant {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A model that answers every input with calls of the tool, and then is done.
+struct Caller(Moment);
+
+impl Model for Caller {
+    fn complete(&self, ask: Box<ModelAct>, _: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+        let fresh = matches!(ask.messages.last(), Some(Message::User { .. }));
+        let asked = |number: usize| AskedCall {
+            model_id: number.to_string().into(),
+            tool: "noop".into(),
+            arguments: arguments(number),
+        };
+        let calls: Vec<_> = if fresh { (0..AT_ONCE).map(asked).collect() } else { Vec::new() };
+        let text = if fresh { "" } else { "done" }.into();
+        if fresh {
+            self.0.set();
+        }
+        Box::pin(std::future::ready(Ok(ModelReturned {
+            text,
+            reasoning: None,
+            calls,
+            usage: Usage::default(),
+        })))
+    }
+}
