@@ -16,6 +16,8 @@ mod scan;
 #[cfg(test)]
 mod scan_tests;
 mod sdk;
+#[cfg(test)]
+mod sdk_tests;
 mod template;
 mod tool;
 pub mod wit;
