@@ -7,6 +7,7 @@
 mod c;
 mod component;
 mod files;
+mod initialiser;
 mod javascript;
 mod language;
 mod project;

@@ -42,14 +42,7 @@ fn exports(built: &Built) -> Vec<String> {
         let name = resolve.name_world_key(key);
         assert!(name.starts_with("holdfast:extension/"), "{} imports {name}", built.id);
     }
-    // Interpreters are initialised once, when the component is made, and what that was done with stays among the exports.
-    let initialiser = match built.language {
-        Language::Python => "exports",
-        Language::JavaScript => "init",
-        Language::Rust | Language::C => "",
-    };
-    let names = world.exports.keys().map(|key| resolve.name_world_key(key));
-    names.filter(|name| name != initialiser).collect()
+    world.exports.keys().map(|key| resolve.name_world_key(key)).collect()
 }
 
 fn of_package(names: &[&str]) -> Vec<String> {
