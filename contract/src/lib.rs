@@ -21,6 +21,7 @@ pub mod prelude;
 pub mod problem;
 pub mod registry;
 pub mod role;
+pub mod sandbox;
 pub mod schema;
 mod session_choices;
 pub mod session_frames;

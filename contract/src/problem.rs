@@ -136,6 +136,26 @@ codes! {
     Internal = "9999", "Something that cannot happen happened", "Please report it, with the log.";
 }
 
+impl Code {
+    /// Whether it says that an extension's code broke down, not that it gave an answer that is a refusal, nor that the host had
+    /// no room for it. So many of these, and the extension gives way.
+    pub fn is_a_crash(self) -> bool {
+        matches!(
+            self,
+            Self::ExtensionFault
+                | Self::HookTimeout
+                | Self::HookNonsense
+                | Self::ComponentTrap
+                | Self::FuelExhausted
+                | Self::ComponentLate
+                | Self::MemoryExhausted
+                | Self::StackExhausted
+                | Self::HostCallsExhausted
+                | Self::AnswerTooLarge
+        )
+    }
+}
+
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

@@ -98,6 +98,17 @@ pub trait Instance: Send + Sync {
         Scope::Shared
     }
 
+    /// Brings in what its first call needs, so that hooks are not kept waiting in the middle of a turn; none where everything is here.
+    fn prepare(&self) -> Option<Later<()>> {
+        None
+    }
+
+    /// Whether a hook, once prepared, is answered before the call returns, without asking the host for anything. One instance can then
+    /// serve any number of calls, in the order in which they are made.
+    fn answers_at_once(&self) -> bool {
+        false
+    }
+
     /// An instance of its own that remembers nothing yet; none where one is shared by all. It must not be called again once a
     /// call has failed or was given up.
     fn fresh(&self) -> Option<Arc<dyn Instance>> {

@@ -1,6 +1,7 @@
-//! The home's policy: read from `config/policy.yaml`, and given the rules that a person's "always" asks for.
+//! The home's policy: read from `config/policy.yaml`, and given the rules that a person's "always" asks for and the
+//! grants that a person gives.
 //!
-//! A rule is added as text, so that comments stay. Whatever the text looks like, the result is read again before it is written, and must
+//! Either is added as text, so that comments stay. Whatever the text looks like, the result is read again before it is written, and must
 //! say what the policy with that rule says.
 
 use std::fmt::Write as _;
@@ -8,9 +9,11 @@ use std::fs::File;
 use std::path::Path;
 
 use holdfast_contract::digest::canonical;
+use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::manifest::yaml::nearest;
 use holdfast_contract::problem::{Code, Problem};
-use holdfast_policy::{Policy, Profile, Rule};
+use holdfast_policy::{Grant, Policy, Profile, Rule};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::files::{self, Bounds};
@@ -33,6 +36,40 @@ impl Home {
     /// Adds a rule to `config/policy.yaml`, and gives the file's policy with it. A rule that is there already is not added again; another
     /// rule of the same name is a problem.
     pub fn remember_rule(&self, rule: &Rule) -> Result<Policy, Problem> {
+        self.rewrite(|policy| {
+            let known = policy.rules().contains(rule);
+            let policy = if known { policy } else { policy.with_rule(rule.clone())? };
+            Ok((policy, (!known).then(|| Addition { section: "rules", order: RULE, fields: json_of(rule) })))
+        })
+    }
+
+    /// Adds a grant to `config/policy.yaml`, and gives the file's policy with it. One that is there already is not added again.
+    pub fn remember_grant(&self, grant: &Grant) -> Result<Policy, Problem> {
+        self.rewrite(|policy| {
+            let known = policy.grants().contains(grant);
+            let policy =
+                if known { policy } else { policy.with_grants(|grants| grants.push(grant.clone()))? };
+            Ok((
+                policy,
+                (!known).then(|| Addition { section: "grants", order: GRANT, fields: json_of(grant) }),
+            ))
+        })
+    }
+
+    /// Takes back everything that was given to an extension, and gives the file's policy without it. The file is written anew; its old text
+    /// is kept beside it.
+    pub fn revoke_grants(&self, extension: &ExtensionId) -> Result<Policy, Problem> {
+        self.rewrite(|policy| {
+            let policy = policy.with_grants(|grants| grants.retain(|grant| grant.extension != *extension))?;
+            Ok((policy, None))
+        })
+    }
+
+    /// Changes the policy and writes it down, with an addition to the text if that says the same.
+    fn rewrite(
+        &self,
+        change: impl FnOnce(Policy) -> Result<(Policy, Option<Addition>), Problem>,
+    ) -> Result<Policy, Problem> {
         let folder = self.config();
         files::make_folder(&folder)?;
         let failed = |error: std::io::Error| files::failed(Code::HomeUnavailable, &folder, "locked", &error);
@@ -40,24 +77,22 @@ impl Home {
         let guard = File::open(&folder).map_err(failed)?;
         guard.lock().map_err(failed)?;
         let (file, text) = (self.policy_file(), self.policy_text()?);
-        let policy = parse(&file, &text)?;
-        if policy.rules().contains(rule) {
+        let before = parse(&file, &text)?;
+        let (policy, addition) = change(before.clone())?;
+        if policy.digest() == before.digest() {
             return Ok(policy);
         }
-        let policy = policy.with_rule(rule.clone())?;
         let says_it =
             |text: &String| Policy::parse(&file, text).is_ok_and(|read| read.digest() == policy.digest());
-        let kept = Some(added(&text, rule)).filter(says_it);
+        let kept = addition.map(|addition| added(&text, &addition)).filter(says_it);
         if kept.is_none() {
             files::replace(&file.with_extension("yaml.before"), &text)?;
         }
-        let Some(added) = kept.or_else(|| Some(anew(&policy)).filter(says_it)) else {
-            let what = format!("the rule `{}` cannot be written down", rule.name);
-            return Err(
-                files::problem(Code::PolicyInvalid, &file, what).help("Write it into the file by hand.")
-            );
+        let Some(written) = kept.or_else(|| Some(anew(&policy)).filter(says_it)) else {
+            let problem = files::problem(Code::PolicyInvalid, &file, "the change cannot be written down");
+            return Err(problem.help("Write it into the file by hand."));
         };
-        files::replace(&file, &added)?;
+        files::replace(&file, &written)?;
         Ok(policy)
     }
 
@@ -90,29 +125,45 @@ fn named_profile(name: &str) -> Result<Profile, Problem> {
     Err(Problem::new(Code::UsageInvalid, format!("there is no profile `{name}`")).help(help))
 }
 
-/// The text with one more rule at the end of its rules.
-fn added(text: &str, rule: &Rule) -> String {
+/// One more item for a list of the policy.
+struct Addition {
+    section: &'static str,
+    /// Its fields in the order that people write them in.
+    order: &'static [&'static str],
+    fields: Value,
+}
+
+const RULE: &[&str] = &["name", "decision", "match", "unless", "profiles", "reason", "examples"];
+const GRANT: &[&str] = &["extension", "tied_to", "give"];
+
+fn json_of<T: Serialize>(item: &T) -> Value {
+    serde_json::to_value(item).unwrap_or_default()
+}
+
+/// The text with one more item at the end of its list.
+fn added(text: &str, addition: &Addition) -> String {
+    let section = format!("{}:", addition.section);
     let ending = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let key = lines.iter().position(|line| line.strip_prefix("rules:").is_some_and(is_no_more));
+    let key = lines.iter().position(|line| line.strip_prefix(&section).is_some_and(is_no_more));
     let (place, indent) = match key {
         None => {
-            lines.push("rules:".to_owned());
+            lines.push(section);
             (lines.len(), "  ".to_owned())
         }
         Some(key) => {
             lines[key] = lines[key].replacen("[]", "", 1).trim_end().to_owned();
             let end = lines[key + 1..].iter().position(|line| begins_another_key(line));
             let end = end.map_or(lines.len(), |end| key + 1 + end);
-            let rules = &lines[key + 1..end];
-            let item = rules.iter().find(|line| line.trim_start().starts_with("- "));
+            let items = &lines[key + 1..end];
+            let item = items.iter().find(|line| line.trim_start().starts_with("- "));
             let indent = item.map_or("  ", |line| &line[..line.len() - line.trim_start().len()]).to_owned();
-            // Comments and blank lines below the last rule belong to what follows.
-            let last = rules.iter().rposition(|line| !is_no_more(line));
+            // Comments and blank lines below the last item belong to what follows.
+            let last = items.iter().rposition(|line| !is_no_more(line));
             (last.map_or(key + 1, |last| key + 2 + last), indent)
         }
     };
-    lines.splice(place..place, item(rule, &indent));
+    lines.splice(place..place, item(&addition.fields, addition.order, &indent));
     lines.join(ending) + ending
 }
 
@@ -128,11 +179,8 @@ fn begins_another_key(line: &str) -> bool {
         || line.starts_with("---")
 }
 
-/// A rule as an item of a list, one field a line.
-fn item(rule: &Rule, indent: &str) -> Vec<String> {
-    let Ok(Value::Object(fields)) = serde_json::to_value(rule) else { return Vec::new() };
-    // In the order that people write them in.
-    let order = ["name", "decision", "match", "unless", "profiles", "reason", "examples"];
+/// An item of a list, one field a line.
+fn item(fields: &Value, order: &[&str], indent: &str) -> Vec<String> {
     let lines = order.iter().filter_map(|name| Some((name, fields.get(*name)?))).enumerate();
     let line = |(index, (name, value)): (usize, (&&str, &Value))| {
         let dash = if index == 0 { "- " } else { "  " };
@@ -151,15 +199,18 @@ fn in_order(value: &Value) -> String {
 fn anew(policy: &Policy) -> String {
     let document = serde_json::from_slice(policy.document()).unwrap_or_default();
     let Value::Object(fields) = document else { return String::new() };
-    let mut text =
-        String::from("# Written anew when a rule was added; `policy.yaml.before` has the comments.\n");
-    for (name, value) in fields.iter().filter(|(name, _)| *name != "rules") {
+    let mut text = String::from("# Written anew by a change; `policy.yaml.before` has the comments.\n");
+    for (name, value) in fields.iter().filter(|(name, _)| !matches!(name.as_str(), "rules" | "grants")) {
         // Writing to a text cannot fail.
         let _ = writeln!(text, "{name}: {}", in_order(value));
     }
-    text.push_str("rules:\n");
-    for rule in policy.rules() {
-        for line in item(rule, "  ") {
+    let lists = [
+        ("rules", RULE, policy.rules().iter().map(json_of).collect::<Vec<_>>()),
+        ("grants", GRANT, policy.grants().iter().map(json_of).collect()),
+    ];
+    for (section, order, items) in lists.into_iter().filter(|(_, _, items)| !items.is_empty()) {
+        let _ = writeln!(text, "{section}:");
+        for line in items.iter().flat_map(|fields| item(fields, order, "  ")) {
             let _ = writeln!(text, "{line}");
         }
     }

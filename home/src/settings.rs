@@ -12,6 +12,7 @@ use holdfast_contract::manifest::yaml::{Read, Rejected, Source};
 use holdfast_contract::message::Limits;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::registry::Override;
+use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_policy::Dollars;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -71,6 +72,13 @@ pub struct Settings {
     /// What is reported on standard error while a process runs.
     #[serde(skip_serializing_if = "Log::is_default")]
     pub log: Log,
+    /// How sandboxed components are run, and what a call of one may use up.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub wasm: SandboxOptions,
+}
+
+fn is_usual(options: &SandboxOptions) -> bool {
+    *options == SandboxOptions::default()
 }
 
 /// The models, each under a name of the user's choice.

@@ -231,6 +231,15 @@ impl Extension {
 }
 
 impl Life {
+    /// Whether it registers hooks that close when they fail.
+    fn guards(&self) -> bool {
+        let hooks = self.descriptors.iter().filter_map(|descriptor| match &descriptor.payload {
+            Payload::Hook(spec) => Some(spec.point.rules().on_fault),
+            _ => None,
+        });
+        hooks.into_iter().any(|on_fault| on_fault == OnFault::Close)
+    }
+
     fn command(&mut self, desk: &mut Desk, command: C) {
         let extension = self.reference.clone();
         let decided_by = desk.record(ExtensionCommanded { extension: extension.clone(), command });

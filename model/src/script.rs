@@ -53,7 +53,7 @@ impl Step {
     }
 
     /// It calls these tools at once.
-    pub fn calls<const N: usize>(calls: [(&str, Value); N]) -> Self {
+    pub fn calls<'a>(calls: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
         Self::Calls(calls.into_iter().map(|(tool, arguments)| (tool.to_owned(), arguments)).collect())
     }
 

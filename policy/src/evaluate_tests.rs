@@ -258,7 +258,7 @@ grants:
         (Call::new("tool", Read).of("other"), "allow standard/read"),
         (Call::new("tool", Read).of("weather"), "ask standard/network"),
         (Call::new("tool", Exec).of("weather"), "ask standard/exec"),
-        (changed, "allow standard/read"),
+        (changed, "ask standard/network"),
         (Call::new("tool", Pure).of("notes"), "ask standard/write"),
         (Call::new("tool", Read).of("harmless"), "allow standard/read"),
         (Call::new("peek", Read).of("weather"), "ask standard/network"),

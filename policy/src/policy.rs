@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::caps::Caps;
 use crate::document::Document;
-use crate::grants::{Tie, implied_effects, join, same_folder};
+use crate::grants::{Grant, Tie, implied_effects, join, same_folder};
 use crate::matching::Classes;
 use crate::profile::{self, Routing, Unattended};
 use crate::rule::Rule;
@@ -29,7 +29,7 @@ pub struct Policy {
     /// The names of the profile's own rules, by class.
     pub(crate) names: [RuleName; 6],
     /// What the holders of grants can do, whatever their tools declare.
-    held: BTreeMap<ExtensionId, Vec<(Tie, Classes)>>,
+    held: BTreeMap<ExtensionId, Classes>,
     bytes: Arc<[u8]>,
     digest: Digest,
 }
@@ -97,10 +97,11 @@ impl Policy {
     fn assemble(document: Document) -> Self {
         // That there is a canonical form was checked, or is clear from a profile alone.
         let bytes = canonical(&document).unwrap_or_default();
-        let mut held: BTreeMap<ExtensionId, Vec<_>> = BTreeMap::new();
+        let mut held: BTreeMap<ExtensionId, Classes> = BTreeMap::new();
         for grant in &document.grants {
             let classes = Classes::of(&implied_effects(&grant.give));
-            held.entry(grant.extension.clone()).or_default().push((grant.tied_to.clone(), classes));
+            let all = held.entry(grant.extension.clone()).or_insert(classes);
+            *all = all.with(classes);
         }
         let names = profile::rule_names(document.profile);
         Self { names, held, digest: Digest::of(&bytes), bytes: bytes.into(), document }
@@ -125,6 +126,17 @@ impl Policy {
     pub fn with_rule(mut self, rule: Rule) -> Result<Self, Problem> {
         self.document.rules.push(rule);
         Self::new(self.document)
+    }
+
+    /// The same policy with other grants.
+    pub fn with_grants(mut self, change: impl FnOnce(&mut Vec<Grant>)) -> Result<Self, Problem> {
+        change(&mut self.document.grants);
+        Self::new(self.document)
+    }
+
+    /// What is given to extensions.
+    pub fn grants(&self) -> &[Grant] {
+        &self.document.grants
     }
 
     /// The profile it is in.
@@ -174,14 +186,11 @@ impl Policy {
         grants.fold(Grants::default(), |all, grant| join(&all, &grant.give))
     }
 
-    /// The classes of effects by which a call is judged: what the tool declares, and what its extension holds grants for. A grant
-    /// that is tied to a folder counts for whatever content the extension has.
+    /// The classes of effects by which a call is judged: what the tool declares, and what its extension was given grants for. One
+    /// that is tied to content that has changed since still counts here: it gives nothing any more, but costs a question.
     pub(crate) fn classes(&self, request: &Request<'_>) -> Classes {
         let declared = Classes::only(request.tool.effects);
-        let held = self.held.get(&request.extension.id).map(Vec::as_slice).unwrap_or_default();
-        let fitting = held
-            .iter()
-            .filter(|(tie, _)| !matches!(tie, Tie::Digest(digest) if *digest != request.extension.digest));
-        fitting.fold(declared, |classes, (_, held)| classes.with(*held))
+        let held = self.held.get(&request.extension.id);
+        held.map_or(declared, |held| declared.with(*held))
     }
 }

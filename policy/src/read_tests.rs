@@ -110,7 +110,7 @@ error[HF-1201]: `A*B` cannot be granted: a `*` may only stand at the end of a na
             "grants:\n  - extension: mail\n    tied_to: {}\n    give: {}\n",
             "error[HF-1201]: `grants[0].tied_to.digest` is missing
   --> policy.yaml:3:14 (grants[0].tied_to.digest)
-  help: Add `digest: …`; `holdfast policy grant` writes it for you.",
+  help: Add `digest: …`; `holdfast ext grant` writes it for you.",
         ),
         (
             "grants:\n  - extension: mail\n    tied_to: { path: ~/src/mail }\n    give: {}\n",

@@ -60,6 +60,15 @@ impl Checks {
         CheckOutcome::Invalid { errors: errors(validator, value) }
     }
 
+    /// The arguments as the tool gets them, or why it does not.
+    pub fn fitting(&mut self, spec: &Arc<ToolSpec>, arguments: Content) -> Result<Content, Fault> {
+        match self.arguments(spec, &arguments) {
+            CheckOutcome::Valid => Ok(arguments),
+            CheckOutcome::Coerced { arguments } => Ok(arguments),
+            CheckOutcome::Invalid { errors } => Err(Fault::new(Code::ToolArguments, errors.join("; "))),
+        }
+    }
+
     /// A result that breaks its tool's promise is a failure.
     pub fn result(&mut self, spec: &Arc<ToolSpec>, result: Content) -> ToolOutcome {
         let broken = match (&self.compiled(spec).output, result.value()) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::{AgentId, ModelName, StreamId};
+use holdfast_contract::ids::{AgentId, ExtensionId, ModelName, StreamId};
 use holdfast_contract::message::{Limits, Origin};
 use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_contract::session_frames::SessionSettings;
@@ -15,6 +15,7 @@ use holdfast_contract::wire::Lane;
 use holdfast_home::{
     Environment, Home, ModelSettings, OFFLINE, PromptContext, PromptTool, Prompts, Settings,
 };
+pub use holdfast_lane_wasm::{LogLevel, Progress};
 use holdfast_model::cassette::Recorder;
 use holdfast_model::detect::{self, Found};
 use holdfast_model::provider::{Provider, ProviderSettings, usual_key};
@@ -23,8 +24,12 @@ use holdfast_policy::{Policy, Rule};
 use holdfast_store::{Options, Store};
 
 use crate::clock::SystemClock;
+use crate::loader::{Changes, Loader};
 use crate::parts::{OsEntropy, Parts, Surface};
 use crate::runtime::{NewSession, Runtime};
+use crate::sandbox::LazyLane;
+use crate::vault::HomeVault;
+use crate::watch::Watch;
 
 /// What built-in extensions may stand on.
 pub struct Ground<'a> {
@@ -62,6 +67,8 @@ pub struct Plan {
     pub environment: fn(&str) -> Option<OsString>,
     /// The folder that the program was started in.
     pub current: PathBuf,
+    /// Told what takes long while extensions come up.
+    pub progress: fn(&ExtensionId, Progress),
 }
 
 /// A home that is lived in.
@@ -79,12 +86,38 @@ pub struct House {
     home: Home,
     profile: Option<String>,
     prompts: Prompts,
+    _watch: Option<Watch>,
+}
+
+/// Keeps a running home in step with its folder: extensions that come, change and go, and the policy.
+fn watch(
+    home: Home,
+    profile: Option<String>,
+    mut loader: Loader,
+    runtime: Runtime,
+) -> Result<Watch, Problem> {
+    Watch::begin(move || {
+        // A policy that cannot be read leaves the one in force where it is; `policy show` says what is wrong with it.
+        let in_force = runtime.policy().ok();
+        if let Ok(policy) = home.policy(profile.as_deref()) {
+            if in_force.is_none_or(|in_force| in_force.digest() != policy.digest()) {
+                drop(runtime.set_policy(policy.clone(), "the file changed"));
+            }
+            let Changes { found, removed, rejected, .. } = loader.scan(&policy);
+            if !found.is_empty() {
+                runtime.found(found);
+            }
+            removed.into_iter().for_each(|id| runtime.removed(id));
+            rejected.into_iter().for_each(|(id, problem)| runtime.rejected(id, problem.to_fault()));
+        }
+        loader.folders().into_iter().chain(home.policy_file().parent().map(Path::to_owned)).collect()
+    })
 }
 
 impl House {
     /// Reads the home and starts its runtime. The caller owns the home.
     pub async fn open(plan: &Plan, surface: Arc<dyn Surface>) -> Result<Self, Problem> {
-        let Plan { home, profile, built_ins, environment, current } = plan;
+        let Plan { home, profile, built_ins, environment, current, progress } = plan;
         let loaded = Settings::load(home)?;
         let mut warnings = loaded.warnings.clone();
         let workspace = match loaded.workspace(home, current) {
@@ -104,22 +137,40 @@ impl House {
         let ground = Ground { home, workspace: workspace.as_deref(), settings: &settings };
         let built_ins = built_ins(&ground);
         warnings.extend(built_ins.warnings);
+        let store = Store::open(&home.database(), Options::default())?;
+        let vault = Arc::new(HomeVault::new(store.clone(), home.generations()));
+        let wasm = LazyLane::new(settings.wasm, vault.clone(), *progress);
+        let mut loader = Loader::new(
+            home.extensions(),
+            vault,
+            settings.extensions.clone(),
+            settings.wasm.budgets,
+            built_ins.extensions.iter().map(|found| found.id.clone()).collect(),
+        );
+        let Changes { found, rejected, warnings: odd, .. } = loader.scan(&policy);
+        warnings.extend(odd);
         let runtime = Runtime::start(Parts {
-            store: Store::open(&home.database(), Options::default())?,
+            store,
             clock: Arc::new(SystemClock),
             entropy: Arc::new(OsEntropy),
             models: offered.models,
-            lanes: built_ins.lanes,
-            extensions: built_ins.extensions,
+            lanes: built_ins.lanes.into_iter().chain([Arc::new(wasm) as Arc<dyn Lane>]).collect(),
+            extensions: built_ins.extensions.into_iter().chain(found).collect(),
             policy,
             surface,
         })
         .await?;
+        for (id, problem) in rejected {
+            runtime.rejected(id, problem.to_fault());
+            warnings.push(problem.with(Severity::Warning));
+        }
         runtime.set_overrides(settings.overrides.clone());
+        let watch = watch(home.clone(), profile.clone(), loader, runtime.clone());
+        let watch = watch.map_err(|problem| warnings.push(problem)).ok();
         let (model, found) = (offered.default, offered.found);
         warnings.extend(offered.warnings);
         let (home, profile) = (home.clone(), profile.clone());
-        Ok(Self { runtime, settings, model, found, warnings, home, profile, prompts })
+        Ok(Self { runtime, settings, model, found, warnings, home, profile, prompts, _watch: watch })
     }
 
     /// A new session of the main agent, as the home is set.
@@ -168,6 +219,16 @@ impl House {
         self.home.remember_rule(rule)?;
         self.home.policy(self.profile.as_deref())
     }
+}
+
+/// The lanes that run again what a home's log has recorded.
+pub fn recorded_lanes(plan: &Plan, store: &Store) -> Result<Vec<Arc<dyn Lane>>, Problem> {
+    let settings = Settings::load(&plan.home)?.settings;
+    let ground = Ground { home: &plan.home, workspace: None, settings: &settings };
+    let vault = Arc::new(HomeVault::new(store.clone(), plan.home.generations()));
+    let wasm = LazyLane::new(settings.wasm.few(), vault, plan.progress);
+    let built_in = (plan.built_ins)(&ground).lanes.into_iter();
+    Ok(built_in.chain([Arc::new(wasm) as Arc<dyn Lane>]).collect())
 }
 
 /// The models that a home offers.

@@ -22,6 +22,9 @@ pub trait Machine: Serialize + DeserializeOwned + Clone + Send + 'static {
     /// Every registry that the state refers to.
     fn pins(&mut self) -> Vec<&mut RegistryPin>;
 
+    /// Whether something is under way.
+    fn is_busy(&self) -> bool;
+
     /// How large the state is, in pieces that a snapshot has to write.
     fn weight(&self) -> u64;
 }
@@ -41,6 +44,10 @@ impl Machine for Session {
 
     fn pins(&mut self) -> Vec<&mut RegistryPin> {
         Session::pins(self).collect()
+    }
+
+    fn is_busy(&self) -> bool {
+        Session::is_busy(self)
     }
 
     fn weight(&self) -> u64 {
@@ -63,6 +70,10 @@ impl Machine for System {
 
     fn pins(&mut self) -> Vec<&mut RegistryPin> {
         vec![self.pin()]
+    }
+
+    fn is_busy(&self) -> bool {
+        true
     }
 
     fn weight(&self) -> u64 {

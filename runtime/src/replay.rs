@@ -5,6 +5,7 @@
 //! everything else come from the log. In mock mode everything does.
 
 mod again;
+mod trial;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
@@ -25,6 +26,7 @@ use serde_json::{Value, json};
 use crate::machine::Machine;
 use crate::refold::{input_of, refold};
 use again::Again;
+pub use trial::{Judged, Trial, Tried, trial};
 
 /// How much runs again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -179,7 +181,12 @@ impl<M: Machine> Run<'_, M> {
         };
         self.expected.extend(frames);
         if let Some(again) = &mut self.again {
-            acts.into_iter().for_each(|act| again.remember(act));
+            for act in acts {
+                again.remember(act)?;
+            }
+            if !self.machine.is_busy() {
+                again.rest();
+            }
         }
         Ok(None)
     }

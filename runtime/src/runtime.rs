@@ -1,7 +1,7 @@
 //! The runtime: opens and resumes sessions, and keeps what all of them share.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::content::Content;
@@ -14,7 +14,8 @@ use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, Override, Registry, RegistryPin};
 use holdfast_contract::session_frames::{Parent, SessionSettings, SessionStarted};
 use holdfast_contract::system_frames::{
-    ExtensionRemoved, ExtensionView, ExtensionsFound, FoundExtension, OverridesSet, PolicyChanged,
+    ExtensionFaulted, ExtensionRejected, ExtensionRemoved, ExtensionView, ExtensionsFound, FoundExtension,
+    OverridesSet, PolicyChanged,
 };
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Instance, Lane};
@@ -44,6 +45,8 @@ pub(crate) struct Inner {
     pub surface: Arc<dyn Surface>,
     pub system: mpsc::UnboundedSender<SystemNote>,
     registry: Mutex<RegistryPin>,
+    /// The registry whose hooks were brought in last.
+    prepared: Mutex<Weak<Registry>>,
     instances: RwLock<HashMap<ExtensionId, Vec<Loaded>>>,
     policies: RwLock<HashMap<Digest, Arc<Policy>>>,
     sessions: Mutex<BTreeMap<StreamId, SessionHandle>>,
@@ -83,6 +86,7 @@ impl Runtime {
             surface,
             system,
             registry: Mutex::default(),
+            prepared: Mutex::default(),
             instances: RwLock::default(),
             policies: RwLock::default(),
             sessions: Mutex::default(),
@@ -106,6 +110,11 @@ impl Runtime {
     /// Reports extensions that are new or changed.
     pub fn found(&self, found: Vec<FoundExtension>) {
         self.0.tell_system(ExtensionsFound { found });
+    }
+
+    /// Reports that an extension is there but cannot be used. The generation that serves, if any, goes on.
+    pub fn rejected(&self, id: ExtensionId, fault: Fault) {
+        self.0.tell_system(ExtensionRejected { id, fault });
     }
 
     /// Reports that an extension is gone.
@@ -312,6 +321,54 @@ impl Inner {
     pub(crate) fn keep_instance(&self, extension: &ExtensionRef, instance: Arc<dyn Instance>) {
         let loaded = Loaded { generation: extension.generation, digest: extension.digest, instance };
         write(&self.instances).entry(extension.id.clone()).or_default().push(loaded);
+    }
+
+    /// The fault of an extension's own that this fact tells of, for the system to count. What the host did to it, such as
+    /// running out of room, and what it says itself, such as that a tool failed, are no such faults.
+    pub(crate) fn fault_of(&self, input: &Input) -> Option<ExtensionFaulted> {
+        let (phase, fault) = match &input.body {
+            Body::HookFaulted(fact) => (format!("hook {}", fact.hook), &fact.fault),
+            Body::ToolReturned(fact) => ("tool".to_owned(), fact.outcome.fault()?),
+            _ => return None,
+        };
+        let Source::Extension(extension) = &input.source else { return None };
+        let (id, generation) = (extension.id.clone(), extension.generation);
+        fault.code.is_a_crash().then(|| ExtensionFaulted { id, generation, phase, fault: fault.clone() })
+    }
+
+    /// Loads what these registries name and nobody has loaded yet: extensions that were removed since. One whose code is gone is
+    /// reported where it is called.
+    pub(crate) async fn load_pinned(&self, registries: &[Arc<Registry>]) {
+        let tools = registries.iter().flat_map(|registry| registry.tools.iter().flat_map(|tool| &tool.stack));
+        let hooks = registries.iter().flat_map(|registry| registry.hooks.iter().map(|hook| &hook.extension));
+        let named: BTreeSet<_> = tools.map(|tool| &tool.extension).chain(hooks).cloned().collect();
+        for extension in named {
+            if self.instance(&extension).is_ok() {
+                continue;
+            }
+            for lane in &self.lanes {
+                if let Ok(instance) = lane.load(&extension).await {
+                    self.keep_instance(&extension, instance);
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Brings in the code of a registry's hooks before a turn begins on it.
+    pub(crate) async fn prepare(&self, registry: &Arc<Registry>) {
+        // The one that was prepared last is prepared; usually it is this one.
+        if lock(&self.prepared).upgrade().is_some_and(|prepared| Arc::ptr_eq(&prepared, registry)) {
+            return;
+        }
+        for hook in &registry.hooks {
+            if let Some(preparing) =
+                self.instance(&hook.extension).ok().and_then(|instance| instance.prepare())
+            {
+                preparing.await;
+            }
+        }
+        *lock(&self.prepared) = Arc::downgrade(registry);
     }
 
     /// The code of an activation; after a restart, the same code under its new generation.

@@ -40,8 +40,9 @@ pub(crate) fn unpack(digest: Digest, size: i64, data: &[u8]) -> Result<Vec<u8>, 
     if bytes.len() as u64 != size {
         return Err(format!("{size} bytes were written, {} came back", bytes.len()));
     }
-    if Digest::of(&bytes) != digest {
-        return Err("the bytes do not hash to their digest".to_owned());
+    let found = Digest::of(&bytes);
+    if found != digest {
+        return Err(format!("the bytes do not hash to their digest but to {found}"));
     }
     Ok(bytes)
 }

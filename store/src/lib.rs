@@ -13,6 +13,7 @@
 //! erase, anchor or collect is the runtime's.
 
 mod blobs;
+mod derived;
 mod evidence;
 mod failure;
 mod finding;

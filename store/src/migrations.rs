@@ -6,7 +6,7 @@ use holdfast_contract::body::Kind;
 use holdfast_contract::problem::{Code, Problem};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use crate::schema::{Place, REFERENCES, VERSION};
+use crate::schema::{DERIVED, Place, REFERENCES, VERSION};
 use crate::upkeep::copy;
 use crate::{blobs, failure, rows};
 
@@ -24,7 +24,7 @@ pub struct Migration {
 type Step = fn(&Transaction<'_>) -> Result<(), rusqlite::Error>;
 
 /// The steps in order: the first takes format 1 to format 2.
-const STEPS: &[Step] = &[count_references];
+const STEPS: &[Step] = &[count_references, add_derived];
 
 pub(crate) fn run(place: &Place, connection: &mut Connection, from: u32) -> Result<Migration, Problem> {
     let mut backup = place.path.clone().into_os_string();
@@ -83,4 +83,8 @@ fn count_references(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
         }
     }
     Ok(())
+}
+
+fn add_derived(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    transaction.execute_batch(DERIVED)
 }

@@ -57,6 +57,18 @@ impl Store {
         handed_over.map(|()| digest)
     }
 
+    /// Whether an object is there, on disk or on its way.
+    pub fn has_object(&self, digest: Digest) -> Result<bool, Problem> {
+        if self.inner.shared.pending().contains_key(&digest) {
+            return Ok(true);
+        }
+        self.inner.readers.with(|connection| {
+            let select = connection.prepare_cached("SELECT 1 FROM objects WHERE digest = ?");
+            let found = select.and_then(|mut select| select.exists([digest.as_bytes()]));
+            found.map_err(|error| failure::reading(&error))
+        })
+    }
+
     /// An object's bytes, whether they are on disk yet or not.
     pub fn object(&self, digest: Digest) -> Result<Option<Vec<u8>>, Problem> {
         if let Some(bytes) = self.inner.shared.pending().get(&digest) {

@@ -13,7 +13,7 @@ use crate::failure;
 use crate::migrations::{self, Migration};
 
 /// The format that this build writes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Marks the file as ours: "HOLD".
 const APPLICATION: i64 = 0x484f_4c44;
 /// Statements that a connection keeps prepared.
@@ -88,6 +88,11 @@ pub(crate) const REFERENCES: &str = "
     CREATE INDEX evidence ON frames (stream, kind, seq)
         WHERE kind = 'head.anchored' OR kind = 'log.checkpointed' OR kind = 'log.erased';
     CREATE INDEX tombstones ON frames (stream, seq) WHERE erased_at IS NOT NULL;
+";
+
+/// What format 3 adds: the digests of what is derived from objects and kept in files beside the log.
+pub(crate) const DERIVED: &str = "
+    CREATE TABLE derived (name TEXT PRIMARY KEY NOT NULL, digest BLOB NOT NULL) STRICT, WITHOUT ROWID;
 ";
 
 /// Where the log is and through which VFS it is reached.
@@ -227,7 +232,7 @@ fn create(place: &Place) -> Result<Connection, Problem> {
         connection.pragma_update(None, "page_size", 4096)?;
         connection.execute_batch(&format!(
             "BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};
-             {TABLES} {REFERENCES} COMMIT;"
+             {TABLES} {REFERENCES} {DERIVED} COMMIT;"
         ))?;
         Ok(connection)
     };

@@ -127,7 +127,7 @@ fn format_1(path: &Path) {
     Connection::open(path)
         .unwrap()
         .execute_batch(
-            "DROP TABLE blob_refs; DROP TABLE snapshot_refs; DROP INDEX evidence; DROP INDEX tombstones;
+            "DROP TABLE derived; DROP TABLE blob_refs; DROP TABLE snapshot_refs; DROP INDEX evidence; DROP INDEX tombstones;
              ALTER TABLE snapshots DROP COLUMN seal;
              PRAGMA user_version = 1;",
         )

@@ -273,3 +273,12 @@ async fn durability_can_be_awaited() {
     home.store.close();
     assert!(log.durable(Seq(99)).await.is_err());
 }
+
+#[test]
+fn what_was_derived_is_known_by_its_latest_digest() {
+    let home = Home::new();
+    assert_eq!(home.store.derived("compiled-a").unwrap(), None);
+    home.store.note_derived("compiled-a", Digest::of(b"one")).unwrap();
+    home.store.note_derived("compiled-a", Digest::of(b"two")).unwrap();
+    assert_eq!(home.store.derived("compiled-a").unwrap(), Some(Digest::of(b"two")));
+}

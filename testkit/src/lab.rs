@@ -38,6 +38,8 @@ pub struct LabBuilder {
     path: Option<PathBuf>,
     options: Options,
     ledger: Ledger,
+    lanes: Vec<Arc<dyn Lane>>,
+    found: Vec<FoundExtension>,
 }
 
 impl Default for LabBuilder {
@@ -51,6 +53,8 @@ impl Default for LabBuilder {
             path: None,
             options: Options::default(),
             ledger: Ledger::default(),
+            lanes: Vec::new(),
+            found: Vec::new(),
         }
     }
 }
@@ -70,6 +74,13 @@ impl LabBuilder {
     /// With an extension.
     pub fn extension(mut self, extension: Extension) -> Self {
         self.extensions.push(extension);
+        self
+    }
+
+    /// With another lane besides the native one, and extensions that it runs.
+    pub fn lane(mut self, lane: Arc<dyn Lane>, found: impl IntoIterator<Item = FoundExtension>) -> Self {
+        self.lanes.push(lane);
+        self.found.extend(found);
         self
     }
 
@@ -121,7 +132,7 @@ impl LabBuilder {
         for extension in self.extensions {
             lane.add(extension);
         }
-        vec![Arc::new(lane)]
+        std::iter::once(Arc::new(lane) as Arc<dyn Lane>).chain(self.lanes).collect()
     }
 
     /// Starts the runtime.
@@ -130,7 +141,9 @@ impl LabBuilder {
         let path = self.path.unwrap_or_else(|| directory.path().join("holdfast.db"));
         let store = Store::open(&path, self.options).unwrap();
         let lane = Arc::new(RecordingLane::new(self.ledger.clone()));
-        let extensions: Vec<FoundExtension> = self.extensions.into_iter().map(|it| lane.add(it)).collect();
+        let native = self.extensions.into_iter().map(|it| lane.add(it));
+        let extensions: Vec<FoundExtension> = native.chain(self.found).collect();
+        let lanes: Vec<Arc<dyn Lane>> = std::iter::once(lane.clone() as _).chain(self.lanes).collect();
         let clock = FakeClock::default();
         let watcher = Arc::new(Watcher { attended: self.attended, ..Watcher::default() });
         let runtime = Runtime::start(Parts {
@@ -138,14 +151,24 @@ impl LabBuilder {
             clock: Arc::new(clock.clone()),
             entropy: Arc::new(Counting),
             models: self.models,
-            lanes: vec![lane.clone()],
+            lanes: lanes.clone(),
             extensions,
             policy: self.policy,
             surface: watcher.clone(),
         })
         .await
         .unwrap();
-        Lab { runtime, clock, ledger: self.ledger, lane, watcher, settings: self.settings, path, directory }
+        Lab {
+            runtime,
+            clock,
+            ledger: self.ledger,
+            lane,
+            lanes,
+            watcher,
+            settings: self.settings,
+            path,
+            directory,
+        }
     }
 }
 
@@ -159,6 +182,7 @@ pub struct Lab {
     pub ledger: Ledger,
     /// The lane, to add extensions while it runs.
     pub lane: Arc<RecordingLane>,
+    lanes: Vec<Arc<dyn Lane>>,
     watcher: Arc<Watcher>,
     settings: SessionSettings,
     path: PathBuf,
@@ -273,8 +297,8 @@ impl Lab {
 
     /// A strict replay of a stream in this process.
     pub fn replay(&self, stream: &str) -> Verdict {
-        let lanes: Vec<Arc<dyn Lane>> = vec![self.lane.clone()];
-        replay(self.runtime.store(), &stream.into(), Mode::Strict, &lanes).unwrap()
+        self.runtime.store().flush().unwrap();
+        replay(self.runtime.store(), &stream.into(), Mode::Strict, &self.lanes).unwrap()
     }
 
     /// Stops the runtime and gives the folder with its database, to be kept for as long as it is used.

@@ -1,8 +1,8 @@
 //! What tests are made of: a lab that runs the real runtime with a scripted model, a fake clock and a lane that keeps a ledger.
 //!
 //! [`Lab`] is where a scenario happens. [`Script`] says what the model answers, [`pieces`] makes tools and hooks of one line
-//! each, [`story`] prints a stream the way golden files keep it, [`disk`] is a simulated disk that can lose power, and
-//! [`terminal`] is a pseudo-terminal.
+//! each, [`story`] prints a stream the way golden files keep it, [`disk`] is a simulated disk that can lose power,
+//! [`terminal`] is a pseudo-terminal, and [`wasm`] makes components from text.
 //!
 //! Use this crate from tests and benches only; no product crate depends on it.
 #![allow(
@@ -20,6 +20,7 @@ pub mod ledger;
 pub mod pieces;
 pub mod story;
 pub mod terminal;
+pub mod wasm;
 
 pub use clock::FakeClock;
 pub use holdfast_model::script::{Script, Step};

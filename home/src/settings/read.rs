@@ -10,7 +10,9 @@ use holdfast_contract::manifest::yaml::{
 };
 use holdfast_contract::problem::Code;
 use holdfast_contract::registry::Override;
+use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_policy::read_dollars as dollars;
+use serde_json::Value;
 
 use super::{
     AgentSettings, Channels, LimitSettings, Log, LogLevel, MOST_BYTES, Mcp, ModelSettings, Models, OFFLINE,
@@ -71,6 +73,7 @@ fn root(root: &Field<'_>) -> Result<Settings> {
         let limits = object.defaulted("limits", LimitSettings::default(), limits);
         let retention = object.defaulted("retention", RetentionSettings::default(), retention);
         let log = object.defaulted("log", Log::default(), log);
+        let wasm = object.defaulted("wasm", SandboxOptions::default(), sandbox);
         Ok(Settings {
             models: models?,
             agents: keyed(agents?),
@@ -85,7 +88,16 @@ fn root(root: &Field<'_>) -> Result<Settings> {
             limits: limits?,
             retention: retention?,
             log: log?,
+            wasm: wasm?,
         })
+    })
+}
+
+fn sandbox(field: &Field<'_>) -> Result<SandboxOptions> {
+    let written = Value::Object(field.json_map()?);
+    serde_json::from_value(written).map_err(|error| {
+        let what = format!("{} cannot be used: {error}", field.subject());
+        field.reject(what, "`docs/reference/settings.md` lists what can be set.")
     })
 }
 

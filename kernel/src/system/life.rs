@@ -85,8 +85,11 @@ impl System {
         extension.faults.push(now);
         extension.faults.retain(|at| now.since(*at) < FAULT_WINDOW);
         if extension.faults.len() >= FAULTS {
+            let guards = extension.on(Course::Serving).is_some_and(Life::guards);
             match extension.previous.take() {
                 Some(found) => extension.rise(found, true),
+                // Without it, what it judges would pass unjudged: it stays, and stays closed.
+                None if guards => extension.fault = Some(fact.fault.clone()),
                 None => self.send_down(desk, &fact.id, Course::Serving, Some(fact.fault.clone())),
             }
         }

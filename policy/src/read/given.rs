@@ -35,7 +35,7 @@ fn tie(field: &Field<'_>) -> Result<Tie> {
             (Some(digest), None) => Ok(Tie::Digest(digest)),
             (None, Some(path)) => Ok(Tie::Path(path)),
             (None, None) => {
-                Err(object.missing("digest", "Add `digest: …`; `holdfast policy grant` writes it for you."))
+                Err(object.missing("digest", "Add `digest: …`; `holdfast ext grant` writes it for you."))
             }
             (Some(_), Some(_)) => {
                 let what = format!("{} has both a digest and a path", field.subject());

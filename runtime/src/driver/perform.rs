@@ -23,6 +23,7 @@ use holdfast_policy::Request;
 use super::{Note, SessionActor};
 use crate::calling::{Made, make, within};
 use crate::host::SessionHost;
+use crate::instances::Begun;
 use crate::parts::Event;
 use crate::runtime::Inner;
 
@@ -67,6 +68,7 @@ impl SessionActor {
             }
             Act::Abort { begun_by } => {
                 self.tasks.abort(begun_by);
+                self.instances.give_up(begun_by);
                 if let Some(child) = self.children.remove(&begun_by) {
                     self.inner.give_up(&child);
                 }
@@ -111,10 +113,22 @@ impl SessionActor {
         };
         let source = Source::Extension(extension.clone());
         let made = match self.inner.instance(&extension) {
-            Ok(instance) => {
-                let (inbox, hook) = (self.inbox.clone(), Some(input.hook.clone()));
+            Ok(loaded) => {
+                let at_once = loaded.answers_at_once();
+                let instance = match at_once {
+                    true => self.instances.at_once(extension.digest, &loaded),
+                    false => {
+                        let begun = || Begun::Hook(decided_by, input.hook.clone());
+                        self.instances.begin(extension.digest, begun, &loaded)
+                    }
+                };
+                let (inbox, hook, digest) = (self.inbox.clone(), Some(input.hook.clone()), extension.digest);
                 let host = SessionHost { inbox, extension, under: decided_by, hook };
-                make(&instance, Call::Hook(input), Arc::new(host))
+                let made = make(&instance, Call::Hook(input), Arc::new(host));
+                if at_once && matches!(made, Made::Answered(Err(_))) {
+                    self.instances.spoil(digest, &instance);
+                }
+                made
             }
             Err(fault) => Made::Answered(Err(fault)),
         };
@@ -180,7 +194,10 @@ impl SessionActor {
         let source = Source::Extension(act.extension.clone());
         let host = self.host(&act);
         let instance = match self.inner.instance(&act.extension) {
-            Ok(instance) => instance,
+            Ok(loaded) => {
+                let begun = || Begun::Tool(act.decided_by, act.call);
+                self.instances.begin(act.extension.digest, begun, &loaded)
+            }
             Err(fault) => {
                 let body = ToolReturned { call: act.call, outcome: ToolOutcome::Failure(fault) };
                 let input = self.fact(source, Some(act.decided_by), body);

@@ -26,6 +26,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::tasks::Tasks;
 use super::{Note, Reply, Say, SessionHandle, TurnReport};
 use crate::checks::Checks;
+use crate::instances::{Ending, Instances};
 use crate::machine::Machine;
 use crate::parts::Event;
 use crate::runtime::Inner;
@@ -44,6 +45,8 @@ pub(crate) struct SessionActor {
     pub(super) queue: VecDeque<Input>,
     pub(super) tasks: Tasks,
     pub(super) checks: Checks,
+    /// What the calls of the running turn run on.
+    pub(super) instances: Instances,
     waiting: VecDeque<Box<Say>>,
     /// Who waits for the running turn to end.
     answering: Vec<Reply<TurnReport>>,
@@ -76,6 +79,7 @@ impl SessionActor {
             queue: first.into(),
             tasks: Tasks::default(),
             checks: Checks::default(),
+            instances: Instances::default(),
             waiting: VecDeque::new(),
             answering: Vec::new(),
             delivering: false,
@@ -93,6 +97,14 @@ impl SessionActor {
     }
 
     async fn run(mut self) {
+        if self.session.is_busy() {
+            // Taken up in the middle of a turn, which finishes on the code that it began with.
+            let pinned: Vec<_> = self.session.pins().filter_map(|pin| pin.view.clone()).collect();
+            self.inner.load_pinned(&pinned).await;
+            for registry in &pinned {
+                self.inner.prepare(registry).await;
+            }
+        }
         self.drain();
         while let Some(note) = self.notes.recv().await {
             if let Note::Close(reply) = note {
@@ -107,6 +119,10 @@ impl SessionActor {
                 return;
             }
             self.take(note);
+            if let (false, Some(say)) = (self.session.is_busy(), self.waiting.front()) {
+                let pin = say.pin.clone().unwrap_or_else(|| self.inner.registry());
+                self.inner.prepare(&pin.view.unwrap_or_default()).await;
+            }
             self.drain();
         }
     }
@@ -204,13 +220,24 @@ impl SessionActor {
         if let Some(problem) = &self.broken {
             return Err(problem.clone());
         }
+        let ending = Ending::of(&input);
+        let faulted = self.inner.fault_of(&input);
         let Effects { frames, acts } = self.session.step(input)?;
+        if let Some(ending) = ending {
+            self.instances.end(&ending);
+        }
+        if let Some(faulted) = faulted {
+            self.inner.tell_system(faulted);
+        }
         if let Err(problem) = self.log.append(frames) {
             self.break_down(problem.clone());
             return Err(problem);
         }
         for act in acts {
             self.perform(act);
+        }
+        if !self.session.is_busy() {
+            self.instances.clear();
         }
         let since = self.session.next_seq().0 - self.snapshot_at.0;
         if since >= SNAPSHOT_EVERY.max(self.session.weight() / 2) {

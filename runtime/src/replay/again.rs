@@ -2,16 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::future::Future;
+use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
-use holdfast_contract::body::Body;
+use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::effect::{Act, CallAct, HookAct, Input};
 use holdfast_contract::frame::Source;
-use holdfast_contract::ids::{CallId, ExtensionId, HookId, ModelName, Seq};
+use holdfast_contract::ids::{CallId, ExtensionId, HookId, ModelName, Seq, StreamId};
+use holdfast_contract::manifest::Scope;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::{HookDecided, HookFaulted, ToolChecked, ToolReturned, UiQuestion};
@@ -22,21 +24,25 @@ use holdfast_store::Store;
 use serde_json::{Value, json};
 
 use super::json_of;
-use crate::calling::{Made, make};
+use crate::calling::make;
 use crate::checks::Checks;
 use crate::driver::{decision_of, result_of};
+use crate::instances::{Begun, Ending, Instances};
 
 /// Who asks the host: the frame that the call is under, the extension, and the hook if it is one.
-type Asker = (Seq, ExtensionId, Option<HookId>);
+pub(super) type Asker = (Seq, ExtensionId, Option<HookId>);
 
 /// What was asked of the host in the middle of a call, and what it answered, in order.
-type Answers = VecDeque<(Ask, Result<Content, Fault>)>;
+pub(super) type Answers = VecDeque<(Ask, Result<Content, Fault>)>;
 
 /// What can run again.
 pub(super) struct Again<'a> {
     store: &'a Store,
     lanes: &'a [Arc<dyn Lane>],
-    instances: HashMap<Digest, Option<Arc<dyn Instance>>>,
+    loaded: HashMap<Digest, Option<Arc<dyn Instance>>>,
+    /// Answers of hooks that ran before their facts came up.
+    early: HashMap<(Seq, HookId), Result<Reply, Fault>>,
+    instances: Instances,
     policies: HashMap<Digest, Policy>,
     checks: Checks,
     hooks: HashMap<(Seq, HookId), HookAct>,
@@ -53,7 +59,9 @@ impl<'a> Again<'a> {
         Self {
             store,
             lanes,
-            instances: HashMap::new(),
+            loaded: HashMap::new(),
+            early: HashMap::new(),
+            instances: Instances::default(),
             policies: HashMap::new(),
             checks: Checks::default(),
             hooks: HashMap::new(),
@@ -66,19 +74,57 @@ impl<'a> Again<'a> {
     }
 
     /// Keeps an act until the fact that it led to comes up.
-    pub(super) fn remember(&mut self, act: Act) {
+    pub(super) fn remember(&mut self, act: Act) -> Result<(), Problem> {
         match act {
             Act::CallHook(act) => {
+                let begun = Begun::Hook(act.decided_by, act.input.hook.clone());
+                match self.loaded(&act.extension)?.filter(|loaded| loaded.answers_at_once()) {
+                    Some(loaded) => self.hook_at_once(&act, &loaded),
+                    None => self.begin(&act.extension, begun)?,
+                }
                 self.hooks.insert((act.decided_by, act.input.hook.clone()), *act);
             }
-            Act::EvaluatePolicy(act) | Act::CheckArguments(act) | Act::Dispatch(act) => {
+            Act::Dispatch(act) => {
+                self.begin(&act.extension, Begun::Tool(act.decided_by, act.call))?;
                 self.calls.insert((act.decided_by, act.call), *act);
             }
+            Act::EvaluatePolicy(act) | Act::CheckArguments(act) => {
+                self.calls.insert((act.decided_by, act.call), *act);
+            }
+            Act::Abort { begun_by } => self.instances.give_up(begun_by),
             Act::CallModel(act) => {
                 self.models.insert(act.decided_by, act.model);
             }
             _ => {}
         }
+        Ok(())
+    }
+
+    /// A hook that is answered at once runs where it ran: before whatever else the same step led to.
+    fn hook_at_once(&mut self, act: &HookAct, loaded: &Arc<dyn Instance>) {
+        let digest = act.extension.digest;
+        let instance = self.instances.at_once(digest, loaded);
+        let host = Arc::new(Recorded(Mutex::default()));
+        let answer = make(&instance, Call::Hook(act.input.clone()), host).run_through();
+        if matches!(answer, Some(Err(_))) {
+            self.instances.spoil(digest, &instance);
+        }
+        if let Some(answer) = answer {
+            self.early.insert((act.decided_by, act.input.hook.clone()), answer);
+        }
+    }
+
+    /// A call begins, on the instance that it had when it was recorded.
+    fn begin(&mut self, extension: &ExtensionRef, begun: Begun) -> Result<(), Problem> {
+        if let Some(loaded) = self.loaded(extension)? {
+            self.instances.begin(extension.digest, || begun, &loaded);
+        }
+        Ok(())
+    }
+
+    /// The session has nothing more to do.
+    pub(super) fn rest(&mut self) {
+        self.instances.clear();
     }
 
     /// Runs again what led to this fact, and looks whether it comes from whom it should. Gives what it should have been if it is
@@ -88,7 +134,16 @@ impl<'a> Again<'a> {
             // Whatever was in the middle of a call is gone, and is asked anew.
             self.answers.clear();
             self.questions.clear();
+            self.instances.clear();
         }
+        let judged = self.run_again(seq, input)?;
+        if let Some(ending) = Ending::of(input) {
+            self.instances.end(&ending);
+        }
+        Ok(judged)
+    }
+
+    fn run_again(&mut self, seq: Seq, input: &Input) -> Result<Option<Value>, Problem> {
         let Some(cause) = input.cause else { return Ok(None) };
         let (source, body) = match &input.body {
             Body::HookDecided(fact) if fact.hook.is_policy() => {
@@ -97,8 +152,8 @@ impl<'a> Again<'a> {
                 };
                 (act.registry.policy.map(Source::Policy), Some(self.policy_again(&act, fact)?.into()))
             }
-            Body::HookDecided(fact) => self.hook_again(cause, &fact.hook, &input.body),
-            Body::HookFaulted(fact) => self.hook_again(cause, &fact.hook, &input.body),
+            Body::HookDecided(fact) => self.hook_again(cause, &fact.hook, &input.body)?,
+            Body::HookFaulted(fact) => self.hook_again(cause, &fact.hook, &input.body)?,
             Body::ToolChecked(fact) => {
                 let Some(act) = self.calls.remove(&(cause, fact.call)) else { return Ok(None) };
                 let outcome = self.checks.arguments(&act.spec, &act.arguments);
@@ -107,14 +162,14 @@ impl<'a> Again<'a> {
             Body::ToolReturned(fact) => {
                 let the_hosts = matches!(&fact.outcome, ToolOutcome::Failure(fault) if is_the_hosts(fault));
                 let Some(act) = self.calls.remove(&(cause, fact.call)) else { return Ok(None) };
-                let body = if the_hosts { None } else { self.tool_again(&act) };
+                let body = if the_hosts { None } else { self.tool_again(&act)? };
                 (Some(Source::Extension(act.extension)), body)
             }
             Body::ModelReturned(_) | Body::ModelFailed(_) => {
                 (self.models.remove(&cause).map(Source::Model), None)
             }
             body => {
-                self.note_answer(seq, cause, &input.source, body);
+                noted(&mut self.answers, &mut self.questions, seq, cause, &input.source, body);
                 return Ok(None);
             }
         };
@@ -150,14 +205,25 @@ impl<'a> Again<'a> {
     }
 
     /// Whose word it is, and what it must say. A hook that does not run again must still have been asked about this.
-    fn hook_again(&mut self, asked: Seq, hook: &HookId, recorded: &Body) -> (Option<Source>, Option<Body>) {
-        let Some(act) = self.hooks.remove(&(asked, hook.clone())) else { return (None, None) };
+    fn hook_again(
+        &mut self,
+        asked: Seq,
+        hook: &HookId,
+        recorded: &Body,
+    ) -> Result<(Option<Source>, Option<Body>), Problem> {
+        let Some(act) = self.hooks.remove(&(asked, hook.clone())) else { return Ok((None, None)) };
         let HookAct { extension, input, .. } = act;
         let (hook, point) = (input.hook.clone(), input.point);
         let call = input.call.as_ref().map(|call| call.id);
         let subject = input.subject.as_ref().map(Into::into);
         let the_hosts = matches!(recorded, Body::HookFaulted(fact) if is_the_hosts(&fact.fault));
-        let answer = if the_hosts { None } else { self.run(asked, &extension, Call::Hook(input)) };
+        let begun = Begun::Hook(asked, hook.clone());
+        let early = self.early.remove(&(asked, hook.clone()));
+        let answer = match early {
+            _ if the_hosts => None,
+            Some(answer) => Some(answer),
+            None => self.run(&begun, &extension, Call::Hook(input))?,
+        };
         let body = match (answer.map(|answer| answer.and_then(|reply| decision_of(reply, point))), recorded) {
             (Some(Ok(decision)), _) => {
                 HookDecided { hook, point, call, subject, decision, rule: None }.into()
@@ -171,13 +237,15 @@ impl<'a> Again<'a> {
             }
             (None, other) => other.clone(),
         };
-        (Some(Source::Extension(extension)), Some(body))
+        Ok((Some(Source::Extension(extension)), Some(body)))
     }
 
-    /// A tool runs again only if it computes from its arguments alone.
-    fn tool_again(&mut self, act: &CallAct) -> Option<Body> {
-        if act.spec.effects != EffectClass::Pure {
-            return None;
+    /// A tool runs again if it computes from its arguments alone, or in a sandbox that has nothing but the host's answers.
+    fn tool_again(&mut self, act: &CallAct) -> Result<Option<Body>, Problem> {
+        let loaded = self.loaded(&act.extension)?;
+        let sandboxed = loaded.is_some_and(|instance| instance.scope() != Scope::Shared);
+        if act.spec.effects != EffectClass::Pure && !sandboxed {
+            return Ok(None);
         }
         let asked = Call::Tool {
             call: act.call,
@@ -185,101 +253,181 @@ impl<'a> Again<'a> {
             arguments: act.arguments.clone(),
             turn: act.turn.clone(),
         };
-        let answer = self.run(act.decided_by, &act.extension, asked)?;
+        let begun = Begun::Tool(act.decided_by, act.call);
+        let Some(answer) = self.run(&begun, &act.extension, asked)? else { return Ok(None) };
         let outcome = match answer.and_then(result_of) {
             Ok(result) => self.checks.result(&act.spec, result),
             Err(fault) => ToolOutcome::Failure(fault),
         };
-        Some(ToolReturned { call: act.call, outcome }.into())
+        Ok(Some(ToolReturned { call: act.call, outcome }.into()))
     }
 
     /// Makes the call again, or gives nothing where the code is not at hand, not replayable, or waits for the outside.
-    fn run(&mut self, under: Seq, extension: &ExtensionRef, call: Call) -> Option<Result<Reply, Fault>> {
+    fn run(
+        &mut self,
+        begun: &Begun,
+        extension: &ExtensionRef,
+        call: Call,
+    ) -> Result<Option<Result<Reply, Fault>>, Problem> {
         let hook = if let Call::Hook(input) = &call { Some(input.hook.clone()) } else { None };
-        let answers = self.answers.remove(&(under, extension.id.clone(), hook)).unwrap_or_default();
-        let made = self
-            .instance(extension)
-            .map(|instance| make(&instance, call, Arc::new(Recorded(Mutex::new(answers)))));
-        match made {
-            Some(Made::Answered(answer)) => Some(answer),
-            Some(Made::UnderWay(_)) | None => {
-                self.mocked.insert(extension.id.clone());
-                None
+        let answers = self.answers.remove(&(begun.by(), extension.id.clone(), hook)).unwrap_or_default();
+        let loaded = self.loaded(extension)?;
+        let instance = self.instances.of(extension.digest, begun).or_else(|| {
+            let loaded = loaded?;
+            Some(loaded.fresh().unwrap_or(loaded))
+        });
+        let answer = instance.and_then(|instance| {
+            make(&instance, call, Arc::new(Recorded(Mutex::new(answers)))).run_through()
+        });
+        if answer.is_none() {
+            self.mocked.insert(extension.id.clone());
+        }
+        Ok(answer)
+    }
+
+    /// The recorded code, if it is at hand and replayable. Code that is there but not what was recorded is a problem.
+    fn loaded(&mut self, extension: &ExtensionRef) -> Result<Option<Arc<dyn Instance>>, Problem> {
+        if let Some(loaded) = self.loaded.get(&extension.digest) {
+            return Ok(loaded.clone());
+        }
+        let mut found = None;
+        for lane in self.lanes {
+            match wait_for(lane.load(extension)) {
+                Ok(instance) => found = found.or(Some(instance)),
+                Err(fault) if fault.code == Code::ExtensionUnknown => {}
+                Err(fault) => return Err(Problem::new(Code::ReplayMissing, fault.to_string())),
+            }
+        }
+        if found.is_none() {
+            self.check_gone(extension)?;
+        }
+        let found = found.filter(|instance| instance.replayable());
+        if let Some(preparing) = found.as_ref().and_then(|instance| instance.prepare()) {
+            wait_for(preparing);
+        }
+        self.loaded.insert(extension.digest, found.clone());
+        Ok(found)
+    }
+}
+
+impl Again<'_> {
+    /// Code that is built into the program changes with it, and its answers are then taken from the log. Code from a folder was kept
+    /// when it was activated: that it is gone is a problem.
+    fn check_gone(&self, extension: &ExtensionRef) -> Result<(), Problem> {
+        let mut lane = None;
+        let mut latest = None;
+        self.store.for_each_frame(&StreamId::system(), Seq(0), |frame| {
+            if frame.envelope.kind == Kind::ExtensionsFound
+                && let Body::ExtensionsFound(fact) = self.store.body(&frame)?
+            {
+                for found in fact.found.into_iter().filter(|found| found.id == extension.id) {
+                    latest = Some(found.digest);
+                    if found.digest == extension.digest {
+                        lane = Some(found.lane);
+                    }
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        match lane.as_deref() {
+            None | Some("native") => Ok(()),
+            Some(lane) => {
+                let ExtensionRef { id, version, digest, .. } = extension;
+                let now = latest.map(|digest| digest.to_string()).unwrap_or_default();
+                let what = format!(
+                    "`{id}` {version} ran as {digest} in the {lane} lane, which is no longer at hand; the latest is {now}"
+                );
+                let help = "`--mock` takes its answers from the log; `--with` tries another build on what was recorded.";
+                Err(Problem::new(Code::ReplayMissing, what).help(help))
             }
         }
     }
+}
 
-    fn instance(&mut self, extension: &ExtensionRef) -> Option<Arc<dyn Instance>> {
-        let lanes = self.lanes;
-        let load = || lanes.iter().find_map(|lane| at_once(lane.load(extension))?.ok());
-        self.instances
-            .entry(extension.digest)
-            .or_insert_with(|| load().filter(|instance| instance.replayable()))
-            .clone()
+/// Keeps what an extension was told in the middle of a call.
+pub(super) fn noted(
+    answers: &mut BTreeMap<Asker, Answers>,
+    questions: &mut HashMap<Seq, (Asker, UiQuestion)>,
+    seq: Seq,
+    cause: Seq,
+    source: &Source,
+    body: &Body,
+) {
+    if let Body::UiAnswered(fact) = body {
+        if let Some((asker, question)) = questions.remove(&fact.request) {
+            let answer = fact.answer.clone().unwrap_or_else(nothing);
+            answers.entry(asker).or_default().push_back((Ask::Ui(question), Ok(answer)));
+        }
+        return;
     }
-
-    /// Keeps what an extension was told in the middle of a call.
-    fn note_answer(&mut self, seq: Seq, cause: Seq, source: &Source, body: &Body) {
-        if let Body::UiAnswered(fact) = body {
-            if let Some((asker, question)) = self.questions.remove(&fact.request) {
-                let answer = fact.answer.clone().unwrap_or_else(nothing);
-                self.answers.entry(asker).or_default().push_back((Ask::Ui(question), Ok(answer)));
-            }
+    let Source::Extension(extension) = source else { return };
+    let (hook, (ask, answer)) = match body {
+        Body::ClockRead(fact) => (&fact.hook, (Ask::Clock, Ok(Content::of(&fact.value)))),
+        Body::RandomDrawn(fact) => {
+            let ask = Ask::Random { bytes: (fact.bytes.len() / 2) as u32 };
+            (&fact.hook, (ask, Ok(Content::text(fact.bytes.clone()))))
+        }
+        Body::HostCalled(fact) => {
+            let answer = match &fact.outcome {
+                ToolOutcome::Result(value) => Ok(value.clone()),
+                ToolOutcome::Failure(fault) => Err(fault.clone()),
+            };
+            let ask = match fact.ask.as_str() {
+                "state.get" => Ask::StateGet { key: fact.arguments.to_text() },
+                name => {
+                    Ask::Other { name: name.to_owned(), arguments: fact.arguments.clone(), timeout: None }
+                }
+            };
+            (&fact.hook, (ask, answer))
+        }
+        Body::StateWritten(fact) => {
+            let ask = Ask::StateSet { key: fact.key.clone(), value: fact.value.clone() };
+            (&fact.hook, (ask, Ok(nothing())))
+        }
+        Body::MessageInjected(fact) => (&fact.hook, (Ask::Inject { text: fact.text.clone() }, Ok(nothing()))),
+        Body::UiRequested(fact) => {
+            let asker = (cause, extension.id.clone(), fact.hook.clone());
+            questions.insert(seq, (asker, fact.question.clone()));
             return;
         }
-        let Source::Extension(extension) = source else { return };
-        let (hook, (ask, answer)) = match body {
-            Body::ClockRead(fact) => (&fact.hook, (Ask::Clock, Ok(Content::of(&fact.value)))),
-            Body::RandomDrawn(fact) => {
-                let ask = Ask::Random { bytes: (fact.bytes.len() / 2) as u32 };
-                (&fact.hook, (ask, Ok(Content::text(fact.bytes.clone()))))
-            }
-            Body::HostCalled(fact) => {
-                let answer = match &fact.outcome {
-                    ToolOutcome::Result(value) => Ok(value.clone()),
-                    ToolOutcome::Failure(fault) => Err(fault.clone()),
-                };
-                let ask = match fact.ask.as_str() {
-                    "state.get" => Ask::StateGet { key: fact.arguments.to_text() },
-                    name => {
-                        Ask::Other { name: name.to_owned(), arguments: fact.arguments.clone(), timeout: None }
-                    }
-                };
-                (&fact.hook, (ask, answer))
-            }
-            Body::StateWritten(fact) => {
-                let ask = Ask::StateSet { key: fact.key.clone(), value: fact.value.clone() };
-                (&fact.hook, (ask, Ok(nothing())))
-            }
-            Body::MessageInjected(fact) => {
-                (&fact.hook, (Ask::Inject { text: fact.text.clone() }, Ok(nothing())))
-            }
-            Body::UiRequested(fact) => {
-                let asker = (cause, extension.id.clone(), fact.hook.clone());
-                self.questions.insert(seq, (asker, fact.question.clone()));
-                return;
-            }
-            _ => return,
-        };
-        let asker = (cause, extension.id.clone(), hook.clone());
-        self.answers.entry(asker).or_default().push_back((ask, answer));
-    }
+        _ => return,
+    };
+    let asker = (cause, extension.id.clone(), hook.clone());
+    answers.entry(asker).or_default().push_back((ask, answer));
 }
 
 fn nothing() -> Content {
     Content::new(Default::default())
 }
 
-/// Whether a fault is the host's word, not the extension's: it was late, or its code was not at hand. Neither can be reproduced.
+/// Whether a fault is the host's word, not the extension's: it was late, its code was not at hand, its stack or the host's
+/// room ran out. None of it can be reproduced.
 fn is_the_hosts(fault: &Fault) -> bool {
-    matches!(fault.code, Code::HookTimeout | Code::ToolTimeout | Code::ExtensionUnknown)
+    matches!(
+        fault.code,
+        Code::HookTimeout
+            | Code::ToolTimeout
+            | Code::ExtensionUnknown
+            | Code::ComponentLate
+            | Code::StackExhausted
+            | Code::SlotsExhausted
+    )
 }
 
-/// The value of a future that is ready at once.
-fn at_once<T>(mut later: Later<T>) -> Option<T> {
-    match Pin::new(&mut later).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(value) => Some(value),
-        Poll::Pending => None,
+/// Waits for something that another thread may be busy with.
+fn wait_for<T>(mut later: Later<T>) -> T {
+    struct Thread(std::thread::Thread);
+    impl Wake for Thread {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Thread(std::thread::current())));
+    loop {
+        match Pin::new(&mut later).poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => std::thread::park(),
+        }
     }
 }
 

@@ -136,6 +136,34 @@ pub(crate) enum Ext {
         /// Its id
         id: String,
     },
+    /// Would it load, and what would it be: manifest, component, roles, grants
+    Check {
+        /// Its id, or its folder [default: the current folder]
+        #[arg(value_name = "ID|PATH", default_value = ".")]
+        extension: PathBuf,
+    },
+    /// Run the cases in its `tests.yaml`
+    Test {
+        /// Its id, or its folder [default: the current folder]
+        #[arg(value_name = "ID|PATH", default_value = ".")]
+        extension: PathBuf,
+    },
+    /// Build, check and test it whenever a file of it changes
+    Dev {
+        /// Its id, or its folder [default: the current folder]
+        #[arg(value_name = "ID|PATH", default_value = ".")]
+        extension: PathBuf,
+        /// Give it what its manifest asks for, for as long as it is in this folder
+        #[arg(long)]
+        grant: bool,
+    },
+    /// Give it what its manifest asks for; everything, if nothing is named
+    Grant(GrantCommand),
+    /// Take back everything that it was given
+    Revoke {
+        /// Its id
+        id: String,
+    },
     /// Begin an extension: a folder with a manifest, source and tests
     New(ExtNew),
     /// Build an extension's component from its source
@@ -144,6 +172,24 @@ pub(crate) enum Ext {
         #[arg(value_name = "ID|PATH")]
         subject: Option<PathBuf>,
     },
+}
+
+#[derive(Args)]
+pub(crate) struct GrantCommand {
+    /// Its id
+    pub id: String,
+    /// An interface of the host, such as `ui`
+    #[arg(long, value_name = "NAME")]
+    pub interface: Vec<String>,
+    /// A secret, by its name
+    #[arg(long, value_name = "NAME")]
+    pub secret: Vec<String>,
+    /// A host to connect to
+    #[arg(long, value_name = "HOST")]
+    pub network: Vec<String>,
+    /// For whatever is in its folder from now on, not only for what is there now; for writing an extension
+    #[arg(long)]
+    pub folder: bool,
 }
 
 #[derive(Args)]
@@ -300,8 +346,12 @@ pub(crate) struct Gc {
 
 #[derive(Args)]
 pub(crate) struct Replay {
-    /// The session
-    pub id: String,
+    /// The session; with --with, all of them if none is named
+    #[arg(required_unless_present = "with")]
+    pub id: Option<String>,
+    /// Try another build of an extension (its folder) or another policy (its file) on what was recorded
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["strict", "mock"])]
+    pub with: Option<PathBuf>,
     /// Run again whatever is reproducible (the default)
     #[arg(long, conflicts_with = "mock")]
     pub strict: bool,

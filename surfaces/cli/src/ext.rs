@@ -1,84 +1,42 @@
-//! `holdfast ext …`: what authors do. Making and building are here; both need nobody who owns the home.
+//! `holdfast ext …`: what is installed is in `listing.rs`; here is what an author and a careful user do with one extension.
 
+mod check;
+mod dev;
+mod grant;
+mod make;
 mod progress;
+mod test;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use holdfast_authoring::Built;
+use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::problem::{Code, Problem};
-use holdfast_home::Home;
+use holdfast_home::{Home, Settings};
+use holdfast_runtime::house::Plan;
+use holdfast_runtime::house::{LogLevel, Progress};
+use holdfast_runtime::workshop::Workbench;
 
-use crate::arguments::ExtNew;
-use crate::exit::Exit;
-use crate::output::Output;
-use progress::Progress;
-
-/// Makes a folder for a new extension.
-pub(crate) fn new(output: &Output, home: &Home, command: &ExtNew) -> Result<Exit, Problem> {
-    let folder = command.path.clone().unwrap_or_else(|| home.extensions().join(&command.id));
-    let made = holdfast_authoring::new(command.language, &command.id, command.role, &folder)?;
-    if output.json {
-        output.document(&made)?;
-        return Ok(Exit::Done);
-    }
-    output.line(made.folder.display().to_string())?;
-    if !output.quiet {
-        made.files.iter().try_for_each(|name| output.line(format!("  {name}")))?;
-        let subject = match &command.path {
-            Some(path) => path.display().to_string(),
-            None => command.id.clone(),
-        };
-        output.line(format!("next: holdfast ext build {subject}"))?;
-    }
-    Ok(Exit::Done)
-}
-
-/// Builds an extension's component.
-pub(crate) fn build(output: &Output, home: &Home, subject: Option<&Path>) -> Result<Exit, Problem> {
-    let folder = folder(home, subject)?;
-    let mut progress = Progress::new(output);
-    let built = holdfast_authoring::build(&folder, &mut |step| progress.begin(&step.to_string()));
-    progress.end(built.is_ok());
-    let built = built?;
-    if output.json {
-        output.document(&built)?;
-    } else {
-        output.line(built.component.display().to_string())?;
-        if !output.quiet {
-            output.line(summary(&built))?;
-        }
-    }
-    Ok(Exit::Done)
-}
-
-fn summary(built: &Built) -> String {
-    let imports = if built.imports.is_empty() { "nothing".to_owned() } else { built.imports.join(", ") };
-    format!(
-        "  {} from {} in {:.1} s; exports {}; imports {imports}",
-        size(built.bytes),
-        built.language,
-        built.took.as_secs_f64(),
-        built.exports.join(", "),
-    )
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..10_240 => format!("{bytes} bytes"),
-        10_240..1_048_576 => format!("{} KiB", bytes / 1024),
-        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
-    }
-}
+pub(crate) use check::check;
+pub(crate) use dev::dev;
+pub(crate) use grant::{grant, revoke};
+pub(crate) use make::{build, new};
+pub(crate) use test::test;
 
 /// The folder that an id or a path means. An id is looked for in the home first, so that a file of its name is no trap.
 pub(crate) fn folder(home: &Home, subject: Option<&Path>) -> Result<PathBuf, Problem> {
-    let Some(subject) = subject else { return Ok(PathBuf::from(".")) };
+    let whole = |path: &Path| {
+        path.canonicalize().map_err(|error| {
+            Problem::new(Code::ExtensionUnknown, format!("{} cannot be used: {error}", path.display()))
+        })
+    };
+    let Some(subject) = subject else { return whole(Path::new(".")) };
     let installed = home.extensions().join(subject);
     if subject.components().count() == 1 && installed.join("manifest.yaml").is_file() {
-        return Ok(installed);
+        return whole(&installed);
     }
     if subject.is_dir() {
-        return Ok(subject.to_owned());
+        return whole(subject);
     }
     let what = format!(
         "there is no extension `{}` in {}, and no such folder",
@@ -87,4 +45,29 @@ pub(crate) fn folder(home: &Home, subject: Option<&Path>) -> Result<PathBuf, Pro
     );
     let help = "`holdfast ext list` shows what is installed; `holdfast ext new` begins one.";
     Err(Problem::new(Code::ExtensionUnknown, what).help(help))
+}
+
+/// An extension on the workbench, as this home would have it.
+pub(crate) async fn workbench(plan: &Plan, folder: &Path) -> Result<Workbench, Problem> {
+    let settings = Settings::load(&plan.home)?.settings;
+    let policy = plan.home.policy(plan.profile.as_deref())?;
+    let id = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let set = settings.extensions.get(&id.as_str().into());
+    let log = Arc::new(|id: &ExtensionId, level: LogLevel, line: &str| {
+        eprintln!("{id} {level:?}: {}", crate::chat::harmless(line));
+    });
+    Workbench::open(folder, &policy, set, &settings.wasm, Some(log)).await
+}
+
+/// Says what takes long while extensions come up.
+pub(crate) fn progress(id: &ExtensionId, progress: Progress) {
+    match progress {
+        Progress::Started { bytes } if bytes > 256 << 10 => {
+            eprintln!("compiling {id} ({:.1} MiB), once", bytes as f64 / f64::from(1 << 20));
+        }
+        Progress::Done { millis } if millis > 500 => {
+            eprintln!("compiled {id} in {:.1} s", millis as f64 / 1e3)
+        }
+        Progress::Started { .. } | Progress::Done { .. } => {}
+    }
 }

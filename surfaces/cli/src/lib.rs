@@ -41,7 +41,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::{Home, Settings};
-use holdfast_runtime::house::{Ground, MakeBuiltIns, Offer, Plan};
+use holdfast_runtime::house::{MakeBuiltIns, Offer, Plan};
 
 use arguments::{Arguments, Chat, Command, Ext, Log, Model, Policy};
 use exit::Exit;
@@ -123,6 +123,7 @@ fn carry_out(program: Program, arguments: Arguments) -> Result<Exit, Problem> {
         built_ins: program.built_ins,
         environment: |name| std::env::var_os(name),
         current,
+        progress: ext::progress,
     };
     let threads = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -155,12 +156,6 @@ fn here(output: &Output, home: &Home, program: Program, command: Command) -> Res
                 None => return Ok(Done::NotYet(Command::Session(command))),
             }
         }
-        Command::Replay(command) => {
-            let ground = Ground { home, workspace: None, settings: &Settings::default() };
-            let mut lanes = (program.built_ins)(&ground).lanes;
-            lanes.extend(demo::lanes());
-            replay::replay(output, home, &command, &lanes)?.into()
-        }
         Command::Ext(Ext::New(command)) => ext::new(output, home, &command)?,
         Command::Ext(Ext::Build { subject }) => ext::build(output, home, subject.as_deref())?,
         Command::Schema(command) => schema::schema(output, &command)?.into(),
@@ -182,6 +177,17 @@ async fn linked(output: &Output, plan: &Plan, command: Command) -> Result<Exit, 
     if let Command::Init(command) = command {
         return init::init(output, &plan.home, plan.environment, command.yes).await;
     }
+    let command = match command {
+        Command::Ext(Ext::Check { extension }) => return ext::check(output, plan, &extension).await,
+        Command::Ext(Ext::Test { extension }) => return ext::test(output, plan, &extension).await,
+        Command::Ext(Ext::Dev { extension, grant }) => {
+            return ext::dev(output, plan, &extension, grant).await;
+        }
+        Command::Ext(Ext::Grant(command)) => return ext::grant(output, plan, &command),
+        Command::Ext(Ext::Revoke { id }) => return ext::revoke(output, plan, &id),
+        Command::Replay(command) => return replay::replay(output, plan, &command).await,
+        command => command,
+    };
     if let Command::Policy(Policy::Show) = command {
         return policy::show(output, &plan.home.policy(plan.profile.as_deref())?);
     }

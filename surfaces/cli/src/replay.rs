@@ -1,32 +1,107 @@
 //! `holdfast replay …`
 
-use std::sync::Arc;
+use std::path::Path;
 
-use holdfast_contract::problem::Problem;
-use holdfast_contract::wire::Lane;
-use holdfast_home::Home;
-use holdfast_runtime::replay::{Mode, Verdict, replay as run};
+use holdfast_contract::ids::StreamId;
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_policy::Policy;
+use holdfast_runtime::house::{Plan, recorded_lanes};
+use holdfast_runtime::replay::{Judged, Mode, Trial, Tried, Verdict, replay as run, trial};
+use holdfast_store::Store;
 
 use crate::arguments::Replay;
+use crate::exit::Exit;
 use crate::home::open;
 use crate::log::existing;
 use crate::output::Output;
+use crate::{demo, ext};
 
-pub(crate) fn replay(
-    output: &Output,
-    home: &Home,
-    command: &Replay,
-    lanes: &[Arc<dyn Lane>],
-) -> Result<bool, Problem> {
-    let store = open(home)?;
-    let stream = existing(&store, &command.id)?;
-    let mode = if command.mock { Mode::Mock } else { Mode::Strict };
-    let verdict = run(&store, &stream, mode, lanes)?;
-    match output.json {
-        true => output.document(&verdict)?,
-        false => show(output, &verdict)?,
+pub(crate) async fn replay(output: &Output, plan: &Plan, command: &Replay) -> Result<Exit, Problem> {
+    let store = open(&plan.home)?;
+    let named = command.id.as_deref().map(|id| existing(&store, id)).transpose()?;
+    match (&command.with, named) {
+        (Some(path), named) => try_on(output, plan, &store, path, named).await,
+        (None, Some(stream)) => {
+            let mut lanes = recorded_lanes(plan, &store)?;
+            lanes.extend(demo::lanes());
+            let mode = if command.mock { Mode::Mock } else { Mode::Strict };
+            // Code that was recorded may have to be compiled first.
+            let verdict = tokio::task::block_in_place(|| run(&store, &stream, mode, &lanes))?;
+            match output.json {
+                true => output.document(&verdict)?,
+                false => show(output, &verdict)?,
+            }
+            Ok((verdict.identical && verdict.snapshot_identical).into())
+        }
+        (None, None) => Err(Problem::new(Code::UsageInvalid, "no session is named")),
     }
-    Ok(verdict.identical && verdict.snapshot_identical)
+}
+
+/// Another build or policy on recorded sessions; differences are what was asked for, and no failure.
+async fn try_on(
+    output: &Output,
+    plan: &Plan,
+    store: &Store,
+    path: &Path,
+    named: Option<StreamId>,
+) -> Result<Exit, Problem> {
+    let tried = match path.is_file() {
+        true => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Problem::new(Code::PolicyInvalid, format!("{}: {error}", path.display())))?;
+            let internal = || Problem::new(Code::Internal, "a policy was rejected without a reason");
+            let policy = Policy::parse(path, &text)
+                .map_err(|problems| Problem::all(problems).unwrap_or_else(internal))?;
+            Tried::Policy(Box::new(policy))
+        }
+        false => {
+            let folder = ext::folder(&plan.home, Some(path))?;
+            ext::workbench(plan, &folder).await?.tried()
+        }
+    };
+    let sessions = match named {
+        Some(session) => vec![session],
+        None => {
+            let is_session = |stream: &StreamId| !stream.is_system();
+            store.streams()?.into_iter().map(|about| about.id).filter(is_session).collect()
+        }
+    };
+    let mut trials = Vec::new();
+    for session in &sessions {
+        let tried = tokio::task::block_in_place(|| trial(store, session, &tried));
+        match tried {
+            Ok(trial) => trials.push(trial),
+            // One that cannot be read again does not stop the others.
+            Err(problem) if sessions.len() > 1 => eprintln!("{session}: {problem}"),
+            Err(problem) => return Err(problem),
+        }
+    }
+    if output.json {
+        return output.documents(&trials);
+    }
+    for trial in &trials {
+        show_trial(output, trial)?;
+    }
+    let total = |count: fn(&Trial) -> u64| trials.iter().map(count).sum::<u64>();
+    output.line(format!(
+        "{} session(s): {} same, {} different, {} cannot tell",
+        trials.len(),
+        total(|trial| trial.same),
+        total(|trial| trial.different.len() as u64),
+        total(|trial| trial.unknown.len() as u64),
+    ))?;
+    Ok(Exit::Done)
+}
+
+fn show_trial(output: &Output, trial: &Trial) -> Result<(), Problem> {
+    let line = |mark: &str, judged: &Judged| {
+        let Judged { seq, what, recorded, now } = judged;
+        output.line(crate::chat::harmless(&format!("{}#{seq} {mark} {what}", trial.session)))?;
+        output.line(crate::chat::harmless(&format!("    recorded {recorded}")))?;
+        output.line(crate::chat::harmless(&format!("    now      {now}")))
+    };
+    trial.different.iter().try_for_each(|judged| line("different  ", judged))?;
+    trial.unknown.iter().try_for_each(|judged| line("cannot tell", judged))
 }
 
 pub(crate) fn show(output: &Output, verdict: &Verdict) -> Result<(), Problem> {

@@ -1,0 +1,222 @@
+//! The types of `wit/` as they cross the boundary. What the host hands over borrows; what a guest answers is owned.
+//!
+//! Answers of the describing functions (`tools.list` and its like) can also be written down, because they are remembered for each
+//! activation. Nothing here judges what a value means.
+
+use serde::{Deserialize, Serialize};
+use wasmtime::component::{ComponentType, Lift, Lower};
+
+/// `types.content` on its way in.
+#[derive(Clone, Copy, ComponentType, Lower)]
+#[component(variant)]
+pub(crate) enum ContentIn<'a> {
+    #[component(name = "text")]
+    Text(&'a str),
+    #[component(name = "json")]
+    Json(&'a str),
+}
+
+/// `types.content` on its way out.
+#[derive(Debug, ComponentType, Lift, Lower)]
+#[component(variant)]
+pub(crate) enum ContentOut {
+    #[component(name = "text")]
+    Text(String),
+    #[component(name = "json")]
+    Json(String),
+}
+
+/// `types.failure`.
+#[derive(Debug, ComponentType, Lift, Lower)]
+#[component(variant)]
+pub(crate) enum Failure {
+    #[component(name = "invalid-arguments")]
+    InvalidArguments(String),
+    #[component(name = "denied")]
+    Denied(String),
+    #[component(name = "not-found")]
+    NotFound(String),
+    #[component(name = "failed")]
+    Failed(String),
+}
+
+/// `types.tool-call`.
+#[derive(Clone, Copy, ComponentType, Lower)]
+#[component(record)]
+pub(crate) struct ToolCall<'a> {
+    pub id: u64,
+    pub tool: &'a str,
+    pub arguments: &'a str,
+}
+
+/// `types.effects`.
+#[derive(Clone, Copy, Debug, ComponentType, Lift, Lower, Serialize, Deserialize)]
+#[component(enum)]
+#[repr(u8)]
+pub(crate) enum Effects {
+    #[component(name = "unknown")]
+    Unknown,
+    #[component(name = "pure")]
+    Pure,
+    #[component(name = "read")]
+    Read,
+    #[component(name = "write")]
+    Write,
+    #[component(name = "exec")]
+    Exec,
+    #[component(name = "network")]
+    Network,
+}
+
+/// `types.artifact`.
+#[derive(Debug, ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct Artifact {
+    pub name: String,
+    #[component(name = "media-type")]
+    pub media_type: String,
+    pub content: ContentOut,
+}
+
+/// `verdicts.sanitized`.
+#[derive(Debug, ComponentType, Lift)]
+#[component(variant)]
+pub(crate) enum Sanitized {
+    #[component(name = "unchanged")]
+    Unchanged,
+    #[component(name = "replaced")]
+    Replaced(ContentOut),
+    #[component(name = "flagged")]
+    Flagged(String),
+    #[component(name = "blocked")]
+    Blocked(String),
+}
+
+/// `verdicts.verdict`.
+#[derive(Debug, ComponentType, Lift)]
+#[component(variant)]
+pub(crate) enum Verdict {
+    #[component(name = "allow")]
+    Allow,
+    #[component(name = "flag")]
+    Flag(String),
+    #[component(name = "block")]
+    Block(String),
+}
+
+/// `tool-gate.decision`.
+#[derive(Debug, ComponentType, Lift)]
+#[component(variant)]
+pub(crate) enum Gate {
+    #[component(name = "allow")]
+    Allow,
+    #[component(name = "deny")]
+    Deny(String),
+    #[component(name = "ask")]
+    Ask(String),
+}
+
+/// `model-route.route`.
+#[derive(Debug, ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct Route {
+    pub model: String,
+    pub authoritative: bool,
+    pub reason: String,
+}
+
+/// `tool-modify.modification`.
+#[derive(Debug, ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct Modification {
+    pub arguments: Option<String>,
+    pub implementation: Option<String>,
+}
+
+/// `tool-after.enrichment`.
+#[derive(Debug, ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct Enrichment {
+    pub result: Option<ContentOut>,
+    pub artifacts: Vec<Artifact>,
+    pub render: Option<String>,
+}
+
+/// `compaction-before.plan`.
+#[derive(Debug, ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct Plan {
+    pub instructions: Option<String>,
+    pub keep: Option<u32>,
+}
+
+/// `tools.tool-spec`.
+#[derive(Debug, ComponentType, Lift, Serialize, Deserialize)]
+#[component(record)]
+pub(crate) struct ToolSpec {
+    pub name: String,
+    pub description: String,
+    #[component(name = "input-schema")]
+    pub input_schema: String,
+    #[component(name = "output-schema")]
+    pub output_schema: Option<String>,
+    pub effects: Effects,
+    #[component(name = "timeout-ms")]
+    pub timeout_ms: Option<u32>,
+    pub render: Option<String>,
+}
+
+/// `api.method` and `commands.command-spec`, which have the same fields.
+#[derive(Debug, ComponentType, Lift, Serialize, Deserialize)]
+#[component(record)]
+pub(crate) struct Named {
+    pub name: String,
+    pub description: String,
+}
+
+/// `agent.integration`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ComponentType, Lift, Lower, Serialize, Deserialize)]
+#[component(enum)]
+#[repr(u8)]
+pub(crate) enum Integration {
+    #[component(name = "tool")]
+    Tool,
+    #[component(name = "handoff")]
+    Handoff,
+}
+
+/// `agent.agent-spec`.
+#[derive(Debug, ComponentType, Lift, Serialize, Deserialize)]
+#[component(record)]
+pub(crate) struct AgentSpec {
+    pub id: String,
+    pub description: String,
+    pub integration: Integration,
+}
+
+/// `log.level`.
+#[expect(dead_code, reason = "only guests make one, and lifting does not name the cases")]
+#[derive(Clone, Copy, Debug, ComponentType, Lift, Lower)]
+#[component(enum)]
+#[repr(u8)]
+pub(crate) enum Level {
+    #[component(name = "debug")]
+    Debug,
+    #[component(name = "info")]
+    Info,
+    #[component(name = "warning")]
+    Warning,
+    #[component(name = "error")]
+    Error,
+}
+
+/// `session.turn-info`.
+#[derive(ComponentType, Lower)]
+#[component(record)]
+pub(crate) struct TurnInfo {
+    pub session: String,
+    pub turn: u32,
+    pub agent: String,
+    pub channel: String,
+    pub user: Option<String>,
+}

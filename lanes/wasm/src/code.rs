@@ -1,0 +1,108 @@
+//! An activation's code: compiled or brought back, looked at, linked, and ready to be instantiated.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use holdfast_contract::digest::Digest;
+use holdfast_contract::manifest::Grants;
+use holdfast_contract::problem::{Code as ErrorCode, Fault};
+use holdfast_contract::wire::Vault;
+use wasmtime::Engine;
+use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
+
+use crate::faults::one_line;
+use crate::guest::{Activation, Guest};
+use crate::inspect::{compile, look};
+use crate::interfaces::{Function, PACKAGE, VERSION};
+use crate::link::link;
+use crate::precompiled::revive;
+use crate::sinks::Progress;
+
+/// Where an activation's code comes from.
+pub(crate) struct Origin {
+    pub engine: Engine,
+    /// What compiled code must have been compiled for.
+    pub compatibility: Digest,
+    pub vault: Arc<dyn Vault>,
+    /// The component's file.
+    pub component: Digest,
+    pub grants: Grants,
+    /// Bytes that a component may have.
+    pub limit: u64,
+}
+
+/// Code that can be instantiated.
+pub(crate) struct Code {
+    pub pre: InstancePre<Guest>,
+    /// Whether a call of it can wait for the host.
+    pub waits: bool,
+    /// The functions that it exports.
+    exported: Vec<(Function, ComponentExportIndex)>,
+}
+
+impl Code {
+    /// Brings the code in. Takes as long as the compiler does, so it is called where that disturbs nobody.
+    pub(crate) fn bring(origin: &Origin, activation: &Activation) -> Result<Self, Fault> {
+        let component = component(origin, activation)?;
+        let found = look(&origin.engine, &component, &activation.id, &origin.grants)?;
+        let mut linker = Linker::new(&origin.engine);
+        let internal = |error: wasmtime::Error| Fault::new(ErrorCode::Internal, one_line(&error.to_string()));
+        link(&mut linker, &component).map_err(internal)?;
+        let pre = linker.instantiate_pre(&component).map_err(|error| {
+            let whole: Vec<_> = error.chain().map(|cause| cause.to_string()).collect();
+            let message = format!("an import has another type: {}", one_line(&whole.join(": ")));
+            Fault::new(ErrorCode::ComponentImport, message)
+        })?;
+        let index = |function: &Function| {
+            let interface = format!("{PACKAGE}/{}@{VERSION}", function.interface());
+            let interface = component.get_export_index(None, &interface)?;
+            let index = component.get_export_index(Some(&interface), function.name())?;
+            Some((*function, index))
+        };
+        let exported = Function::ALL.iter().filter_map(index).collect();
+        Ok(Self { pre, waits: found.waits, exported })
+    }
+
+    /// Where among the exported functions one stands, and how an instance finds it.
+    pub(crate) fn place(&self, function: Function) -> Option<(usize, &ComponentExportIndex)> {
+        let place = self.exported.iter().position(|(exported, _)| *exported == function)?;
+        Some((place, &self.exported[place].1))
+    }
+
+    /// How many functions it exports.
+    pub(crate) fn functions(&self) -> usize {
+        self.exported.len()
+    }
+
+    /// The interfaces that it exports.
+    pub(crate) fn interfaces(&self) -> Vec<String> {
+        let mut names: Vec<_> =
+            self.exported.iter().map(|(function, _)| function.interface().to_owned()).collect();
+        names.dedup();
+        names
+    }
+}
+
+fn component(origin: &Origin, activation: &Activation) -> Result<Component, Fault> {
+    let name = format!("compiled-{}-{}", origin.component, origin.compatibility);
+    let kept = origin.vault.derived(&name);
+    if let Some(component) = kept.and_then(|bytes| revive(&origin.engine, &bytes)) {
+        return Ok(component);
+    }
+    let bytes = origin.vault.file(origin.component)?;
+    if bytes.len() as u64 > origin.limit {
+        let message =
+            format!("it has {} bytes and may have {} (`component_bytes`)", bytes.len(), origin.limit);
+        return Err(Fault::new(ErrorCode::ComponentInvalid, message));
+    }
+    let (id, sinks) = (&activation.id, &activation.sinks);
+    let began = Instant::now();
+    sinks.progress(id, Progress::Started { bytes: bytes.len() as u64 });
+    let compiled = compile(&origin.engine, &bytes);
+    sinks.progress(id, Progress::Done { millis: began.elapsed().as_millis() as u64 });
+    let component = compiled?;
+    if let Ok(bytes) = component.serialize() {
+        origin.vault.keep_derived(&name, &bytes);
+    }
+    Ok(component)
+}

@@ -1,0 +1,134 @@
+//! The engine: compiled once for all extensions, with everything switched off that could make two runs differ, and a thread that
+//! keeps its epoch going.
+
+use std::hash::{Hash, Hasher};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use holdfast_contract::budgets::Budgets;
+use holdfast_contract::digest::Digest;
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::sandbox::{Pools, SandboxOptions};
+use wasmtime::{Config, Engine, EngineWeak, PoolingAllocationConfig};
+
+use crate::faults::one_line;
+
+/// Stack that host functions have on top of the component's own, when they run on the same stack.
+const HOST_STACK: usize = 512 << 10;
+
+/// Address space after each memory that traps when it is touched.
+const GUARD: u64 = 32 << 20;
+
+/// Bytes that the engine may keep about one component; a Python guest consists of many modules.
+const METADATA: usize = 8 << 20;
+
+/// Modules of one component may each have this many memories and tables.
+const MEMORIES_PER_MODULE: u32 = 2;
+const TABLES_PER_MODULE: u32 = 8;
+
+/// The engines of this process that are in use, by their options.
+static IN_USE: Mutex<Vec<(SandboxOptions, EngineWeak)>> = Mutex::new(Vec::new());
+
+/// An engine with these options, its epoch under way. The room that an engine reserves is a large part of what a process has, so
+/// lanes with the same options share one.
+pub(crate) fn shared(options: &SandboxOptions) -> Result<Engine, Problem> {
+    let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+    in_use.retain(|(_, engine)| engine.upgrade().is_some());
+    // What a call may use up is an activation's own.
+    let options = &SandboxOptions { budgets: Budgets::default(), ..*options };
+    let same = in_use.iter().find(|(wanted, _)| wanted == options);
+    if let Some(engine) = same.and_then(|(_, engine)| engine.upgrade()) {
+        return Ok(engine);
+    }
+    let engine = start(options)?;
+    in_use.push((*options, engine.weak()));
+    Ok(engine)
+}
+
+fn start(options: &SandboxOptions) -> Result<Engine, Problem> {
+    let mut config = deterministic(options);
+    config.allocation_strategy(pooled(&options.pools));
+    let pools = &options.pools;
+    let engine = Engine::new(&config).map_err(|error| {
+        let what = format!(
+            "room for sandboxed instances cannot be reserved: {}; {} memories of {} bytes of address space each are asked for",
+            one_line(&error.root_cause().to_string()),
+            pools.memories,
+            pools.memory_reservation
+        );
+        Problem::new(Code::SlotsExhausted, what).help(
+            "Lower `pools.memories` or `pools.memory_reservation` under `wasm:` in the settings, or raise the limit of address space (`ulimit -v`).",
+        )
+    })?;
+    keep_time(engine.weak(), Duration::from_millis(options.tick_ms.max(1).into()))?;
+    Ok(engine)
+}
+
+/// An engine that compiles and looks, but has room for nothing.
+pub(crate) fn for_looking(options: &SandboxOptions) -> Result<Engine, Problem> {
+    Engine::new(&deterministic(options)).map_err(|error| Problem::new(Code::Internal, error.to_string()))
+}
+
+fn deterministic(options: &SandboxOptions) -> Config {
+    let mut config = Config::new();
+    let stack = options.stack as usize;
+    config
+        .wasm_component_model(true)
+        .consume_fuel(true)
+        .epoch_interruption(true)
+        .cranelift_nan_canonicalization(true)
+        .relaxed_simd_deterministic(true)
+        .max_wasm_stack(stack)
+        .async_stack_size(stack + HOST_STACK)
+        .memory_reservation(options.pools.memory_reservation)
+        .memory_guard_size(GUARD.min(options.pools.memory_reservation));
+    config
+}
+
+fn pooled(pools: &Pools) -> PoolingAllocationConfig {
+    let mut config = PoolingAllocationConfig::new();
+    config
+        .total_component_instances(pools.instances)
+        .total_core_instances(pools.core_instances)
+        .total_memories(pools.memories)
+        .total_tables(pools.tables)
+        .total_stacks(pools.stacks)
+        .max_memory_size(usize::try_from(pools.memory_reservation).unwrap_or(usize::MAX).min(4 << 30))
+        .table_elements(pools.table_elements as usize)
+        .max_component_instance_size(METADATA)
+        .max_memories_per_module(MEMORIES_PER_MODULE)
+        .max_tables_per_module(TABLES_PER_MODULE);
+    config
+}
+
+/// Advances the epoch until the engine is gone.
+fn keep_time(engine: EngineWeak, tick: Duration) -> Result<(), Problem> {
+    let advance = move || {
+        loop {
+            std::thread::sleep(tick);
+            match engine.upgrade() {
+                Some(engine) => engine.increment_epoch(),
+                None => return,
+            }
+        }
+    };
+    let started = std::thread::Builder::new().name("wasm-epoch".to_owned()).spawn(advance);
+    let problem = |error| Problem::new(Code::Internal, format!("no thread could be started: {error}"));
+    started.map(drop).map_err(problem)
+}
+
+/// What decides whether code that was compiled earlier can be run by this engine: its version, its settings, the processor.
+pub(crate) fn compatibility(engine: &Engine) -> Digest {
+    struct Bytes(Vec<u8>);
+    impl Hasher for Bytes {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.extend_from_slice(bytes);
+        }
+        fn finish(&self) -> u64 {
+            0
+        }
+    }
+    let mut bytes = Bytes(Vec::new());
+    engine.precompile_compatibility_hash().hash(&mut bytes);
+    Digest::of(&bytes.0)
+}

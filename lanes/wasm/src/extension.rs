@@ -1,0 +1,251 @@
+//! One activation in this lane: what it registers, its code once somebody needs it, and how a call is made on an instance.
+
+use std::sync::Arc;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::ids::Millis;
+use holdfast_contract::manifest::Scope;
+use holdfast_contract::message::TurnView;
+use holdfast_contract::problem::{Code as ErrorCode, Fault};
+use holdfast_contract::registry::{Descriptor, Payload};
+use holdfast_contract::role::Role;
+use holdfast_contract::system_frames::LifecycleCommand;
+use holdfast_contract::tool;
+use holdfast_contract::wire::{Ask, Call, Host, Later, Reply};
+use serde_json::Value;
+use tokio::sync::OnceCell;
+
+use crate::code::{Code, Origin};
+use crate::descriptors::Known;
+use crate::guest::{Activation, Allowance, Guest};
+use crate::interfaces::Function;
+use crate::live::{Answer, Live, Request, Trouble};
+use holdfast_contract::sandbox::SandboxOptions;
+
+/// An activation.
+pub(crate) struct Extension {
+    pub activation: Arc<Activation>,
+    pub origin: Arc<Origin>,
+    pub options: SandboxOptions,
+    pub scope: Scope,
+    pub descriptors: Vec<Descriptor>,
+    /// What the code says about itself.
+    pub known: Known,
+    /// The code, once somebody needed it.
+    pub code: OnceCell<Arc<Code>>,
+}
+
+impl Extension {
+    /// The code, brought in now if nobody needed it before. Whoever comes meanwhile waits for the same.
+    pub(crate) async fn code(&self) -> Result<&Arc<Code>, Fault> {
+        let (origin, activation) = (&self.origin, &self.activation);
+        self.code.get_or_try_init(|| bring(origin.clone(), activation.clone())).await
+    }
+
+    /// What a call may use up. Hooks have less, because a turn waits for them.
+    pub(crate) fn allowance(&self, call: &Call, yields: bool) -> Allowance {
+        let budgets = &self.activation.budgets;
+        let fuel = if matches!(call, Call::Hook(_)) { budgets.hook_fuel } else { budgets.fuel };
+        // Nobody can give up a call that holds the thread, so its own time is all that it has.
+        let timeout = self.timeout(call);
+        let ticks = if yields { self.options.patient_ticks(timeout) } else { self.options.ticks(timeout) };
+        Allowance { fuel, ticks, yields }
+    }
+
+    /// How long a call may take. Of several hooks at one point the most patient counts; the caller keeps the exact time.
+    fn timeout(&self, call: &Call) -> Millis {
+        let payloads = self.descriptors.iter().map(|descriptor| &descriptor.payload);
+        let known = match call {
+            Call::Hook(input) => payloads
+                .filter_map(|payload| match payload {
+                    Payload::Hook(spec) if spec.point == input.point => Some(spec.timeout),
+                    _ => None,
+                })
+                .max(),
+            Call::Tool { tool, .. } => payloads
+                .filter_map(|payload| match payload {
+                    Payload::Tool(spec) if spec.name == *tool => Some(spec.timeout),
+                    _ => None,
+                })
+                .max(),
+            _ => None,
+        };
+        known.unwrap_or_else(tool::default_timeout)
+    }
+
+    /// What can be answered without any code.
+    pub(crate) fn at_once(&self, call: &Call) -> Option<Result<Reply, Fault>> {
+        let missing = |function: Function| !self.known.has(function);
+        match call {
+            Call::Lifecycle(LifecycleCommand::Load) => Some(Ok(Reply::Descriptors(self.descriptors.clone()))),
+            Call::Lifecycle(command) if missing(step(*command)) => Some(Ok(Reply::Done)),
+            Call::Health if missing(Function::Health) => Some(Ok(Reply::Health(true))),
+            Call::Task { .. } => Some(Err(self.lacks("tasks"))),
+            _ => None,
+        }
+    }
+
+    /// Makes a call on a live instance at once.
+    pub(crate) fn make(&self, code: &Code, live: &mut Live, call: &Call) -> Result<Reply, Trouble> {
+        let (function, request) = self.request(call).map_err(Trouble::Nonsense)?;
+        live.call(code, function, &request).map(reply)
+    }
+
+    /// Makes a call on a live instance, where it can wait.
+    pub(crate) async fn make_waiting(
+        &self,
+        code: &Code,
+        live: &mut Live,
+        call: &Call,
+    ) -> Result<Reply, Trouble> {
+        let (function, request) = self.request(call).map_err(Trouble::Nonsense)?;
+        live.call_waiting(code, function, &request).await.map(reply)
+    }
+
+    /// Which function a call means, and what it is told.
+    fn request<'a>(&self, call: &'a Call) -> Result<(Function, Request<'a>), Fault> {
+        Ok(match call {
+            Call::Hook(input) => (Function::at(input.point), Request::Hook(input)),
+            Call::Tool { tool, arguments, .. } => {
+                let agent = self.known.agent.as_ref();
+                match agent.is_some_and(|agent| agent.id == tool.as_str()) {
+                    true => (Function::AgentInvoke, Request::Named("", field(arguments, "task")?)),
+                    false => (Function::ToolsCall, Request::Named(tool.as_str(), arguments.json())),
+                }
+            }
+            Call::Lifecycle(command) => (step(*command), Request::Nothing),
+            Call::Health => (Function::Health, Request::Nothing),
+            Call::Task { .. } => return Err(self.lacks("tasks")),
+            Call::Api { method, arguments } => (Function::ApiCall, Request::Named(method, arguments.json())),
+            Call::Function { role, function, arguments } => {
+                return self.by_name(*role, function, arguments);
+            }
+        })
+    }
+
+    /// Functions of the other roles. Their arguments are an object with the fields that `wit/` names.
+    fn by_name<'a>(
+        &self,
+        role: Role,
+        function: &str,
+        arguments: &'a Content,
+    ) -> Result<(Function, Request<'a>), Fault> {
+        Ok(match (role, function) {
+            (Role::Commands, "run") => {
+                let (name, text) = (field(arguments, "name")?, field(arguments, "arguments")?);
+                (Function::CommandsRun, Request::Named(name, text))
+            }
+            (Role::Agent, "invoke") => (Function::AgentInvoke, Request::Named("", field(arguments, "task")?)),
+            (Role::Renderer, "render-call") => {
+                let (tool, text) = (field(arguments, "tool")?, field(arguments, "arguments")?);
+                (Function::RenderCall, Request::Named(tool, text))
+            }
+            (Role::Renderer, "render-result") => {
+                (Function::RenderResult, Request::Shown(field(arguments, "tool")?, arguments))
+            }
+            _ => return Err(self.lacks(&format!("function `{function}`"))),
+        })
+    }
+
+    /// What a call comes to that found no answer.
+    pub(crate) fn faulted(call: &Call, trouble: Trouble) -> Fault {
+        match trouble {
+            Trouble::Broken(fault) | Trouble::Nonsense(fault) => fault,
+            Trouble::Said(failure) => match call {
+                Call::Hook(_) => Fault::new(ErrorCode::HookFault, failure.text()),
+                Call::Lifecycle(_) | Call::Health => Fault::new(ErrorCode::ExtensionFault, failure.text()),
+                _ => failure.into_fault(),
+            },
+        }
+    }
+
+    fn lacks(&self, what: &str) -> Fault {
+        Fault::new(ErrorCode::ExtensionFault, format!("`{}` has no {what}", self.activation.id))
+    }
+}
+
+/// The turn that a call serves.
+pub(crate) fn turn(call: &Call) -> Option<TurnView> {
+    match call {
+        Call::Hook(input) => Some(input.turn.clone()),
+        Call::Tool { turn, .. } => Some(turn.clone()),
+        _ => None,
+    }
+}
+
+/// Brings code in where that disturbs nobody.
+pub(crate) async fn bring(origin: Arc<Origin>, activation: Arc<Activation>) -> Result<Arc<Code>, Fault> {
+    let brought = tokio::task::spawn_blocking(move || Code::bring(&origin, &activation)).await;
+    let broken = |error| Fault::new(ErrorCode::Internal, format!("the compiler broke off: {error}"));
+    brought.map_err(broken)?.map(Arc::new)
+}
+
+/// Asks code what it is, in an instance that is dropped afterwards.
+pub(crate) async fn describe(
+    code: &Code,
+    activation: &Arc<Activation>,
+    options: &SandboxOptions,
+) -> Result<Known, Fault> {
+    let mut known = Known::of(code.interfaces());
+    let mut describing =
+        vec![Function::ToolsList, Function::ApiMethods, Function::CommandsList, Function::AgentDescriptor];
+    describing.retain(|function| code.place(*function).is_some());
+    if describing.is_empty() {
+        return Ok(known);
+    }
+    let mut store = Live::store(code, activation);
+    let ticks = options.patient_ticks(tool::default_timeout());
+    let allowance = Allowance { fuel: activation.budgets.fuel, ticks, yields: true };
+    let outside: Arc<dyn Host> = Arc::new(Nobody);
+    let faulted = |trouble| match trouble {
+        Trouble::Broken(fault) | Trouble::Nonsense(fault) => fault,
+        Trouble::Said(failure) => Fault::new(ErrorCode::ExtensionFault, failure.text()),
+    };
+    Guest::begin(&mut store, outside.clone(), None, allowance).map_err(|error| faulted(error.into()))?;
+    let mut live = Live::make_waiting(code, store).await.map_err(faulted)?;
+    for function in describing {
+        Guest::begin(&mut live.store, outside.clone(), None, allowance)
+            .map_err(|error| faulted(error.into()))?;
+        match live.call_waiting(code, function, &Request::Nothing).await.map_err(faulted)? {
+            Answer::Tools(tools) => known.tools = tools,
+            Answer::Named(names) if function == Function::ApiMethods => known.methods = names,
+            Answer::Named(names) => known.commands = names,
+            Answer::Agent(agent) => known.agent = Some(agent),
+            Answer::Decision(_) | Answer::Content(_) | Answer::Health(_) | Answer::Done => {}
+        }
+    }
+    Ok(known)
+}
+
+/// Nobody is there to ask while an extension describes itself.
+struct Nobody;
+
+impl Host for Nobody {
+    fn ask(&self, _: Ask) -> Later<Result<Content, Fault>> {
+        let message = "nothing can be asked of the host while an extension is loaded";
+        Box::pin(std::future::ready(Err(Fault::new(ErrorCode::ExtensionFault, message))))
+    }
+}
+
+fn step(command: LifecycleCommand) -> Function {
+    match command {
+        LifecycleCommand::Load | LifecycleCommand::Initialize => Function::Initialize,
+        LifecycleCommand::Start => Function::Start,
+        LifecycleCommand::Stop => Function::Stop,
+        LifecycleCommand::Destroy => Function::Destroy,
+    }
+}
+
+fn field<'a>(arguments: &'a Content, name: &str) -> Result<&'a str, Fault> {
+    let text = arguments.value().and_then(|value| value.get(name)).and_then(Value::as_str);
+    text.ok_or_else(|| Fault::new(ErrorCode::ToolArguments, format!("the text `{name}` is missing")))
+}
+
+fn reply(answer: Answer) -> Reply {
+    match answer {
+        Answer::Decision(decision) => Reply::Decision(decision),
+        Answer::Content(content) => Reply::Content(content),
+        Answer::Health(well) => Reply::Health(well),
+        Answer::Done | Answer::Tools(_) | Answer::Named(_) | Answer::Agent(_) => Reply::Done,
+    }
+}

@@ -1,0 +1,217 @@
+//! What the runtime holds of an extension: a handle on one instance of it, which is made at its first call and made anew after a
+//! fault.
+
+use std::future::ready;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use holdfast_contract::manifest::Scope;
+use holdfast_contract::problem::Fault;
+use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
+
+use crate::code::Code;
+use crate::extension::{Extension, turn};
+use crate::guest::Guest;
+use crate::live::{Live, Trouble};
+
+/// A handle on an extension.
+pub(crate) struct Handle {
+    extension: Arc<Extension>,
+    keeps: Keeps,
+}
+
+/// What a handle keeps between calls.
+#[derive(Clone)]
+enum Keeps {
+    /// Nothing: every call has an instance of its own.
+    Nothing,
+    /// One instance, for whoever calls it one call at a time.
+    Own(Arc<Mutex<Slot>>),
+    /// One instance for everybody. Calls wait for each other.
+    Shared(Arc<tokio::sync::Mutex<Option<Live>>>),
+}
+
+/// Where a handle's own instance is.
+#[derive(Default)]
+enum Slot {
+    #[default]
+    Empty,
+    /// A call has it. Others that come meanwhile get an instance for themselves alone.
+    Busy,
+    Idle(Live),
+}
+
+impl Handle {
+    /// The handle that loading gives.
+    pub(crate) fn loaded(extension: Arc<Extension>) -> Self {
+        let keeps = match extension.scope {
+            Scope::Shared => Keeps::Shared(Arc::default()),
+            Scope::Turn | Scope::Call => Keeps::Nothing,
+        };
+        Self { extension, keeps }
+    }
+
+    /// Makes a hook call at once, if the code is here and can wait for nothing.
+    fn at_once(&self, call: &Call, host: &Arc<dyn Host>) -> Option<Result<Reply, Fault>> {
+        if let Some(answer) = self.extension.at_once(call) {
+            return Some(answer);
+        }
+        let (Call::Hook(_), Some(code)) = (call, self.extension.code.get()) else { return None };
+        if code.waits || matches!(self.keeps, Keeps::Shared(_)) {
+            return None;
+        }
+        let taken = Taken::from(&self.keeps);
+        Some(now(&self.extension, code, taken, call, host.clone()))
+    }
+}
+
+impl Instance for Handle {
+    fn call(&self, call: Call, host: Arc<dyn Host>) -> Later<Result<Reply, Fault>> {
+        if let Some(answer) = self.at_once(&call, &host) {
+            return Box::pin(ready(answer));
+        }
+        let (extension, keeps) = (self.extension.clone(), self.keeps.clone());
+        Box::pin(async move {
+            let code = extension.code().await?;
+            match &keeps {
+                Keeps::Shared(shared) => {
+                    let mut kept = shared.lock().await;
+                    // Taken out: a call that is given up takes the instance with it.
+                    let live = kept.take();
+                    let (answer, live) = waiting(&extension, code, live, &call, host).await;
+                    *kept = live;
+                    answer
+                }
+                keeps => {
+                    let mut taken = Taken::from(keeps);
+                    let live = taken.live.take();
+                    let (answer, live) = waiting(&extension, code, live, &call, host).await;
+                    taken.live = live;
+                    answer
+                }
+            }
+        })
+    }
+
+    fn replayable(&self) -> bool {
+        self.extension.scope != Scope::Shared
+    }
+
+    fn scope(&self) -> Scope {
+        self.extension.scope
+    }
+
+    fn prepare(&self) -> Option<Later<()>> {
+        if self.extension.code.get().is_some() {
+            return None;
+        }
+        let extension = self.extension.clone();
+        // What is wrong with it, its first call says.
+        Some(Box::pin(async move { drop(extension.code().await) }))
+    }
+
+    fn answers_at_once(&self) -> bool {
+        self.extension.scope == Scope::Turn && self.extension.code.get().is_some_and(|code| !code.waits)
+    }
+
+    fn fresh(&self) -> Option<Arc<dyn Instance>> {
+        let keeps = match self.extension.scope {
+            Scope::Turn => Keeps::Own(Arc::default()),
+            Scope::Call => Keeps::Nothing,
+            Scope::Shared => return None,
+        };
+        Some(Arc::new(Handle { extension: self.extension.clone(), keeps }))
+    }
+}
+
+/// A handle's own instance while a call has it. Put back when the call ends, and the place freed when the call is given up.
+struct Taken {
+    live: Option<Live>,
+    back: Option<Arc<Mutex<Slot>>>,
+}
+
+impl Taken {
+    fn from(keeps: &Keeps) -> Self {
+        let Keeps::Own(slot) = keeps else { return Self { live: None, back: None } };
+        match std::mem::replace(&mut *lock(slot), Slot::Busy) {
+            Slot::Idle(live) => Self { live: Some(live), back: Some(slot.clone()) },
+            Slot::Empty => Self { live: None, back: Some(slot.clone()) },
+            Slot::Busy => Self { live: None, back: None },
+        }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        if let Some(slot) = &self.back {
+            *lock(slot) = self.live.take().map_or(Slot::Empty, Slot::Idle);
+        }
+    }
+}
+
+fn lock(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A call at once, on the instance that was taken or on a new one.
+fn now(
+    extension: &Extension,
+    code: &Code,
+    mut taken: Taken,
+    call: &Call,
+    host: Arc<dyn Host>,
+) -> Result<Reply, Fault> {
+    let allowance = extension.allowance(call, false);
+    let called = match taken.live.take() {
+        Some(mut live) => {
+            Guest::begin(&mut live.store, host, turn(call), allowance).map(|()| live).map_err(Trouble::from)
+        }
+        None => {
+            let mut store = Live::store(code, &extension.activation);
+            let begun = Guest::begin(&mut store, host, turn(call), allowance).map_err(Trouble::from);
+            begun.and_then(|()| Live::make(code, store))
+        }
+    };
+    let answer = called.and_then(|mut live| {
+        let answer = extension.make(code, &mut live, call);
+        if !matches!(answer, Err(Trouble::Broken(_))) {
+            live.store.data_mut().end();
+            taken.live = Some(live);
+        }
+        answer
+    });
+    answer.map_err(|trouble| Extension::faulted(call, trouble))
+}
+
+/// A call that can wait, on a kept instance or on a new one. Gives the instance back if it can be used again.
+async fn waiting(
+    extension: &Extension,
+    code: &Code,
+    kept: Option<Live>,
+    call: &Call,
+    host: Arc<dyn Host>,
+) -> (Result<Reply, Fault>, Option<Live>) {
+    let allowance = extension.allowance(call, true);
+    let ready = match kept {
+        Some(mut live) => {
+            Guest::begin(&mut live.store, host, turn(call), allowance).map(|()| live).map_err(Trouble::from)
+        }
+        None => {
+            let mut store = Live::store(code, &extension.activation);
+            match Guest::begin(&mut store, host, turn(call), allowance) {
+                Ok(()) => Live::make_waiting(code, store).await,
+                Err(error) => Err(error.into()),
+            }
+        }
+    };
+    let mut live = match ready {
+        Ok(live) => live,
+        Err(trouble) => return (Err(Extension::faulted(call, trouble)), None),
+    };
+    match extension.make_waiting(code, &mut live, call).await {
+        Err(trouble @ Trouble::Broken(_)) => (Err(Extension::faulted(call, trouble)), None),
+        answer => {
+            live.store.data_mut().end();
+            (answer.map_err(|trouble| Extension::faulted(call, trouble)), Some(live))
+        }
+    }
+}

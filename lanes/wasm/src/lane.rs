@@ -1,0 +1,126 @@
+//! The lane itself: finds an activation in the vault and makes it callable.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use holdfast_contract::digest::Digest;
+use holdfast_contract::manifest::{self, Manifest, Scope};
+use holdfast_contract::problem::{Code as ErrorCode, Fault, Problem};
+use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::wire::{Bundle, Instance, Lane, Later, Vault};
+use tokio::sync::OnceCell;
+use wasmtime::Engine;
+
+use crate::code::Origin;
+use crate::descriptors::Known;
+use crate::engine;
+use crate::extension::{Extension, bring, describe};
+use crate::guest::Activation;
+use crate::instance::Handle;
+use crate::sinks::{LogSink, ProgressSink, Sinks};
+use holdfast_contract::sandbox::SandboxOptions;
+
+/// Runs extensions as sandboxed components.
+#[derive(Clone)]
+pub struct WasmLane {
+    engine: Engine,
+    compatibility: Digest,
+    options: SandboxOptions,
+    vault: Arc<dyn Vault>,
+    sinks: Sinks,
+}
+
+impl WasmLane {
+    /// A lane that takes code from this vault. Fails where the room that the options ask for cannot be reserved.
+    pub fn new(options: SandboxOptions, vault: Arc<dyn Vault>) -> Result<Self, Problem> {
+        let engine = engine::shared(&options)?;
+        let compatibility = engine::compatibility(&engine);
+        Ok(Self { engine, compatibility, options, vault, sinks: Sinks::default() })
+    }
+
+    /// The same, with someone who takes what extensions log.
+    pub fn with_log(mut self, sink: LogSink) -> Self {
+        self.sinks.log = Some(sink);
+        self
+    }
+
+    /// The same, with someone who is told of compilations.
+    pub fn with_progress(mut self, sink: ProgressSink) -> Self {
+        self.sinks.progress = Some(sink);
+        self
+    }
+
+    fn activation(&self, extension: &ExtensionRef, bundle: &Bundle) -> Arc<Activation> {
+        let pools = &self.options.pools;
+        Arc::new(Activation {
+            id: extension.id.clone(),
+            budgets: bundle.budgets,
+            config: bundle.config.clone(),
+            secrets: bundle.grants.secrets.clone(),
+            table_room: pools.table_elements as usize,
+            memory_room: usize::try_from(pools.memory_reservation).unwrap_or(usize::MAX).min(4 << 30),
+            sinks: self.sinks.clone(),
+        })
+    }
+
+    fn origin(&self, bundle: Bundle) -> Result<Arc<Origin>, Fault> {
+        let Some(component) = bundle.files.get(&bundle.entrypoint).copied() else {
+            let message = format!("its entrypoint `{}` is not among its files", bundle.entrypoint);
+            return Err(Fault::new(ErrorCode::ExtensionGone, message));
+        };
+        Ok(Arc::new(Origin {
+            engine: self.engine.clone(),
+            compatibility: self.compatibility,
+            vault: self.vault.clone(),
+            component,
+            grants: bundle.grants,
+            limit: self.options.component_bytes,
+        }))
+    }
+
+    async fn bring_up(self, extension: ExtensionRef) -> Result<Arc<dyn Instance>, Fault> {
+        let bundle = self.vault.bundle(extension.digest)?;
+        let manifest = read(&bundle.manifest)?;
+        let activation = self.activation(&extension, &bundle);
+        let origin = self.origin(bundle)?;
+        let name = format!("descriptors-{}", extension.digest);
+        let code = OnceCell::new();
+        let (known, is_new) = match self.vault.derived(&name).as_deref().and_then(Known::read) {
+            Some(known) => (known, false),
+            None => {
+                let brought = bring(origin.clone(), activation.clone()).await?;
+                let known = describe(&brought, &activation, &self.options).await?;
+                // It was empty a moment ago, and nobody else has it yet.
+                let _only = code.set(brought);
+                (known, true)
+            }
+        };
+        let descriptors = known.descriptors(&manifest)?;
+        if is_new {
+            self.vault.keep_derived(&name, &known.written());
+        }
+        let scope = manifest.scope.unwrap_or(Scope::Turn);
+        let options = self.options;
+        let extension = Extension { activation, origin, options, scope, descriptors, known, code };
+        Ok(Arc::new(Handle::loaded(Arc::new(extension))))
+    }
+}
+
+fn read(text: &str) -> Result<Manifest, Fault> {
+    let parsed = manifest::parse(Path::new("manifest.yaml"), text);
+    let refused = |rejected: manifest::yaml::Rejected| {
+        let first = rejected.errors.first().map_or_else(String::new, |problem| problem.what.clone());
+        Fault::new(ErrorCode::ExtensionFault, format!("its manifest cannot be read: {first}"))
+    };
+    parsed.map(|parsed| parsed.manifest).map_err(refused)
+}
+
+impl Lane for WasmLane {
+    fn name(&self) -> &str {
+        "wasm"
+    }
+
+    fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>> {
+        Box::pin(self.clone().bring_up(extension.clone()))
+    }
+}

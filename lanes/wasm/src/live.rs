@@ -1,0 +1,327 @@
+//! A live instance with its store, and how its functions are called: at once where nothing can wait, on a stack of its own
+//! where something can.
+
+use std::sync::Arc;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::hook::{Artifact, Decision, HookInput, HookPoint};
+use holdfast_contract::problem::{Code as ErrorCode, Fault};
+use serde_json::Value;
+use wasmtime::Store;
+use wasmtime::component::Instance;
+
+use crate::abi::{AgentSpec, ContentIn, ContentOut, Enrichment, Failure, Gate, Named, Sanitized, ToolCall};
+use crate::abi::{ToolSpec, Verdict};
+use crate::code::Code;
+use crate::faults::{fault, one_line};
+use crate::functions::Typed;
+use crate::guest::{Activation, Guest};
+use crate::interfaces::Function;
+
+/// An instance and its store. Dropped after any trap, because a trap leaves nothing in it that could be relied on.
+pub(crate) struct Live {
+    pub store: Store<Guest>,
+    instance: Instance,
+    /// The functions that were called before, by their places among the exported ones.
+    functions: Vec<Option<Typed>>,
+}
+
+/// What a function is told.
+pub(crate) enum Request<'a> {
+    /// Nothing.
+    Nothing,
+    /// What a hook is told.
+    Hook(&'a HookInput),
+    /// A name, and arguments as text.
+    Named(&'a str, &'a str),
+    /// A name, and a value.
+    Shown(&'a str, &'a Content),
+}
+
+/// What a function answers.
+pub(crate) enum Answer {
+    Decision(Decision),
+    Content(Content),
+    Health(bool),
+    Done,
+    Tools(Vec<ToolSpec>),
+    Named(Vec<Named>),
+    Agent(AgentSpec),
+}
+
+/// Why there is no answer.
+pub(crate) enum Trouble {
+    /// The instance is of no use any more.
+    Broken(Fault),
+    /// It said so itself, and can go on.
+    Said(Failure),
+    /// It answered nonsense, and can go on.
+    Nonsense(Fault),
+}
+
+impl From<wasmtime::Error> for Trouble {
+    fn from(error: wasmtime::Error) -> Self {
+        Self::Broken(fault(&error))
+    }
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Self::Said(failure)
+    }
+}
+
+/// Calls a function of whichever signature. Written once for both ways of calling.
+macro_rules! invoke {
+    ($live:expr, $typed:expr, $request:expr, $call:ident $(, $wait:tt)?) => {{
+        let (store, request) = (&mut $live.store, $request);
+        macro_rules! ask {
+            ($function:expr, $arguments:expr) => {
+                $function.$call(&mut *store, $arguments)$(.$wait)?.map_err(Trouble::from)?.0
+            };
+        }
+        match $typed {
+            Typed::Step(function) => {
+                ask!(function, ())?;
+                Ok(request.nothing())
+            }
+            Typed::Ending(function) => {
+                ask!(function, (request.hook().and_then(|input| input.subject.as_ref()).map(content_in),))?;
+                Ok(request.nothing())
+            }
+            Typed::Rewrite(function) => {
+                let answer = ask!(function, (request.subject(),))?;
+                decided(answer.map(content_out).transpose()?.map(|content| Decision::Replace { content }))
+            }
+            Typed::Sanitize(function) => sanitized(ask!(function, (request.subject(),))?),
+            Typed::SanitizeResult(function) => {
+                sanitized(ask!(function, (request.tool_call(), request.subject()))?)
+            }
+            Typed::Guard(function) => judged(ask!(function, (request.subject(),))?),
+            Typed::GuardResult(function) => {
+                judged(ask!(function, (request.tool_call(), request.subject()))?)
+            }
+            Typed::Write(function) => {
+                let text = ask!(function, (request.subject(),))?;
+                decided(text.map(|text| request.written(text)))
+            }
+            Typed::Route(function) => {
+                let route = ask!(function, (request.subject(),))?;
+                decided(route.map(|route| Decision::Route {
+                    model: route.model.into(),
+                    authoritative: route.authoritative,
+                    reason: route.reason,
+                }))
+            }
+            Typed::Modify(function) => {
+                let change = ask!(function, (request.tool_call(),))?;
+                let change = change.map(|change| {
+                    let arguments = change.arguments.as_deref().map(json).transpose()?;
+                    let implementation = change.implementation.map(|id| id.into());
+                    Ok::<_, Trouble>(Decision::Modify { arguments, implementation })
+                });
+                decided(change.transpose()?)
+            }
+            Typed::Gate(function) => Ok(Answer::Decision(match ask!(function, (request.tool_call(),))? {
+                Gate::Allow => Decision::Allow,
+                Gate::Deny(reason) => Decision::Deny { reason },
+                Gate::Ask(reason) => Decision::Ask { reason },
+            })),
+            Typed::After(function) => {
+                let change = ask!(function, (request.tool_call(), request.subject()))?;
+                decided(change.map(enriched).transpose()?)
+            }
+            Typed::Plan(function) => {
+                let plan = ask!(function, ())?;
+                decided(plan.map(|plan| Decision::Compact { instructions: plan.instructions, keep: plan.keep }))
+            }
+            Typed::Tools(function) => Ok(Answer::Tools(ask!(function, ()))),
+            Typed::Named(function) => Ok(Answer::Named(ask!(function, ()))),
+            Typed::Agent(function) => Ok(Answer::Agent(ask!(function, ()))),
+            Typed::Run(function) => {
+                Ok(Answer::Content(content_out(ask!(function, (request.name(), request.text()))?)?))
+            }
+            Typed::Invoke(function) => Ok(Answer::Content(content_out(ask!(function, (request.text(),))?)?)),
+            Typed::RenderCall(function) => Ok(shown(ask!(function, (request.name(), request.text())))),
+            Typed::RenderResult(function) => Ok(shown(ask!(function, (request.name(), request.subject())))),
+            Typed::Health(function) => Ok(Answer::Health(ask!(function, ()))),
+        }
+    }};
+}
+
+impl Live {
+    /// A store for code that is about to be instantiated.
+    pub(crate) fn store(code: &Code, activation: &Arc<Activation>) -> Store<Guest> {
+        Guest::store(code.pre.engine(), activation)
+    }
+
+    /// An instance in its store, at once.
+    pub(crate) fn make(code: &Code, mut store: Store<Guest>) -> Result<Self, Trouble> {
+        let instance = code.pre.instantiate(&mut store)?;
+        Ok(Self::with(code, store, instance))
+    }
+
+    /// An instance in its store, where starting it can wait.
+    pub(crate) async fn make_waiting(code: &Code, mut store: Store<Guest>) -> Result<Self, Trouble> {
+        let instance = code.pre.instantiate_async(&mut store).await?;
+        Ok(Self::with(code, store, instance))
+    }
+
+    fn with(code: &Code, store: Store<Guest>, instance: Instance) -> Self {
+        Self { store, instance, functions: vec![None; code.functions()] }
+    }
+
+    fn find(&mut self, code: &Code, function: Function) -> Result<Typed, Trouble> {
+        let Some((place, index)) = code.place(function) else {
+            let message = format!("it has no `{}.{}`", function.interface(), function.name());
+            return Err(Trouble::Nonsense(Fault::new(ErrorCode::ExtensionFault, message)));
+        };
+        if let Some(Some(typed)) = self.functions.get(place) {
+            return Ok(*typed);
+        }
+        let typed = function.shape().find(&self.instance, &mut self.store, index)?;
+        self.functions[place] = Some(typed);
+        Ok(typed)
+    }
+
+    /// Calls a function at once. The guest's fuel bounds how long that holds the thread.
+    pub(crate) fn call(
+        &mut self,
+        code: &Code,
+        function: Function,
+        request: &Request<'_>,
+    ) -> Result<Answer, Trouble> {
+        let typed = self.find(code, function)?;
+        invoke!(self, typed, request, call)
+    }
+
+    /// Calls a function that can wait for the host and lets others have the thread.
+    pub(crate) async fn call_waiting(
+        &mut self,
+        code: &Code,
+        function: Function,
+        request: &Request<'_>,
+    ) -> Result<Answer, Trouble> {
+        let typed = self.find(code, function)?;
+        invoke!(self, typed, request, call_async, await)
+    }
+}
+
+impl<'a> Request<'a> {
+    /// What a function answers that has nothing to say.
+    fn nothing(&self) -> Answer {
+        match self {
+            Request::Hook(_) => Answer::Decision(Decision::Continue),
+            _ => Answer::Done,
+        }
+    }
+
+    fn hook(&self) -> Option<&'a HookInput> {
+        match self {
+            Request::Hook(input) => Some(input),
+            _ => None,
+        }
+    }
+
+    fn subject(&self) -> ContentIn<'a> {
+        match self {
+            Request::Hook(input) => input.subject.as_ref().map_or(ContentIn::Text(""), content_in),
+            Request::Shown(_, content) => content_in(content),
+            Request::Named(..) | Request::Nothing => ContentIn::Text(""),
+        }
+    }
+
+    fn tool_call(&self) -> ToolCall<'a> {
+        match self.hook().and_then(|input| input.call.as_ref()) {
+            Some(call) => ToolCall {
+                id: (u64::from(call.id.turn) << 32) | u64::from(call.id.index),
+                tool: call.tool.as_str(),
+                arguments: call.arguments.json(),
+            },
+            None => ToolCall { id: 0, tool: "", arguments: "null" },
+        }
+    }
+
+    fn name(&self) -> &'a str {
+        match self {
+            Request::Named(name, _) | Request::Shown(name, _) => name,
+            Request::Hook(_) | Request::Nothing => "",
+        }
+    }
+
+    fn text(&self) -> &'a str {
+        match self {
+            Request::Named(_, text) => text,
+            Request::Shown(_, content) => content.json(),
+            Request::Hook(_) | Request::Nothing => "",
+        }
+    }
+
+    /// What a hook that writes has decided.
+    fn written(&self, text: String) -> Decision {
+        let content = Content::text(text);
+        match self.hook().map(|input| input.point) {
+            Some(HookPoint::Context) => Decision::Inject { content },
+            _ => Decision::Replace { content },
+        }
+    }
+}
+
+fn content_in(content: &Content) -> ContentIn<'_> {
+    match content.value() {
+        Some(Value::String(text)) => ContentIn::Text(text),
+        _ => ContentIn::Json(content.json()),
+    }
+}
+
+fn content_out(content: ContentOut) -> Result<Content, Trouble> {
+    match content {
+        ContentOut::Text(text) => Ok(Content::text(text)),
+        ContentOut::Json(text) => json(&text),
+    }
+}
+
+fn json(text: &str) -> Result<Content, Trouble> {
+    let value: Result<Value, _> = serde_json::from_str(text);
+    value.map(Content::new).map_err(|error| {
+        let message = format!("what it answers as JSON is none: {}", one_line(&error.to_string()));
+        Trouble::Nonsense(Fault::new(ErrorCode::ComponentTrap, message))
+    })
+}
+
+fn decided(decision: Option<Decision>) -> Result<Answer, Trouble> {
+    Ok(Answer::Decision(decision.unwrap_or(Decision::Continue)))
+}
+
+fn sanitized(answer: Sanitized) -> Result<Answer, Trouble> {
+    Ok(Answer::Decision(match answer {
+        Sanitized::Unchanged => Decision::Continue,
+        Sanitized::Replaced(content) => Decision::Replace { content: content_out(content)? },
+        Sanitized::Flagged(reason) => Decision::Flag { reason },
+        Sanitized::Blocked(reason) => Decision::Block { reason },
+    }))
+}
+
+fn judged(verdict: Verdict) -> Result<Answer, Trouble> {
+    Ok(Answer::Decision(match verdict {
+        Verdict::Allow => Decision::Allow,
+        Verdict::Flag(reason) => Decision::Flag { reason },
+        Verdict::Block(reason) => Decision::Block { reason },
+    }))
+}
+
+fn enriched(change: Enrichment) -> Result<Decision, Trouble> {
+    let artifact = |artifact: crate::abi::Artifact| {
+        let content = content_out(artifact.content)?;
+        Ok(Artifact { name: artifact.name, media_type: artifact.media_type, content })
+    };
+    Ok(Decision::Enrich {
+        result: change.result.map(content_out).transpose()?,
+        artifacts: change.artifacts.into_iter().map(artifact).collect::<Result<_, Trouble>>()?,
+        render: change.render.as_deref().map(json).transpose()?,
+    })
+}
+
+fn shown(text: Option<String>) -> Answer {
+    Answer::Content(text.map_or_else(Content::default, Content::text))
+}

@@ -1,0 +1,132 @@
+//! The hostile corpus at the lane: every guest gets the fault that it must get, and nobody else notices.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_contract::budgets::Budgets;
+use holdfast_contract::hook::Decision;
+use holdfast_contract::problem::Fault;
+use holdfast_contract::sandbox::SandboxOptions;
+use holdfast_contract::wire::{Call, Host, Instance, Lane, Reply};
+use holdfast_lane_wasm::WasmLane;
+use serde_json::json;
+use support::corpus::{self, Case};
+use support::{Extension, MemoryVault, NotingHost, gate, tool};
+
+/// So long that only a hang takes it.
+const HANG: Duration = Duration::from_secs(120);
+
+struct House {
+    vault: Arc<MemoryVault>,
+    lane: WasmLane,
+}
+
+impl House {
+    fn new(options: SandboxOptions) -> Self {
+        let vault = Arc::new(MemoryVault::default());
+        let lane = WasmLane::new(options, vault.clone()).unwrap();
+        Self { vault, lane }
+    }
+
+    async fn load(&self, extension: &Extension) -> Result<Arc<dyn Instance>, Fault> {
+        tokio::time::timeout(HANG, self.lane.load(&self.vault.put(extension))).await.expect("loading hangs")
+    }
+
+    /// What comes of a case, as its header writes it, and why.
+    async fn outcome(&self, case: &Case, budgets: Budgets) -> (String, String) {
+        let extension = Extension { budgets, ..case.extension.clone() };
+        let answer = match (self.load(&extension).await, &case.call) {
+            (Ok(loaded), Some(request)) => call(&loaded.fresh().unwrap(), request.clone()).await,
+            (Ok(_), None) => Ok(Reply::Done),
+            (Err(fault), _) => Err(fault),
+        };
+        match answer {
+            Ok(_) => ("ok".to_owned(), String::new()),
+            Err(fault) => (fault.code.to_string(), fault.message),
+        }
+    }
+}
+
+async fn call(instance: &Arc<dyn Instance>, call: Call) -> Result<Reply, Fault> {
+    let host: Arc<dyn Host> = Arc::new(NotingHost::default());
+    tokio::time::timeout(HANG, instance.call(call, host)).await.expect("a call hangs")
+}
+
+/// Bytes of memory that no file is behind.
+fn anonymous() -> u64 {
+    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
+    let line = rollup.lines().find(|line| line.starts_with("Anonymous:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_guest_gets_its_fault_and_nobody_else_notices() {
+    let house = House::new(SandboxOptions::default());
+    let good = house.load(&Extension::guest("gate.wat")).await.unwrap();
+    let bystander = good.fresh().unwrap();
+    let cases = corpus::all();
+    assert!(cases.len() >= 40);
+    let mut wrong = Vec::new();
+    let before = anonymous();
+    for case in &cases {
+        let first = house.outcome(case, case.extension.budgets).await;
+        // A fresh instance, and with it the next turn, gets the same: word for word where the engine can promise that.
+        let second = house.outcome(case, case.extension.budgets).await;
+        if first.0 != case.expect || first != second {
+            wrong.push(format!("{}: expected {}, got {first:?}, then {second:?}", case.name, case.expect));
+        }
+        for instance in [&bystander, &good.fresh().unwrap()] {
+            assert_eq!(
+                call(instance, gate(json!({}))).await,
+                Ok(Reply::Decision(Decision::Allow)),
+                "{}",
+                case.name
+            );
+        }
+    }
+    let grown = anonymous().saturating_sub(before);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(grown < 64 << 20, "the corpus left {grown} bytes behind");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_limit_is_what_stops_its_attack() {
+    let house = House::new(SandboxOptions::default());
+    let mut limits = Vec::new();
+    for case in corpus::all() {
+        let Some((limit, budgets, then)) = &case.without else { continue };
+        let (code, why) = house.outcome(&case, *budgets).await;
+        assert_eq!(code, *then, "{} with {limit}: {why}", case.name);
+        limits.push(limit.split('=').next().unwrap().to_owned());
+    }
+    limits.sort();
+    limits.dedup();
+    let all = [
+        "answer_bytes",
+        "fuel",
+        "handles",
+        "hook_fuel",
+        "host_calls",
+        "log_bytes",
+        "memory_bytes",
+        "table_elements",
+    ];
+    assert_eq!(limits, all, "every limit has a guest that only it stops");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_stack_is_what_stops_a_recursion() {
+    let deep = |options: SandboxOptions| async move {
+        let house = House::new(options);
+        let loaded = house.load(&Extension::guest("recursion.wat")).await.unwrap();
+        call(&loaded.fresh().unwrap(), tool("deep", json!({}))).await.map_err(|fault| fault.code.to_string())
+    };
+    assert_eq!(
+        deep(SandboxOptions { stack: 128 << 10, ..SandboxOptions::small() }).await,
+        Err("HF-4109".to_owned())
+    );
+    assert!(deep(SandboxOptions { stack: 8 << 20, ..SandboxOptions::small() }).await.is_ok());
+}

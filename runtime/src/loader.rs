@@ -1,0 +1,289 @@
+//! The loader: what lies in a home's `extensions/` becomes what the runtime is told of. The file system is the registry.
+//!
+//! [`Loader::scan`] looks at every folder and says what is new, changed, gone or broken since the last look. One that is broken
+//! stops no other. Which generation serves, and in which order they come up, is the kernel's to decide.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use holdfast_contract::budgets::Budgets;
+use holdfast_contract::content::Content;
+use holdfast_contract::digest::Digest;
+use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::manifest::{self, LaneKind, Manifest, Parsed, RESERVED_IDS};
+use holdfast_contract::problem::{Code, Location, Problem};
+use holdfast_contract::system_frames::{FoundExtension, ScheduleSpec};
+use holdfast_contract::wire::Bundle;
+use holdfast_policy::{Policy, effective_grant};
+use serde_json::{Map, Value};
+
+use crate::vault::HomeVault;
+
+/// The largest component that is read.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// Looks through the extensions of a home.
+pub struct Loader {
+    folder: PathBuf,
+    vault: Arc<HomeVault>,
+    /// The user's configuration of each extension.
+    settings: BTreeMap<ExtensionId, Map<String, Value>>,
+    budgets: Budgets,
+    /// The ids of the built-in extensions, which no folder may take.
+    built_in: BTreeSet<ExtensionId>,
+    seen: BTreeMap<ExtensionId, Seen>,
+}
+
+/// What was there at the last look.
+struct Seen {
+    /// The files that mattered, by how they lay on the disk, and the policy.
+    stamps: Vec<Stamp>,
+    policy: Digest,
+    /// What it came to; none if it was broken.
+    digest: Option<Digest>,
+}
+
+type Stamp = (PathBuf, u64, u64, i64, i64);
+
+/// What differs from the last look.
+#[derive(Default)]
+pub struct Changes {
+    /// New or changed.
+    pub found: Vec<FoundExtension>,
+    /// No longer there.
+    pub removed: Vec<ExtensionId>,
+    /// There, but not to be used.
+    pub rejected: Vec<(ExtensionId, Problem)>,
+    /// What is odd; none of it stops anything.
+    pub warnings: Vec<Problem>,
+}
+
+impl Changes {
+    /// Whether nothing differs.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty() && self.removed.is_empty() && self.rejected.is_empty()
+    }
+}
+
+/// An extension as its folder has it, before anything of it runs.
+pub struct Candidate {
+    /// What its manifest says.
+    pub manifest: Manifest,
+    /// What is odd about the manifest.
+    pub warnings: Vec<Problem>,
+    /// Everything but the bytes.
+    pub bundle: Bundle,
+    /// The bytes of its files.
+    pub files: BTreeMap<Digest, Vec<u8>>,
+}
+
+impl Loader {
+    /// A loader that has not looked yet.
+    pub fn new(
+        folder: PathBuf,
+        vault: Arc<HomeVault>,
+        settings: BTreeMap<ExtensionId, Map<String, Value>>,
+        budgets: Budgets,
+        built_in: BTreeSet<ExtensionId>,
+    ) -> Self {
+        Self { folder, vault, settings, budgets, built_in, seen: BTreeMap::new() }
+    }
+
+    /// The folders to watch: the one of all extensions, and each extension's.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let each = self.seen.keys().map(|id| self.folder.join(id.as_str()));
+        std::iter::once(self.folder.clone()).chain(each).collect()
+    }
+
+    /// Looks at every folder.
+    pub fn scan(&mut self, policy: &Policy) -> Changes {
+        let mut changes = Changes::default();
+        let names = names(&self.folder);
+        let there: BTreeSet<ExtensionId> = names.iter().map(|name| name.as_str().into()).collect();
+        self.seen.retain(|id, _| {
+            let stays = there.contains(id);
+            if !stays {
+                changes.removed.push(id.clone());
+            }
+            stays
+        });
+        for id in there {
+            self.look(&id, policy, &mut changes);
+        }
+        changes
+    }
+
+    fn look(&mut self, id: &ExtensionId, policy: &Policy, changes: &mut Changes) {
+        let folder = self.folder.join(id.as_str());
+        let stamps = stamps(&folder);
+        let (seen, in_force) = (self.seen.get(id), policy.digest());
+        if seen.is_some_and(|seen| seen.stamps == stamps && seen.policy == in_force) {
+            return;
+        }
+        let before = seen.and_then(|seen| seen.digest);
+        let mut digest = None;
+        match self.read(id, &folder, policy) {
+            Ok(Some((found, warnings))) => {
+                digest = Some(found.digest);
+                changes.warnings.extend(warnings);
+                if digest != before {
+                    changes.found.push(found);
+                }
+            }
+            // Switched off.
+            Ok(None) if before.is_some() => changes.removed.push(id.clone()),
+            Ok(None) => {}
+            Err(problem) => changes.rejected.push((id.clone(), problem)),
+        }
+        self.seen.insert(id.clone(), Seen { stamps, policy: in_force, digest });
+    }
+
+    fn read(
+        &self,
+        id: &ExtensionId,
+        folder: &Path,
+        policy: &Policy,
+    ) -> Result<Option<(FoundExtension, Vec<Problem>)>, Problem> {
+        if self.built_in.contains(id) {
+            let what = format!("`{id}` is the id of a built-in extension");
+            return Err(
+                at(folder, Code::ManifestValue, what).help("Give the folder and the manifest another id.")
+            );
+        }
+        let set = self.settings.get(id);
+        let Candidate { manifest, warnings, bundle, files } = candidate(folder, policy, set, self.budgets)?;
+        if !manifest.enabled {
+            return Ok(None);
+        }
+        let found = FoundExtension {
+            id: id.clone(),
+            version: manifest.version.as_str().into(),
+            digest: self.vault.keep(&bundle, files)?,
+            lane: bundle.lane,
+            depends_on: manifest.depends_on,
+            priority: manifest.priority,
+            schedules: manifest.schedules.iter().map(ScheduleSpec::from).collect(),
+        };
+        Ok(Some((found, warnings)))
+    }
+}
+
+/// Reads an extension's folder.
+pub fn candidate(
+    folder: &Path,
+    policy: &Policy,
+    set: Option<&Map<String, Value>>,
+    budgets: Budgets,
+) -> Result<Candidate, Problem> {
+    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    if RESERVED_IDS.contains(&name.as_str()) {
+        return Err(at(folder, Code::ManifestValue, format!("`{name}` is no id that an extension may have")));
+    }
+    let file = folder.join("manifest.yaml");
+    let bytes = fs::read(&file).map_err(|error| {
+        let problem = at(&file, Code::ManifestUnreadable, format!("the manifest cannot be read: {error}"));
+        problem.help("An extension is a folder with a `manifest.yaml`; `holdfast ext new` makes one.")
+    })?;
+    let Parsed { manifest, warnings, source } = manifest::parse_bytes(&file, &bytes).map_err(|rejected| {
+        let internal = || at(&file, Code::Internal, "a manifest was rejected without a reason");
+        Problem::all(rejected.errors).unwrap_or_else(internal)
+    })?;
+    if manifest.id.as_str() != name {
+        let what = format!("the manifest's id is `{}`, and its folder is `{name}`", manifest.id);
+        let problem = Problem::new(Code::ManifestValue, what).at(source.locate("id"));
+        return Err(problem.help("Rename one of them: an extension is known by its folder's name."));
+    }
+    let inside = names(folder);
+    let inside: Vec<&str> = inside.iter().map(String::as_str).collect();
+    let lane =
+        manifest::lane(&manifest, &inside).map_err(|problem| problem.at(source.locate("entrypoint")))?;
+    if lane != LaneKind::Wasm {
+        let what = format!("this program has no `{lane}` lane yet, which `{name}` needs");
+        return Err(at(&file, Code::ExtensionUnknown, what)
+            .help("Build it as a component: `holdfast ext new` shows how."));
+    }
+    let single = || inside.iter().find(|file| file.ends_with(".wasm")).map(|file| (*file).to_owned());
+    let entrypoint = manifest.entrypoint.clone().or_else(single).unwrap_or_default();
+    let code = read_within(folder, &entrypoint)?;
+    let digest = Digest::of(&code);
+    let mut config = Value::Object(manifest.config.clone());
+    if let Some(set) = set {
+        overlay(&mut config, &Value::Object(set.clone()));
+    }
+    let mut bundle = Bundle {
+        lane: lane.as_str().to_owned(),
+        manifest: String::from_utf8_lossy(&bytes).into_owned(),
+        entrypoint: entrypoint.clone(),
+        files: BTreeMap::from([(entrypoint, digest)]),
+        config: Content::new(config),
+        grants: Default::default(),
+        budgets,
+    };
+    let given = policy.given(&manifest.id, &bundle.content(), folder.to_str());
+    bundle.grants = effective_grant(&manifest.requests(), &given);
+    Ok(Candidate { manifest, warnings, bundle, files: BTreeMap::from([(digest, code)]) })
+}
+
+/// A file of the extension's own: not one elsewhere that a link or `..` leads to.
+fn read_within(folder: &Path, name: &str) -> Result<Vec<u8>, Problem> {
+    let path = folder.join(name);
+    let unreadable = |error: std::io::Error| {
+        let problem = at(&path, Code::ComponentInvalid, format!("`{name}` cannot be read: {error}"));
+        problem.help("`holdfast ext build` makes it.")
+    };
+    let (inside, whole) =
+        (folder.canonicalize().map_err(unreadable)?, path.canonicalize().map_err(unreadable)?);
+    let about = fs::metadata(&whole).map_err(unreadable)?;
+    if !whole.starts_with(inside) || !about.is_file() {
+        let what = format!("`{name}` is no file of the extension's folder");
+        return Err(at(&path, Code::ComponentInvalid, what));
+    }
+    if about.len() > MOST_BYTES {
+        let what = format!("`{name}` has {} bytes; at most {MOST_BYTES} are read", about.len());
+        return Err(at(&path, Code::ComponentInvalid, what));
+    }
+    fs::read(whole).map_err(unreadable)
+}
+
+/// The user's settings over the manifest's, field by field.
+fn overlay(base: &mut Value, over: &Value) {
+    match (base, over) {
+        (Value::Object(base), Value::Object(over)) => {
+            for (name, value) in over {
+                overlay(base.entry(name.as_str()).or_insert(Value::Null), value);
+            }
+        }
+        (base, over) => *base = over.clone(),
+    }
+}
+
+/// The names in a folder, in order, without hidden ones; of the folder of all extensions without those of single files.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let all = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let is_extensions = folder.file_name().is_some_and(|name| name == "extensions");
+    let reserved = |name: &str| is_extensions && RESERVED_IDS.contains(&name);
+    let mut names: Vec<String> = all.filter(|name| !name.starts_with('.') && !reserved(name)).collect();
+    if is_extensions {
+        names.retain(|name| folder.join(name).is_dir());
+    }
+    names.sort();
+    names
+}
+
+/// How the files that decide about an extension lie on the disk.
+fn stamps(folder: &Path) -> Vec<Stamp> {
+    let all = names(folder).into_iter().map(|name| folder.join(name));
+    let stamp = |path: PathBuf| {
+        let about = fs::metadata(&path).ok().filter(|about| about.is_file())?;
+        Some((path, about.ino(), about.len(), about.mtime(), about.mtime_nsec()))
+    };
+    all.filter_map(stamp).collect()
+}
+
+fn at(path: &Path, code: Code, what: impl Into<String>) -> Problem {
+    Problem::new(code, what).at(Location { file: path.to_owned(), ..Location::default() })
+}

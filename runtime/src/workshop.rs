@@ -1,0 +1,91 @@
+//! The workshop: an extension that is being written is looked at, tested and tried, without a home and without a trace.
+
+mod cases;
+mod host;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use holdfast_contract::digest::Digest;
+use holdfast_contract::ids::{Generation, Millis};
+use holdfast_contract::manifest::{Grants, Manifest};
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::registry::{Descriptor, ExtensionRef};
+use holdfast_contract::sandbox::SandboxOptions;
+use holdfast_contract::system_frames::LifecycleCommand;
+use holdfast_contract::wire::{Call, Instance, Lane, Reply};
+use holdfast_lane_wasm::{LogSink, WasmLane};
+use holdfast_policy::Policy;
+use serde_json::{Map, Value};
+
+use crate::calling::{make, within};
+use crate::clock::SystemClock;
+use crate::host::NoHost;
+use crate::loader::{Candidate, candidate};
+use crate::replay::Tried;
+use crate::vault::LooseVault;
+
+pub use cases::{Case, CaseOutcome, Cases};
+
+/// How long anything may take that has no timeout of its own.
+const PATIENCE: Millis = Millis(60_000);
+
+/// An extension on the workbench: loaded, and ready to be called.
+pub struct Workbench {
+    /// What its manifest says.
+    pub manifest: Manifest,
+    /// What is odd about the manifest.
+    pub warnings: Vec<Problem>,
+    /// The digest that grants are tied to.
+    pub content: Digest,
+    /// What it asks for.
+    pub requested: Grants,
+    /// What it has.
+    pub granted: Grants,
+    /// What it registers.
+    pub descriptors: Vec<Descriptor>,
+    instance: Arc<dyn Instance>,
+}
+
+impl Workbench {
+    /// Reads an extension's folder, checks the component against what it may have, compiles it, and asks it what it registers.
+    pub async fn open(
+        folder: &Path,
+        policy: &Policy,
+        set: Option<&Map<String, Value>>,
+        options: &SandboxOptions,
+        log: Option<LogSink>,
+    ) -> Result<Self, Problem> {
+        let Candidate { manifest, warnings, bundle, files } =
+            candidate(folder, policy, set, options.budgets)?;
+        let (content, granted) = (bundle.content(), bundle.grants.clone());
+        let vault = LooseVault::new(bundle, files);
+        let version = manifest.version.as_str().into();
+        let (id, digest, generation) = (manifest.id.clone(), vault.digest(), Generation(1));
+        let reference = ExtensionRef { id, version, digest, generation };
+        let mut lane = WasmLane::new(options.few(), Arc::new(vault))?;
+        if let Some(log) = log {
+            lane = lane.with_log(log);
+        }
+        let instance = lane.load(&reference).await?;
+        let made = make(&instance, Call::Lifecycle(LifecycleCommand::Load), Arc::new(NoHost));
+        let reply = within(made, PATIENCE, Code::ExtensionFault, Arc::new(SystemClock)).await?;
+        let Reply::Descriptors(descriptors) = reply else {
+            return Err(Problem::new(
+                Code::ExtensionFault,
+                format!("{reply:?} is no answer to being loaded"),
+            ));
+        };
+        let requested = manifest.requests();
+        Ok(Self { manifest, warnings, content, requested, granted, descriptors, instance })
+    }
+
+    /// The build, to be tried on recorded sessions.
+    pub fn tried(&self) -> Tried {
+        Tried::Extension {
+            id: self.manifest.id.clone(),
+            instance: self.instance.clone(),
+            descriptors: self.descriptors.clone(),
+        }
+    }
+}

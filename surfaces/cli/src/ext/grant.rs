@@ -1,0 +1,60 @@
+//! `holdfast ext grant` and `holdfast ext revoke`: what an extension may reach. A running owner of the home notices by itself.
+
+use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::manifest::Grants;
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_home::Settings;
+use holdfast_policy::{Grant, Tie, effective_grant};
+use holdfast_runtime::house::Plan;
+use holdfast_runtime::loader::candidate;
+use serde_json::json;
+
+use crate::arguments::GrantCommand;
+use crate::exit::Exit;
+use crate::output::Output;
+
+pub(crate) fn grant(output: &Output, plan: &Plan, command: &GrantCommand) -> Result<Exit, Problem> {
+    let folder = super::folder(&plan.home, Some(command.id.as_ref()))?;
+    let settings = Settings::load(&plan.home)?.settings;
+    let policy = plan.home.policy(plan.profile.as_deref())?;
+    let candidate = candidate(&folder, &policy, None, settings.wasm.budgets)?;
+    let requested = candidate.manifest.requests();
+    let named = Grants {
+        interfaces: command.interface.clone(),
+        secrets: command.secret.clone(),
+        network: command.network.clone(),
+        ..Grants::default()
+    };
+    let give = if named.is_empty() { requested.clone() } else { effective_grant(&requested, &named) };
+    if give.is_empty() {
+        let what = format!("the manifest of `{}` does not ask for that", candidate.manifest.id);
+        let help = format!("It asks for: {}. Only what a manifest asks for can be given.", json!(requested));
+        return Err(Problem::new(Code::UsageInvalid, what).help(help));
+    }
+    let tied_to = match command.folder {
+        true => Tie::Path(folder.display().to_string()),
+        false => Tie::Digest(candidate.bundle.content()),
+    };
+    let grant = Grant { extension: candidate.manifest.id.clone(), tied_to, give };
+    plan.home.remember_grant(&grant)?;
+    if output.json {
+        output.document(&grant)?;
+    } else {
+        let until =
+            if command.folder { "as long as it is in this folder" } else { "until its content changes" };
+        output.line(format!("`{}` may use {} {until}", grant.extension, json!(grant.give)))?;
+    }
+    Ok(Exit::Done)
+}
+
+pub(crate) fn revoke(output: &Output, plan: &Plan, id: &str) -> Result<Exit, Problem> {
+    let id = ExtensionId::from(id);
+    let before = plan.home.policy(None)?;
+    if !before.grants().iter().any(|grant| grant.extension == id) {
+        let problem = Problem::new(Code::UsageInvalid, format!("nothing was given to `{id}`"));
+        return Err(problem.help("`holdfast policy show` lists what was given."));
+    }
+    plan.home.revoke_grants(&id)?;
+    output.line(format!("`{id}` has nothing any more"))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,282 @@
+//! Components made from text, a vault for them, and a lane on it: no guest toolchain is needed.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::{Arc, Mutex};
+
+use holdfast_contract::content::Content;
+use holdfast_contract::digest::Digest;
+use holdfast_contract::manifest::Grants;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::sandbox::SandboxOptions;
+use holdfast_contract::system_frames::FoundExtension;
+use holdfast_contract::wire::{Bundle, Lane, Vault};
+use holdfast_lane_wasm::WasmLane;
+
+/// The version of the interface that components are built for.
+pub const VERSION: &str = "0.1.0-draft";
+
+/// A vault in memory.
+#[derive(Default)]
+pub struct MapVault {
+    objects: Mutex<BTreeMap<Digest, Vec<u8>>>,
+    derived: Mutex<BTreeMap<String, Vec<u8>>>,
+}
+
+impl MapVault {
+    /// Keeps an extension with this manifest and component, and says how discovery reports it.
+    pub fn add(&self, manifest: &str, component: Vec<u8>, options: &SandboxOptions) -> FoundExtension {
+        self.add_granted(manifest, component, options, Grants::default())
+    }
+
+    /// The same, with grants.
+    pub fn add_granted(
+        &self,
+        manifest: &str,
+        component: Vec<u8>,
+        options: &SandboxOptions,
+        grants: Grants,
+    ) -> FoundExtension {
+        let parsed = holdfast_contract::manifest::parse("manifest.yaml".as_ref(), manifest).unwrap().manifest;
+        let entrypoint = format!("{}.wasm", parsed.id);
+        let code = Digest::of(&component);
+        let bundle = Bundle {
+            lane: "wasm".to_owned(),
+            manifest: manifest.to_owned(),
+            entrypoint: entrypoint.clone(),
+            files: BTreeMap::from([(entrypoint, code)]),
+            config: Content::of(&parsed.config),
+            grants,
+            budgets: options.budgets,
+        };
+        let bytes = holdfast_contract::digest::canonical(&bundle).unwrap();
+        let digest = Digest::of(&bytes);
+        let mut objects = self.objects.lock().unwrap();
+        objects.insert(code, component);
+        objects.insert(digest, bytes);
+        FoundExtension {
+            id: parsed.id,
+            version: parsed.version.as_str().into(),
+            digest,
+            lane: "wasm".to_owned(),
+            depends_on: parsed.depends_on,
+            priority: parsed.priority,
+            schedules: Vec::new(),
+        }
+    }
+
+    fn object(&self, digest: Digest, code: Code) -> Result<Vec<u8>, Fault> {
+        let objects = self.objects.lock().unwrap();
+        objects.get(&digest).cloned().ok_or_else(|| Fault::new(code, format!("{digest} is not in the vault")))
+    }
+}
+
+impl Vault for MapVault {
+    fn bundle(&self, digest: Digest) -> Result<Bundle, Fault> {
+        Ok(serde_json::from_slice(&self.object(digest, Code::ExtensionUnknown)?).unwrap())
+    }
+
+    fn file(&self, digest: Digest) -> Result<Vec<u8>, Fault> {
+        self.object(digest, Code::ExtensionGone)
+    }
+
+    fn derived(&self, name: &str) -> Option<Vec<u8>> {
+        self.derived.lock().unwrap().get(name).cloned()
+    }
+
+    fn keep_derived(&self, name: &str, bytes: &[u8]) {
+        self.derived.lock().unwrap().insert(name.to_owned(), bytes.to_vec());
+    }
+}
+
+/// A small lane on a vault.
+pub fn lane(vault: &Arc<MapVault>) -> Arc<dyn Lane> {
+    Arc::new(WasmLane::new(SandboxOptions::small(), vault.clone()).unwrap())
+}
+
+/// A manifest with this id and these further lines.
+pub fn manifest(id: &str, more: &str) -> String {
+    format!("id: {id}\nname: {id}\nentrypoint: {id}.wasm\n{more}")
+}
+
+/// What a made tool does when it is called.
+pub enum Does<'a> {
+    /// Answers with this text.
+    Says(&'a str),
+    /// Fails in its own words.
+    Fails(&'a str),
+    /// Traps.
+    Traps,
+    /// Never ends.
+    Loops,
+}
+
+/// A component with one tool of this name.
+pub fn tool(name: &str, does: &Does<'_>) -> Vec<u8> {
+    let description = "A tool of a test.";
+    let schema = r#"{"type":"object"}"#;
+    let said = match does {
+        Does::Says(text) | Does::Fails(text) => *text,
+        Does::Traps | Does::Loops => "",
+    };
+    let mut data = Data::new(4096);
+    let (name, description, schema, said) =
+        (data.put(name), data.put(description), data.put(schema), data.put(said));
+    let spec = [name, description, schema].map(|(at, bytes)| [at, bytes]).concat();
+    // Three texts, no output schema, pure, no timeout, no rendering.
+    let words = spec.into_iter().chain([0, 0, 0, 1, 0, 0, 0, 0, 0]);
+    let mut stores = String::new();
+    for (index, word) in words.enumerate() {
+        writeln!(stores, "(i32.store (i32.const {}) (i32.const {word}))", 1024 + index * 4).unwrap();
+    }
+    let failed = i32::from(matches!(does, Does::Fails(_)));
+    let case = if failed == 1 { 3 } else { 0 };
+    let (at, bytes) = said;
+    let body = match does {
+        Does::Traps => "unreachable".to_owned(),
+        Does::Loops => "(loop (br 0)) (unreachable)".to_owned(),
+        Does::Says(_) | Does::Fails(_) => format!(
+            "(i32.store (i32.const 512) (i32.const {failed})) (i32.store (i32.const 516) (i32.const {case}))
+             (i32.store (i32.const 520) (i32.const {at})) (i32.store (i32.const 524) (i32.const {bytes}))
+             (i32.const 512)"
+        ),
+    };
+    let text = format!(
+        r#"(component
+  (core module $code
+    (memory (export "memory") 4)
+    (global $free (mut i32) (i32.const 65536))
+    {data}
+    (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+      (local $at i32)
+      (local.set $at (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
+      (global.set $free (i32.add (local.get $at) (local.get 3)))
+      (local.get $at))
+    (func (export "list") (result i32)
+      {stores}
+      (i32.store (i32.const 256) (i32.const 1024)) (i32.store (i32.const 260) (i32.const 1))
+      (i32.const 256))
+    (func (export "call") (param i32 i32 i32 i32) (result i32)
+      (global.set $free (i32.const 65536))
+      {body}))
+  (core instance $code (instantiate $code))
+  (type $failure (variant
+    (case "invalid-arguments" string) (case "denied" string) (case "not-found" string) (case "failed" string)))
+  (type $content (variant (case "text" string) (case "json" string)))
+  (type $effects (enum "unknown" "pure" "read" "write" "exec" "network"))
+  (type $spec (record (field "name" string) (field "description" string) (field "input-schema" string)
+    (field "output-schema" (option string)) (field "effects" $effects) (field "timeout-ms" (option u32))
+    (field "render" (option string))))
+  (func $list (result (list $spec))
+    (canon lift (core func $code "list") (memory (core memory $code "memory")) (realloc (core func $code "realloc"))))
+  (func $call (param "tool" string) (param "arguments" string) (result (result $content (error $failure)))
+    (canon lift (core func $code "call") (memory (core memory $code "memory")) (realloc (core func $code "realloc"))))
+  (instance $tools
+    (export "failure" (type $failure)) (export "content" (type $content)) (export "effects" (type $effects))
+    (export "tool-spec" (type $spec)) (export "list" (func $list)) (export "call" (func $call)))
+  (export "holdfast:extension/tools@{VERSION}" (instance $tools)))"#,
+        data = data.text,
+    );
+    wat::parse_str(&text).unwrap()
+}
+
+/// Texts in a component's memory.
+struct Data {
+    text: String,
+    next: usize,
+}
+
+impl Data {
+    fn new(next: usize) -> Self {
+        Self { text: String::new(), next }
+    }
+
+    fn put(&mut self, text: &str) -> (usize, usize) {
+        let at = self.next;
+        let escaped: String = text.bytes().map(|byte| format!("\\{byte:02x}")).collect();
+        writeln!(self.text, "(data (i32.const {at}) \"{escaped}\")").unwrap();
+        self.next = at + text.len().next_multiple_of(8);
+        (at, text.len())
+    }
+}
+
+/// What a made gate does when it is asked.
+pub enum Gates {
+    /// Allows.
+    Allows,
+    /// Allows so many times in the life of its instance, and then denies.
+    AllowsTimes(u32),
+    /// Traps.
+    Traps,
+    /// Never ends.
+    Loops,
+}
+
+/// A component with a gate on tool calls. One that waits imports the clock, and reads it whenever it is asked.
+pub fn gate(does: &Gates, waits: bool) -> Vec<u8> {
+    let mut data = Data::new(4096);
+    let (reason, bytes) = data.put("it was asked too often");
+    let times = match does {
+        Gates::AllowsTimes(times) => *times,
+        Gates::Allows | Gates::Traps | Gates::Loops => u32::MAX,
+    };
+    let body = match does {
+        Gates::Traps => "unreachable".to_owned(),
+        Gates::Loops => "(loop (br 0)) (unreachable)".to_owned(),
+        Gates::Allows | Gates::AllowsTimes(_) => format!(
+            "(i64.store (i32.const 512) (i64.const 0)) (i64.store (i32.const 520) (i64.const 0))
+             (if (i32.gt_u (global.get $calls) (i32.const {times})) (then
+               (i32.store (i32.const 516) (i32.const 1))
+               (i32.store (i32.const 520) (i32.const {reason})) (i32.store (i32.const 524) (i32.const {bytes}))))
+             (i32.const 512)"
+        ),
+    };
+    let (import, lower, imported, read) = match waits {
+        true => (
+            format!(
+                r#"(import "holdfast:extension/clock@{VERSION}" (instance $clock (export "now" (func (result u64)))))"#
+            ),
+            r#"(core func $now (canon lower (func $clock "now")))
+               (core instance $host (export "now" (func $now)))"#,
+            r#"(import "host" "now" (func $now (result i64)))"#,
+            "(drop (call $now))",
+        ),
+        false => (String::new(), "", "", ""),
+    };
+    let with = if waits { r#"(with "host" (instance $host))"# } else { "" };
+    let text = format!(
+        r#"(component
+  {import}
+  {lower}
+  (core module $code
+    {imported}
+    (memory (export "memory") 2)
+    (global $free (mut i32) (i32.const 65536))
+    (global $calls (mut i32) (i32.const 0))
+    {data}
+    (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+      (local $at i32)
+      (local.set $at (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
+      (global.set $free (i32.add (local.get $at) (local.get 3)))
+      (local.get $at))
+    (func (export "tool-gate") (param i64 i32 i32 i32 i32) (result i32)
+      (global.set $free (i32.const 65536))
+      (global.set $calls (i32.add (global.get $calls) (i32.const 1)))
+      {read}
+      {body}))
+  (core instance $code (instantiate $code {with}))
+  (type $failure (variant
+    (case "invalid-arguments" string) (case "denied" string) (case "not-found" string) (case "failed" string)))
+  (type $tool-call (record (field "id" u64) (field "tool" string) (field "arguments" string)))
+  (type $decision (variant (case "allow") (case "deny" string) (case "ask" string)))
+  (func $tool-gate (param "call" $tool-call) (result (result $decision (error $failure)))
+    (canon lift (core func $code "tool-gate")
+      (memory (core memory $code "memory")) (realloc (core func $code "realloc"))))
+  (instance $gate
+    (export "failure" (type $failure)) (export "tool-call" (type $tool-call)) (export "decision" (type $decision))
+    (export "tool-gate" (func $tool-gate)))
+  (export "holdfast:extension/tool-gate@{VERSION}" (instance $gate)))"#,
+        data = data.text,
+    );
+    wat::parse_str(&text).unwrap()
+}

@@ -1,0 +1,4 @@
+;; attacks: exports nothing
+;; expect: HF-4104
+;; at: load
+(component)

@@ -1,0 +1,70 @@
+;; attacks: writes to its output without end
+;; expect: HF-4110
+;; call: tool burn {}
+;; budget: fuel=200000000
+(component
+  (import "wasi:io/error@0.2.0" (instance $io-error (export "error" (type (sub resource)))))
+  (alias export $io-error "error" (type $error))
+  (import "wasi:io/streams@0.2.0" (instance $streams
+    (export "output-stream" (type $stream-out (sub resource)))
+    (alias outer 1 $error (type $error-in))
+    (export "error" (type $error-out (eq $error-in)))
+    (type $stream-error-in (variant (case "last-operation-failed" (own $error-out)) (case "closed")))
+    (export "stream-error" (type $stream-error (eq $stream-error-in)))
+    (export "[method]output-stream.blocking-write-and-flush" (func
+      (param "self" (borrow $stream-out)) (param "contents" (list u8)) (result (result (error $stream-error)))))))
+  (alias export $streams "output-stream" (type $stream))
+  (import "wasi:cli/stdout@0.2.0" (instance $stdout
+    (alias outer 1 $stream (type $stream-in))
+    (export "output-stream" (type $output (eq $stream-in)))
+    (export "get-stdout" (func (result (own $output))))))
+  (core module $memory
+    (memory (export "memory") 1)
+    (global $free (mut i32) (i32.const 4096))
+    (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+      (local $at i32)
+      (local.set $at (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
+      (global.set $free (i32.add (local.get $at) (local.get 3)))
+      (local.get $at))
+    (data (i32.const 16) "\20\00\00\00\01\00\00\00")
+    (data (i32.const 32) "\80\00\00\00\04\00\00\00\88\00\00\00\05\00\00\00\90\00\00\00\02\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\01\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00")
+    (data (i32.const 128) "burn")
+    (data (i32.const 136) "burns")
+    (data (i32.const 144) "{}")
+    (data (i32.const 192) "\00\00\00\00\00\00\00\00\00\01\00\00\04\00\00\00")
+    (data (i32.const 256) "done"))
+  (core instance $memory (instantiate $memory))
+  (core func $write (canon lower (func $streams "[method]output-stream.blocking-write-and-flush") (memory (core memory $memory "memory")) (realloc (core func $memory "realloc"))))
+  (core func $get-stdout (canon lower (func $stdout "get-stdout")))
+  (core module $code
+    (import "memory" "memory" (memory 1))
+    (import "host" "write" (func $write (param i32 i32 i32 i32)))
+    (import "host" "get-stdout" (func $get-stdout (result i32)))
+    (func (export "list") (result i32) (i32.const 16))
+    (func (export "call") (param i32 i32 i32 i32) (result i32)
+      (local $out i32)
+      (local.set $out (call $get-stdout)) (loop $again (call $write (local.get $out) (i32.const 256) (i32.const 4) (i32.const 512)) (br $again)) (unreachable)))
+  (core instance $code (instantiate $code
+    (with "memory" (instance $memory))
+    (with "host" (instance (export "write" (func $write)) (export "get-stdout" (func $get-stdout))))))
+  (type $content (variant (case "text" string) (case "json" string)))
+  (type $failure (variant
+    (case "invalid-arguments" string) (case "denied" string) (case "not-found" string) (case "failed" string)))
+  (type $effects (enum "unknown" "pure" "read" "write" "exec" "network"))
+  (type $tool-spec (record
+    (field "name" string) (field "description" string) (field "input-schema" string)
+    (field "output-schema" (option string)) (field "effects" $effects) (field "timeout-ms" (option u32))
+    (field "render" (option string))))
+  (func $list (result (list $tool-spec))
+    (canon lift (core func $code "list") (memory (core memory $memory "memory"))))
+  (func $call (param "tool" string) (param "arguments" string) (result (result $content (error $failure)))
+    (canon lift (core func $code "call")
+      (memory (core memory $memory "memory")) (realloc (core func $memory "realloc"))))
+  (instance $tools
+    (export "content" (type $content))
+    (export "failure" (type $failure))
+    (export "effects" (type $effects))
+    (export "tool-spec" (type $tool-spec))
+    (export "list" (func $list))
+    (export "call" (func $call)))
+  (export "holdfast:extension/tools@0.1.0-draft" (instance $tools)))
