@@ -99,9 +99,12 @@ fn read(bytes: &[u8]) -> Result<World, Problem> {
     }
     for (key, _) in &decoded.exports {
         let full = resolve.name_world_key(key);
-        if let Some(name) = wit::own_interface(&full)? {
-            found.exports.insert(name.to_owned());
-        }
+        let Some(name) = wit::own_interface(&full)? else {
+            let what = format!("the component exports `{full}`, which is no interface of `{}`", wit::PACKAGE);
+            let help = "The toolchain may be of another version than the one that `docs/extensions/README.md` names.";
+            return Err(Problem::new(Code::BuildFailed, what).help(help));
+        };
+        found.exports.insert(name.to_owned());
     }
     Ok(found)
 }

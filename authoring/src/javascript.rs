@@ -9,7 +9,7 @@ use holdfast_contract::problem::Problem;
 use crate::project::Project;
 use crate::tool::{self, COMPONENTIZE_QJS};
 use crate::wit::{PACKAGE, VERSION, WORLD, World};
-use crate::{Step, files, scan, sdk};
+use crate::{Step, files, initialiser, scan, sdk};
 
 /// The module that the component begins with. It is ours; the author's is imported by it.
 const ENTRY: &str = "holdfast-entry.js";
@@ -38,7 +38,8 @@ pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(Step)) -> Result
     command.arg("--wit").arg(&wit).args(["--world", WORLD, "--sync", "--stub-wasi", "--opt-size"]);
     command.arg("--js").arg(&entry).arg("--module-root").arg(&code).arg("--output").arg(&output);
     tool::compile("componentize-qjs", command.current_dir(&code))?;
-    std::fs::read(&output).map_err(|error| files::unusable(&output, "read", &error))
+    let bytes = std::fs::read(&output).map_err(|error| files::unusable(&output, "read", &error))?;
+    Ok(initialiser::removed(bytes))
 }
 
 /// The module that links the host: an import that the world does not have would fail, so each world has its own.

@@ -7,6 +7,7 @@
 mod c;
 mod component;
 mod files;
+mod initialiser;
 mod javascript;
 mod language;
 mod project;
@@ -16,6 +17,8 @@ mod scan;
 #[cfg(test)]
 mod scan_tests;
 mod sdk;
+#[cfg(test)]
+mod sdk_tests;
 mod template;
 mod tool;
 pub mod wit;

@@ -8,7 +8,7 @@ use holdfast_contract::problem::Problem;
 use crate::project::Project;
 use crate::tool::{self, COMPONENTIZE_PY};
 use crate::wit::WORLD;
-use crate::{Step, files, scan, sdk};
+use crate::{Step, files, initialiser, scan, sdk};
 
 /// The module that the component begins with. It is ours; the author's is imported by it.
 const ENTRY: &str = "holdfast_entry";
@@ -40,7 +40,8 @@ pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(Step)) -> Result
     }
     command.arg(ENTRY).arg("--output").arg(&output).current_dir(temporary.path()).env_remove("VIRTUAL_ENV");
     tool::compile("componentize-py", &mut command)?;
-    std::fs::read(&output).map_err(|error| files::unusable(&output, "read", &error))
+    let bytes = std::fs::read(&output).map_err(|error| files::unusable(&output, "read", &error))?;
+    Ok(initialiser::removed(bytes))
 }
 
 /// `tool-gate` as `ToolGate`.

@@ -9,13 +9,16 @@ use crate::files;
 /// Where an extension in Rust has its SDK. Its `Cargo.toml` names this path.
 pub(crate) const RUST_FOLDER: &str = ".holdfast/sdk";
 
+/// Outside our workspace there are no lints to take over.
+pub(crate) const LINTS: &str = "[lints]\nworkspace = true\n";
+
 macro_rules! embedded {
     ($root:literal: $($name:literal),+ $(,)?) => {
         &[$(($name, include_str!(concat!($root, $name)))),+]
     };
 }
 
-const RUST: &[(&str, &str)] = embedded!("../../sdk/rust/":
+pub(crate) const RUST: &[(&str, &str)] = embedded!("../../sdk/rust/":
     "Cargo.toml",
     "src/lib.rs",
     "src/answer.rs",
@@ -99,8 +102,7 @@ pub(crate) fn write_rust(folder: &Path) -> Result<(), Problem> {
     let root = folder.join(RUST_FOLDER);
     for (name, text) in RUST {
         let path = root.join(name);
-        // Outside our workspace there are no lints to take over.
-        let text = text.replace("[lints]\nworkspace = true\n", "");
+        let text = text.replace(LINTS, "");
         // Files that are as they should be stay as old as they are: cargo builds what is newer.
         if std::fs::read_to_string(&path).is_ok_and(|there| there == text) {
             continue;

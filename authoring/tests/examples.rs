@@ -42,14 +42,7 @@ fn exports(built: &Built) -> Vec<String> {
         let name = resolve.name_world_key(key);
         assert!(name.starts_with("holdfast:extension/"), "{} imports {name}", built.id);
     }
-    // Interpreters are initialised once, when the component is made, and what that was done with stays among the exports.
-    let initialiser = match built.language {
-        Language::Python => "exports",
-        Language::JavaScript => "init",
-        Language::Rust | Language::C => "",
-    };
-    let names = world.exports.keys().map(|key| resolve.name_world_key(key));
-    names.filter(|name| name != initialiser).collect()
+    world.exports.keys().map(|key| resolve.name_world_key(key)).collect()
 }
 
 fn of_package(names: &[&str]) -> Vec<String> {
@@ -93,9 +86,19 @@ fn checksum() {
     check_example("checksum", Language::C, &["tools"], 16 * 1024);
 }
 
+/// A folder for extensions. Those in Rust share what they have in common, so that it is built once.
+fn workshop() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests");
+    std::fs::create_dir(folder.path().join(".cargo")).unwrap();
+    let config = format!("[build]\ntarget-dir = {:?}\n", target.to_str().unwrap());
+    std::fs::write(folder.path().join(".cargo/config.toml"), config).unwrap();
+    folder
+}
+
 #[track_caller]
 fn check_templates(language: Language) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = workshop();
     let roles = [
         (TemplateRole::Tool, "a-tool", "tools"),
         (TemplateRole::Gate, "a-gate", "tool-gate"),
@@ -131,9 +134,10 @@ fn c_templates() {
     check_templates(Language::C);
 }
 
-fn rewritten(language: Language, file: &str, text: &str) -> Result<Built, Problem> {
-    let folder = tempfile::tempdir().unwrap();
-    let made = new(language, "a-tool", TemplateRole::Tool, &folder.path().join("a-tool")).unwrap();
+/// A tool of this id with another source. Tests run side by side, and ids name files that they share.
+fn rewritten(id: &str, language: Language, file: &str, text: &str) -> Result<Built, Problem> {
+    let folder = workshop();
+    let made = new(language, id, TemplateRole::Tool, &folder.path().join(id)).unwrap();
     std::fs::write(made.folder.join(file), text).unwrap();
     build(&made.folder, &mut |_| {})
 }
@@ -141,13 +145,14 @@ fn rewritten(language: Language, file: &str, text: &str) -> Result<Built, Proble
 #[test]
 fn only_what_is_used_is_imported() {
     let python = "from holdfast import tool, clock, state\n\n@tool\ndef now() -> int:\n    \"\"\"The time.\"\"\"\n    state.set('last', clock.now())\n    return clock.now()\n";
-    assert_eq!(rewritten(Language::Python, "main.py", python).unwrap().imports, ["clock", "state"]);
+    let id = "uses-host";
+    assert_eq!(rewritten(id, Language::Python, "main.py", python).unwrap().imports, ["clock", "state"]);
     let javascript = "import { tool, log, ui } from \"holdfast\";\ntool({ name: \"a\", description: \"b\" }, () => { log.info(\"c\"); return ui.confirm(\"d\"); });\n";
-    assert_eq!(rewritten(Language::JavaScript, "main.js", javascript).unwrap().imports, ["log", "ui"]);
+    assert_eq!(rewritten(id, Language::JavaScript, "main.js", javascript).unwrap().imports, ["log", "ui"]);
     let c = "#include \"holdfast.h\"\nstatic holdfast_answer f(holdfast_text a) { holdfast_log(HOLDFAST_INFO, a); holdfast_now(); return holdfast_plain(a); }\nHOLDFAST_TOOLS({.name = \"a\", .description = \"b\", .input_schema = \"{}\", .call = f})\n";
-    assert_eq!(rewritten(Language::C, "main.c", c).unwrap().imports, ["clock", "log"]);
+    assert_eq!(rewritten(id, Language::C, "main.c", c).unwrap().imports, ["clock", "log"]);
     let rust = "use holdfast_extension::{Failure, clock, secrets, tool};\n/// A.\n#[tool]\nfn a() -> Result<String, Failure> { let _ = clock::now(); secrets::reference(\"k\") }\n";
-    assert_eq!(rewritten(Language::Rust, "src/lib.rs", rust).unwrap().imports, ["clock", "secrets"]);
+    assert_eq!(rewritten(id, Language::Rust, "src/lib.rs", rust).unwrap().imports, ["clock", "secrets"]);
 }
 
 #[test]
@@ -159,7 +164,7 @@ fn a_mistake_is_told_in_the_compilers_words() {
         (Language::C, "main.c", "#include \"holdfast.h\"\nint f( { }\n", "main.c:2"),
     ];
     for (language, file, text, words) in wrong {
-        let problem = rewritten(language, file, text).unwrap_err();
+        let problem = rewritten("mistaken", language, file, text).unwrap_err();
         assert_eq!(problem.code, Code::BuildFailed, "{problem}");
         assert!(problem.what.contains(words), "{language}: {problem}");
     }
@@ -167,14 +172,14 @@ fn a_mistake_is_told_in_the_compilers_words() {
 
 #[test]
 fn what_cannot_be_built_says_why() {
-    let nothing = rewritten(Language::C, "main.c", "int unused;\n").unwrap_err();
+    let nothing = rewritten("unbuildable", Language::C, "main.c", "int unused;\n").unwrap_err();
     assert!(nothing.what.contains("no tool, no hook"), "{nothing}");
     let libc = "#include \"holdfast.h\"\nint puts(const char *);\nstatic holdfast_answer f(holdfast_text a) { puts(\"\"); return holdfast_plain(a); }\nHOLDFAST_TOOLS({.name = \"a\", .description = \"b\", .input_schema = \"{}\", .call = f})\n";
-    let libc = rewritten(Language::C, "main.c", libc).unwrap_err();
+    let libc = rewritten("unbuildable", Language::C, "main.c", libc).unwrap_err();
     assert!(libc.what.contains("puts"), "{libc}");
-    let star = rewritten(Language::Python, "main.py", "from holdfast import *\n").unwrap_err();
+    let star = rewritten("unbuildable", Language::Python, "main.py", "from holdfast import *\n").unwrap_err();
     assert!(star.what.contains("everything is imported"), "{star}");
-    let two = rewritten(Language::Python, "main.js", "").unwrap_err();
+    let two = rewritten("unbuildable", Language::Python, "main.js", "").unwrap_err();
     assert!(two.what.contains("`main.py` (python), `main.js` (javascript)"), "{two}");
     let folder = tempfile::tempdir().unwrap();
     let bare = build(folder.path(), &mut |_| {}).unwrap_err();

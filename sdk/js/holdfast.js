@@ -152,6 +152,10 @@ function called(name, run) {
   }
 }
 
+// A component has no clock and no dice of its own. What the host gives in their place is recorded.
+Date.now = () => linked("clock").now();
+Math.random = () => linked("random").bytes(4).reduce((sum, byte) => (sum + byte) / 256, 0);
+
 const parsed = (text) => (text === null || text === undefined ? null : JSON.parse(text));
 
 /** Lines for the host's log. */
