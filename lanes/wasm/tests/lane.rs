@@ -182,6 +182,21 @@ async fn a_known_extension_is_loaded_without_its_code() {
 }
 
 #[tokio::test]
+async fn an_instance_made_while_waiting_for_its_code_goes_on_at_once() {
+    let (vault, lane) = lane();
+    let extension = vault.put(&Extension::guest("gate.wat"));
+    lane.load(&extension).await.unwrap();
+    let turn = lane.load(&extension).await.unwrap().fresh().unwrap();
+    let mut first = turn.call(gate(json!([])), Arc::new(NotingHost::default()));
+    assert!(poll(&mut first).is_pending(), "the code is not here yet");
+    assert_eq!(first.await, Ok(ALLOW));
+    for expected in [ALLOW, remembered()] {
+        let mut next = turn.call(gate(json!([])), Arc::new(NotingHost::default()));
+        assert_eq!(poll(&mut next), Poll::Ready(Ok(expected)), "the same instance, and no task");
+    }
+}
+
+#[tokio::test]
 async fn compiled_code_is_brought_back_and_a_spoilt_copy_is_compiled_again() {
     let (vault, lane) = lane();
     let heard = Arc::new(Mutex::new(Vec::new()));
