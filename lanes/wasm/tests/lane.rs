@@ -187,9 +187,7 @@ async fn an_instance_made_while_waiting_for_its_code_goes_on_at_once() {
     let extension = vault.put(&Extension::guest("gate.wat"));
     lane.load(&extension).await.unwrap();
     let turn = lane.load(&extension).await.unwrap().fresh().unwrap();
-    let mut first = turn.call(gate(json!([])), Arc::new(NotingHost::default()));
-    assert!(poll(&mut first).is_pending(), "the code is not here yet");
-    assert_eq!(first.await, Ok(ALLOW));
+    assert_eq!(call(&turn, gate(json!([]))).await, Ok(ALLOW), "its code had to be brought in");
     for expected in [ALLOW, remembered()] {
         let mut next = turn.call(gate(json!([])), Arc::new(NotingHost::default()));
         assert_eq!(poll(&mut next), Poll::Ready(Ok(expected)), "the same instance, and no task");
