@@ -104,12 +104,12 @@ codes! {
     ComponentImport = "4103", "The component imports something that it does not get", "Grant it with the command that is named, or build the component without the import.";
     ComponentExport = "4104", "The component exports something that does not fit the interface", "Build it again with `holdfast ext build`; `wit/` has the signatures.";
     ComponentTrap = "4105", "The component trapped", "The message is the engine's; `holdfast ext test` helps to find the place.";
-    FuelExhausted = "4106", "The call used up its fuel", "Ask for less at once, or raise `fuel` under `wasm:` in the settings.";
+    FuelExhausted = "4106", "The call used up its fuel", "Ask for less at once, or raise `budgets.fuel` under `wasm:` in the settings.";
     ComponentLate = "4107", "The call took too long and was stopped", "Ask for less at once, or raise its `timeout_ms`.";
     MemoryExhausted = "4108", "The call reached a limit of memory, tables or instances", "Ask for less at once, or raise the limit that is named under `wasm:` in the settings.";
     StackExhausted = "4109", "The call used up its stack", "Look for a recursion without end; the limit is `stack` under `wasm:` in the settings.";
     HostCallsExhausted = "4110", "The call asked too much of the host", "Look for a loop that asks the host, logs or publishes; the limits are under `wasm:` in the settings.";
-    AnswerTooLarge = "4111", "The answer is too large", "Return less; the limit is `answer` under `wasm:` in the settings.";
+    AnswerTooLarge = "4111", "The answer is too large", "Return less; the limit is `budgets.answer_bytes` under `wasm:` in the settings.";
     SlotsExhausted = "4112", "The host has no room for another instance", "Raise the limit that is named under `wasm:` in the settings; this is not the extension's fault.";
     ExtensionGone = "4113", "The code of an extension is not at hand", "Its generation was collected, or its files were removed; install the extension again.";
     BuildFailed = "4201", "The extension could not be built", "The message is the compiler's own.";

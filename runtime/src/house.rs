@@ -15,6 +15,7 @@ use holdfast_contract::wire::Lane;
 use holdfast_home::{
     Environment, Home, ModelSettings, OFFLINE, PromptContext, PromptTool, Prompts, Settings,
 };
+use holdfast_lane_wasm::WasmLane;
 pub use holdfast_lane_wasm::{LogLevel, Progress};
 use holdfast_model::cassette::Recorder;
 use holdfast_model::detect::{self, Found};
@@ -27,7 +28,6 @@ use crate::clock::SystemClock;
 use crate::loader::{Changes, Loader};
 use crate::parts::{OsEntropy, Parts, Surface};
 use crate::runtime::{NewSession, Runtime};
-use crate::sandbox::LazyLane;
 use crate::vault::HomeVault;
 use crate::watch::Watch;
 
@@ -139,7 +139,7 @@ impl House {
         warnings.extend(built_ins.warnings);
         let store = Store::open(&home.database(), Options::default())?;
         let vault = Arc::new(HomeVault::new(store.clone(), home.generations()));
-        let wasm = LazyLane::new(settings.wasm, vault.clone(), *progress);
+        let wasm = WasmLane::when_needed(settings.wasm, vault.clone()).with_progress(Arc::new(*progress));
         let mut loader = Loader::new(
             home.extensions(),
             vault,
@@ -226,7 +226,7 @@ pub fn recorded_lanes(plan: &Plan, store: &Store) -> Result<Vec<Arc<dyn Lane>>, 
     let settings = Settings::load(&plan.home)?.settings;
     let ground = Ground { home: &plan.home, workspace: None, settings: &settings };
     let vault = Arc::new(HomeVault::new(store.clone(), plan.home.generations()));
-    let wasm = LazyLane::new(settings.wasm.few(), vault, plan.progress);
+    let wasm = WasmLane::when_needed(settings.wasm.few(), vault).with_progress(Arc::new(plan.progress));
     let built_in = (plan.built_ins)(&ground).lanes.into_iter();
     Ok(built_in.chain([Arc::new(wasm) as Arc<dyn Lane>]).collect())
 }

@@ -20,7 +20,6 @@ mod parts;
 pub mod refold;
 pub mod replay;
 mod runtime;
-mod sandbox;
 mod schemas;
 pub mod upkeep;
 mod vault;

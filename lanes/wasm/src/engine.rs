@@ -2,7 +2,7 @@
 //! keeps its epoch going.
 
 use std::hash::{Hash, Hasher};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use holdfast_contract::budgets::Budgets;
@@ -44,10 +44,20 @@ impl Room {
         Self { options, started: OnceLock::new() }
     }
 
-    /// The engine, started now if nobody needed it before.
+    /// Starts the engine on a thread of its own, so that whoever needs it first waits less.
+    pub(crate) fn begin(self: &Arc<Self>) {
+        if self.started.get().is_none() {
+            let room = self.clone();
+            // Without the thread, the first call starts it.
+            drop(std::thread::Builder::new().name("room".to_owned()).spawn(move || drop(room.started())));
+        }
+    }
+
+    /// The engine, started now if nobody needed it before. Where the system does not give as much room as was asked for, with less: who
+    /// needs more then is told which setting it is.
     pub(crate) fn started(&self) -> Result<&Started, Problem> {
         let start = || {
-            let engine = shared(&self.options)?;
+            let engine = shared(&self.options).or_else(|_| shared(&self.options.few()))?;
             let compatibility = compatibility(&engine);
             Ok(Started { engine, compatibility })
         };
@@ -60,7 +70,7 @@ static IN_USE: Mutex<Vec<(SandboxOptions, EngineWeak)>> = Mutex::new(Vec::new())
 
 /// An engine with these options, its epoch under way. The room that an engine reserves is a large part of what a process has, so
 /// lanes with the same options share one.
-fn shared(options: &SandboxOptions) -> Result<Engine, Problem> {
+pub(crate) fn shared(options: &SandboxOptions) -> Result<Engine, Problem> {
     let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
     in_use.retain(|(_, engine)| engine.upgrade().is_some());
     // What a call may use up is an activation's own.

@@ -1,5 +1,6 @@
 //! The lane itself: finds an activation in the vault and makes it callable.
 
+use std::future::ready;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use tokio::sync::OnceCell;
 
 use crate::code::Origin;
 use crate::descriptors::Known;
-use crate::engine::Room;
+use crate::engine::{self, Room};
 use crate::extension::{Extension, bring, describe, hook_timeouts};
 use crate::guest::Activation;
 use crate::instance::Handle;
@@ -30,12 +31,14 @@ pub struct WasmLane {
 impl WasmLane {
     /// A lane that takes code from this vault. Fails where the room that the options ask for cannot be reserved.
     pub fn new(options: SandboxOptions, vault: Arc<dyn Vault>) -> Result<Self, Problem> {
+        let reserved = engine::shared(&options)?;
         let lane = Self::when_needed(options, vault);
         lane.room.started()?;
+        drop(reserved);
         Ok(lane)
     }
 
-    /// The same, but the room is reserved when the first component is compiled or called; where that fails, so does the call.
+    /// The same, but the room is reserved when the first component is loaded, on a thread of its own, and may then be less.
     pub fn when_needed(options: SandboxOptions, vault: Arc<dyn Vault>) -> Self {
         Self { room: Arc::new(Room::new(options)), options, vault, sinks: Sinks::default() }
     }
@@ -124,6 +127,11 @@ impl Lane for WasmLane {
     }
 
     fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>> {
+        // Only what is in the vault is this lane's to run.
+        if let Err(fault) = self.vault.bundle(extension.digest) {
+            return Box::pin(ready(Err(fault)));
+        }
+        self.room.begin();
         Box::pin(self.clone().bring_up(extension.clone()))
     }
 }

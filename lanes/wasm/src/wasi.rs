@@ -97,8 +97,12 @@ pub(crate) fn link<'a>(
             store.data_mut().count()?;
             Ok((Resource::<Output>::new_own(STDERR),))
         }),
-        ("wasi:cli", "terminal-stdin") => at
-            .func_wrap("get-terminal-stdin", |_: Context<'_>, (): ()| Ok((None::<Resource<TerminalInput>>,))),
+        ("wasi:cli", "terminal-stdin") => {
+            at.func_wrap("get-terminal-stdin", |mut store: Context<'_>, (): ()| {
+                store.data_mut().count()?;
+                Ok((None::<Resource<TerminalInput>>,))
+            })
+        }
         ("wasi:cli", "terminal-stdout") => no_terminal(at, "get-terminal-stdout"),
         ("wasi:cli", "terminal-stderr") => no_terminal(at, "get-terminal-stderr"),
         ("wasi:io", "poll") => poll(at),

@@ -3,57 +3,12 @@
 
 mod support;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use holdfast_contract::budgets::Budgets;
 use holdfast_contract::hook::Decision;
-use holdfast_contract::problem::Fault;
 use holdfast_contract::sandbox::SandboxOptions;
-use holdfast_contract::wire::{Call, Host, Instance, Lane, Reply};
-use holdfast_lane_wasm::WasmLane;
+use holdfast_contract::wire::Reply;
 use serde_json::json;
-use support::corpus::{self, Case};
-use support::{Extension, MemoryVault, NotingHost, gate, tool};
-
-/// So long that only a hang takes it.
-const HANG: Duration = Duration::from_secs(120);
-
-struct House {
-    vault: Arc<MemoryVault>,
-    lane: WasmLane,
-}
-
-impl House {
-    fn new(options: SandboxOptions) -> Self {
-        let vault = Arc::new(MemoryVault::default());
-        let lane = WasmLane::new(options, vault.clone()).unwrap();
-        Self { vault, lane }
-    }
-
-    async fn load(&self, extension: &Extension) -> Result<Arc<dyn Instance>, Fault> {
-        tokio::time::timeout(HANG, self.lane.load(&self.vault.put(extension))).await.expect("loading hangs")
-    }
-
-    /// What comes of a case, as its header writes it, and why.
-    async fn outcome(&self, case: &Case, budgets: Budgets) -> (String, String) {
-        let extension = Extension { budgets, ..case.extension.clone() };
-        let answer = match (self.load(&extension).await, &case.call) {
-            (Ok(loaded), Some(request)) => call(&loaded.fresh().unwrap(), request.clone()).await,
-            (Ok(_), None) => Ok(Reply::Done),
-            (Err(fault), _) => Err(fault),
-        };
-        match answer {
-            Ok(_) => ("ok".to_owned(), String::new()),
-            Err(fault) => (fault.code.to_string(), fault.message),
-        }
-    }
-}
-
-async fn call(instance: &Arc<dyn Instance>, call: Call) -> Result<Reply, Fault> {
-    let host: Arc<dyn Host> = Arc::new(NotingHost::default());
-    tokio::time::timeout(HANG, instance.call(call, host)).await.expect("a call hangs")
-}
+use support::house::{House, call};
+use support::{Extension, corpus, gate, tool};
 
 /// Bytes of memory that no file is behind.
 fn anonymous() -> u64 {
@@ -88,6 +43,7 @@ async fn every_guest_gets_its_fault_and_nobody_else_notices() {
         }
     }
     let grown = anonymous().saturating_sub(before);
+    println!("{} guests, each run twice, left {} KiB behind", cases.len(), grown / 1024);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(grown < 64 << 20, "the corpus left {grown} bytes behind");
 }
@@ -129,64 +85,4 @@ async fn the_stack_is_what_stops_a_recursion() {
         Err("HF-4109".to_owned())
     );
     assert!(deep(SandboxOptions { stack: 8 << 20, ..SandboxOptions::small() }).await.is_ok());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn files_that_are_no_components_are_said_to_be_none() {
-    let house = House::new(SandboxOptions::small());
-    let module = wat::parse_str("(module (func (export \"run\")))").unwrap();
-    let good = Extension::guest("gate.wat").bytes;
-    let text = b"(component)".to_vec();
-    let shifted: Vec<u8> = [b" ", good.as_slice()].concat();
-    for bytes in [Vec::new(), vec![0], b"\0asm".to_vec(), module, text, shifted, vec![0xff; 5000]] {
-        let fault = house.load(&Extension::of(bytes)).await.err().unwrap();
-        assert_eq!(fault.code.to_string(), "HF-4101", "{fault}");
-    }
-    let limited = House::new(SandboxOptions { component_bytes: 100, ..SandboxOptions::small() });
-    let fault = limited.load(&Extension::of(good)).await.err().unwrap();
-    assert!(fault.message.contains("component_bytes"), "{fault}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn truncated_files_are_refused() {
-    let house = House::new(SandboxOptions::small());
-    let good = Extension::guest("echo.wat").bytes;
-    for length in 0..good.len() {
-        match house.load(&Extension::of(good[..length].to_vec())).await {
-            // A cut between two sections may leave a whole component that exports nothing, or only lose names.
-            Err(fault) => {
-                assert!(["HF-4101", "HF-4104"].contains(&fault.code.as_str()), "cut at {length}: {fault}");
-            }
-            Ok(loaded) => {
-                let answer = call(&loaded.fresh().unwrap(), tool("echo", json!({}))).await;
-                assert_eq!(answer, Ok(Reply::Content(json!({}).into())), "cut at {length}");
-            }
-        }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn mutated_files_are_refused_or_contained() {
-    let house = House::new(SandboxOptions::small());
-    let bystander = house.load(&Extension::guest("gate.wat")).await.unwrap().fresh().unwrap();
-    let good = Extension::guest("gate.wat").bytes;
-    let budgets = Budgets { fuel: 100_000, hook_fuel: 100_000, ..Budgets::default() };
-    let (mut refused, mut ran) = (0, 0);
-    for place in 0..good.len() {
-        for change in [0x01, 0x80, 0xff] {
-            let mut bytes = good.clone();
-            bytes[place] ^= change;
-            let extension = Extension { budgets, ..Extension::of(bytes) };
-            match house.load(&extension).await {
-                Ok(loaded) => {
-                    // Whatever it answers, it answers: nothing but a fault or a decision comes out.
-                    let _answer = call(&loaded.fresh().unwrap(), gate(json!([1]))).await;
-                    ran += 1;
-                }
-                Err(_) => refused += 1,
-            }
-        }
-    }
-    assert!(refused > 0 && ran > 0, "{refused} refused, {ran} ran");
-    assert_eq!(call(&bystander, gate(json!({}))).await, Ok(Reply::Decision(Decision::Allow)));
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 pub mod corpus;
+pub mod house;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};

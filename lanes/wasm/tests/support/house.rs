@@ -1,0 +1,56 @@
+//! A lane with a vault of its own, and calls that must not hang.
+#![allow(clippy::expect_used, reason = "helpers of tests")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_contract::budgets::Budgets;
+use holdfast_contract::problem::Fault;
+use holdfast_contract::sandbox::SandboxOptions;
+use holdfast_contract::wire::{Call, Host, Instance, Lane, Reply};
+use holdfast_lane_wasm::WasmLane;
+
+use super::corpus::Case;
+use super::{Extension, MemoryVault, NotingHost};
+
+/// So long that only a hang takes it.
+const HANG: Duration = Duration::from_secs(120);
+
+/// A lane with its vault.
+pub struct House {
+    vault: Arc<MemoryVault>,
+    lane: WasmLane,
+}
+
+impl House {
+    pub fn new(options: SandboxOptions) -> Self {
+        let vault = Arc::new(MemoryVault::default());
+        let lane = WasmLane::new(options, vault.clone()).unwrap();
+        Self { vault, lane }
+    }
+
+    /// Puts an extension into the vault and loads it.
+    pub async fn load(&self, extension: &Extension) -> Result<Arc<dyn Instance>, Fault> {
+        tokio::time::timeout(HANG, self.lane.load(&self.vault.put(extension))).await.expect("loading hangs")
+    }
+
+    /// What comes of a case, as its header writes it, and why.
+    pub async fn outcome(&self, case: &Case, budgets: Budgets) -> (String, String) {
+        let extension = Extension { budgets, ..case.extension.clone() };
+        let answer = match (self.load(&extension).await, &case.call) {
+            (Ok(loaded), Some(request)) => call(&loaded.fresh().unwrap(), request.clone()).await,
+            (Ok(_), None) => Ok(Reply::Done),
+            (Err(fault), _) => Err(fault),
+        };
+        match answer {
+            Ok(_) => ("ok".to_owned(), String::new()),
+            Err(fault) => (fault.code.to_string(), fault.message),
+        }
+    }
+}
+
+/// Makes a call with a host that answers.
+pub async fn call(instance: &Arc<dyn Instance>, call: Call) -> Result<Reply, Fault> {
+    let host: Arc<dyn Host> = Arc::new(NotingHost::default());
+    tokio::time::timeout(HANG, instance.call(call, host)).await.expect("a call hangs")
+}
