@@ -141,7 +141,9 @@ impl Extension {
                 (Function::RenderCall, Request::Named(tool, text))
             }
             (Role::Renderer, "render-result") => {
-                (Function::RenderResult, Request::Shown(field(arguments, "tool")?, arguments))
+                let result = arguments.value().and_then(|value| value.get("result")).cloned();
+                let result = Content::new(result.unwrap_or_default());
+                (Function::RenderResult, Request::Shown(field(arguments, "tool")?, result))
             }
             _ => return Err(self.lacks(&format!("function `{function}`"))),
         })

@@ -35,7 +35,7 @@ pub(crate) enum Request<'a> {
     /// A name, and arguments as text.
     Named(&'a str, &'a str),
     /// A name, and a value.
-    Shown(&'a str, &'a Content),
+    Shown(&'a str, Content),
 }
 
 /// What a function answers.
@@ -223,7 +223,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    fn subject(&self) -> ContentIn<'a> {
+    fn subject(&self) -> ContentIn<'_> {
         match self {
             Request::Hook(input) => input.subject.as_ref().map_or(ContentIn::Text(""), content_in),
             Request::Shown(_, content) => content_in(content),
@@ -252,8 +252,7 @@ impl<'a> Request<'a> {
     fn text(&self) -> &'a str {
         match self {
             Request::Named(_, text) => text,
-            Request::Shown(_, content) => content.json(),
-            Request::Hook(_) | Request::Nothing => "",
+            Request::Shown(..) | Request::Hook(_) | Request::Nothing => "",
         }
     }
 
