@@ -13,7 +13,7 @@ use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::wire::{Call, Host, Instance, Lane, Reply};
 use holdfast_lane_wasm::WasmLane;
 use serde_json::json;
-use support::corpus::{self, Case};
+use support::corpus::{self, Attack, Case};
 use support::{Extension, MemoryVault, NotingHost, gate, tool};
 
 /// So long that only a hang takes it.
@@ -37,9 +37,21 @@ impl House {
 
     /// What comes of a case, as its header writes it, and why.
     async fn outcome(&self, case: &Case, budgets: Budgets) -> (String, String) {
-        let extension = Extension { budgets, ..case.extension.clone() };
-        let answer = match (self.load(&extension).await, &case.call) {
-            (Ok(loaded), Some(request)) => call(&loaded.fresh().unwrap(), request.clone()).await,
+        let extension = Extension {
+            id: case.name.clone(),
+            manifest: case.manifest.clone(),
+            grants: case.grants.clone(),
+            budgets,
+            ..Extension::of(case.component.clone())
+        };
+        let answer = match (self.load(&extension).await, case.attack.clone()) {
+            (Ok(loaded), Some(attack)) => {
+                let request = match attack {
+                    Attack::Tool { name, arguments } => tool(&name, arguments),
+                    Attack::Gate { arguments } => gate(arguments),
+                };
+                call(&loaded.fresh().unwrap(), request).await
+            }
             (Ok(_), None) => Ok(Reply::Done),
             (Err(fault), _) => Err(fault),
         };
@@ -72,9 +84,9 @@ async fn every_guest_gets_its_fault_and_nobody_else_notices() {
     let mut wrong = Vec::new();
     let before = anonymous();
     for case in &cases {
-        let first = house.outcome(case, case.extension.budgets).await;
+        let first = house.outcome(case, case.budgets).await;
         // A fresh instance, and with it the next turn, gets the same: word for word where the engine can promise that.
-        let second = house.outcome(case, case.extension.budgets).await;
+        let second = house.outcome(case, case.budgets).await;
         if first.0 != case.expect || first != second {
             wrong.push(format!("{}: expected {}, got {first:?}, then {second:?}", case.name, case.expect));
         }
