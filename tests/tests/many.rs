@@ -66,6 +66,30 @@ async fn ten_thousand_sessions_stay_open() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_gates_are_alive_at_once() {
+    const SESSIONS: usize = 10_000;
+    let lab = lab(SandboxOptions::default(), false, EffectClass::Write).profile(Profile::Safe).start().await;
+    let sessions: Vec<_> = (0..SESSIONS).map(|number| lab.open(&format!("session-{number}"))).collect();
+    let mut turns = JoinSet::new();
+    for session in sessions.iter().cloned() {
+        turns.spawn(async move { session.say("test", "go").await.unwrap() });
+    }
+    // Every turn waits for a person, and its gate's instance waits with it.
+    let mut asked = Seq(0);
+    for _ in 0..SESSIONS {
+        asked = lab.approval().await.approval;
+    }
+    assert_eq!(lab.ledger.count("tool"), 0);
+    for session in &sessions {
+        session.approve(asked, Answer::Approve { scope: ApprovalScope::Once }).await.unwrap();
+    }
+    while let Some(report) = turns.join_next().await {
+        assert!(matches!(report.unwrap().outcome, TurnOutcome::Answered));
+    }
+    assert_eq!(lab.ledger.count("tool"), SESSIONS, "every gate had allowed its call");
+}
+
 /// A turn that waits for a person while the gate's instance waits with it.
 async fn waits_for_a_person(lab: &Lab, id: &str) -> (SessionHandle, JoinHandle<TurnReport>, Seq) {
     let session = lab.open(id);
