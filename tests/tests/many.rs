@@ -72,7 +72,8 @@ async fn ten_thousand_gates_are_alive_at_once() {
     let lab = lab(SandboxOptions::default(), false, EffectClass::Write).profile(Profile::Safe).start().await;
     let sessions: Vec<_> = (0..SESSIONS).map(|number| lab.open(&format!("session-{number}"))).collect();
     let mut turns = JoinSet::new();
-    for session in sessions.iter().cloned() {
+    for session in &sessions {
+        let session = session.clone();
         turns.spawn(async move { session.say("test", "go").await.unwrap() });
     }
     // Every turn waits for a person, and its gate's instance waits with it.
