@@ -91,7 +91,12 @@ impl Vault for MapVault {
 
 /// A small lane on a vault.
 pub fn lane(vault: &Arc<MapVault>) -> Arc<dyn Lane> {
-    Arc::new(WasmLane::new(SandboxOptions::small(), vault.clone()).unwrap())
+    lane_with(vault, SandboxOptions::small())
+}
+
+/// A lane on a vault.
+pub fn lane_with(vault: &Arc<MapVault>, options: SandboxOptions) -> Arc<dyn Lane> {
+    Arc::new(WasmLane::new(options, vault.clone()).unwrap())
 }
 
 /// A manifest with this id and these further lines.

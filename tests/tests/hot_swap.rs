@@ -1,6 +1,11 @@
 //! Extensions in a home's folder: dropped in they are live, changed they are swapped, removed they are gone, and what they did
 //! replays without them.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop loudly")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
 
 use std::fs;
 use std::path::Path;

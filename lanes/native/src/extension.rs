@@ -10,7 +10,7 @@ use holdfast_contract::registry::{AgentSpec, Descriptor};
 use holdfast_contract::system_frames::{FoundExtension, LifecycleCommand};
 use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
 
-use crate::roles::{Api, Hook, Lifecycle, Tasks, Tool, now};
+use crate::roles::{Api, Functions, Hook, Lifecycle, Tasks, Tool, now};
 
 /// A native extension: its roles, gathered one by one.
 pub struct Extension {
@@ -21,6 +21,7 @@ pub struct Extension {
     lifecycle: Option<Arc<dyn Lifecycle>>,
     tasks: Option<Arc<dyn Tasks>>,
     api: Option<Arc<dyn Api>>,
+    functions: Option<Arc<dyn Functions>>,
     replayable: bool,
 }
 
@@ -44,6 +45,7 @@ impl Extension {
             lifecycle: None,
             tasks: None,
             api: None,
+            functions: None,
             replayable: false,
         }
     }
@@ -103,6 +105,12 @@ impl Extension {
     /// With methods for other extensions.
     pub fn api(mut self, api: impl Api + 'static) -> Self {
         self.api = Some(Arc::new(api));
+        self
+    }
+
+    /// With functions of other roles.
+    pub fn functions(mut self, functions: impl Functions + 'static) -> Self {
+        self.functions = Some(Arc::new(functions));
         self
     }
 
@@ -175,7 +183,14 @@ impl Instance for Extension {
                 }
                 None => self.lacks("methods"),
             },
-            Call::Function { function, .. } => self.lacks(&format!("function `{function}`")),
+            Call::Function { role, function, arguments } => {
+                let lacks = || self.lacks(&format!("function `{function}`"));
+                let functions = self.functions.as_ref();
+                match functions.and_then(|it| it.call(role, function.clone(), arguments, host)) {
+                    Some(result) => Box::pin(async move { result.await.map(Reply::Content) }),
+                    None => lacks(),
+                }
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use holdfast_contract::hook::{Decision, HookInput, HookSpec};
 use holdfast_contract::ids::CallId;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::Fault;
+use holdfast_contract::role::Role;
 use holdfast_contract::tool::ToolSpec;
 use holdfast_contract::wire::{Host, Later};
 
@@ -73,6 +74,19 @@ pub trait Tasks: Send + Sync {
 pub trait Api: Send + Sync {
     /// Calls one.
     fn call(&self, method: String, arguments: Content, host: Arc<dyn Host>) -> Later<Result<Content, Fault>>;
+}
+
+/// Functions of the roles that have no trait of their own: commands, agents, renderers.
+pub trait Functions: Send + Sync {
+    /// Calls one by its name in [`Role::functions`]; none where there is no such function. The arguments are an object with the
+    /// fields that `wit/` names.
+    fn call(
+        &self,
+        role: Role,
+        function: String,
+        arguments: Content,
+        host: Arc<dyn Host>,
+    ) -> Option<Later<Result<Content, Fault>>>;
 }
 
 /// A tool made of a closure that answers at once.

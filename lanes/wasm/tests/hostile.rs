@@ -27,9 +27,9 @@ async fn every_guest_gets_its_fault_and_nobody_else_notices() {
     let mut wrong = Vec::new();
     let before = anonymous();
     for case in &cases {
-        let first = house.outcome(case, case.extension.budgets).await;
+        let first = house.outcome(case, case.budgets).await;
         // A fresh instance, and with it the next turn, gets the same: word for word where the engine can promise that.
-        let second = house.outcome(case, case.extension.budgets).await;
+        let second = house.outcome(case, case.budgets).await;
         if first.0 != case.expect || first != second {
             wrong.push(format!("{}: expected {}, got {first:?}, then {second:?}", case.name, case.expect));
         }

@@ -15,11 +15,11 @@ use holdfast_contract::manifest::Scope;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{Descriptor, Payload};
 use holdfast_contract::role::Role;
-use holdfast_contract::sandbox::SandboxOptions;
+use holdfast_contract::sandbox::{Pools, SandboxOptions};
 use holdfast_contract::system_frames::LifecycleCommand;
 use holdfast_contract::tool::EffectClass;
 use holdfast_contract::wire::{Ask, Call, Host, Instance, Lane, Later, Reply};
-use holdfast_lane_wasm::{Pools, Progress, WasmLane};
+use holdfast_lane_wasm::{Progress, WasmLane};
 use serde_json::json;
 use support::{Extension, MemoryVault, NotingHost, gate, tool};
 

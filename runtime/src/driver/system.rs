@@ -55,6 +55,8 @@ pub(crate) struct SystemActor {
     unwritten: VecDeque<(Seq, Input)>,
     under_way: usize,
     waiting: Vec<super::Reply<()>>,
+    /// Whether it ends once nothing is under way.
+    stopping: bool,
 }
 
 impl SystemActor {
@@ -76,6 +78,7 @@ impl SystemActor {
             unwritten: VecDeque::new(),
             under_way: 0,
             waiting: Vec::new(),
+            stopping: false,
         };
         let version = env!("CARGO_PKG_VERSION").to_owned();
         actor.fact(None, SystemStarted { kernel: BEHAVIOUR, version }.into());
@@ -91,6 +94,10 @@ impl SystemActor {
             if drained.is_err() || self.under_way == 0 {
                 for waiting in self.waiting.drain(..) {
                     let _gone = waiting.send(drained.clone());
+                }
+                // It holds the store and everything else, and what it holds can tell it something for ever.
+                if self.stopping && drained.is_ok() {
+                    return;
                 }
             }
         }
@@ -114,6 +121,7 @@ impl SystemActor {
             SystemNote::Stop { reason, reply } => {
                 self.fact(None, SystemStopping { reason }.into());
                 self.waiting.push(reply);
+                self.stopping = true;
             }
         }
     }

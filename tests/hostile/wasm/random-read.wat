@@ -26,7 +26,7 @@
     (import "host" "bytes" (func $bytes (param i32 i32)))
     (func (export "list") (result i32) (i32.const 16))
     (func (export "call") (param i32 i32 i32 i32) (result i32)
-      (call $bytes (i32.const 8) (i32.const 512)) (if (i64.ne (i64.load (i32.load (i32.const 512))) (i64.const 0xabababababababab)) (then (unreachable))) (i32.const 192)))
+      (call $bytes (i32.const 8) (i32.const 512)) (if (i64.ne (i64.load (i32.load (i32.const 512))) (i64.const 0x0706050403020100)) (then (unreachable))) (i32.const 192)))
   (core instance $code (instantiate $code
     (with "memory" (instance $memory))
     (with "host" (instance (export "bytes" (func $bytes))))))

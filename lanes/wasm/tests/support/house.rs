@@ -10,8 +10,8 @@ use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::wire::{Call, Host, Instance, Lane, Reply};
 use holdfast_lane_wasm::WasmLane;
 
-use super::corpus::Case;
-use super::{Extension, MemoryVault, NotingHost};
+use super::corpus::{Attack, Case};
+use super::{Extension, MemoryVault, NotingHost, gate, tool};
 
 /// So long that only a hang takes it.
 const HANG: Duration = Duration::from_secs(120);
@@ -36,9 +36,21 @@ impl House {
 
     /// What comes of a case, as its header writes it, and why.
     pub async fn outcome(&self, case: &Case, budgets: Budgets) -> (String, String) {
-        let extension = Extension { budgets, ..case.extension.clone() };
-        let answer = match (self.load(&extension).await, &case.call) {
-            (Ok(loaded), Some(request)) => call(&loaded.fresh().unwrap(), request.clone()).await,
+        let extension = Extension {
+            id: case.name.clone(),
+            manifest: case.manifest.clone(),
+            grants: case.grants.clone(),
+            budgets,
+            ..Extension::of(case.component.clone())
+        };
+        let answer = match (self.load(&extension).await, case.attack.clone()) {
+            (Ok(loaded), Some(attack)) => {
+                let request = match attack {
+                    Attack::Tool { name, arguments } => tool(&name, arguments),
+                    Attack::Gate { arguments } => gate(arguments),
+                };
+                call(&loaded.fresh().unwrap(), request).await
+            }
             (Ok(_), None) => Ok(Reply::Done),
             (Err(fault), _) => Err(fault),
         };

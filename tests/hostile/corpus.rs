@@ -1,5 +1,5 @@
-//! The hostile corpus as a table: each guest in `tests/hostile/wasm/` says in its first lines what it attacks, how it is called and
-//! what must come of it.
+//! The hostile corpus as a table: each guest in `wasm/` says in its first lines what it attacks, how it is called and what must
+//! come of it. Tests of the lane and of the whole runtime both include this file.
 //!
 //! ```text
 //! ;; attacks: what it does
@@ -16,26 +16,35 @@ use std::path::{Path, PathBuf};
 
 use holdfast_contract::budgets::Budgets;
 use holdfast_contract::manifest::Grants;
-use holdfast_contract::wire::Call;
 use serde_json::Value;
-
-use super::{Extension, component, gate, here, tool};
 
 /// One guest of the corpus.
 pub struct Case {
     pub name: String,
-    pub extension: Extension,
+    pub component: Vec<u8>,
+    /// Lines of its manifest besides its id and name.
+    pub manifest: String,
+    pub grants: Grants,
+    pub budgets: Budgets,
     /// The code of the fault, or `ok`.
     pub expect: String,
-    /// The call; none where loading must fail already.
-    pub call: Option<Call>,
-    /// A budget with one limit out of the way, and what comes of it then.
+    /// How it is called; none where loading must fail already.
+    pub attack: Option<Attack>,
+    /// A limit out of the way, the budget without it, and what comes of it then.
     pub without: Option<(String, Budgets, String)>,
 }
 
-/// Where the corpus lies.
-pub fn folder() -> PathBuf {
-    here().join("../../tests/hostile/wasm")
+/// How a guest is called.
+#[derive(Clone)]
+pub enum Attack {
+    Tool { name: String, arguments: Value },
+    Gate { arguments: Value },
+}
+
+/// Where the corpus lies, whichever crate asks.
+fn folder() -> PathBuf {
+    let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|it| it.join("tests/hostile/wasm"));
+    folders.into_iter().find(|folder| folder.is_dir()).unwrap()
 }
 
 /// Every guest, by name.
@@ -49,24 +58,23 @@ pub fn all() -> Vec<Case> {
 fn read(path: &Path) -> Case {
     let text = std::fs::read_to_string(path).unwrap();
     let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-    let mut extension = Extension::of(component(path));
-    extension.id = name.clone();
     let header: Vec<_> = text.lines().map_while(|line| line.strip_prefix(";; ")?.split_once(": ")).collect();
     let field = |wanted: &str| header.iter().find(|(field, _)| *field == wanted).map(|(_, value)| *value);
     assert!(field("attacks").is_some(), "{name} does not say what it attacks");
-    extension.manifest = field("manifest").unwrap_or_default().to_owned();
-    extension.grants = grants(field("grants").unwrap_or_default());
-    extension.budgets = field("budget").unwrap_or_default().split(' ').fold(Budgets::default(), budget);
+    let budgets = field("budget").unwrap_or_default().split(' ').fold(Budgets::default(), budget);
     let without = field("without").map(|without| {
         let (limit, then) = without.split_once(" -> ").unwrap();
-        (limit.to_owned(), budget(extension.budgets, limit), then.to_owned())
+        (limit.to_owned(), budget(budgets, limit), then.to_owned())
     });
     Case {
+        component: wat::parse_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display())),
+        manifest: field("manifest").unwrap_or_default().to_owned(),
+        grants: grants(field("grants").unwrap_or_default()),
+        budgets,
         expect: field("expect").unwrap_or_else(|| panic!("{name} expects nothing")).to_owned(),
-        call: (field("at") != Some("load")).then(|| call(field("call").unwrap())),
-        name,
-        extension,
+        attack: (field("at") != Some("load")).then(|| attack(field("call").unwrap())),
         without,
+        name,
     }
 }
 
@@ -85,12 +93,14 @@ fn budget(budgets: Budgets, change: &str) -> Budgets {
     serde_json::from_value(fields).unwrap()
 }
 
-fn call(text: &str) -> Call {
+fn attack(text: &str) -> Attack {
     let (kind, rest) = text.split_once(' ').unwrap();
     let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
     match (kind, rest.split_once(' ')) {
-        ("tool", Some((name, arguments))) => tool(name, json(arguments)),
-        ("gate", _) => gate(json(rest)),
+        ("tool", Some((name, arguments))) => {
+            Attack::Tool { name: name.to_owned(), arguments: json(arguments) }
+        }
+        ("gate", _) => Attack::Gate { arguments: json(rest) },
         _ => panic!("no such call: {text}"),
     }
 }

@@ -1,0 +1,37 @@
+//! One contract, many lanes: the same extension in every lane leaves the same frames.
+//!
+//! `tests/conformance/*.yaml` has the cases, `conformance/lanes.rs` the lanes, and the extension is written once for each of them:
+//! `conformance/native.rs` in Rust, `tests/conformance/guest/` in C. To accept changed frames:
+//! `INSTA_UPDATE=always cargo test -p holdfast-tests --test conformance`, then read the difference.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
+
+mod conformance {
+    pub mod calls;
+    pub mod cases;
+    pub mod directive;
+    pub mod lanes;
+    pub mod native;
+}
+
+use conformance::{calls, cases, lanes};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_lane_leaves_the_same_frames() {
+    let lanes = lanes::all();
+    let mut points = cases::Points::default();
+    for group in cases::groups() {
+        group.run(&lanes, &mut points).await;
+    }
+    points.are_all_met();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_lane_gives_the_same_replies() {
+    calls::compare(&lanes::all()).await;
+}

@@ -1,0 +1,114 @@
+//! The lanes that must agree. Another lane is another implementation of [`ConformingLane`] and one line in [`all`].
+
+use std::path::Path;
+use std::sync::Arc;
+
+use holdfast_contract::digest::Digest;
+use holdfast_contract::ids::Generation;
+use holdfast_contract::manifest::{Grants, Manifest, parse};
+use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::sandbox::SandboxOptions;
+use holdfast_contract::system_frames::FoundExtension;
+use holdfast_contract::wire::Lane;
+use holdfast_lane_native::NativeLane;
+use holdfast_testkit::LabBuilder;
+use holdfast_testkit::wasm::{MapVault, lane};
+
+use super::native;
+
+/// The manifest that every lane's extension has; a case may add lines to it.
+pub const MANIFEST: &str = include_str!("../../conformance/guest/manifest.yaml");
+
+/// A lane with the conformance extension in it.
+pub trait ConformingLane {
+    /// Its name, as cases write it.
+    fn name(&self) -> &'static str;
+
+    /// Puts the extension, as this manifest sets it up, into a lab. Gives the extension's digest, which is the lane's own.
+    fn install(&self, lab: LabBuilder, manifest: &str) -> (LabBuilder, Digest);
+
+    /// The lane itself and the reference that loads the extension, for calls without a runtime.
+    fn alone(&self, manifest: &str) -> (Arc<dyn Lane>, ExtensionRef);
+}
+
+/// Every lane.
+pub fn all() -> Vec<Box<dyn ConformingLane>> {
+    vec![Box::new(Native), Box::new(Wasm::build())]
+}
+
+fn reference(found: &FoundExtension) -> ExtensionRef {
+    let FoundExtension { id, version, digest, .. } = found.clone();
+    ExtensionRef { id, version, digest, generation: Generation(1) }
+}
+
+struct Native;
+
+impl Native {
+    fn manifest(text: &str) -> Manifest {
+        parse(Path::new("manifest.yaml"), text).unwrap().manifest
+    }
+}
+
+impl ConformingLane for Native {
+    fn name(&self) -> &'static str {
+        "native"
+    }
+
+    fn install(&self, lab: LabBuilder, manifest: &str) -> (LabBuilder, Digest) {
+        let extension = native::extension(&Self::manifest(manifest));
+        let digest = extension.found().digest;
+        (lab.extension(extension), digest)
+    }
+
+    fn alone(&self, manifest: &str) -> (Arc<dyn Lane>, ExtensionRef) {
+        let lane = NativeLane::default();
+        let found = lane.add(native::extension(&Self::manifest(manifest)));
+        (Arc::new(lane), reference(&found))
+    }
+}
+
+struct Wasm {
+    component: Vec<u8>,
+    vault: Arc<MapVault>,
+    lane: Arc<dyn Lane>,
+}
+
+impl Wasm {
+    /// Builds the guest from its source.
+    fn build() -> Self {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/guest");
+        let folder = tempfile::tempdir().unwrap();
+        for file in std::fs::read_dir(source).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), folder.path().join(file.file_name())).unwrap();
+        }
+        let built = holdfast_authoring::build(folder.path(), &mut |_| {});
+        let built = built
+            .unwrap_or_else(|problem| panic!("{problem}\n  `./scripts/setup zig` installs the compiler"));
+        let component = std::fs::read(built.component).unwrap();
+        let vault = Arc::new(MapVault::default());
+        let lane = lane(&vault);
+        Self { component, vault, lane }
+    }
+
+    fn found(&self, manifest: &str) -> FoundExtension {
+        let grants = Grants { interfaces: vec!["ui".to_owned()], ..Grants::default() };
+        self.vault.add_granted(manifest, self.component.clone(), &SandboxOptions::small(), grants)
+    }
+}
+
+impl ConformingLane for Wasm {
+    fn name(&self) -> &'static str {
+        "wasm"
+    }
+
+    fn install(&self, lab: LabBuilder, manifest: &str) -> (LabBuilder, Digest) {
+        let found = self.found(manifest);
+        let digest = found.digest;
+        (lab.lane(self.lane.clone(), [found]), digest)
+    }
+
+    fn alone(&self, manifest: &str) -> (Arc<dyn Lane>, ExtensionRef) {
+        (self.lane.clone(), reference(&self.found(manifest)))
+    }
+}
