@@ -1,0 +1,103 @@
+//! The examples, from source to a recorded session: each is built, dropped into a home, called, swapped, and replayed strictly.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
+
+mod homes;
+
+use std::fs;
+use std::path::Path;
+
+use holdfast_contract::session_frames::TurnOutcome;
+use holdfast_runtime::house::House;
+use homes::{Scene, again, said, serves};
+
+/// Copies an example into the home, without what was built before, and builds it there.
+fn install(scene: &Scene, id: &str) {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(id);
+    copy(&from, &scene.extension(id));
+    let cargo = scene.extension(id).join("Cargo.toml");
+    if let Ok(text) = fs::read_to_string(&cargo) {
+        // It names the SDK by where it lies beside the examples.
+        let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk").canonicalize().unwrap();
+        fs::write(cargo, text.replace("../../sdk", sdk.to_str().unwrap())).unwrap();
+    }
+    holdfast_authoring::build(&scene.extension(id), &mut |_| {}).unwrap_or_else(|problem| {
+        panic!("{problem}\n  the toolchains of the tests are installed by ./scripts/setup guests")
+    });
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_owned();
+        match path.is_dir() {
+            true if name == "target" => {}
+            true => copy(&path, &to.join(name)),
+            false if path.extension().is_some_and(|extension| extension == "wasm") => {}
+            false => drop(fs::copy(&path, to.join(name)).unwrap()),
+        }
+    }
+}
+
+/// Another version of the same source.
+fn swap(scene: &Scene, id: &str) {
+    let file = scene.extension(id).join("manifest.yaml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("version: 0.1.0", "version: 0.1.1")).unwrap();
+}
+
+/// What became of a turn: its answer, or why a guardrail stopped it.
+async fn say(house: &House, session: &str, text: &str) -> String {
+    let new = house.session(session.into(), "test", Some("direct".into())).unwrap();
+    let report = house.runtime.open(new).unwrap().say("test", text).await.unwrap();
+    match &report.outcome {
+        TurnOutcome::Blocked { reason } => reason.clone(),
+        _ => said(&report),
+    }
+}
+
+/// Builds, drops in, calls, swaps, calls again, and replays both.
+async fn lives(id: &str, text: &str, expected: &str) {
+    let scene = Scene::new();
+    install(&scene, id);
+    let house = scene.open().await;
+    serves(&house, id, 1).await;
+    let first = say(&house, "a", text).await;
+    assert!(first.contains(expected), "{first}");
+    swap(&scene, id);
+    serves(&house, id, 2).await;
+    let second = say(&house, "b", text).await;
+    assert_eq!(first, second);
+    for session in ["a", "b"] {
+        let verdict = again(&scene, &house, session);
+        assert!(verdict.identical && verdict.snapshot_identical, "{session}: {verdict:#?}");
+        assert!(verdict.mocked.is_empty(), "{session} really ran again: {:?}", verdict.mocked);
+    }
+    house.runtime.stop("the test is over").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_c_tool_lives() {
+    lives("checksum", r#"/crc32 {"text": "123456789"}"#, "cbf43926").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_javascript_tool_lives() {
+    lives("json-tools", r#"/json_query {"document": {"a": [1, {"b": 2}]}, "path": "a[1].b"}"#, "2").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_python_tool_lives() {
+    lives("text-tools", r#"/slugify {"text": "To be, or not to be"}"#, "to-be-or-not-to-be").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rust_guardrail_lives() {
+    let text = "please use AKIAABCDEFGHIJKLMNOP for it";
+    lives("secret-guard", text, "what looks like an access key").await;
+}
