@@ -9,6 +9,7 @@ use holdfast_contract::content::Content;
 use holdfast_contract::ids::{AgentId, ExtensionId, ModelName, StreamId};
 use holdfast_contract::message::{Limits, Origin};
 use holdfast_contract::problem::{Code, Problem, Severity};
+use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::session_frames::SessionSettings;
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
@@ -219,6 +220,11 @@ impl House {
         self.home.remember_rule(rule)?;
         self.home.policy(self.profile.as_deref())
     }
+}
+
+/// Whether this machine gives as much room for sandboxed components as is asked for. Without it they have less.
+pub fn room(options: SandboxOptions) -> Result<(), Problem> {
+    holdfast_lane_wasm::reserve(&options)
 }
 
 /// The lanes that run again what a home's log has recorded.

@@ -65,6 +65,11 @@ impl Room {
     }
 }
 
+/// Whether as much room as is asked for can be reserved.
+pub fn reserve(options: &SandboxOptions) -> Result<(), Problem> {
+    shared(options).map(drop)
+}
+
 /// The engines of this process that are in use, by their options.
 static IN_USE: Mutex<Vec<(SandboxOptions, EngineWeak)>> = Mutex::new(Vec::new());
 

@@ -32,6 +32,7 @@ mod precompiled;
 mod sinks;
 mod wasi;
 
+pub use engine::reserve;
 pub use figures::bare_gate;
 pub use inspect::{Inspection, inspect};
 pub use lane::WasmLane;

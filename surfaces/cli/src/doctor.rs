@@ -1,7 +1,8 @@
 //! `holdfast doctor`: is everything fine on this machine, and if not, what to do.
 
 use holdfast_contract::problem::Problem;
-use holdfast_home::{Check, Home};
+use holdfast_home::{Check, Home, Settings};
+use holdfast_runtime::house::room;
 use holdfast_runtime::verify::verify;
 use holdfast_store::{Options, Store};
 
@@ -14,6 +15,7 @@ pub type Examine = fn(&Home) -> Vec<Check>;
 pub(crate) fn doctor(output: &Output, home: &Home, platform: Examine) -> Result<Exit, Problem> {
     let mut checks = home.examine();
     checks.extend(platform(home));
+    checks.push(sandbox(home));
     checks.push(log(home));
     let fine = checks.iter().all(|check| check.ok);
     for check in &checks {
@@ -28,6 +30,19 @@ pub(crate) fn doctor(output: &Output, home: &Home, platform: Examine) -> Result<
         }
     }
     Ok(fine.into())
+}
+
+/// Whether there is as much room for sandboxed components as the settings ask for.
+fn sandbox(home: &Home) -> Check {
+    let name = "sandbox";
+    let options = Settings::load(home).map(|loaded| loaded.settings.wasm).unwrap_or_default();
+    match room(options) {
+        Ok(()) => {
+            let detail = format!("room for {} live components", options.pools.instances);
+            Check { name, ok: true, detail, help: None }
+        }
+        Err(problem) => Check { name, ok: false, detail: problem.what, help: Some(problem.help) },
+    }
 }
 
 fn log(home: &Home) -> Check {
