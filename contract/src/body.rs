@@ -222,6 +222,8 @@ kinds! {
     "policy.changed" Fact PolicyChanged;
     /// A grant was asked for, given or taken back.
     "grant.changed" Fact GrantChanged;
+    /// Everything that was reported so far has been taken; the registry is made anew from it.
+    "system.settled" Fact SystemSettled;
     /// The active set changed.
     "registry.changed" Decision RegistryChanged;
     /// A schedule is due.

@@ -53,6 +53,9 @@ bodies! {
     /// `system.stopped`
     struct SystemStopped {};
 
+    /// `system.settled`
+    struct SystemSettled {};
+
     /// `extension.found`
     struct ExtensionsFound {
         /// Everything that was found new or changed at once, so that dependencies are judged on the whole.

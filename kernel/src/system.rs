@@ -25,8 +25,7 @@ pub struct System {
     /// Who stands in each stack, from top to bottom.
     stacks: Vec<StackChange>,
     pin: RegistryPin,
-    /// Whether the registry is to be made anew before the step ends.
-    #[serde(skip)]
+    /// Whether the registry is to be made anew once everything that came with the change has been taken.
     stale: bool,
     activations: u64,
     fired: BTreeMap<ScheduleId, Millis>,
@@ -89,6 +88,11 @@ impl System {
         self.clerk.next
     }
 
+    /// Whether the registry is behind. `system.settled` brings it up.
+    pub fn is_stale(&self) -> bool {
+        self.stale
+    }
+
     /// The registry that new turns start on, to be resolved after the state was read back.
     pub fn pin(&mut self) -> &mut RegistryPin {
         &mut self.pin
@@ -133,6 +137,10 @@ impl System {
             HealthReported(fact) => self.health(desk, fact)?,
             OverridesSet(fact) => self.overrides = fact.overrides.clone(),
             PolicyChanged(fact) => self.policy = Some(fact.policy),
+            SystemSettled(_) if take(&mut self.stale) => {
+                self.refresh(desk);
+                return Ok(());
+            }
             ScheduleDue(fact) => self.due(desk, fact),
             ScheduleEnded(fact) if self.running.remove(&fact.schedule) => {}
             GrantChanged(_) | HeadAnchored(_) | LogCheckpointed(_) | LogErased(_) | LogMigrated(_)

@@ -72,7 +72,11 @@ impl Scene {
                 self.waiting.push_back((decided_by, extension, command));
             }
         }
-        frames.into_iter().skip(1).flat_map(|draft| line(draft.body)).collect()
+        let mut lines: Vec<String> = frames.into_iter().skip(1).flat_map(|draft| line(draft.body)).collect();
+        if self.system.is_stale() {
+            lines.extend(self.tell(SystemSettled {}));
+        }
+        lines
     }
 
     pub fn find(&mut self, found: impl Into<Vec<FoundExtension>>) -> Vec<String> {

@@ -137,9 +137,6 @@ impl System {
             }
             moves.into_iter().for_each(|(life, next)| self.make(desk, &life, next));
         }
-        if take(&mut self.stale) {
-            self.refresh(desk);
-        }
         if self.phase == Phase::Stopping && self.extensions.values().all(|it| it.lives.is_empty()) {
             self.phase = Phase::Stopped;
             desk.record(SystemStopped {});

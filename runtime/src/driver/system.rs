@@ -12,8 +12,8 @@ use holdfast_contract::ids::{ExtensionId, Millis, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::system_frames::{
-    ExtensionReported, ExtensionView, LifecycleCommand, LifecycleOutcome, ScheduleEnded, SystemStarted,
-    SystemStopping,
+    ExtensionReported, ExtensionView, LifecycleCommand, LifecycleOutcome, ScheduleEnded, SystemSettled,
+    SystemStarted, SystemStopping,
 };
 use holdfast_contract::wire::{Call, Lane, Reply};
 use holdfast_kernel::{BEHAVIOUR, System};
@@ -55,6 +55,8 @@ pub(crate) struct SystemActor {
     unwritten: VecDeque<(Seq, Input)>,
     under_way: usize,
     waiting: Vec<super::Reply<()>>,
+    /// Who wants to know which extensions there are, once everything so far has been taken.
+    asking: Vec<super::Reply<Vec<ExtensionView>>>,
     /// Whether it ends once nothing is under way.
     stopping: bool,
 }
@@ -78,6 +80,7 @@ impl SystemActor {
             unwritten: VecDeque::new(),
             under_way: 0,
             waiting: Vec::new(),
+            asking: Vec::new(),
             stopping: false,
         };
         let version = env!("CARGO_PKG_VERSION").to_owned();
@@ -90,7 +93,14 @@ impl SystemActor {
     async fn run(mut self, mut notes: mpsc::UnboundedReceiver<SystemNote>) {
         while let Some(note) = notes.recv().await {
             self.take(note);
+            // What came meanwhile is taken in one go, so that the registry is made once for all of it.
+            while let Ok(note) = notes.try_recv() {
+                self.take(note);
+            }
             let drained = self.drain();
+            for asking in self.asking.drain(..) {
+                drop(asking.send(Ok(self.system.extensions().collect())));
+            }
             if drained.is_err() || self.under_way == 0 {
                 for waiting in self.waiting.drain(..) {
                     let _gone = waiting.send(drained.clone());
@@ -116,7 +126,7 @@ impl SystemActor {
                 self.fact(Some(cause), *body);
             }
             SystemNote::Undone => self.under_way = self.under_way.saturating_sub(1),
-            SystemNote::Extensions(reply) => drop(reply.send(Ok(self.system.extensions().collect()))),
+            SystemNote::Extensions(reply) => self.asking.push(reply),
             SystemNote::Settled(reply) => self.waiting.push(reply),
             SystemNote::Stop { reason, reply } => {
                 self.fact(None, SystemStopping { reason }.into());
@@ -152,6 +162,16 @@ impl SystemActor {
 
     fn drain(&mut self) -> Result<(), Problem> {
         self.mend()?;
+        loop {
+            self.step_all()?;
+            if !self.system.is_stale() {
+                return Ok(());
+            }
+            self.fact(None, SystemSettled {}.into());
+        }
+    }
+
+    fn step_all(&mut self) -> Result<(), Problem> {
         while let Some(input) = self.queue.pop_front() {
             self.unwritten.push_back((self.system.next_seq(), input.clone()));
             let Ok(Effects { frames, acts }) = self.system.step(input) else {
