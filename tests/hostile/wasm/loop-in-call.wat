@@ -1,8 +1,8 @@
 ;; attacks: computes without end in a tool
 ;; expect: HF-4106
 ;; call: tool burn {}
-;; manifest: tools: { burn: { timeout_ms: 50 } }
-;; budget: fuel=20000000 hook_fuel=20000000
+;; manifest: tools: { burn: { timeout_ms: 1000 } }
+;; budget: fuel=2000000 hook_fuel=2000000
 ;; without: fuel=9223372036854775807 -> HF-4107
 (component
   (core module $memory

@@ -1,8 +1,8 @@
 ;; attacks: computes without end in a gate
 ;; expect: HF-4106
 ;; call: gate {}
-;; manifest: hooks: [{ point: tool_gate, timeout_ms: 50 }]
-;; budget: fuel=20000000 hook_fuel=20000000
+;; manifest: hooks: [{ point: tool_gate, timeout_ms: 1000 }]
+;; budget: fuel=2000000 hook_fuel=2000000
 ;; without: hook_fuel=9223372036854775807 -> HF-4107
 (component
   (core module $memory

@@ -1,7 +1,7 @@
 ;; attacks: computes without end when it is asked for its tools
 ;; expect: HF-4106
 ;; at: load
-;; budget: fuel=20000000 hook_fuel=20000000
+;; budget: fuel=2000000 hook_fuel=2000000
 (component
   (core module $memory
     (memory (export "memory") 1)

@@ -1,7 +1,7 @@
 ;; attacks: computes without end where the host asks for room for the arguments
 ;; expect: HF-4106
 ;; call: gate {}
-;; budget: fuel=20000000 hook_fuel=20000000
+;; budget: fuel=2000000 hook_fuel=2000000
 (component
   (core module $memory
     (memory (export "memory") 1)
