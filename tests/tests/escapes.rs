@@ -243,7 +243,9 @@ async fn a_gigabyte_of_output_is_bounded() {
         let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap().to_owned();
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     };
-    let case = Case::shell("flood", "yes | head -c 1000000000", Expected::Closed);
+    let mut case = Case::shell("flood", "yes | head -c 1000000000", Expected::Closed);
+    // A busy machine takes a while to carry a gigabyte.
+    case.arguments["timeout_ms"] = json!(120_000);
     let world = World::new(&case);
     let before = peak();
     let seen = world.try_out(&case, Play::FullAuto).await;

@@ -15,14 +15,14 @@ use holdfast_contract::session_frames::{
     TimerFired, ToolChecked, ToolReturned, TurnOutcome,
 };
 use holdfast_contract::tool::ToolOutcome;
-use holdfast_contract::wire::{Call, Reply};
+use holdfast_contract::wire::{Call, Host, Reply};
 use holdfast_kernel::Pending;
 use holdfast_model::Delta;
 use holdfast_policy::Request;
 
 use super::{Note, SessionActor};
 use crate::calling::{Made, make, within};
-use crate::host::SessionHost;
+use crate::host::{NoHost, SessionHost};
 use crate::instances::Begun;
 use crate::parts::Event;
 use crate::runtime::Inner;
@@ -122,9 +122,16 @@ impl SessionActor {
                         self.instances.begin(extension.digest, begun, &loaded)
                     }
                 };
-                let (inbox, hook, digest) = (self.inbox.clone(), Some(input.hook.clone()), extension.digest);
-                let host = SessionHost { inbox, extension, under: decided_by, hook };
-                let made = make(&instance, Call::Hook(input), Arc::new(host));
+                let digest = extension.digest;
+                let host: Arc<dyn Host> = match at_once {
+                    // It asks for nothing.
+                    true => NoHost::shared(),
+                    false => {
+                        let (inbox, hook) = (self.inbox.clone(), Some(input.hook.clone()));
+                        Arc::new(SessionHost { inbox, extension, under: decided_by, hook })
+                    }
+                };
+                let made = make(&instance, Call::Hook(input), host);
                 if at_once && matches!(made, Made::Answered(Err(_))) {
                     self.instances.spoil(digest, &instance);
                 }

@@ -7,7 +7,7 @@ use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::canonical;
 use holdfast_contract::effect::{Effects, Input};
-use holdfast_contract::frame::Source;
+use holdfast_contract::frame::{Draft, Source};
 use holdfast_contract::ids::{ExtensionId, HookId, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
@@ -43,6 +43,8 @@ pub(crate) struct SessionActor {
     notes: mpsc::UnboundedReceiver<Note>,
     /// Facts that came at once and wait for their turn.
     pub(super) queue: VecDeque<Input>,
+    /// Frames that the log has not been given yet.
+    unlogged: Vec<Draft>,
     pub(super) tasks: Tasks,
     pub(super) checks: Checks,
     /// What the calls of the running turn run on.
@@ -77,6 +79,7 @@ impl SessionActor {
             inbox,
             notes,
             queue: first.into(),
+            unlogged: Vec::new(),
             tasks: Tasks::default(),
             checks: Checks::default(),
             instances: Instances::default(),
@@ -186,8 +189,10 @@ impl SessionActor {
         loop {
             while let Some(input) = self.queue.pop_front() {
                 // A fact that nobody waits for any more came too late; it was never recorded.
-                let _late = self.step(input);
+                let _late = self.advance(input);
             }
+            // A log that cannot be written has broken the session down.
+            let _broken = self.hand_over();
             if self.session.is_busy() || self.delivering {
                 return;
             }
@@ -215,8 +220,15 @@ impl SessionActor {
         }
     }
 
-    /// One step of the machine: its frames go to the log, its acts are performed.
+    /// One step of the machine, whose frames are with the log when it returns.
     fn step(&mut self, input: Input) -> Result<(), Problem> {
+        self.advance(input)?;
+        self.hand_over()
+    }
+
+    /// One step of the machine: its frames are kept for the log, its acts are performed. Frames that one input after the other leads to
+    /// go to the log together; none is kept back when an act must wait for it.
+    fn advance(&mut self, input: Input) -> Result<(), Problem> {
         if let Some(problem) = &self.broken {
             return Err(problem.clone());
         }
@@ -229,11 +241,11 @@ impl SessionActor {
         if let Some(faulted) = faulted {
             self.inner.tell_system(faulted);
         }
-        if let Err(problem) = self.log.append(frames) {
-            self.break_down(problem.clone());
-            return Err(problem);
-        }
+        self.unlogged.extend(frames);
         for act in acts {
+            if act.barrier().is_some() {
+                self.hand_over()?;
+            }
             self.perform(act);
         }
         if !self.session.is_busy() {
@@ -246,7 +258,19 @@ impl SessionActor {
         Ok(())
     }
 
+    /// Hands the log what was kept for it.
+    fn hand_over(&mut self) -> Result<(), Problem> {
+        if self.unlogged.is_empty() {
+            return Ok(());
+        }
+        let handed = self.log.append(std::mem::take(&mut self.unlogged));
+        handed.inspect_err(|problem| self.break_down(problem.clone()))
+    }
+
     fn snapshot(&mut self) {
+        if self.hand_over().is_err() {
+            return;
+        }
         let next = self.session.next_seq();
         if self.broken.is_some() || next == self.snapshot_at {
             return;
