@@ -97,6 +97,8 @@ fn watch(
     mut loader: Loader,
     runtime: Runtime,
 ) -> Result<Watch, Problem> {
+    // Without the folder there is nothing to watch; where it cannot be made, nothing can be dropped into it either.
+    drop(std::fs::create_dir_all(home.extensions()));
     Watch::begin(move || {
         // A policy that cannot be read leaves the one in force where it is; `policy show` says what is wrong with it.
         let in_force = runtime.policy().ok();

@@ -61,14 +61,15 @@ fn run(told: &Receiver<Told>, mut watcher: RecommendedWatcher, mut changed: impl
         loop {
             let folders: BTreeSet<PathBuf> = changed().into_iter().collect();
             watched.retain(|folder| folders.contains(folder));
-            let new: Vec<PathBuf> = folders.difference(&watched).cloned().collect();
-            if new.is_empty() {
-                break;
-            }
-            for folder in new {
+            let before = watched.len();
+            for folder in folders {
                 // One that went away in the meantime is told of by the folder above it.
-                drop(watcher.watch(&folder, RecursiveMode::NonRecursive));
-                watched.insert(folder);
+                if !watched.contains(&folder) && watcher.watch(&folder, RecursiveMode::NonRecursive).is_ok() {
+                    watched.insert(folder);
+                }
+            }
+            if watched.len() == before {
+                break;
             }
         }
         let Ok(Told::Changed) = told.recv() else { return };
