@@ -98,7 +98,9 @@ fn watch(
     runtime: Runtime,
 ) -> Result<Watch, Problem> {
     // Without the folder there is nothing to watch; where it cannot be made, nothing can be dropped into it either.
-    drop(std::fs::create_dir_all(home.extensions()));
+    let mut private = std::fs::DirBuilder::new();
+    std::os::unix::fs::DirBuilderExt::mode(private.recursive(true), 0o700);
+    drop(private.create(home.extensions()));
     Watch::begin(move || {
         // A policy that cannot be read leaves the one in force where it is; `policy show` says what is wrong with it.
         let in_force = runtime.policy().ok();
