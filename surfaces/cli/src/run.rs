@@ -33,7 +33,7 @@ pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Resul
     let mut out = std::io::stdout();
     // A person reads along; a program is given the answer, without what a broken attempt or a remark before a call had written.
     let live = !output.json && out.is_terminal();
-    let mut streamed = false;
+    let (mut streamed, mut shown) = (false, next);
     let end = link
         .turn(&opened.session, prompt, |notice| {
             match notice {
@@ -42,13 +42,22 @@ pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Resul
                     // A reader that went away does not stop the turn.
                     let _closed = out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush());
                 }
-                Notice::Frame(frame) if output.verbose => eprintln!("{}", frame_line(frame)),
+                Notice::Frame(frame) if output.verbose => {
+                    shown = frame.envelope.seq.next();
+                    eprintln!("{}", frame_line(frame));
+                }
                 _ => {}
             }
             Ok(())
         })
         .await?;
     let store = link.store()?;
+    if output.verbose {
+        // The turn's end may be told before its last frames are.
+        for frame in store.frames(&opened.session, shown..=end.ended)? {
+            eprintln!("{}", frame_line(&frame));
+        }
+    }
     if output.json {
         for frame in store.frames(&opened.session, opened.next..=end.ended)? {
             output.document(&frame)?;
