@@ -1,6 +1,5 @@
 //! The lane itself: finds an activation in the vault and makes it callable.
 
-use std::future::ready;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -83,7 +82,9 @@ impl WasmLane {
     }
 
     async fn bring_up(self, extension: ExtensionRef) -> Result<Arc<dyn Instance>, Fault> {
+        // Only what is in the vault is this lane's to run.
         let bundle = self.vault.bundle(extension.digest)?;
+        self.room.begin();
         let manifest = read(&bundle.manifest)?;
         let activation = self.activation(&extension, &bundle);
         let origin = self.origin(bundle)?;
@@ -127,11 +128,6 @@ impl Lane for WasmLane {
     }
 
     fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>> {
-        // Only what is in the vault is this lane's to run.
-        if let Err(fault) = self.vault.bundle(extension.digest) {
-            return Box::pin(ready(Err(fault)));
-        }
-        self.room.begin();
         Box::pin(self.clone().bring_up(extension.clone()))
     }
 }
