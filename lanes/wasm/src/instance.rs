@@ -11,6 +11,7 @@ use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
 use crate::code::Code;
 use crate::extension::{Extension, turn};
 use crate::guest::Guest;
+use crate::interfaces::Function;
 use crate::live::{Live, Trouble};
 
 /// The largest stack that a guest may use on its caller's own; a larger one might not be there, and running over it would end the
@@ -112,6 +113,11 @@ impl Instance for Handle {
         let extension = self.extension.clone();
         // What is wrong with it, its first call says.
         Some(Box::pin(async move { drop(extension.code().await) }))
+    }
+
+    fn lives(&self) -> bool {
+        let steps = [Function::Initialize, Function::Start, Function::Stop, Function::Destroy];
+        steps.into_iter().any(|step| self.extension.known.has(step))
     }
 
     fn answers_at_once(&self) -> bool {

@@ -164,7 +164,7 @@ impl SystemActor {
         self.mend()?;
         loop {
             self.step_all()?;
-            if !self.system.is_stale() {
+            if !self.system.is_stirred() {
                 return Ok(());
             }
             self.fact(None, SystemSettled {}.into());
@@ -257,9 +257,10 @@ async fn load(
 ) -> Result<LifecycleOutcome, Fault> {
     let no_lane = || Fault::new(Code::ExtensionUnknown, format!("there is no lane `{lane_name}`"));
     let instance = lane.ok_or_else(no_lane)?.load(extension).await?;
+    let lives = instance.lives();
     inner.keep_instance(extension, instance);
     match call_instance(inner, extension, Call::Lifecycle(LifecycleCommand::Load)).await? {
-        Reply::Descriptors(descriptors) => Ok(LifecycleOutcome::Loaded { descriptors }),
+        Reply::Descriptors(descriptors) => Ok(LifecycleOutcome::Loaded { descriptors, lives }),
         other => Err(Fault::new(Code::ExtensionFault, format!("{other:?} is no answer to being loaded"))),
     }
 }
