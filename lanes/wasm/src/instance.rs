@@ -48,7 +48,7 @@ enum Slot {
 impl Handle {
     /// The handle that loading gives.
     pub(crate) fn loaded(extension: Arc<Extension>) -> Self {
-        let keeps = match extension.scope {
+        let keeps = match extension.known.scope {
             Scope::Shared => Keeps::Shared(Arc::default()),
             Scope::Turn | Scope::Call => Keeps::Nothing,
         };
@@ -99,11 +99,11 @@ impl Instance for Handle {
     }
 
     fn replayable(&self) -> bool {
-        self.extension.scope != Scope::Shared
+        self.extension.known.scope != Scope::Shared
     }
 
     fn scope(&self) -> Scope {
-        self.extension.scope
+        self.extension.known.scope
     }
 
     fn prepare(&self) -> Option<Later<()>> {
@@ -121,11 +121,11 @@ impl Instance for Handle {
     }
 
     fn answers_at_once(&self) -> bool {
-        self.extension.scope == Scope::Turn && self.extension.code.get().is_some_and(|code| !code.waits)
+        self.extension.known.scope == Scope::Turn && self.extension.code.get().is_some_and(|code| !code.waits)
     }
 
     fn fresh(&self) -> Option<Arc<dyn Instance>> {
-        let keeps = match self.extension.scope {
+        let keeps = match self.extension.known.scope {
             Scope::Turn => Keeps::Own(Arc::default()),
             Scope::Call => Keeps::Nothing,
             Scope::Shared => return None,
