@@ -114,6 +114,11 @@ pub trait Instance: Send + Sync {
         false
     }
 
+    /// Answers a hook here and now; none where that takes a [`Instance::call`].
+    fn at_once(&self, _: &HookInput) -> Option<Result<Decision, Fault>> {
+        None
+    }
+
     /// An instance of its own that remembers nothing yet; none where one is shared by all. It must not be called again once a
     /// call has failed or was given up.
     fn fresh(&self) -> Option<Arc<dyn Instance>> {

@@ -86,6 +86,21 @@ impl Scene {
                 Act::SetTimer { decided_by, .. } => self.timer = Some(decided_by),
                 Act::Abort { begun_by } => self.open.retain(|(seq, _)| *seq != begun_by),
                 Act::Deliver { outcome, .. } => self.ended = Some(outcome),
+                Act::CallHooks(round) => {
+                    let alone = |act: HookAct| {
+                        let hook = AskedHook {
+                            hook: act.input.hook.clone(),
+                            extension: act.extension,
+                            timeout: act.timeout,
+                        };
+                        Act::CallHooks(Box::new(RoundAct {
+                            decided_by: act.decided_by,
+                            input: act.input,
+                            hooks: vec![hook],
+                        }))
+                    };
+                    self.open.extend(round.each().map(|act| (act.decided_by, alone(act))));
+                }
                 act => self.open.push((decided_by(&act), act)),
             }
         }
@@ -102,7 +117,7 @@ impl Scene {
     fn answer_to(&self, act: Act) -> Body {
         let result = ToolOutcome::Result("done".into());
         match act {
-            Act::CallHook(act) => {
+            Act::CallHooks(act) => {
                 let HookInput { hook, point, call, .. } = act.input;
                 let (decision, call) = (point.consent().clone(), call.map(|call| call.id));
                 HookDecided { hook, point, call, subject: None, decision, rule: None }.into()
@@ -154,7 +169,7 @@ impl Scene {
 
 fn decided_by(act: &Act) -> Seq {
     match act {
-        Act::CallHook(act) => act.decided_by,
+        Act::CallHooks(act) => act.decided_by,
         Act::EvaluatePolicy(act) | Act::CheckArguments(act) | Act::Dispatch(act) => act.decided_by,
         Act::CallModel(act) => act.decided_by,
         Act::AskApproval(act) => act.decided_by,
@@ -244,7 +259,7 @@ fn at_four_gates() -> (Scene, Seq, CallId, Vec<HookId>) {
     scene.tell(Some(asked), gives(&["pure"]));
     scene.answer_all(|act| matches!(act, Act::CheckArguments(_) | Act::EvaluatePolicy(_)));
     let gates = scene.open.iter().map(|(_, act)| match act {
-        Act::CallHook(act) => act.input.hook.clone(),
+        Act::CallHooks(act) => act.input.hook.clone(),
         other => panic!("{other:?}"),
     });
     let (gates, round) = (gates.collect(), scene.open[0].0);

@@ -96,17 +96,16 @@ impl Way<'_> {
         let Wait { begun, stage } = call.map_or(&self.turn.wait, |call| &call.wait);
         let (Stage::Asking(round), Some(registry)) = (stage, &self.base.registry.view) else { return };
         let (view, subject) = (call.map(|call| &call.view), round.subject.as_ref());
-        let turn = &self.turn.context;
         let mut entries = registry.hooks_at(round.point).iter();
+        let mut asked = Vec::new();
         for (_, hook) in round.open() {
-            let act = if hook.is_policy() {
-                call.and_then(|call| self.call_act(call)).map(Act::EvaluatePolicy)
-            } else {
-                let entry = entries.find(|entry| entry.id == *hook);
-                entry.map(|entry| Act::CallHook(HookAct::new(*begun, entry, view, subject, turn)))
-            };
-            self.desk.act(act);
+            match hook.is_policy() {
+                true => self.desk.act(call.and_then(|call| self.call_act(call)).map(Act::EvaluatePolicy)),
+                false => asked.extend(entries.find(|entry| entry.id == *hook).map(AskedHook::from)),
+            }
         }
+        let act = RoundAct::new(*begun, round.point, asked, view, subject, &self.turn.context);
+        self.desk.act(act.map(Act::CallHooks));
     }
 
     /// Hooks have spoken; false if one of them is not being asked. The round goes on, or it is over and the others are told that

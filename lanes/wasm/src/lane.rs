@@ -12,10 +12,11 @@ use tokio::sync::OnceCell;
 use crate::code::Origin;
 use crate::descriptors::Known;
 use crate::engine::{self, Room};
-use crate::extension::{Extension, bring, describe, hook_timeouts};
+use crate::extension::{Extension, bring, describe, hook_timeouts, nobody};
 use crate::guest::Activation;
 use crate::instance::Handle;
 use crate::sinks::{LogSink, ProgressSink, Sinks};
+use crate::spares::Spare;
 use holdfast_contract::sandbox::SandboxOptions;
 
 /// Runs extensions as sandboxed components.
@@ -103,7 +104,8 @@ impl WasmLane {
             }
         };
         let (options, hook_timeouts) = (self.options, hook_timeouts(&known.descriptors));
-        let extension = Extension { activation, origin, options, hook_timeouts, known, code };
+        let (spare, nobody) = (Spare::default(), nobody());
+        let extension = Extension { activation, origin, options, hook_timeouts, known, code, spare, nobody };
         Ok(Arc::new(Handle::loaded(Arc::new(extension))))
     }
 }

@@ -294,6 +294,23 @@ async fn a_full_house_is_the_hosts_fault_and_names_the_setting() {
     assert_eq!(call(&loaded.fresh().unwrap(), gate(json!({}))).await, Ok(ALLOW));
 }
 
+#[tokio::test]
+async fn what_is_only_in_store_takes_no_place_from_anybody() {
+    let vault = Arc::new(MemoryVault::default());
+    let pools = Pools { memories: 2, ..SandboxOptions::small().pools };
+    let lane = WasmLane::new(SandboxOptions { pools, ..SandboxOptions::small() }, vault.clone()).unwrap();
+    let stocked = lane.load(&vault.put(&Extension::guest("gate.wat"))).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(call(&stocked.fresh().unwrap(), gate(json!({}))).await, Ok(ALLOW));
+    }
+    let other = Extension { id: "other".to_owned(), ..Extension::guest("gate.wat") };
+    let other = lane.load(&vault.put(&other)).await.unwrap();
+    let held: Vec<_> = (0..2).map(|_| other.fresh().unwrap()).collect();
+    for instance in &held {
+        assert_eq!(call(instance, gate(json!({}))).await, Ok(ALLOW));
+    }
+}
+
 #[test]
 fn room_that_cannot_be_reserved_is_a_problem_that_names_the_setting() {
     let pools = Pools { memories: 1_000_000, ..Pools::default() };

@@ -78,13 +78,15 @@ impl<'a> Again<'a> {
     /// Keeps an act until the fact that it led to comes up.
     pub(super) fn remember(&mut self, act: Act) -> Result<(), Problem> {
         match act {
-            Act::CallHook(act) => {
-                let begun = Begun::Hook(act.decided_by, act.input.hook.clone());
-                match self.loaded(&act.extension)?.filter(|loaded| loaded.answers_at_once()) {
-                    Some(loaded) => self.hook_at_once(&act, &loaded),
-                    None => self.begin(&act.extension, begun)?,
+            Act::CallHooks(round) => {
+                for act in round.each() {
+                    let begun = Begun::Hook(act.decided_by, act.input.hook.clone());
+                    match self.loaded(&act.extension)?.filter(|loaded| loaded.answers_at_once()) {
+                        Some(loaded) => self.hook_at_once(&act, &loaded),
+                        None => self.begin(&act.extension, begun)?,
+                    }
+                    self.hooks.insert((act.decided_by, act.input.hook.clone()), act);
                 }
-                self.hooks.insert((act.decided_by, act.input.hook.clone()), *act);
             }
             Act::Dispatch(act) => {
                 self.begin(&act.extension, Begun::Tool(act.decided_by, act.call))?;
