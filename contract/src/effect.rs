@@ -187,8 +187,8 @@ impl RoundAct {
         subject: Option<&Content>,
         turn: &TurnView,
     ) -> Option<Box<Self>> {
-        let (call, subject, turn) = (call.cloned(), subject.cloned(), turn.clone());
         let hook = hooks.first()?.hook.clone();
+        let (call, subject, turn) = (call.cloned(), subject.cloned(), turn.clone());
         let input = HookInput { hook, point, call, subject, turn };
         Some(Box::new(Self { decided_by, input, hooks }))
     }

@@ -133,6 +133,9 @@ pub trait Lane: Send + Sync {
 
     /// Brings the code of one activation to where it can be called.
     fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>>;
+
+    /// Everything that was to be loaded is: a good moment to get ready for the first call.
+    fn at_rest(&self) {}
 }
 
 /// What one activation consists of, apart from the bytes of its files. Its digest is the activation's: other content, settings

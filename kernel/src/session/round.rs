@@ -46,8 +46,8 @@ impl Round {
         !hooks.is_empty() && hooks.iter().all(|hook| open.any(|(_, asked)| asked == hook))
     }
 
-    /// Takes the word of a hook that is being asked.
-    fn hear(&mut self, hook: &HookId, said: Result<&Decision, &Fault>) {
+    /// Takes a hook's word; false if it is not being asked.
+    fn hear(&mut self, hook: &HookId, said: Result<&Decision, &Fault>) -> bool {
         let place = self.open().find(|(_, open)| *open == hook).map(|(place, _)| place);
         let said = match said {
             Ok(decision) if self.point.accepts(decision) => Ok(decision),
@@ -58,13 +58,14 @@ impl Round {
             Ok(decision) => decision.objection(),
             Err(fault) => Some(fault.as_str()).filter(|_| self.point.rules().on_fault == OnFault::Close),
         };
-        let Some(answer) = place.and_then(|place| self.answers.get_mut(place)) else { return };
+        let Some(answer) = place.and_then(|place| self.answers.get_mut(place)) else { return false };
         self.closed = closing.map(|reason| GateReason { hook: hook.clone(), reason: reason.to_owned() });
         let decision = said.cloned().unwrap_or(Decision::Continue);
         self.subject = decision.replacement().cloned().or(self.subject.take());
         *answer = Some(decision);
         let next = self.open().next().map(|(place, _)| place);
         self.heard = next.unwrap_or(self.hooks.len());
+        true
     }
 }
 
@@ -112,8 +113,8 @@ impl Way<'_> {
     /// they are no longer asked.
     pub fn heard(&mut self, mut call: Option<&mut Call>, mut round: Round, said: HooksWord) -> bool {
         let (hooks, said) = said;
-        let taken = round.asks(hooks);
-        hooks.iter().filter(|_| taken).for_each(|hook| round.hear(hook, said));
+        let taken =
+            (hooks.len() == 1 || round.asks(hooks)) && hooks.iter().all(|hook| round.hear(hook, said));
         let (in_sequence, unheard) = (round.in_sequence(), round.heard < round.hooks.len());
         let wait = self.wait(call.as_deref_mut());
         if unheard && round.closed.is_none() {
