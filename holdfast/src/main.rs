@@ -20,7 +20,7 @@ fn main() -> ExitCode {
 #[cfg(target_os = "linux")]
 fn small_pages() {
     // Where that cannot be had, it only costs memory.
-    drop(nix::sys::prctl::set_thp_disable(true));
+    let _done = nix::sys::prctl::set_thp_disable(true);
 }
 
 #[cfg(not(target_os = "linux"))]

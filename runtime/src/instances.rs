@@ -94,9 +94,9 @@ impl Hasher for First {
 
 impl Instances {
     /// The instance for a hook that is answered at once, if there is one already.
-    pub(crate) fn ready(&self, extension: Digest) -> Option<Arc<dyn Instance>> {
+    pub(crate) fn ready(&self, extension: Digest) -> Option<&Arc<dyn Instance>> {
         let seat = self.0.get(&extension)?.iter().find(|seat| seat.taken.is_none())?;
-        seat.at_once.then(|| seat.instance.clone())
+        seat.at_once.then_some(&seat.instance)
     }
 
     /// The instance for a hook that is answered at once.
@@ -111,10 +111,12 @@ impl Instances {
         }
     }
 
-    /// A call that was answered at once has failed.
-    pub(crate) fn spoil(&mut self, extension: Digest, instance: &Arc<dyn Instance>) {
-        if let Some(seats) = self.0.get_mut(&extension) {
-            seats.retain(|seat| !Arc::ptr_eq(&seat.instance, instance));
+    /// A call that was answered at once, on the first place that nobody has, has failed.
+    pub(crate) fn spoil(&mut self, extension: Digest) {
+        if let Some(seats) = self.0.get_mut(&extension)
+            && let Some(place) = seats.iter().position(|seat| seat.taken.is_none())
+        {
+            seats.remove(place);
         }
     }
 

@@ -71,7 +71,7 @@ impl Instance for Handle {
             return Box::pin(ready(answer));
         }
         if let (Call::Hook(input), Some(code)) = (&call, self.ready()) {
-            let answer = now(&self.extension, code, Taken::from(&self.keeps), input, host);
+            let answer = now(&self.extension, code, &self.keeps, input, host);
             return Box::pin(ready(answer.map(Reply::Decision)));
         }
         let (extension, keeps) = (self.extension.clone(), self.keeps.clone());
@@ -124,8 +124,8 @@ impl Instance for Handle {
     }
 
     fn at_once(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
-        let (keeps, host) = (&self.keeps, self.extension.nobody.clone());
-        Some(now(&self.extension, self.ready()?, Taken::from(keeps), input, host))
+        let host = self.extension.nobody.clone();
+        Some(now(&self.extension, self.ready()?, &self.keeps, input, host))
     }
 
     fn fresh(&self) -> Option<Arc<dyn Instance>> {
@@ -147,26 +147,27 @@ impl Drop for Handle {
     }
 }
 
-/// A handle's own instance while a call has it. Put back when the call ends, and the place freed when the call is given up.
-struct Taken {
+/// A handle's own instance while a call that can wait has it. Put back when the call ends, and the place freed when the call is given
+/// up.
+struct Taken<'a> {
     live: Option<Live>,
-    back: Option<Arc<Mutex<Slot>>>,
+    back: Option<&'a Mutex<Slot>>,
 }
 
-impl Taken {
-    fn from(keeps: &Keeps) -> Self {
+impl<'a> Taken<'a> {
+    fn from(keeps: &'a Keeps) -> Self {
         let Keeps::Own(slot) = keeps else { return Self { live: None, back: None } };
         match std::mem::replace(&mut *lock(slot), Slot::Busy) {
-            Slot::Idle(live) => Self { live: Some(live), back: Some(slot.clone()) },
-            Slot::Empty => Self { live: None, back: Some(slot.clone()) },
+            Slot::Idle(live) => Self { live: Some(live), back: Some(slot) },
+            Slot::Empty => Self { live: None, back: Some(slot) },
             Slot::Busy => Self { live: None, back: None },
         }
     }
 }
 
-impl Drop for Taken {
+impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        if let Some(slot) = &self.back {
+        if let Some(slot) = self.back {
             *lock(slot) = self.live.take().map_or(Slot::Empty, Slot::Idle);
         }
     }
@@ -176,22 +177,33 @@ fn lock(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A hook called at once, on the instance that was taken or on a new one.
+/// A hook called at once, on the handle's own instance or on a new one.
 fn now(
     extension: &Extension,
     code: &Code,
-    mut taken: Taken,
+    keeps: &Keeps,
     input: &HookInput,
     host: Arc<dyn Host>,
 ) -> Result<Decision, Fault> {
-    let live = taken.live.take().or_else(|| extension.spare.take()).map_or_else(|| extension.start(code), Ok);
+    let mut own = match keeps {
+        Keeps::Own(slot) => slot.try_lock().ok().filter(|slot| !matches!(**slot, Slot::Busy)),
+        Keeps::Nothing | Keeps::Shared(_) => None,
+    };
+    // Held while it runs, which waits for nothing; a panic leaves the place empty.
+    let kept = own.as_mut().and_then(|slot| match std::mem::take(&mut **slot) {
+        Slot::Idle(live) => Some(live),
+        Slot::Empty | Slot::Busy => None,
+    });
+    let live = kept.or_else(|| extension.spare.take()).map_or_else(|| extension.start(code), Ok);
     let answer = live.and_then(|mut live| {
         let allowance = extension.hook_allowance(input.point, false);
         Guest::begin(&mut live.store, host, Some(input.turn.clone()), allowance)?;
         let answer = extension.decide(code, &mut live, input);
         if !matches!(answer, Err(Trouble::Broken(_))) {
             live.store.data_mut().end();
-            taken.live = Some(live);
+            if let Some(slot) = &mut own {
+                **slot = Slot::Idle(live);
+            }
         }
         answer
     });

@@ -48,16 +48,15 @@ impl SessionActor {
         extension: &ExtensionRef,
         input: &HookInput,
     ) -> Option<Result<Decision, Fault>> {
-        let instance = match self.instances.ready(extension.digest) {
-            Some(instance) => instance,
+        let answer = match self.instances.ready(extension.digest) {
+            Some(instance) => at_once(instance, input)?,
             None => {
                 let loaded = self.inner.instance(extension).ok().filter(|loaded| loaded.answers_at_once())?;
-                self.instances.at_once(extension.digest, &loaded)
+                at_once(&self.instances.at_once(extension.digest, &loaded), input)?
             }
         };
-        let answer = at_once(&instance, input)?;
         if answer.is_err() {
-            self.instances.spoil(extension.digest, &instance);
+            self.instances.spoil(extension.digest);
         }
         Some(answer)
     }

@@ -111,7 +111,7 @@ impl<'a> Again<'a> {
         let host = Arc::new(Recorded(Mutex::default()));
         let answer = make(&instance, Call::Hook(act.input.clone()), host).run_through();
         if matches!(answer, Some(Err(_))) {
-            self.instances.spoil(digest, &instance);
+            self.instances.spoil(digest);
         }
         if let Some(answer) = answer {
             self.early.insert((act.decided_by, act.input.hook.clone()), answer);
