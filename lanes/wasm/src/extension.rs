@@ -1,6 +1,6 @@
 //! One activation in this lane: what it registers, its code once somebody needs it, and how a call is made on an instance.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint};
@@ -36,8 +36,6 @@ pub(crate) struct Extension {
     pub code: OnceCell<Arc<Code>>,
     /// An instance that nobody has yet, of code that can be called at once.
     pub spare: Spare,
-    /// Whom calls ask that ask for nothing.
-    pub nobody: Arc<dyn Host>,
 }
 
 impl Extension {
@@ -114,7 +112,7 @@ impl Extension {
     fn try_start(&self, code: &Code) -> Result<Live, Trouble> {
         let allowance = self.allow(self.activation.budgets.hook_fuel, tool::default_timeout(), false);
         let mut store = Live::store(code, &self.activation);
-        Guest::begin(&mut store, self.nobody.clone(), None, allowance)?;
+        Guest::begin(&mut store, nobody(), None, allowance)?;
         Live::make(code, store)
     }
 
@@ -300,9 +298,10 @@ pub(crate) async fn describe(
 /// Nobody is there to ask while an extension describes itself.
 struct Nobody;
 
-/// Nobody.
+/// Whom calls ask that ask for nothing: the same for all.
 pub(crate) fn nobody() -> Arc<dyn Host> {
-    Arc::new(Nobody)
+    static NOBODY: LazyLock<Arc<Nobody>> = LazyLock::new(|| Arc::new(Nobody));
+    NOBODY.clone()
 }
 
 impl Host for Nobody {

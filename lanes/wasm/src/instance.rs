@@ -10,7 +10,7 @@ use holdfast_contract::problem::Fault;
 use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
 
 use crate::code::Code;
-use crate::extension::{Extension, turn};
+use crate::extension::{Extension, nobody, turn};
 use crate::guest::Guest;
 use crate::interfaces::Function;
 use crate::live::{Live, Trouble};
@@ -124,8 +124,7 @@ impl Instance for Handle {
     }
 
     fn at_once(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
-        let host = self.extension.nobody.clone();
-        Some(now(&self.extension, self.ready()?, &self.keeps, input, host))
+        Some(now(&self.extension, self.ready()?, &self.keeps, input, nobody()))
     }
 
     fn fresh(&self) -> Option<Arc<dyn Instance>> {

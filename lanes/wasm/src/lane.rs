@@ -13,7 +13,7 @@ use tokio::sync::OnceCell;
 use crate::code::Origin;
 use crate::descriptors::Known;
 use crate::engine::{self, Room};
-use crate::extension::{Extension, bring, describe, hook_timeouts, nobody};
+use crate::extension::{Extension, bring, describe, hook_timeouts};
 use crate::guest::Activation;
 use crate::instance::Handle;
 use crate::sinks::{LogSink, ProgressSink, Sinks};
@@ -108,8 +108,8 @@ impl WasmLane {
             }
         };
         let (options, hook_timeouts) = (self.options, hook_timeouts(&known.descriptors));
-        let (spare, nobody) = (Spare::default(), nobody());
-        let extension = Extension { activation, origin, options, hook_timeouts, known, code, spare, nobody };
+        let spare = Spare::default();
+        let extension = Extension { activation, origin, options, hook_timeouts, known, code, spare };
         Ok(Arc::new(Handle::loaded(Arc::new(extension))))
     }
 }

@@ -1,7 +1,7 @@
 //! Spare instances: when a turn lets an instance go, a thread of its own wipes it and makes the next one, so that no turn waits for
 //! either. An extension has at most one spare, and only if it was used.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use crate::extension::Extension;
@@ -68,10 +68,20 @@ fn thread() -> Option<&'static SyncSender<Job>> {
 
 fn work(jobs: Receiver<Job>) {
     let mut stocked: Vec<Weak<Extension>> = Vec::new();
-    for job in jobs {
+    let mut used: Vec<Live> = Vec::new();
+    loop {
+        // First everything that the next turn may want, and then what the last one has left.
+        if used.len() >= WAITING {
+            used.clear();
+        }
+        let job = jobs.try_recv().or_else(|_| {
+            used.clear();
+            jobs.recv()
+        });
         match job {
-            Job::LetGo(extension, used) => {
-                drop(used);
+            Err(RecvError) => return,
+            Ok(Job::LetGo(extension, live)) => {
+                used.push(live);
                 // One that nobody else holds is gone, and needs no spare.
                 if Arc::strong_count(&extension) > 1 && extension.spare.refill(|| extension.fresh()) {
                     stocked.retain(|other| {
@@ -80,7 +90,8 @@ fn work(jobs: Receiver<Job>) {
                     stocked.push(Arc::downgrade(&extension));
                 }
             }
-            Job::GiveBack(done) => {
+            Ok(Job::GiveBack(done)) => {
+                used.clear();
                 for extension in stocked.drain(..).filter_map(|extension| extension.upgrade()) {
                     drop(extension.spare.take());
                 }
