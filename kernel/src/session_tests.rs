@@ -303,6 +303,24 @@ fn hooks_that_agree_out_of_turn_change_nothing() {
 }
 
 #[test]
+fn the_policy_never_just_agrees() {
+    let mut scene = Scene::started(Limits::default());
+    scene.tell(None, says(registry("1", &[HookPoint::ToolGate])));
+    let (asked, _) = scene.open.remove(0);
+    scene.tell(Some(asked), gives(&["pure"]));
+    scene.answer_all(|act| matches!(act, Act::CheckArguments(_)));
+    let (round, call) = (scene.open[0].0, CallId { turn: 1, index: 1 });
+    let (policy, gate) = (HookId::policy(), HookId::from("kit/0"));
+    let before = format!("{:?}", scene.session);
+    for hooks in [&[&policy][..], &[&policy, &gate]] {
+        assert!(!scene.tell(Some(round), agreed(call, hooks)), "{hooks:?}");
+        assert_eq!(format!("{:?}", scene.session), before);
+    }
+    assert!(scene.tell(Some(round), agreed(call, &[&gate])));
+    assert!(!scene.kinds().contains(&"tool.dispatched"), "the policy has not spoken");
+}
+
+#[test]
 fn the_clock_stands_still_while_anyone_is_asked() {
     let limits = Limits { time_budget: Millis(1_000), ..Limits::default() };
     let mut scene = Scene::started(limits);
