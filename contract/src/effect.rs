@@ -7,9 +7,9 @@ use crate::body::Body;
 use crate::content::Content;
 use crate::frame::{Draft, Source};
 use crate::hook::{HookInput, HookPoint};
-use crate::ids::{AgentId, CallId, HookId, Millis, ModelName, ScheduleId, Seq, StreamId};
+use crate::ids::{AgentId, CallId, Millis, ModelName, ScheduleId, Seq, StreamId};
 use crate::message::{CallView, Limits, Message, TurnView};
-use crate::registry::{ExtensionRef, HookEntry, Implementation, Registry, RegistryPin};
+use crate::registry::{AskedHooks, ExtensionRef, Implementation, Registry, RegistryPin};
 use crate::session_frames::{GateReason, TurnOutcome, UiQuestion};
 use crate::system_frames::LifecycleCommand;
 use crate::tool::ToolSpec;
@@ -143,25 +143,8 @@ pub struct RoundAct {
     pub decided_by: Seq,
     /// What each is told, apart from which hook it is.
     pub input: HookInput,
-    /// The hooks, in the order in which they are asked.
-    pub hooks: Vec<AskedHook>,
-}
-
-/// One of the hooks that are asked.
-#[derive(Clone, Debug)]
-pub struct AskedHook {
-    /// The hook.
-    pub hook: HookId,
-    /// Whose it is.
-    pub extension: Arc<ExtensionRef>,
-    /// How long it may take.
-    pub timeout: Millis,
-}
-
-impl From<&HookEntry> for AskedHook {
-    fn from(entry: &HookEntry) -> Self {
-        Self { hook: entry.id.clone(), extension: entry.extension.clone(), timeout: entry.spec.timeout }
-    }
+    /// The hooks.
+    pub hooks: AskedHooks,
 }
 
 /// One hook to ask.
@@ -182,12 +165,12 @@ impl RoundAct {
     pub fn new(
         decided_by: Seq,
         point: HookPoint,
-        hooks: Vec<AskedHook>,
+        hooks: AskedHooks,
         call: Option<&CallView>,
         subject: Option<&Content>,
         turn: &TurnView,
     ) -> Option<Box<Self>> {
-        let hook = hooks.first()?.hook.clone();
+        let hook = hooks.ids.first()?.clone();
         let (call, subject, turn) = (call.cloned(), subject.cloned(), turn.clone());
         let input = HookInput { hook, point, call, subject, turn };
         Some(Box::new(Self { decided_by, input, hooks }))
@@ -196,9 +179,11 @@ impl RoundAct {
     /// The same for each hook.
     pub fn each(self) -> impl Iterator<Item = HookAct> {
         let Self { decided_by, input, hooks } = self;
-        hooks.into_iter().map(move |AskedHook { hook, extension, timeout }| {
-            let input = HookInput { hook, ..input.clone() };
-            HookAct { decided_by, extension, timeout, input }
+        (0..hooks.entries.len()).filter_map(move |place| {
+            let hook = hooks.entries.get(place)?;
+            let input = HookInput { hook: hook.id.clone(), ..input.clone() };
+            let (extension, timeout) = (hook.extension.clone(), hook.spec.timeout);
+            Some(HookAct { decided_by, extension, timeout, input })
         })
     }
 }

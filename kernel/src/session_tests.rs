@@ -87,19 +87,14 @@ impl Scene {
                 Act::Abort { begun_by } => self.open.retain(|(seq, _)| *seq != begun_by),
                 Act::Deliver { outcome, .. } => self.ended = Some(outcome),
                 Act::CallHooks(round) => {
-                    let alone = |act: HookAct| {
-                        let hook = AskedHook {
-                            hook: act.input.hook.clone(),
-                            extension: act.extension,
-                            timeout: act.timeout,
-                        };
-                        Act::CallHooks(Box::new(RoundAct {
-                            decided_by: act.decided_by,
-                            input: act.input,
-                            hooks: vec![hook],
-                        }))
+                    let RoundAct { decided_by, input, hooks } = *round;
+                    let alone = |hook: &HookEntry| {
+                        let input = HookInput { hook: hook.id.clone(), ..input.clone() };
+                        let (entries, ids) = (Arc::from([hook.clone()]), Arc::from([hook.id.clone()]));
+                        let hooks = AskedHooks { entries, ids };
+                        (decided_by, Act::CallHooks(Box::new(RoundAct { decided_by, input, hooks })))
                     };
-                    self.open.extend(round.each().map(|act| (act.decided_by, alone(act))));
+                    self.open.extend(hooks.entries.iter().map(alone));
                 }
                 act => self.open.push((decided_by(&act), act)),
             }

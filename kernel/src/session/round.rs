@@ -74,14 +74,11 @@ impl Way<'_> {
     pub fn ask(&mut self, mut call: Option<&mut Call>, point: HookPoint) -> bool {
         let Some(registry) = &self.base.registry.view else { return false };
         let about = call.as_deref().map(|call| (call.view.tool.as_str(), call.view.arguments.value()));
-        let origin = &self.turn.context.origin.channel;
-        let entries = registry.hooks_at(point).iter().filter(|hook| hook.spec.matcher.applies(about, origin));
-        let policy = (point == P::ToolGate).then(HookId::policy);
-        let hooks: Vec<HookId> = policy.into_iter().chain(entries.map(|hook| hook.id.clone())).collect();
+        let hooks = registry.asked(point, about, &self.turn.context.origin.channel);
         if hooks.is_empty() {
             return false;
         }
-        let (answers, hooks) = (vec![None; hooks.len()], Arc::from(hooks));
+        let answers = vec![None; hooks.len()];
         let subject = self.subject(call.as_deref_mut(), point).cloned();
         let round = Round { point, subject, hooks, answers, heard: 0, closed: None };
         let (hooks, subject) = (round.hooks.clone(), round.subject.as_ref().map(DigestOf::from));
@@ -97,14 +94,11 @@ impl Way<'_> {
         let Wait { begun, stage } = call.map_or(&self.turn.wait, |call| &call.wait);
         let (Stage::Asking(round), Some(registry)) = (stage, &self.base.registry.view) else { return };
         let (view, subject) = (call.map(|call| &call.view), round.subject.as_ref());
-        let mut entries = registry.hooks_at(round.point).iter();
-        let mut asked = Vec::new();
-        for (_, hook) in round.open() {
-            match hook.is_policy() {
-                true => self.desk.act(call.and_then(|call| self.call_act(call)).map(Act::EvaluatePolicy)),
-                false => asked.extend(entries.find(|entry| entry.id == *hook).map(AskedHook::from)),
-            }
+        let mut open = round.open().map(|(_, hook)| hook).peekable();
+        if open.next_if(|hook| hook.is_policy()).is_some() {
+            self.desk.act(call.and_then(|call| self.call_act(call)).map(Act::EvaluatePolicy));
         }
+        let asked = registry.among(round.point, open);
         let act = RoundAct::new(*begun, round.point, asked, view, subject, &self.turn.context);
         self.desk.act(act.map(Act::CallHooks));
     }

@@ -1,14 +1,15 @@
 //! How the hooks of a round are asked. Those that are answered at once and agree are one fact; every other answer is one of its own.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::{AskedHook, HookAct, Input, RoundAct};
+use holdfast_contract::effect::{HookAct, Input, RoundAct};
 use holdfast_contract::frame::Source;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint};
 use holdfast_contract::ids::{CallId, HookId, Seq};
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::registry::{AskedHooks, ExtensionRef};
 use holdfast_contract::session_frames::{HookAgreed, HookDecided, HookFaulted};
 use holdfast_contract::wire::{Call, Reply};
 
@@ -20,26 +21,31 @@ use crate::instances::Begun;
 impl SessionActor {
     pub(super) fn call_hooks(&mut self, act: RoundAct) {
         let RoundAct { decided_by, mut input, hooks } = act;
-        let mut agreed = Vec::with_capacity(hooks.len());
-        for AskedHook { hook, extension, timeout } in hooks {
-            input.hook = hook;
-            match self.hook_at_once(&extension, &input) {
-                Some(Ok(decision)) if decision == *input.point.consent() => agreed.push(input.hook.clone()),
+        let AskedHooks { entries, ids } = hooks;
+        let mut agreed = 0;
+        for (place, hook) in entries.iter().enumerate() {
+            input.hook.clone_from(&hook.id);
+            let extension = &hook.extension;
+            let answer = self.hook_at_once(extension, &input);
+            if matches!(&answer, Some(Ok(decision)) if decision == input.point.consent()) {
+                continue;
+            }
+            self.say_agreed(decided_by, &input, &ids, agreed..place);
+            agreed = place + 1;
+            match answer {
                 Some(answer) => {
-                    self.say_agreed(decided_by, &input, &mut agreed);
                     let answer = answer.and_then(|decision| fitting(decision, input.point));
-                    let source = Source::Extension(extension);
+                    let source = Source::Extension(extension.clone());
                     let input = About::of(&input).fact(self, source, decided_by, answer);
                     self.queue.push_back(input);
                 }
                 None => {
-                    let input = input.clone();
-                    self.say_agreed(decided_by, &input, &mut agreed);
-                    self.call_hook(HookAct { decided_by, extension, timeout, input });
+                    let (extension, timeout) = (extension.clone(), hook.spec.timeout);
+                    self.call_hook(HookAct { decided_by, extension, timeout, input: input.clone() });
                 }
             }
         }
-        self.say_agreed(decided_by, &input, &mut agreed);
+        self.say_agreed(decided_by, &input, &ids, agreed..ids.len());
     }
 
     /// What a hook says that is always answered at once; none if it is another.
@@ -61,13 +67,15 @@ impl SessionActor {
         Some(answer)
     }
 
-    /// Hooks that have agreed so far are one fact.
-    fn say_agreed(&mut self, cause: Seq, input: &HookInput, agreed: &mut Vec<HookId>) {
-        if agreed.is_empty() {
-            return;
-        }
+    /// Hooks one after another that have agreed are one fact.
+    fn say_agreed(&mut self, cause: Seq, input: &HookInput, asked: &Arc<[HookId]>, agreed: Range<usize>) {
+        let hooks = match asked.get(agreed) {
+            None | Some([]) => return,
+            Some(all) if all.len() == asked.len() => Arc::clone(asked),
+            Some(some) => some.into(),
+        };
         let About { point, call, subject, .. } = About::of(input);
-        let (subject, hooks) = (subject.as_ref().map(Into::into), std::mem::take(agreed).into());
+        let subject = subject.as_ref().map(Into::into);
         let fact = self.fact(Source::Host, Some(cause), HookAgreed { point, call, subject, hooks });
         self.queue.push_back(fact);
     }
