@@ -229,6 +229,12 @@ struct WholeRound {
     hooks: AskedHooks,
 }
 
+impl WholeRound {
+    fn new(point: HookPoint, hooks: &[HookEntry]) -> Self {
+        Self { point, everyone: everyone(point, hooks.iter()), hooks: AskedHooks::new(hooks.into()) }
+    }
+}
+
 /// The rounds of each point, made when the first one is asked for. A registry does not change after that.
 #[derive(Clone, Debug, Default)]
 pub struct WholeRounds(OnceLock<Vec<WholeRound>>);
@@ -334,34 +340,28 @@ impl Registry {
         about: Option<(&str, Option<&Value>)>,
         channel: &str,
     ) -> Arc<[HookId]> {
-        let hooks = self.hooks_at(point);
         let applies = |hook: &&HookEntry| hook.spec.matcher.applies(about, channel);
         match self.whole(point) {
-            Some(whole) if hooks.iter().all(|hook| applies(&hook)) => whole.everyone.clone(),
-            _ => everyone(point, hooks.iter().filter(applies)),
+            Some(whole) if whole.hooks.entries.iter().all(|hook| applies(&hook)) => whole.everyone.clone(),
+            _ => everyone(point, self.hooks_at(point).iter().filter(applies)),
         }
     }
 
     /// Those of a point's hooks that are among these, which are in the same order.
-    pub fn among<'a>(&self, point: HookPoint, ids: impl Iterator<Item = &'a HookId>) -> AskedHooks {
-        let (hooks, mut ids) = (self.hooks_at(point), ids.peekable());
-        let asked = |hook: &&HookEntry| ids.next_if(|id| **id == hook.id).is_some();
-        let asked: Vec<&HookEntry> = hooks.iter().filter(asked).collect();
-        match self.whole(point) {
-            Some(whole) if asked.len() == hooks.len() => whole.hooks.clone(),
-            _ => AskedHooks::new(asked.into_iter().cloned().collect()),
+    pub fn among<'a>(&self, point: HookPoint, ids: impl Iterator<Item = &'a HookId> + Clone) -> AskedHooks {
+        if let Some(whole) = self.whole(point)
+            && whole.hooks.ids.iter().eq(ids.clone())
+        {
+            return whole.hooks.clone();
         }
+        let mut ids = ids.peekable();
+        let asked = |hook: &&HookEntry| ids.next_if(|id| **id == hook.id).is_some();
+        AskedHooks::new(self.hooks_at(point).iter().filter(asked).cloned().collect())
     }
 
     fn whole(&self, point: HookPoint) -> Option<&WholeRound> {
-        let rounds = self.whole.0.get_or_init(|| {
-            let all = self.hooks.chunk_by(|a, b| a.spec.point == b.spec.point).map(|hooks| {
-                let point = hooks.first()?.spec.point;
-                let everyone = everyone(point, hooks.iter());
-                Some(WholeRound { point, everyone, hooks: AskedHooks::new(hooks.into()) })
-            });
-            all.flatten().collect()
-        });
+        let whole = |point: &HookPoint| WholeRound::new(*point, self.hooks_at(*point));
+        let rounds = self.whole.0.get_or_init(|| HookPoint::ALL.iter().map(whole).collect());
         rounds.iter().find(|round| round.point == point)
     }
 

@@ -23,7 +23,7 @@ impl Round {
     }
 
     /// The hooks that are being asked, with their places: all that have not answered, or the next one.
-    fn open(&self) -> impl Iterator<Item = (usize, &HookId)> {
+    fn open(&self) -> impl Iterator<Item = (usize, &HookId)> + Clone {
         let rest = self.hooks.iter().enumerate().skip(self.heard);
         let open = rest.filter(|(place, _)| matches!(self.answers.get(*place), Some(None)));
         open.take(if self.in_sequence() { 1 } else { usize::MAX })
