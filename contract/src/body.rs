@@ -214,6 +214,8 @@ kinds! {
     "extension.reported" Fact ExtensionReported;
     /// An extension is now inactive, active or in error, with the reason.
     "extension.state" Decision ExtensionStateChanged;
+    /// Someone wants an extension sent up again, whatever has happened to it before.
+    "extension.retried" Fact ExtensionRetried;
     /// An extension faulted while it was running.
     "extension.faulted" Fact ExtensionFaulted;
     /// A new generation took over.

@@ -9,6 +9,7 @@
 pub mod body;
 pub mod budgets;
 pub mod content;
+pub mod dependencies;
 pub mod digest;
 pub mod effect;
 pub mod frame;

@@ -4,6 +4,7 @@ pub use serde::{Deserialize, Serialize};
 
 pub use crate::body::{Body, HooksWord};
 pub use crate::content::{Content, DigestOf};
+pub use crate::dependencies::circle;
 pub use crate::digest::Digest;
 pub use crate::effect::*;
 pub use crate::frame::{Draft, Source};

@@ -1,5 +1,6 @@
 //! What is registered, and the frozen view of it that a turn is pinned to.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
@@ -13,6 +14,7 @@ use crate::ids::{
     AgentId, DescriptorId, ExtensionId, Generation, HookId, ModelName, RegistryKind, Seq, ToolName,
 };
 use crate::message::Limits;
+use crate::system_frames::StackChange;
 use crate::tool::{EffectClass, ToolSpec, agent_arguments_schema};
 
 /// One activation of one extension: exactly which code a frame speaks of.
@@ -268,6 +270,37 @@ impl HookEntry {
 }
 
 impl Registry {
+    /// The registry that these descriptors make under the user's overrides, and who stands in each stack. Priority is the override's,
+    /// else the descriptor's, else the extension's, else 0; among equals the latest is on top.
+    pub fn of<'a>(
+        policy: Option<Digest>,
+        overrides: &BTreeMap<RegistryKind, BTreeMap<DescriptorId, Override>>,
+        standing: impl Iterator<Item = Standing<'a>>,
+    ) -> (Self, Vec<StackChange>) {
+        let (mut registry, mut stacks) = (Self { policy, ..Self::default() }, Vec::new());
+        let mut places: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for it in standing {
+            places.entry((&it.descriptor.kind, &it.descriptor.id)).or_default().push(it);
+        }
+        for ((kind, id), mut standing) in places {
+            let overridden = overrides.get(kind).and_then(|ids| ids.get(id));
+            let Override { enabled, priority } = overridden.copied().unwrap_or_default();
+            if enabled == Some(false) {
+                continue;
+            }
+            standing.sort_by_key(|it| {
+                let priority = priority.or(it.descriptor.priority).or(it.priority);
+                std::cmp::Reverse((priority.unwrap_or(0), it.registered))
+            });
+            let standing: Vec<_> = standing.iter().map(|it| (it.extension, it.descriptor)).collect();
+            registry.enter(&standing, priority);
+            let stack = standing.into_iter().map(|(extension, _)| extension.clone()).collect();
+            stacks.push(StackChange { kind: kind.clone(), id: id.clone(), stack });
+        }
+        registry.sort();
+        (registry, stacks)
+    }
+
     /// Enters what a stack of descriptors registers, the active one first. The priority is the one that the user gives it.
     pub fn enter(&mut self, stack: &[(&Arc<ExtensionRef>, &Descriptor)], priority: Option<i32>) {
         let Some((extension, Descriptor { kind, id, payload, .. })) = stack.first() else { return };
@@ -374,6 +407,18 @@ impl Registry {
 fn everyone<'a>(point: HookPoint, hooks: impl Iterator<Item = &'a HookEntry>) -> Arc<[HookId]> {
     let policy = (point == HookPoint::ToolGate).then(HookId::policy);
     policy.into_iter().chain(hooks.map(|hook| hook.id.clone())).collect()
+}
+
+/// A descriptor that stands in its stack, and what its place goes by.
+pub struct Standing<'a> {
+    /// The extension.
+    pub extension: &'a Arc<ExtensionRef>,
+    /// The descriptor.
+    pub descriptor: &'a Descriptor,
+    /// The priority of the extension's descriptors that name none.
+    pub priority: Option<i32>,
+    /// When the extension took over, among all.
+    pub registered: u64,
 }
 
 /// Which registry a turn ran on: the system frame that made it, and its digest.

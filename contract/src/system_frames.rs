@@ -145,6 +145,17 @@ bodies! {
         /// Why, when it is in error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fault: Option<Fault>,
+        /// When it is sent up again, if it is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        again: Option<Millis>,
+    };
+
+    /// `extension.retried`
+    struct ExtensionRetried {
+        /// The extension.
+        id: ExtensionId,
+        /// Why.
+        reason: String,
     };
 
     /// `extension.faulted`
@@ -383,7 +394,7 @@ impl ExtensionStateChanged {
     /// A generation is down: in error if there is a reason.
     pub fn down(id: &ExtensionId, generation: Generation, fault: Option<Fault>) -> Self {
         let state = if fault.is_some() { ExtensionState::Error } else { ExtensionState::Inactive };
-        Self { id: id.clone(), generation, state, fault }
+        Self { id: id.clone(), generation, state, fault, again: None }
     }
 }
 
@@ -450,6 +461,9 @@ pub enum LifecycleOutcome {
         descriptors: Vec<Descriptor>,
         /// Whether its life has steps: only then is it initialised, started, stopped and destroyed.
         lives: bool,
+        /// Whether two of its generations never run side by side: the old one stops before the new one starts.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        alone: bool,
     },
     /// It failed.
     Failed(Fault),

@@ -98,6 +98,11 @@ pub trait Instance: Send + Sync {
         true
     }
 
+    /// Whether two generations of it must never run side by side, as with one that polls or listens.
+    fn alone(&self) -> bool {
+        false
+    }
+
     /// How long an instance lives.
     fn scope(&self) -> Scope {
         Scope::Shared

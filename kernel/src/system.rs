@@ -5,7 +5,6 @@ mod order;
 mod stacks;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::iter::{once, successors};
 use std::mem::take;
 use std::sync::Arc;
 
@@ -49,6 +48,12 @@ struct Extension {
     /// What served before, for a rollback.
     previous: Option<FoundExtension>,
     faults: Vec<Millis>,
+    /// How often in a row the process died while this content was on its way up.
+    deaths: (u32, Digest),
+    /// How often it was sent up again of late, and since when.
+    restarts: (u32, Millis),
+    /// The frame that set the timer for the next time.
+    timer: Option<Seq>,
 }
 
 /// One generation.
@@ -61,12 +66,16 @@ struct Life {
     descriptors: Vec<Descriptor>,
     /// Whether its life has steps that its lane is to be asked for.
     lives: bool,
+    /// Whether it starts only after the generation before has stopped.
+    alone: bool,
     /// The last command that was carried out.
     done: Option<C>,
     /// The command under way and the frame that gave it.
     under_way: Option<(C, Seq)>,
     /// When it took over, among all.
     registered: u64,
+    /// Where it stands when everything stops: the highest goes first.
+    rank: usize,
     /// Whether it brings an earlier generation back.
     rolls_back: bool,
 }
@@ -127,10 +136,12 @@ impl System {
         match &input.body {
             SystemStarted(_) => self.start(),
             _ if self.phase == Phase::New => return unexpected("the system has not started"),
-            ExtensionsFound(fact) if running => self.found(&fact.found),
+            ExtensionsFound(fact) if running => self.found(desk, &fact.found),
             ExtensionRejected(fact) if running => self.rejected(desk, fact),
             ExtensionRemoved(fact) if running => self.removed(&fact.id),
-            SystemStopping(_) if running => self.phase = Phase::Stopping,
+            ExtensionRetried(fact) if running => self.retried(&fact.id)?,
+            TimerFired(fact) if running => self.timer(fact.timer)?,
+            SystemStopping(_) if running => self.line_up(),
             ExtensionReported(fact) => self.report(desk, fact, input.cause)?,
             ExtensionFaulted(fact) => self.faulted(desk, fact)?,
             HealthReported(fact) => self.health(desk, fact)?,
@@ -228,9 +239,10 @@ impl Extension {
         risen.registered = registered;
         let (reference, rolls_back) = (risen.reference.clone(), risen.rolls_back);
         let (id, to, state) = (reference.id.clone(), reference.generation, ExtensionState::Active);
-        desk.record(ExtensionStateChanged { id: id.clone(), generation: to, state, fault: None });
+        desk.record(ExtensionStateChanged { id: id.clone(), generation: to, state, fault: None, again: None });
         let faults = take(&mut self.faults).len() as u32;
         self.fault = None;
+        self.deaths.0 = 0;
         self.waiting = false;
         if let Some((from, found)) = old {
             self.previous = (!rolls_back).then_some(found);

@@ -16,6 +16,10 @@ pub(crate) struct Scene {
     pub registers: BTreeMap<&'static str, Vec<Descriptor>>,
     /// The extensions whose lives have no steps.
     lifeless: BTreeSet<&'static str>,
+    /// The extensions whose generations never run side by side.
+    alone: BTreeSet<&'static str>,
+    /// The timer that was set last, and when it fires.
+    timer: Option<(Seq, Millis)>,
 }
 
 pub(crate) fn ext(id: &str, needs: &[&str]) -> FoundExtension {
@@ -36,8 +40,8 @@ impl Scene {
     /// A system that has just started for the first time.
     pub fn started() -> Self {
         let (system, waiting) = (System::new(), VecDeque::new());
-        let (registers, lifeless) = (BTreeMap::new(), BTreeSet::new());
-        let mut scene = Self { system, at: Millis(0), waiting, registers, lifeless };
+        let (registers, lifeless, alone) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        let mut scene = Self { system, at: Millis(0), waiting, registers, lifeless, alone, timer: None };
         scene.start();
         scene
     }
@@ -71,8 +75,12 @@ impl Scene {
             }
         };
         for act in acts {
-            if let Act::Lifecycle { decided_by, extension, command } = act {
-                self.waiting.push_back((decided_by, extension, command));
+            match act {
+                Act::Lifecycle { decided_by, extension, command } => {
+                    self.waiting.push_back((decided_by, extension, command));
+                }
+                Act::SetTimer { decided_by, at } => self.timer = Some((decided_by, at)),
+                _ => {}
             }
         }
         let mut lines: Vec<String> = frames.into_iter().skip(1).flat_map(|draft| line(draft.body)).collect();
@@ -99,7 +107,8 @@ impl Scene {
         let outcome = match self.waiting.iter().find(|(_, extension, _)| extension.id.as_str() == id) {
             Some((_, _, Load)) => {
                 let descriptors = self.registers.get(id).cloned().unwrap_or_default();
-                LifecycleOutcome::Loaded { descriptors, lives: !self.lifeless.contains(id) }
+                let (lives, alone) = (!self.lifeless.contains(id), self.alone.contains(id));
+                LifecycleOutcome::Loaded { descriptors, lives, alone }
             }
             _ => LifecycleOutcome::Done,
         };
@@ -123,6 +132,13 @@ impl Scene {
 
     pub fn unwell(&mut self, id: &str, generation: u64) -> Vec<String> {
         self.tell(HealthReported { id: id.into(), generation: Generation(generation), healthy: false })
+    }
+
+    /// Lets the timer that was set last fire.
+    fn fire(&mut self) -> Vec<String> {
+        let (timer, at) = self.timer.take().expect("a timer");
+        self.at = at;
+        self.tell(TimerFired { timer })
     }
 
     pub fn remove(&mut self, id: &str) -> Vec<String> {
@@ -161,7 +177,8 @@ fn line(body: Body) -> Vec<String> {
         }
         Body::ExtensionStateChanged(it) => {
             let why = it.fault.map(|fault| format!(": {} {}", fault.code, fault.message)).unwrap_or_default();
-            format!("{}@{} {:?}{why}", it.id, it.generation.0, it.state)
+            let again = it.again.map(|at| format!(", again at {}", at.0)).unwrap_or_default();
+            format!("{}@{} {:?}{why}{again}", it.id, it.generation.0, it.state)
         }
         Body::ExtensionReloaded(it) => format!("{} reloaded {} → {}", it.id, it.from.0, it.to.0),
         Body::ExtensionRolledBack(it) => {
@@ -383,7 +400,7 @@ fn faults_far_apart_do_not_add_up() {
 fn an_unwell_extension_is_stopped_and_its_dependents_with_it() {
     let mut scene = Scene::up([ext("a", &[]), ext("b", &["a"])]);
     let fallen = [
-        "a@1 Error: HF-4004 `a` reported that it is not well",
+        "a@1 Error: HF-4004 `a` reported that it is not well, again at 1000",
         "b@1 Error: HF-4001 `b` depends on `a`, which failed: `a` reported that it is not well",
         "stop b@1",
     ];
@@ -455,6 +472,7 @@ fn whatever_happens_the_system_can_be_stopped() {
                 4 => drop(scene.remove(id)),
                 5 => drop(scene.unwell(id, generation)),
                 6 => drop(scene.fault(id, generation)),
+                9 if scene.timer.is_some() => drop(scene.fire()),
                 7 if dice.roll(8) == 0 => drop(scene.start()),
                 8 if !scene.waiting.is_empty() => {
                     let id = scene.waiting[0].1.id.as_str().to_owned();
@@ -472,4 +490,136 @@ fn whatever_happens_the_system_can_be_stopped() {
         let stopped = [scene.stop(), scene.settle()].concat();
         assert_eq!(stopped.last().map(String::as_str), Some("stopped"), "seed {seed}: {:?}", scene.system);
     }
+}
+
+// Coming back.
+
+#[test]
+fn what_went_down_comes_back_after_a_pause_that_grows() {
+    let mut scene = Scene::up([ext("app", &["base"]), ext("base", &[])]);
+    let down = scene.unwell("base", 1);
+    let why = "HF-4004 `base` reported that it is not well";
+    assert_eq!(down[0], format!("base@1 Error: {why}, again at 1000"));
+    scene.settle();
+    assert_eq!(scene.states()[0], "app Error: `app` depends on `base`, which failed: `base` reported that it is not well");
+    assert_eq!(scene.fire(), ["load base@2", "load app@2"][..1]);
+    scene.settle();
+    assert_eq!(scene.states(), ["app@2 Active", "base@2 Active"], "its dependents come back with it");
+    assert!(scene.unwell("base", 2)[0].ends_with("again at 3000"), "the pause is twice as long");
+    for generation in 3..=6 {
+        scene.settle();
+        scene.fire();
+        scene.settle();
+        scene.unwell("base", generation);
+    }
+    scene.settle();
+    scene.fire();
+    scene.settle();
+    assert!(scene.unwell("base", 7)[0].ends_with("not well"), "it has come back often enough");
+    scene.settle();
+    assert_eq!(scene.tell(ExtensionRetried { id: "base".into(), reason: "mended".into() }), ["load base@8"]);
+    scene.settle();
+    assert_eq!(scene.states(), ["app@8 Active", "base@8 Active"]);
+}
+
+#[test]
+fn a_timer_that_nobody_set_and_one_of_an_extension_that_is_back_do_nothing() {
+    let mut scene = Scene::up([ext("base", &[])]);
+    assert_eq!(scene.tell(TimerFired { timer: Seq(3) }), ["refused: nobody set this timer"]);
+    scene.unwell("base", 1);
+    scene.settle();
+    scene.find([edited(ext("base", &[]), "2")]);
+    scene.settle();
+    assert_eq!(scene.fire(), [""; 0]);
+    assert_eq!(scene.states(), ["base@2 Active"]);
+    let retried = scene.tell(ExtensionRetried { id: "base".into(), reason: "for fun".into() });
+    assert_eq!(retried, ["refused: no such extension is down"]);
+}
+
+// The process dies.
+
+#[test]
+fn what_was_starting_when_the_process_died_twice_stays_down_and_the_rest_comes_up() {
+    let all = || [ext("bad", &[]), ext("fine", &[]), ext("needs", &["bad"])];
+    let mut scene = Scene::started();
+    scene.find(all());
+    // Both are being loaded when the process dies.
+    scene.start();
+    assert_eq!(scene.find(all()), ["load bad@2"], "those that were starting come up one at a time");
+    // It dies again.
+    scene.start();
+    let found = scene.find(all());
+    let kept = "bad@2 Error: HF-4006 the process died 2 times while `bad` was starting";
+    assert_eq!(found[0], kept);
+    scene.settle();
+    let states = scene.states();
+    assert_eq!(states[1], "fine@3 Active");
+    assert!(states[0].starts_with("bad Error: the process died"));
+    assert!(states[2].starts_with("needs Error: `needs` depends on `bad`, which failed: the process died"));
+    // It stays down in the next process, until it is mended.
+    scene.start();
+    assert_eq!(scene.find(all())[0], kept);
+    scene.settle();
+    assert_eq!(scene.find([edited(ext("bad", &[]), "mended")]), ["load bad@3"]);
+    scene.settle();
+    assert_eq!(scene.states(), ["bad@3 Active", "fine@4 Active", "needs@5 Active"]);
+}
+
+#[test]
+fn a_process_that_was_stopped_while_extensions_rose_has_not_died() {
+    let mut scene = Scene::started();
+    for _ in 0..3 {
+        scene.find([ext("slow", &[])]);
+        scene.stop();
+        scene.settle();
+        scene.start();
+    }
+    assert!(scene.find([ext("slow", &[])])[0].starts_with("load slow@"));
+}
+
+// One at a time.
+
+#[test]
+fn a_generation_that_cannot_run_beside_the_old_one_waits_until_that_has_stopped() {
+    let mut scene = Scene::started();
+    scene.alone.insert("poller");
+    scene.find([ext("poller", &[])]);
+    scene.settle();
+    assert_eq!(scene.find([edited(ext("poller", &[]), "2")]), ["load poller@2"]);
+    assert_eq!(scene.done("poller"), ["initialize poller@2"]);
+    assert_eq!(scene.done("poller"), ["stop poller@1"], "the old one first");
+    assert_eq!(scene.done("poller"), ["start poller@2"]);
+    let over = ["poller@2 Active", "poller reloaded 1 → 2", "destroy poller@1"];
+    assert_eq!(scene.done("poller"), over);
+}
+
+#[test]
+fn the_old_generation_starts_again_when_the_new_one_cannot() {
+    let mut scene = Scene::started();
+    scene.alone.insert("poller");
+    scene.find([ext("poller", &[])]);
+    scene.settle();
+    scene.find([edited(ext("poller", &[]), "2")]);
+    scene.done("poller");
+    scene.done("poller");
+    scene.done("poller");
+    let failed = scene.report("poller", boom("the port is taken"));
+    assert_eq!(failed, ["poller@2 Error: HF-4003 the port is taken", "start poller@1", "destroy poller@2"]);
+    scene.settle();
+    assert_eq!(scene.states(), ["poller@1 Active: the port is taken"]);
+}
+
+#[test]
+fn dependents_begin_anew_only_when_what_is_offered_changes() {
+    let tool = |name: &str| Descriptor::tool(ToolSpec::named(name, "A tool."));
+    let mut scene = Scene::started();
+    scene.registers.insert("base", vec![tool("one")]);
+    scene.find([ext("app", &["base"]), ext("base", &[])]);
+    scene.settle();
+    scene.find([edited(ext("base", &[]), "2")]);
+    assert!(!scene.settle().iter().any(|line| line.contains("app@2")), "the same tools");
+    scene.registers.insert("base", vec![tool("one"), tool("two")]);
+    scene.find([edited(ext("base", &[]), "3")]);
+    assert!(scene.settle().contains(&"app reloaded 1 → 2".to_owned()));
+    assert_eq!(scene.states(), ["app@2 Active", "base@3 Active"]);
 }

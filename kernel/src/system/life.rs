@@ -8,6 +8,12 @@ use super::*;
 /// So many faults within the window, and a generation gives way.
 const FAULTS: usize = 3;
 const FAULT_WINDOW: Millis = Millis(60_000);
+/// So many deaths of the process while an extension was on its way up, and it stays down.
+const DEATHS: u32 = 2;
+/// So often within the window it is sent up again after it went down, each time after twice the pause.
+const RESTARTS: u32 = 6;
+const RESTART_WINDOW: Millis = Millis(600_000);
+const PAUSE: Millis = Millis(1_000);
 
 /// What a generation does next.
 enum Move {
@@ -18,23 +24,63 @@ enum Move {
 }
 
 impl System {
-    /// The process has begun: nothing of an earlier one is alive, but its numbers go on.
+    /// The process has begun: nothing of an earlier one is alive, but its numbers go on. What was on its way up when an earlier one
+    /// died may be why.
     pub(super) fn start(&mut self) {
-        self.phase = Phase::Running;
+        let died = std::mem::replace(&mut self.phase, Phase::Running) == Phase::Running;
         self.running.clear();
         for extension in self.extensions.values_mut() {
-            *extension = Extension { generations: extension.generations, ..Extension::default() };
+            let rising = extension.on(Course::Rising).filter(|life| died && life.under_way.is_some());
+            let (before, of) = extension.deaths;
+            let deaths = rising.map_or(extension.deaths, |life| match life.found.digest {
+                digest if digest == of => (before + 1, of),
+                digest => (1, digest),
+            });
+            *extension = Extension { generations: extension.generations, deaths, ..Extension::default() };
         }
     }
 
-    pub(super) fn found(&mut self, found: &[FoundExtension]) {
+    pub(super) fn found(&mut self, desk: &mut Desk, found: &[FoundExtension]) {
         for found in found {
             let extension = self.extensions.entry(found.id.clone()).or_default();
             match extension.on(Course::Rising).or(extension.on(Course::Serving)) {
                 Some(latest) if latest.found.digest == found.digest => extension.adopt(found),
-                _ => extension.rise(found.clone(), false),
+                None if extension.deaths.0 >= DEATHS && extension.deaths.1 == found.digest => {
+                    extension.adopt(found);
+                    let message = format!("the process died {} times while `{}` was starting", DEATHS, found.id);
+                    extension.fault = Some(Fault::new(Code::ExtensionQuarantined, message));
+                    let generation = Generation(extension.generations);
+                    desk.record(ExtensionStateChanged::down(&found.id, generation, extension.fault.clone()));
+                }
+                _ => {
+                    extension.restarts = <(u32, Millis)>::default();
+                    extension.rise(found.clone(), false);
+                }
             }
         }
+    }
+
+    /// Sends an extension up again that is down, whatever has happened to it.
+    pub(super) fn retried(&mut self, id: &ExtensionId) -> Taken {
+        let extension = self.extensions.get_mut(id).filter(|it| !it.is_up());
+        let found = extension.and_then(|it| Some((it.found.clone()?, it)));
+        let Some((found, extension)) = found else { return unexpected("no such extension is down") };
+        (extension.deaths.0, extension.restarts.0) = (0, 0);
+        extension.rise(found, false);
+        Ok(())
+    }
+
+    /// The pause after an extension went down is over.
+    pub(super) fn timer(&mut self, timer: Seq) -> Taken {
+        let mut extensions = self.extensions.values_mut();
+        let Some(extension) = extensions.find(|it| it.timer == Some(timer)) else {
+            return unexpected("nobody set this timer");
+        };
+        extension.timer = None;
+        if let Some(found) = extension.found.clone().filter(|_| !extension.is_up()) {
+            extension.rise(found, false);
+        }
+        Ok(())
     }
 
     /// An extension that cannot be read. The generation that serves, if any, goes on.
@@ -62,15 +108,16 @@ impl System {
         }
         life.under_way = None;
         match &fact.outcome {
-            LifecycleOutcome::Failed(fault) if life.course == Course::Rising => {
-                self.send_down(desk, &fact.id, Course::Rising, Some(fault.clone()));
+            LifecycleOutcome::Failed(fault) if life.course != Course::Leaving && fact.command < C::Stop => {
+                let course = life.course;
+                self.send_down(desk, &fact.id, course, Some(fault.clone()));
             }
             // What fails to stop is on its way out all the same; what failed to rise is no further than it was.
             LifecycleOutcome::Failed(_) if fact.command < C::Stop => {}
             LifecycleOutcome::Failed(_) | LifecycleOutcome::Done => life.done = Some(fact.command),
-            LifecycleOutcome::Loaded { descriptors, lives } => {
+            LifecycleOutcome::Loaded { descriptors, lives, alone } => {
                 life.descriptors = descriptors.clone();
-                life.lives = *lives;
+                (life.lives, life.alone) = (*lives, *alone);
                 life.done = Some(fact.command);
             }
         }
@@ -115,14 +162,26 @@ impl System {
         life.map_or_else(|| unexpected("no such generation of this extension is there"), Ok)
     }
 
-    /// Sends the generation on this course down: in error if there is a reason. Another one may go on serving.
+    /// Sends the generation on this course down: in error if there is a reason. Another one may go on serving. One that is
+    /// not well is sent up again after a pause.
     fn send_down(&mut self, desk: &mut Desk, id: &ExtensionId, course: Course, fault: Option<Fault>) {
         let Some(extension) = self.extensions.get_mut(id) else { return };
         let Some(life) = extension.on_mut(course) else { return };
         life.course = Course::Leaving;
-        desk.record(ExtensionStateChanged::down(id, life.reference.generation, fault.clone()));
+        let mut down = ExtensionStateChanged::down(id, life.reference.generation, fault.clone());
+        let (now, serving) = (desk.clerk.now, course == Course::Serving);
+        let unwell = fault.as_ref().is_some_and(|fault| fault.code == Code::ExtensionUnhealthy);
         extension.fault = fault;
-        self.stale |= course == Course::Serving;
+        self.stale |= serving;
+        let (before, since) = extension.restarts;
+        let before = if now.since(since) < RESTART_WINDOW { before } else { 0 };
+        if unwell && before < RESTARTS {
+            extension.restarts = (before + 1, if before == 0 { now } else { since });
+            down.again = Some(Millis(now.0 + (PAUSE.0 << before)));
+        }
+        let (again, decided_by) = (down.again, desk.record(down));
+        extension.timer = again.map(|_| decided_by);
+        desk.act(again.map(|at| Act::SetTimer { decided_by, at }));
     }
 
     /// Lets every generation do what its neighbours allow, until nothing moves. Whoever must fall falls first.
@@ -134,6 +193,7 @@ impl System {
             if moves.iter().any(|(_, next)| matches!(next, Move::Fall(..))) {
                 moves.retain(|(_, next)| matches!(next, Move::Fall(..)));
             }
+            self.one_suspect_at_a_time(&mut moves);
             if moves.is_empty() && !self.try_again() {
                 break;
             }
@@ -157,16 +217,43 @@ impl System {
         };
         match (course, life.done) {
             _ if fall.is_some() || !idle => fall,
+            (Course::Serving, Some(C::Stop)) if !self.makes_way(life) => Some(Move::Command(C::Start)),
+            (Course::Serving, Some(C::Start)) if self.makes_way(life) => Some(Move::Command(C::Stop)),
             (Course::Serving, _) => None,
+            (Course::Rising, Some(C::Initialize)) if self.waits_for_way(life) => None,
             (Course::Rising, None) => self.once_as_far(found, C::Load),
             (Course::Rising, Some(C::Load)) => self.once_as_far(found, C::Initialize),
             (Course::Rising, Some(C::Initialize)) => self.once_as_far(found, C::Start),
             (Course::Rising, Some(_)) => Some(Move::Promote),
             (Course::Leaving, None | Some(C::Destroy)) => Some(Move::Forget),
-            (Course::Leaving, Some(C::Start)) if self.is_needed(&found.id) => None,
+            (Course::Leaving, Some(C::Start)) if self.is_needed(&found.id) || self.stops_later(life) => None,
             (Course::Leaving, Some(C::Start)) => Some(Move::Command(C::Stop)),
             (Course::Leaving, Some(_)) => Some(Move::Command(C::Destroy)),
         }
+    }
+
+    /// Whether a generation that serves has to stop so that the next one can start.
+    fn makes_way(&self, life: &Life) -> bool {
+        let rising = self.extensions.get(&life.found.id).and_then(|it| it.on(Course::Rising));
+        rising.is_some_and(|next| next.alone && next.done >= Some(C::Initialize))
+    }
+
+    /// Whether a generation that could start has to wait until the one before has stopped.
+    fn waits_for_way(&self, life: &Life) -> bool {
+        let serving = self.extensions.get(&life.found.id).and_then(|it| it.on(Course::Serving));
+        life.alone && serving.is_some_and(|old| old.done != Some(C::Stop))
+    }
+
+    /// Extensions that were on their way up when the process died come up after all others, and one at a time: if it dies again, it
+    /// is plain which one it was.
+    fn one_suspect_at_a_time(&self, moves: &mut Vec<(Arc<ExtensionRef>, Move)>) {
+        let suspect = |id: &ExtensionId| self.extensions.get(id).is_some_and(|it| it.deaths.0 > 0);
+        let held = |(life, next): &(Arc<ExtensionRef>, Move)| {
+            matches!(next, Move::Command(C::Load | C::Initialize | C::Start)) && suspect(&life.id)
+        };
+        let mut lives = self.extensions.values().flat_map(|it| &it.lives);
+        let mut free = moves.iter().all(held) && lives.all(|life| life.under_way.is_none());
+        moves.retain(|next| !held(next) || std::mem::take(&mut free));
     }
 
     /// A command on the way up, once every dependency is as far.
@@ -184,6 +271,27 @@ impl System {
         !replaced && lives.any(|life| life.course != Course::Rising && life.found.depends_on.contains(id))
     }
 
+    /// Everything is to stop, in the reverse of the order in which it came up, as far as dependencies that have changed since allow.
+    pub(super) fn line_up(&mut self) {
+        self.phase = Phase::Stopping;
+        let mut left: Vec<&mut Life> =
+            self.extensions.values_mut().filter_map(|it| it.on_mut(Course::Serving)).collect();
+        left.sort_by_key(|life| life.registered);
+        while !left.is_empty() {
+            let needed = |life: &Life| left.iter().any(|other| other.found.depends_on.contains(&life.found.id));
+            let last = left.iter().rposition(|life| !needed(life)).unwrap_or_default();
+            let rank = left.len();
+            left.remove(last).rank = rank;
+        }
+    }
+
+    /// Whether one that is to stop before this one has not been told to yet.
+    fn stops_later(&self, life: &Life) -> bool {
+        let mut lives = self.extensions.values().flat_map(|extension| &extension.lives);
+        let told = |other: &Life| other.done != Some(C::Start) || other.under_way.is_some();
+        life.rank > 0 && lives.any(|other| other.rank > life.rank && !told(other))
+    }
+
     fn make(&mut self, desk: &mut Desk, life: &ExtensionRef, next: Move) {
         let extension = self.extensions.entry(life.id.clone()).or_default();
         match next {
@@ -198,9 +306,24 @@ impl System {
             Move::Promote => {
                 self.activations += 1;
                 self.stale = true;
+                let surface = |course| extension.on(course).map(|life| life.descriptors.clone());
+                let (old, new) = (surface(Course::Serving), surface(Course::Rising));
                 extension.promote(desk, self.activations);
+                if old.is_some() && old != new {
+                    self.renew_dependents(&life.id);
+                }
             }
             Move::Forget => extension.lives.retain(|other| other.reference.generation != life.generation),
+        }
+    }
+
+    /// What an extension offers has changed: those that depend on it begin anew.
+    fn renew_dependents(&mut self, id: &ExtensionId) {
+        for dependent in self.extensions.values_mut() {
+            let found = dependent.found.clone().filter(|found| found.depends_on.contains(id));
+            if let Some(found) = found.filter(|_| dependent.on(Course::Serving).is_some()) {
+                dependent.rise(found, false);
+            }
         }
     }
 

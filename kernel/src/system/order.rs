@@ -24,20 +24,8 @@ impl System {
 
     /// That an extension depends on itself, and the way round.
     fn circle(&self, start: &ExtensionId) -> Option<Fault> {
-        let mut needed_by = BTreeMap::new();
-        let mut open = vec![start];
-        while let Some(here) = open.pop() {
-            for needed in self.needs(here) {
-                if !needed_by.contains_key(needed) {
-                    needed_by.insert(needed, here);
-                    open.push(needed);
-                }
-            }
-        }
-        let last = needed_by.get(start)?;
-        let back = successors(Some(*last), |id| needed_by.get(id).copied().filter(|_| *id != start));
-        let mut way: Vec<&str> = once(start).chain(back).map(ExtensionId::as_str).collect();
-        way.reverse();
+        let way: Vec<&str> =
+            circle(start, |id| self.needs(id))?.into_iter().map(ExtensionId::as_str).collect();
         let message = format!("`{start}` depends on itself through {}", way.join(" → "));
         Some(Fault::new(Code::ExtensionCycle, message))
     }

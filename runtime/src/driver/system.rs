@@ -317,10 +317,10 @@ async fn load(
 ) -> Result<LifecycleOutcome, Fault> {
     let no_lane = || Fault::new(Code::ExtensionUnknown, format!("there is no lane `{lane_name}`"));
     let instance = lane.ok_or_else(no_lane)?.load(extension).await?;
-    let lives = instance.lives();
+    let (lives, alone) = (instance.lives(), instance.alone());
     inner.keep_instance(extension, instance);
     match call_instance(inner, extension, Call::Lifecycle(LifecycleCommand::Load)).await? {
-        Reply::Descriptors(descriptors) => Ok(LifecycleOutcome::Loaded { descriptors, lives }),
+        Reply::Descriptors(descriptors) => Ok(LifecycleOutcome::Loaded { descriptors, lives, alone }),
         other => Err(Fault::new(Code::ExtensionFault, format!("{other:?} is no answer to being loaded"))),
     }
 }
