@@ -244,12 +244,14 @@ kinds! {
     "log.migrated" Fact LogMigrated;
     /// An event was published on the bus.
     "event.published" Fact EventPublished;
-    /// A subscriber took an event.
+    /// A subscriber took events: as many as were recorded together.
     "event.delivered" Fact EventDelivered;
-    /// A subscriber failed and will be tried again.
+    /// A subscriber failed, or its outcome is unknown, and it will be tried again.
     "event.retried" Fact EventRetried;
-    /// A subscriber failed for good.
+    /// A subscriber failed for good: the event is its dead letter.
     "event.dead" Fact EventDead;
+    /// A subscriber will not get an event any more: its dead letter was thrown away, or nobody of its name was left.
+    "event.discarded" Fact EventDiscarded;
 }
 
 impl Body {

@@ -132,6 +132,14 @@ codes! {
     VerifyFailed = "6004", "The log does not verify", "The findings name each frame; SECURITY.md says what they prove.";
     ConnectionLost = "7001", "The process that owns the home cannot be reached", "Run the command again; it becomes the owner if nobody else is.";
     ConnectionVersion = "7002", "The process that owns the home is of another version", "Stop it, and run the command again.";
+    TopicInvalid = "8001", "The topic cannot be used", "A topic is words with dots between, such as `reminder.due`. In a pattern `*` stands for one word, and `>` at the end for all the rest.";
+    SubscriberBehind = "8002", "A subscriber is too far behind", "Publish again later. If it stays behind, look at its faults with the bus's status, give it more `concurrency`, or raise its `backlog`.";
+    BusClosed = "8003", "The bus has been closed", "Nothing was published; start again and publish then.";
+    HandlerLate = "8004", "A subscriber did not finish in time", "It is tried again. Raise its `deadline`, or let it do less at once.";
+    HandlerInterrupted = "8005", "A subscriber was interrupted, and its outcome is unknown", "It is tried again, and told that this is a repeat.";
+    HandlerBroke = "8006", "A subscriber broke down", "The message is its own panic; it is tried again.";
+    SubscriptionInvalid = "8007", "A subscription cannot be used", "Give it a name of its own, and patterns, attempts, deadline and concurrency as `docs/bus.md` has them.";
+    DeadLetterMissing = "8008", "There is no such dead letter", "List the dead letters; it may have been retried or discarded meanwhile.";
     UsageInvalid = "9001", "The command cannot be understood", "`holdfast help` shows how it is used.";
     Internal = "9999", "Something that cannot happen happened", "Please report it, with the log.";
 }

@@ -333,9 +333,9 @@ bodies! {
 
     /// `event.delivered`
     struct EventDelivered {
-        /// The `event.published` frame.
-        event: Seq,
-        /// Who took it.
+        /// The `event.published` frames.
+        events: Vec<Seq>,
+        /// Who took them.
         subscriber: String,
     };
 
@@ -363,6 +363,16 @@ bodies! {
         attempts: u32,
         /// What happened last.
         fault: Fault,
+    };
+
+    /// `event.discarded`
+    struct EventDiscarded {
+        /// The `event.published` frame.
+        event: Seq,
+        /// Who will not get it any more.
+        subscriber: String,
+        /// Why.
+        reason: String,
     };
 }
 

@@ -15,6 +15,7 @@ use holdfast_contract::problem::Problem;
 use crate::failure;
 use crate::objects::ObjectKind;
 use crate::stream::Stream;
+use crate::together::Together;
 use crate::writer::Desk;
 
 /// Queued frames at which the writer starts although nobody waits.
@@ -32,6 +33,7 @@ pub(crate) type State = Box<dyn FnOnce() -> Result<Vec<u8>, Problem> + Send>;
 /// What is handed over. Everything is carried out in the order in which it came.
 pub(crate) enum Entry {
     Frames { stream: Arc<Stream>, drafts: Vec<Draft> },
+    Together(Together),
     Object(Object),
     Snapshot { stream: Arc<Stream>, at: Seq, kernel: u32, state: State },
     Task(Box<dyn FnOnce(&mut Desk) + Send>),
@@ -48,6 +50,7 @@ impl Entry {
     fn frames(&self) -> usize {
         match self {
             Self::Frames { drafts, .. } => drafts.len(),
+            Self::Together(together) => together.frames(),
             Self::Object(_) | Self::Snapshot { .. } | Self::Task(_) => 1,
         }
     }
@@ -117,6 +120,7 @@ impl Queue {
         }
         inside.frames += entry.frames();
         inside.task |= matches!(entry, Entry::Task(_));
+        inside.waiting += usize::from(matches!(&entry, Entry::Together(parts) if parts.promise.awaited));
         inside.entries.push_back(entry);
         self.wake_writer(inside);
         Ok(())
