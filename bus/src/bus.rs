@@ -1,6 +1,7 @@
 //! The handle: opening, publishing, subscribing, closing, and what all its clones share with the conductor.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Wake, Waker};
 
 use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Problem};
@@ -55,6 +56,18 @@ impl Drop for Handle {
     }
 }
 
+struct Rouse(Arc<Notify>);
+
+impl Wake for Rouse {
+    fn wake(self: Arc<Self>) {
+        self.0.notify_one();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.notify_one();
+    }
+}
+
 /// What handles, tasks and the conductor share.
 pub(crate) struct Inner {
     pub(crate) store: Store,
@@ -63,7 +76,9 @@ pub(crate) struct Inner {
     pub(crate) settings: Settings,
     pub(crate) tasks: tokio::runtime::Handle,
     /// Wakes the conductor.
-    pub(crate) wake: Notify,
+    pub(crate) wake: Arc<Notify>,
+    /// The same for whoever wants a waker.
+    pub(crate) waker: Waker,
     /// Whether the conductor has ended.
     pub(crate) ended: watch::Sender<bool>,
     /// Held while subscriptions change, or rows that the conductor does not touch.
@@ -84,6 +99,7 @@ impl Bus {
         let tasks = tokio::runtime::Handle::try_current().map_err(|_| {
             Problem::new(Code::Internal, "the bus was opened where no tasks can be spawned")
         })?;
+        let wake = Arc::new(Notify::new());
         let state = State::new(settings.resident);
         let inner = Arc::new(Inner {
             store,
@@ -91,7 +107,8 @@ impl Bus {
             entropy,
             settings,
             tasks,
-            wake: Notify::new(),
+            waker: Waker::from(Arc::new(Rouse(Arc::clone(&wake)))),
+            wake,
             ended: watch::Sender::new(false),
             changing: tokio::sync::Mutex::default(),
             state: Mutex::new(state),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::wire::Later;
-use holdfast_store::{Haste, Receipt};
+use holdfast_store::Haste;
 use tokio::task::AbortHandle;
 
 use crate::bus::Inner;
@@ -31,8 +31,6 @@ struct Turn {
     ended: Vec<Ticket>,
     /// When there is something to do whatever happens.
     next: Option<Millis>,
-    /// What will be on disk first.
-    front: Option<Receipt>,
     then: Then,
 }
 
@@ -74,17 +72,9 @@ pub(crate) async fn conduct(inner: Arc<Inner>) {
         alarm.set(&inner, turn.next);
         tokio::select! {
             biased;
-            _ = durable(turn.front) => {}
             () = inner.wake.notified() => {}
             () = alarm.rings() => {}
         }
-    }
-}
-
-async fn durable(receipt: Option<Receipt>) -> Result<(), Problem> {
-    match receipt {
-        Some(receipt) => receipt.await,
-        None => std::future::pending().await,
     }
 }
 
@@ -123,10 +113,12 @@ impl Inner {
         }
         let then = self.decide(&mut state, now);
         let next = state.next_time(now);
-        let front = state.pipeline.front().map(|handed| handed.receipt.clone());
+        if let Some(first) = state.pipeline.front() {
+            first.receipt.on_outcome(&self.waker);
+        }
         drop(state);
         fail::fail_point!("bus::after_durable");
-        Turn { starts, ended, next, front, then }
+        Turn { starts, ended, next, then }
     }
 
     /// Hands over what there is, and says how it goes on.
@@ -146,7 +138,7 @@ impl Inner {
     }
 
     fn hand_over(&self, state: &mut State, now: Millis) {
-        state.subscribers.iter_mut().for_each(|subscriber| subscriber.queue.wake(now));
+        state.wake(now);
         let on_the_way = |haste| state.pipeline.iter().any(|handed| handed.record == Some(haste));
         if on_the_way(Haste::Awaited) {
             return;
@@ -157,6 +149,7 @@ impl Inner {
         let mut hand = Handover::default();
         let outcomes = std::mem::take(&mut state.outcomes);
         state.record(outcomes, now, &*self.entropy, &mut hand);
+        state.wake(now);
         state.claim_ready(now, &mut hand);
         if hand.is_empty() {
             return;
@@ -282,6 +275,11 @@ impl State {
             || self.outcomes.len() >= MANY
             || self.subscribers.iter().any(could_go)
             || self.outcomes.iter().any(has_followers)
+    }
+
+    /// Lets those take their turn whose time has come.
+    fn wake(&mut self, now: Millis) {
+        self.subscribers.iter_mut().for_each(|subscriber| subscriber.queue.wake(now));
     }
 
     /// Notes as under way whatever can go to its handler.

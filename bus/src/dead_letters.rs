@@ -40,6 +40,8 @@ impl Bus {
         let wanted = subscriber.map(str::to_owned);
         self.inner()
             .blocking(move |store| {
+                // What was decided a moment ago may still be on its way to disk.
+                store.flush()?;
                 let names = store.subscribers()?;
                 let mut letters = Vec::new();
                 for stream in streams() {
@@ -147,6 +149,7 @@ impl Inner {
 }
 
 fn find(store: &Store, id: EventId, subscriber: &str) -> Result<(SubscriberKey, DeliveryRow), Problem> {
+    store.flush()?;
     let key = store.subscribers()?.into_iter().find(|(_, name)| name == subscriber).map(|(key, _)| key);
     let row = match key {
         Some(key) => store.delivery(&id.stream(), id.seq(), key)?.map(|row| (key, row)),

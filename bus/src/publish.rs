@@ -75,11 +75,11 @@ impl Inner {
         }
         // From here on the names are released when what they stand for is on disk or has failed.
         reserved.hand_on(&hand.names);
-        let idle = state.pipeline.is_empty();
+        let first = state.pipeline.is_empty();
         let receipt = state.hand_over(&self.store, hand, Haste::Awaited, false)?;
-        drop(state);
-        if idle {
-            self.wake.notify_one();
+        if first {
+            // The conductor looks out for whatever is first; before this there was nothing.
+            receipt.on_outcome(&self.waker);
         }
         Ok((Some(receipt), published))
     }

@@ -255,9 +255,10 @@ impl Queue {
         self.lines.values().map(|line| line.head.published).min()
     }
 
-    /// How many lines wait for their time.
+    /// How many events wait for the time of the first of their line.
     pub(crate) fn delayed(&self) -> usize {
-        self.lines.values().filter(|line| line.stand == Stand::Delayed).count()
+        let delayed = self.lines.values().filter(|line| line.stand == Stand::Delayed);
+        delayed.map(|line| 1 + line.rest.len()).sum()
     }
 
     fn line_up(&mut self, line: i64) {

@@ -69,7 +69,7 @@ fn a_delayed_event_holds_up_its_own_line_until_its_time() {
     queue.delay(1, Millis(50));
     queue.finish(2);
     queue.wake(Millis(49));
-    assert_eq!((take_all(&mut queue), queue.next_due(), queue.delayed()), (vec![], Some(Millis(50)), 1));
+    assert_eq!((take_all(&mut queue), queue.next_due(), queue.delayed()), (vec![], Some(Millis(50)), 2));
     queue.wake(Millis(50));
     assert_eq!((take_all(&mut queue), queue.next_due()), (vec![1], None));
     assert_eq!(queue.head(1).unwrap().tries, 2);

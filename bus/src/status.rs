@@ -31,7 +31,7 @@ pub struct SubscriberStatus {
     pub open: usize,
     /// Of these, how many are with its handler or about to be.
     pub under_way: usize,
-    /// How many topics and keys wait because their first event failed.
+    /// How many wait because the first of their topic and key failed.
     pub delayed: usize,
     /// When the oldest of them was published.
     pub oldest: Option<Millis>,

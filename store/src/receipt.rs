@@ -40,24 +40,23 @@ impl Receipt {
     pub fn outcome(&self) -> Option<&Result<(), Problem>> {
         self.0.outcome.get()
     }
+
+    /// Wakes this waker when the outcome is known, or at once if it is.
+    pub fn on_outcome(&self, waker: &Waker) {
+        if !self.0.wake_later(waker) {
+            waker.wake_by_ref();
+        }
+    }
 }
 
 impl Future for Receipt {
     type Output = Result<(), Problem>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Some(outcome) = self.outcome() {
-            return Poll::Ready(outcome.clone());
+        if self.outcome().is_none() && self.0.wake_later(context.waker()) {
+            return Poll::Pending;
         }
-        let mut waiting = self.0.waiting();
-        // It may have been kept meanwhile, and whoever kept it has then taken the wakers already.
-        if let Some(outcome) = self.outcome() {
-            return Poll::Ready(outcome.clone());
-        }
-        if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
-            waiting.push(context.waker().clone());
-        }
-        Poll::Pending
+        self.outcome().map_or(Poll::Pending, |outcome| Poll::Ready(outcome.clone()))
     }
 }
 
@@ -81,6 +80,19 @@ impl Drop for Promise {
 }
 
 impl Slip {
+    /// Notes whom to wake; false if the outcome is already known.
+    fn wake_later(&self, waker: &Waker) -> bool {
+        let mut waiting = self.waiting();
+        // Looked at under the lock: whoever keeps the promise takes the wakers after it has said the outcome.
+        if self.outcome.get().is_some() {
+            return false;
+        }
+        if !waiting.iter().any(|known| known.will_wake(waker)) {
+            waiting.push(waker.clone());
+        }
+        true
+    }
+
     fn waiting(&self) -> MutexGuard<'_, Vec<Waker>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
