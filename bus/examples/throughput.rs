@@ -102,7 +102,8 @@ async fn bus(folder: &Path, publishers: u64, events: u64) -> Figures {
     subscription.concurrency = 256;
     subscription.backlog = 1_000_000;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(NoChance));
-    let bus = Bus::open(store.clone(), clock, entropy, Settings::default(), vec![subscription]).await.unwrap();
+    let bus =
+        Bus::open(store.clone(), clock, entropy, Settings::default(), vec![subscription]).await.unwrap();
     let before = store.stats();
     let began = Instant::now();
     let tasks: Vec<_> = (0..publishers)
@@ -175,7 +176,8 @@ fn journal(folder: &Path, publishers: u64, events: u64) -> Figures {
 
 /// What a sync of one page takes, written over and over as a write-ahead log is.
 fn sync_time(folder: &Path) -> (Duration, Duration) {
-    let file = File::options().create(true).truncate(true).read(true).write(true).open(folder.join("sync")).unwrap();
+    let file =
+        File::options().create(true).truncate(true).read(true).write(true).open(folder.join("sync")).unwrap();
     file.write_all_at(&vec![1; 4 << 20], 0).unwrap();
     file.sync_all().unwrap();
     let times = (0..1_000_u64).map(|round| {
@@ -190,7 +192,9 @@ fn sync_time(folder: &Path) -> (Duration, Duration) {
 fn main() {
     let events: u64 = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(100_000);
     let threads = tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap();
-    println!("publishers       what   acknowledged/s   delivered/s   to the handler p50 / p99     events per sync");
+    println!(
+        "publishers       what   acknowledged/s   delivered/s   to the handler p50 / p99     events per sync"
+    );
     for publishers in PUBLISHERS {
         let count = events * publishers.min(8) / 8;
         let folder = tempfile::tempdir().unwrap();
@@ -205,6 +209,9 @@ fn main() {
         line("bus", &figures);
         line("journal", &journal(folder.path(), publishers, (count / 10).max(2_000)));
         let ratio = figures.p50.as_secs_f64() / sync.as_secs_f64();
-        println!("{publishers:>10} {:>10} {sync:?} p50, {slow:?} p99; the bus's p50 is {ratio:.1} of it", "fdatasync");
+        println!(
+            "{publishers:>10} {:>10} {sync:?} p50, {slow:?} p99; the bus's p50 is {ratio:.1} of it",
+            "fdatasync"
+        );
     }
 }

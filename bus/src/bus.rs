@@ -96,9 +96,8 @@ impl Bus {
         settings: Settings,
         subscriptions: Vec<Subscription>,
     ) -> Result<Self, Problem> {
-        let tasks = tokio::runtime::Handle::try_current().map_err(|_| {
-            Problem::new(Code::Internal, "the bus was opened where no tasks can be spawned")
-        })?;
+        let tasks = tokio::runtime::Handle::try_current()
+            .map_err(|_| Problem::new(Code::Internal, "the bus was opened where no tasks can be spawned"))?;
         let wake = Arc::new(Notify::new());
         let state = State::new(settings.resident);
         let inner = Arc::new(Inner {
@@ -140,7 +139,8 @@ impl Bus {
         let inner = self.inner();
         let _changing = inner.changing.lock().await;
         let names: Vec<_> = subscriptions.iter().map(|terms| Arc::clone(&terms.name)).collect();
-        let keys = inner.blocking(move |store| names.iter().map(|name| store.subscriber(name)).collect()).await;
+        let keys =
+            inner.blocking(move |store| names.iter().map(|name| store.subscriber(name)).collect()).await;
         let keys: Vec<_> = keys?;
         let accounts = {
             let mut state = inner.state();

@@ -46,7 +46,9 @@ impl Bus {
                 let mut letters = Vec::new();
                 for stream in streams() {
                     for row in store.deliveries(&stream, |row| row.state == DeliveryState::Dead)? {
-                        let Some((_, name)) = names.iter().find(|(key, _)| *key == row.subscriber) else { continue };
+                        let Some((_, name)) = names.iter().find(|(key, _)| *key == row.subscriber) else {
+                            continue;
+                        };
                         let Some(id) = EventId::of(&stream, row.seq) else { continue };
                         if wanted.as_ref().is_none_or(|wanted| wanted == name) {
                             letters.push(letter(store, id, name, row));
@@ -84,7 +86,8 @@ impl Bus {
             known.queue.bring_back(line, item);
             let mut hand = Handover::default();
             hand.change(id.partition(), Change::Put(waiting));
-            let fault = found.row.fault.unwrap_or_else(|| Fault::new(Code::HandlerInterrupted, "it was given up"));
+            let fault =
+                found.row.fault.unwrap_or_else(|| Fault::new(Code::HandlerInterrupted, "it was given up"));
             let (event, subscriber) = (id.seq(), subscriber.to_owned());
             let body = EventRetried { event, subscriber, attempt, next: now, fault };
             state.write(id.partition(), Some(id.seq()), body, now, &mut hand);

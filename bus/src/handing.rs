@@ -92,11 +92,9 @@ fn unreadable(problem: &Problem) -> Verdict {
 async fn handle(handler: &dyn Handler, delivery: Delivery) -> Result<(), Fault> {
     let mut running: Later<Result<(), Fault>> =
         catch_unwind(AssertUnwindSafe(|| handler.handle(delivery))).map_err(broke)?;
-    poll_fn(move |context| {
-        match catch_unwind(AssertUnwindSafe(|| Pin::new(&mut running).poll(context))) {
-            Ok(poll) => poll,
-            Err(panic) => Poll::Ready(Err(broke(panic))),
-        }
+    poll_fn(move |context| match catch_unwind(AssertUnwindSafe(|| Pin::new(&mut running).poll(context))) {
+        Ok(poll) => poll,
+        Err(panic) => Poll::Ready(Err(broke(panic))),
     })
     .await
 }

@@ -21,7 +21,8 @@ impl Pattern {
         for (place, word) in words.iter().enumerate() {
             let wild = *word == "*" || (*word == ">" && place == last);
             if !wild && word.contains(['*', '>']) {
-                let what = format!("the pattern `{text}` has a `{word}`: `*` stands alone, `>` alone and last");
+                let what =
+                    format!("the pattern `{text}` has a `{word}`: `*` stands alone, `>` alone and last");
                 return Err(Problem::new(Code::TopicInvalid, what));
             }
         }

@@ -18,7 +18,8 @@ use crate::state::{Handover, ReadyEvent, State};
 pub(crate) fn prepare(new: NewEvent) -> Result<ReadyEvent, Problem> {
     check_topic(&new.topic)?;
     if let Some(blob) = new.payload.missing() {
-        let what = format!("the payload of an event on `{}` is only a reference, to {}", new.topic, blob.digest);
+        let what =
+            format!("the payload of an event on `{}` is only a reference, to {}", new.topic, blob.digest);
         return Err(Problem::new(Code::StoreMissing, what).help("Read the content first, and publish that."));
     }
     let NewEvent { topic, payload, key, correlation, idempotency, source } = new;

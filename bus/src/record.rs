@@ -102,8 +102,12 @@ impl State {
             subscriber.queue.finish(*line);
             subscriber.dead += 1;
             hand.change(id.partition(), Change::Put(dead));
-            let body =
-                EventDead { event: id.seq(), subscriber: name.to_string(), attempts: attempt, fault: fault.clone() };
+            let body = EventDead {
+                event: id.seq(),
+                subscriber: name.to_string(),
+                attempts: attempt,
+                fault: fault.clone(),
+            };
             self.write(id.partition(), Some(id.seq()), body, now, hand);
             self.give_notice(*id, event.as_deref(), &name, attempt, fault, now, hand);
             return;

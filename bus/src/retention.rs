@@ -73,7 +73,9 @@ impl Inner {
         let gone = state.subscribers.iter_mut().filter(|subscriber| subscriber.terms.is_none());
         gone.flat_map(|subscriber| {
             let old = subscriber.queue.remove_where(|item| item.published < before);
-            old.into_iter().map(|item| (item.id, subscriber.key, Arc::clone(&subscriber.name))).collect::<Vec<_>>()
+            old.into_iter()
+                .map(|item| (item.id, subscriber.key, Arc::clone(&subscriber.name)))
+                .collect::<Vec<_>>()
         })
         .collect()
     }

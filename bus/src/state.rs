@@ -66,9 +66,7 @@ pub(crate) enum Standing {
     #[default]
     Open,
     /// What is under way may end until then.
-    Closing {
-        by: Millis,
-    },
+    Closing { by: Millis },
     /// Nobody holds it any more: everything is dropped where it stands.
     Abandoned,
 }
@@ -223,7 +221,8 @@ impl State {
         if let Some(targets) = self.targets.get(topic) {
             return Arc::clone(targets);
         }
-        let wants = |subscriber: &Subscriber| subscriber.terms.as_ref().is_some_and(|terms| terms.wants(topic));
+        let wants =
+            |subscriber: &Subscriber| subscriber.terms.as_ref().is_some_and(|terms| terms.wants(topic));
         let all = self.subscribers.iter().enumerate();
         let targets: Arc<[usize]> =
             all.filter(|(_, subscriber)| wants(subscriber)).map(|(index, _)| index).collect();
@@ -271,7 +270,13 @@ impl State {
     }
 
     /// Notes durably that the first event of a line, which the queue has under way, goes to its handler.
-    pub(crate) fn claim(&mut self, index: usize, line: i64, now: Millis, hand: &mut Handover) -> Option<Ticket> {
+    pub(crate) fn claim(
+        &mut self,
+        index: usize,
+        line: i64,
+        now: Millis,
+        hand: &mut Handover,
+    ) -> Option<Ticket> {
         let subscriber = self.subscribers.get_mut(index)?;
         let terms = Arc::clone(subscriber.terms.as_ref()?);
         let item = subscriber.queue.head(line)?;
@@ -406,5 +411,16 @@ pub(crate) fn row(
     fault: Option<Fault>,
 ) -> DeliveryRow {
     let Item { id, published, tries, forgiven, interrupted, .. } = *item;
-    DeliveryRow { seq: id.seq(), subscriber, line, state, tries, forgiven, interrupted, published, moment, fault }
+    DeliveryRow {
+        seq: id.seq(),
+        subscriber,
+        line,
+        state,
+        tries,
+        forgiven,
+        interrupted,
+        published,
+        moment,
+        fault,
+    }
 }

@@ -19,7 +19,10 @@ async fn publishing_to_a_subscriber_that_is_behind_is_refused_until_it_has_caugh
     }
     let refused = bus.publish(event("t.b", "one too many")).await.unwrap_err();
     assert_eq!(refused.code, Code::SubscriberBehind);
-    assert!(refused.what.contains("`slow/handler` has 5 events waiting and takes no more than 5"), "{refused}");
+    assert!(
+        refused.what.contains("`slow/handler` has 5 events waiting and takes no more than 5"),
+        "{refused}"
+    );
     assert!(!refused.help.is_empty());
     bus.publish(event("other", "not its business")).await.unwrap();
     let together = bus.publish_many(vec![event("other", "x"), event("t.c", "y")]).await.unwrap_err();

@@ -87,7 +87,10 @@ async fn a_failing_event_holds_up_its_own_key_and_no_other() {
     settled(&bus).await;
     assert_eq!(of("a"), ["a1", "a1", "a1", "a2", "a3"]);
     let marks: Vec<_> = ledger.taken().into_iter().filter(|taken| taken.text == "a1").collect();
-    assert_eq!(marks.iter().map(|taken| (taken.attempt, taken.repeat)).collect::<Vec<_>>(), [(1, false), (2, true), (3, true)]);
+    assert_eq!(
+        marks.iter().map(|taken| (taken.attempt, taken.repeat)).collect::<Vec<_>>(),
+        [(1, false), (2, true), (3, true)]
+    );
     assert_eq!(lab.rows(), 0);
 }
 

@@ -76,7 +76,10 @@ async fn a_publisher_that_gives_up_waiting_does_not_open_the_door_to_a_second_on
     for round in 0..50 {
         let name = format!("m-{round}");
         // Given up at another moment each time: before, while and after it is written.
-        let hasty = tokio::time::timeout(std::time::Duration::from_micros(round * 40), publish_once(&bus, "x", &name));
+        let hasty = tokio::time::timeout(
+            std::time::Duration::from_micros(round * 40),
+            publish_once(&bus, "x", &name),
+        );
         drop(hasty.await);
         publish_once(&bus, "x", &name).await;
     }

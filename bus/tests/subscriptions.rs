@@ -13,11 +13,16 @@ async fn a_new_subscriber_gets_what_is_published_from_then_on() {
     let (lab, ledger) = (Lab::new(), Ledger::default());
     let bus = lab.open(vec![ledger.subscription("old", &[">"])]).await;
     publish(&bus, "t", "k", "before").await;
-    bus.subscribe(vec![ledger.subscription("old", &[">"]), ledger.subscription("new", &["t"])]).await.unwrap();
+    bus.subscribe(vec![ledger.subscription("old", &[">"]), ledger.subscription("new", &["t"])])
+        .await
+        .unwrap();
     publish(&bus, "t", "k", "after").await;
     ledger.until(3).await;
     settled(&bus).await;
-    assert_eq!((ledger.texts("old"), ledger.texts("new")), (vec!["before".into(), "after".into()], vec!["after".to_owned()]));
+    assert_eq!(
+        (ledger.texts("old"), ledger.texts("new")),
+        (vec!["before".into(), "after".into()], vec!["after".to_owned()])
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,7 +31,7 @@ struct Face {
 }
 
 impl FakeClock {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self(Arc::new(Mutex::new(Face { now: EPOCH, sleepers: Vec::new() })))
     }
 
@@ -65,7 +65,7 @@ impl Clock for FakeClock {
 }
 
 /// Chance that is the same every time.
-pub struct Dice(AtomicU64);
+pub struct Dice(pub AtomicU64);
 
 impl Entropy for Dice {
     fn draw(&self, count: u32) -> Vec<u8> {
@@ -191,7 +191,8 @@ impl Ledger {
 
     pub fn subscription(&self, name: &str, patterns: &[&str]) -> Subscription {
         let (ledger, subscriber) = (self.clone(), name.to_owned());
-        Subscription::new(name, patterns, move |delivery| ledger.clone().take(subscriber.clone(), delivery)).unwrap()
+        Subscription::new(name, patterns, move |delivery| ledger.clone().take(subscriber.clone(), delivery))
+            .unwrap()
     }
 
     async fn take(self, subscriber: String, delivery: Delivery) -> Result<(), Fault> {
@@ -219,7 +220,11 @@ impl Ledger {
 
     /// The texts that a subscriber got, in order.
     pub fn texts(&self, subscriber: &str) -> Vec<String> {
-        self.taken().into_iter().filter(|taken| taken.subscriber == subscriber).map(|taken| taken.text).collect()
+        self.taken()
+            .into_iter()
+            .filter(|taken| taken.subscriber == subscriber)
+            .map(|taken| taken.text)
+            .collect()
     }
 
     /// Waits until handlers were called so often.
@@ -243,7 +248,11 @@ pub async fn eventually(mut happened: impl FnMut() -> bool) {
 pub async fn settled(bus: &Bus) {
     eventually(|| {
         let status = bus.status();
-        status.subscribers.iter().filter(|one| one.active).all(|one| one.under_way == 0 && one.open == one.delayed)
+        status
+            .subscribers
+            .iter()
+            .filter(|one| one.active)
+            .all(|one| one.under_way == 0 && one.open == one.delayed)
     })
     .await;
 }
