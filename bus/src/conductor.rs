@@ -5,7 +5,7 @@
 //! late, and hands to the store in one go what was decided: outcomes together with the next events to be handed over. It hands over again
 //! only when the last one it waits for is on disk, so that under load much goes together.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use holdfast_contract::ids::Millis;
@@ -17,6 +17,7 @@ use tokio::task::AbortHandle;
 use crate::bus::Inner;
 use crate::handing::{Report, hand};
 use crate::load;
+use crate::mixed::MixedMap;
 use crate::state::{Handover, Outcome, Standing, Start, State, Subscriber, Ticket, Verdict};
 
 /// Outcomes that are recorded although nobody waits for them and others are still on their way.
@@ -43,7 +44,7 @@ enum Then {
 
 /// Runs until the bus is closed.
 pub(crate) async fn conduct(inner: Arc<Inner>) {
-    let mut running: HashMap<Ticket, AbortHandle> = HashMap::new();
+    let mut running: MixedMap<Ticket, AbortHandle> = MixedMap::default();
     let mut alarm = Alarm::default();
     loop {
         let turn = inner.turn();
@@ -148,6 +149,7 @@ impl Inner {
         }
         let mut hand = Handover::default();
         let outcomes = std::mem::take(&mut state.outcomes);
+        state.pressing = false;
         state.record(outcomes, now, &*self.entropy, &mut hand);
         state.wake(now);
         state.claim_ready(now, &mut hand);
@@ -220,10 +222,17 @@ impl State {
         for Report { ticket, verdict, event } in reports {
             // One that was stopped for being late has nothing more to say.
             if let Some(under_way) = self.end(ticket) {
-                self.outcomes.push(Outcome { under_way, verdict, event });
+                self.push(Outcome { under_way, verdict, event });
                 ended.push(ticket);
             }
         }
+    }
+
+    fn push(&mut self, outcome: Outcome) {
+        let subscriber = self.subscribers.get(outcome.under_way.subscriber);
+        let followed = subscriber.is_some_and(|one| one.queue.has_followers(outcome.under_way.line));
+        self.pressing |= followed || self.outcomes.len() >= MANY;
+        self.outcomes.push(outcome);
     }
 
     /// Stops the handlers whose time is up, and all of them when the bus's own is. Returns whether that was so.
@@ -258,7 +267,7 @@ impl State {
     fn stop(&mut self, tickets: Vec<Ticket>, verdict: &Verdict, ended: &mut Vec<Ticket>) {
         for ticket in tickets {
             if let Some(under_way) = self.end(ticket) {
-                self.outcomes.push(Outcome { under_way, verdict: verdict.clone(), event: None });
+                self.push(Outcome { under_way, verdict: verdict.clone(), event: None });
                 ended.push(ticket);
             }
         }
@@ -267,14 +276,7 @@ impl State {
     /// Whether someone waits for what is not handed over yet.
     fn is_pressing(&self) -> bool {
         let could_go = |subscriber: &Subscriber| subscriber.has_room() && subscriber.queue.has_ready();
-        let has_followers = |outcome: &Outcome| {
-            let subscriber = self.subscribers.get(outcome.under_way.subscriber);
-            subscriber.is_some_and(|subscriber| subscriber.queue.has_followers(outcome.under_way.line))
-        };
-        self.standing != Standing::Open
-            || self.outcomes.len() >= MANY
-            || self.subscribers.iter().any(could_go)
-            || self.outcomes.iter().any(has_followers)
+        self.pressing || self.standing != Standing::Open || self.subscribers.iter().any(could_go)
     }
 
     /// Lets those take their turn whose time has come.

@@ -15,6 +15,7 @@ mod dead_letters;
 mod event;
 mod handing;
 mod load;
+mod mixed;
 mod outside;
 mod pattern;
 mod publish;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use holdfast_contract::body::Body;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::Topic;
 use holdfast_contract::problem::{Code, Problem};
@@ -25,10 +26,15 @@ pub(crate) fn prepare(new: NewEvent) -> Result<ReadyEvent, Problem> {
     let NewEvent { topic, payload, key, correlation, idempotency, source } = new;
     let (partition, line) = route(&topic, key.as_deref());
     let name = idempotency.as_ref().map(|idempotency| name(&topic, idempotency));
-    let published = EventPublished { topic, payload, key, correlation, idempotency };
-    let body = PreparedBody::of(published.clone().into())
-        .map_err(|error| Problem::new(Code::Internal, format!("an event: {error}")))?;
-    Ok(ReadyEvent { published, body, source, partition, line, name })
+    let mut body = Body::from(EventPublished { topic, payload, key, correlation, idempotency });
+    let prepared = PreparedBody::of(&mut body);
+    match (prepared, body) {
+        (Ok(body), Body::EventPublished(published)) => {
+            Ok(ReadyEvent { published, body, source, partition, line, name })
+        }
+        (Err(error), _) => Err(Problem::new(Code::Internal, format!("an event: {error}"))),
+        (Ok(_), _) => Err(Problem::new(Code::Internal, "an event changed its kind")),
+    }
 }
 
 impl Inner {

@@ -5,12 +5,13 @@
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use holdfast_contract::ids::Millis;
 
 use crate::event::{Event, EventId};
+use crate::mixed::MixedMap;
 
 /// So many processes have ended while an event was under way, and it is handed over alone: if it is the one that ends them, it
 /// takes no other along.
@@ -80,7 +81,7 @@ pub(crate) struct Next {
 
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    lines: HashMap<i64, Line>,
+    lines: MixedMap<i64, Line>,
     /// Lines that are ready, in the order of their turn. One that is not ready any more is passed over.
     ready: VecDeque<i64>,
     ready_alone: VecDeque<i64>,
@@ -141,7 +142,7 @@ impl Queue {
         Some(found)
     }
 
-    fn pop_ready(ready: &mut VecDeque<i64>, lines: &HashMap<i64, Line>) -> Option<i64> {
+    fn pop_ready(ready: &mut VecDeque<i64>, lines: &MixedMap<i64, Line>) -> Option<i64> {
         loop {
             let line = ready.pop_front()?;
             if lines.get(&line).is_some_and(|found| found.stand == Stand::Ready) {

@@ -160,7 +160,7 @@ impl State {
         hand: &mut Handover,
     ) {
         // These bodies are texts and numbers, which always have a canonical form.
-        if let Ok(body) = PreparedBody::of(body.into()) {
+        if let Ok(body) = PreparedBody::of(&mut body.into()) {
             self.add_frame(partition, cause, body, now, hand);
         }
     }

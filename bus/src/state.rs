@@ -19,6 +19,7 @@ use holdfast_store::{
 use tokio::sync::watch;
 
 use crate::event::{Event, EventId};
+use crate::mixed::MixedMap;
 use crate::queue::{Item, Queue};
 use crate::subscription::{Handler, Subscription};
 
@@ -39,12 +40,14 @@ pub(crate) struct State {
     pub(crate) names: HashMap<Digest, watch::Sender<()>>,
     /// What was handed to the store, in order.
     pub(crate) pipeline: VecDeque<Handed>,
-    pub(crate) under_way: HashMap<Ticket, UnderWay>,
+    pub(crate) under_way: MixedMap<Ticket, UnderWay>,
     tickets: u64,
     /// The suspicious event under way, which must be the only one.
     pub(crate) alone: Option<Ticket>,
     /// What came of events and is not handed to the store yet.
     pub(crate) outcomes: Vec<Outcome>,
+    /// Whether other events wait behind one of these.
+    pub(crate) pressing: bool,
     /// Why the store takes nothing, until everything has been read from it anew.
     pub(crate) trouble: Option<Problem>,
     /// How often in a row that happened, and when it is tried again.

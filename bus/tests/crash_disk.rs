@@ -156,8 +156,8 @@ fn told(store: &Store) -> BTreeMap<(EventId, &'static str), Told> {
     told
 }
 
-/// Holds what a crash left against what had happened outside.
-fn examine(store: &Store, happened: &[Noted]) -> Result<(), String> {
+/// Holds what a crash left against what had happened outside, and says what is wrong.
+fn examine(store: &Store, happened: &[Noted]) -> Vec<String> {
     let told = told(store);
     let names: BTreeMap<_, _> = store.subscribers().unwrap().into_iter().collect();
     let mut rows = BTreeMap::new();
@@ -166,7 +166,7 @@ fn examine(store: &Store, happened: &[Noted]) -> Result<(), String> {
             rows.insert((EventId::of(&stream, row.seq).unwrap(), names[&row.subscriber].clone()), row);
         }
     }
-    let rows = rows;
+    let mut wrong = Vec::new();
     for ((id, name), told) in &told {
         let state = rows.get(&(*id, (*name).to_owned())).map(|row| row.state);
         let agrees = match told {
@@ -175,23 +175,23 @@ fn examine(store: &Store, happened: &[Noted]) -> Result<(), String> {
             Told::Dead => state == Some(DeliveryState::Dead),
         };
         if !agrees {
-            return Err(format!("{id} for {name}: the frames say {told:?}, the row {state:?}"));
+            wrong.push(format!("{id} for {name}: the frames say {told:?}, the row {state:?}"));
         }
     }
     let open = told.values().filter(|told| **told != Told::Delivered).count();
     if rows.len() != open {
-        return Err(format!("{} rows for {open} events", rows.len()));
+        wrong.push(format!("{} rows for {open} events", rows.len()));
     }
     for noted in happened {
         match noted {
             Noted::Acknowledged(id) if !told.contains_key(&(*id, "all")) => {
-                return Err(format!("{id} was acknowledged and is lost"));
+                wrong.push(format!("{id} was acknowledged and is lost"));
             }
             Noted::Called { subscriber, id, attempt, .. } => {
                 let row = rows.get(&(*id, (*subscriber).to_owned()));
                 let over = matches!(told.get(&(*id, *subscriber)), Some(Told::Delivered | Told::Dead));
                 if !over && row.is_none_or(|row| row.tries < *attempt) {
-                    return Err(format!(
+                    wrong.push(format!(
                         "{subscriber} was called with {id} for the {attempt}th time in secret"
                     ));
                 }
@@ -199,10 +199,8 @@ fn examine(store: &Store, happened: &[Noted]) -> Result<(), String> {
             Noted::Acknowledged(_) | Noted::Took { .. } => {}
         }
     }
-    match store.verify(None).unwrap().first() {
-        Some(finding) => Err(format!("taken for tampering: {finding}")),
-        None => Ok(()),
-    }
+    wrong.extend(store.verify(None).unwrap().iter().map(|finding| format!("taken for tampering: {finding}")));
+    wrong
 }
 
 /// Opens the bus on what a crash left, lets it come to its end, and holds both lives together against what was promised.
@@ -213,7 +211,9 @@ async fn finish(left: &Disk, before: Vec<Noted>) -> Result<(), String> {
     settled(&bus).await;
     bus.close(Millis(0)).await;
     let after = witness.until(usize::MAX);
-    examine(&store, &after)?;
+    if let Some(wrong) = examine(&store, &after).pop() {
+        return Err(wrong);
+    }
     let told = told(&store);
     let both = || before.iter().chain(&after);
     let took: BTreeSet<_> = both()
@@ -264,17 +264,16 @@ fn violations(
     let examine = |(step, survival): &(usize, Survival)| {
         let left = disk.crash_at(*step, *survival);
         let store = open(&left);
-        let outcome = examine(&store, &witness.until(*step));
+        let wrong = examine(&store, &witness.until(*step)).into_iter();
         store.close();
-        outcome.err().map(|violation| format!("step {step} with {survival:?}: {violation}"))
+        wrong.map(|wrong| format!("step {step} with {survival:?}: {wrong}")).collect::<Vec<_>>()
     };
     let crashes: Vec<_> = crashes.collect();
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
         let shares = crashes.chunks(crashes.len().div_ceil(cores).max(1));
-        let workers: Vec<_> = shares
-            .map(|share| scope.spawn(|| share.iter().filter_map(examine).collect::<Vec<_>>()))
-            .collect();
+        let workers: Vec<_> =
+            shares.map(|share| scope.spawn(|| share.iter().flat_map(examine).collect::<Vec<_>>())).collect();
         workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
     })
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::content::Content;
 use crate::digest::{NotCanonical, canonical};
+use crate::event_json;
 use crate::ids::CallId;
 use crate::session_frames::*;
 use crate::system_frames::*;
@@ -65,6 +66,9 @@ macro_rules! kinds {
 
             /// The body's canonical JSON.
             pub fn canonical(&self) -> Result<Vec<u8>, NotCanonical> {
+                if let Some(json) = event_json::canonical(self) {
+                    return Ok(json);
+                }
                 match self { $(Body::$name(body) => canonical(body),)+ }
             }
 

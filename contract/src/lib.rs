@@ -11,6 +11,7 @@ pub mod budgets;
 pub mod content;
 pub mod digest;
 pub mod effect;
+mod event_json;
 pub mod frame;
 pub mod hook;
 pub mod ids;

@@ -7,7 +7,7 @@
 use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::{Millis, Seq, StreamId};
 use holdfast_contract::problem::{Fault, Problem};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
 use serde::Serialize;
 
 use crate::failure;
@@ -109,28 +109,41 @@ pub enum Change {
     },
 }
 
-/// Carries out a change to rows of the stream with this key.
-pub(crate) fn carry_out(connection: &Connection, stream: i64, change: &Change) -> rusqlite::Result<()> {
-    match change {
-        Change::Put(row) => put(connection, stream, row),
-        Change::Remove { seq, subscriber } => {
-            let delete = "DELETE FROM deliveries WHERE stream = ? AND seq = ? AND subscriber = ?";
-            connection.prepare_cached(delete)?.execute(params![stream, place(*seq), subscriber.0]).map(drop)
-        }
-        Change::Name { name, seq, at } => {
-            let insert = "INSERT OR REPLACE INTO event_names (name, stream, seq, at) VALUES (?, ?, ?, ?)";
-            let mut insert = connection.prepare_cached(insert)?;
-            insert.execute(params![name.as_bytes(), stream, place(*seq), bounded(at.0)]).map(drop)
-        }
-    }
-}
+/// Changes to rows of the stream with this key.
+pub(crate) type Changes = (i64, Vec<Change>);
 
-fn put(connection: &Connection, stream: i64, row: &DeliveryRow) -> rusqlite::Result<()> {
+/// Carries changes out, in order, within the running transaction.
+pub(crate) fn carry_out(connection: &Connection, all: &[Changes]) -> rusqlite::Result<()> {
+    if all.is_empty() {
+        return Ok(());
+    }
     let mut put = connection.prepare_cached(
         "INSERT OR REPLACE INTO deliveries (stream, seq, subscriber, line, state, tries, forgiven, interrupted,
                                             published, moment, fault)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?;
+    let mut remove = connection
+        .prepare_cached("DELETE FROM deliveries WHERE stream = ? AND seq = ? AND subscriber = ?")?;
+    for (stream, changes) in all {
+        for change in changes {
+            match change {
+                Change::Put(row) => self::put(&mut put, *stream, row)?,
+                Change::Remove { seq, subscriber } => {
+                    remove.execute(params![stream, place(*seq), subscriber.0])?;
+                }
+                Change::Name { name, seq, at } => {
+                    let insert =
+                        "INSERT OR REPLACE INTO event_names (name, stream, seq, at) VALUES (?, ?, ?, ?)";
+                    let values = params![name.as_bytes(), stream, place(*seq), bounded(at.0)];
+                    connection.prepare_cached(insert)?.execute(values)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn put(put: &mut Statement<'_>, stream: i64, row: &DeliveryRow) -> rusqlite::Result<()> {
     let fault = row.fault.as_ref().map(serde_json::to_string).transpose();
     let fault = fault.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     put.execute(params![

@@ -89,8 +89,8 @@ enum Writer {
 /// How the last commit went, from which the next one's moment is chosen.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Pace {
-    /// How many waiters it let go.
-    pub(crate) released: usize,
+    /// How many can be expected to wait for the next one: those it let go, and those who were waiting already when it did.
+    pub(crate) expected: usize,
     /// How long it took.
     pub(crate) took: Duration,
 }
@@ -133,10 +133,11 @@ impl Queue {
         self.wake_writer(inside);
     }
 
-    /// So many no longer wait.
-    pub(crate) fn end_waiting(&self, count: usize) {
+    /// So many no longer wait. Returns how many still do.
+    pub(crate) fn end_waiting(&self, count: usize) -> usize {
         let mut inside = self.lock();
         inside.waiting = inside.waiting.saturating_sub(count);
+        inside.waiting
     }
 
     /// Takes no more entries; what is queued is still written.
@@ -189,9 +190,10 @@ impl Queue {
         true
     }
 
-    /// Holds back until the crowd of the last commit is here again, but not longer than that commit took.
+    /// Holds back until the crowd of the last commit is here again, but not longer than that commit took. Whoever was quick to come
+    /// back is one of those expected, not one more.
     fn gather<'a>(&'a self, mut inside: MutexGuard<'a, Inside>, pace: Pace) -> MutexGuard<'a, Inside> {
-        let want = pace.released + inside.waiting;
+        let want = pace.expected;
         if want < 2 {
             return inside;
         }

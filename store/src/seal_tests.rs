@@ -38,7 +38,7 @@ fn every_kind_of_envelope_hashes_as_the_contract_says() {
                         at: Millis(number),
                         source: source.clone(),
                         cause,
-                        body: PreparedBody::of(Body::from(SessionEnded { reason: "done".to_owned() }))
+                        body: PreparedBody::of(&mut Body::from(SessionEnded { reason: "done".to_owned() }))
                             .unwrap(),
                     };
                     let sealed = sealer.seal(&StreamId::from(name), Digest::of(b"prev"), frame).unwrap();

@@ -12,7 +12,7 @@ use holdfast_contract::frame::{Draft, Source};
 use holdfast_contract::ids::{Millis, Seq};
 use holdfast_contract::problem::{Code, Problem};
 
-use crate::deliveries::{self, Change};
+use crate::deliveries::{Change, Changes};
 use crate::failure;
 use crate::queue::Entry;
 use crate::receipt::{Promise, Receipt, promise};
@@ -31,8 +31,8 @@ pub struct PreparedBody {
 }
 
 impl PreparedBody {
-    /// Does what the body needs before it can be written.
-    pub fn of(mut body: Body) -> Result<Self, NotCanonical> {
+    /// Does what the body needs before it can be written, and leaves it as it was.
+    pub fn of(body: &mut Body) -> Result<Self, NotCanonical> {
         let mut large = Vec::new();
         body.contents(&mut |content| {
             if content.missing().is_some() || content.as_blob().is_some() {
@@ -63,8 +63,8 @@ impl TryFrom<Draft> for Prepared {
     type Error = NotCanonical;
 
     fn try_from(draft: Draft) -> Result<Self, NotCanonical> {
-        let Draft { seq, at, source, cause, body } = draft;
-        Ok(Self { seq, at, source, cause, body: PreparedBody::of(body)? })
+        let Draft { seq, at, source, cause, mut body } = draft;
+        Ok(Self { seq, at, source, cause, body: PreparedBody::of(&mut body)? })
     }
 }
 
@@ -158,8 +158,13 @@ impl Together {
 }
 
 impl Desk {
-    /// Writes all parts. `Ok(Err(…))` means that they were refused and nothing of them is in the transaction.
-    pub(crate) fn insert_together(&mut self, parts: &mut Together) -> Result<Result<u64, Problem>, Problem> {
+    /// Writes the frames of all parts, and adds their changes to those that are carried out when all frames of the transaction are
+    /// written. `Ok(Err(…))` means that they were refused and nothing of them is in the transaction.
+    pub(crate) fn insert_together(
+        &mut self,
+        parts: &mut Together,
+        changed: &mut Vec<Changes>,
+    ) -> Result<Result<u64, Problem>, Problem> {
         if let Some(problem) = parts.refusal() {
             return Ok(Err(problem));
         }
@@ -170,10 +175,8 @@ impl Desk {
                 self.insert_frame(stream, &mut tail, frame).map_err(Trouble::into_problem)?;
                 written += 1;
             }
-            let Some(key) = tail.key else { continue };
-            for change in changes.drain(..) {
-                deliveries::carry_out(&self.connection, key, &change)
-                    .map_err(|error| failure::writing(&error))?;
+            if let Some(key) = tail.key.filter(|_| !changes.is_empty()) {
+                changed.push((key, std::mem::take(changes)));
             }
         }
         Ok(Ok(written))

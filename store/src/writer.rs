@@ -26,7 +26,7 @@ use crate::seal::Sealer;
 use crate::store::Shared;
 use crate::stream::{Head, Stream, Tail};
 use crate::together::{Prepared, Together};
-use crate::{failure, objects, system_error};
+use crate::{deliveries, failure, objects, system_error};
 
 /// Pages in the write-ahead log at which it is copied into the database file: 16 MiB.
 const LONG_WAL: u64 = 4096;
@@ -150,11 +150,11 @@ impl Desk {
         let streams = enlist(&work);
         let mut promised = Vec::new();
         let outcome = self.transaction(work, &streams, &mut promised);
-        let released = self.release(&streams, &promised, outcome);
-        Pace { released, took: began.elapsed() }
+        let expected = self.release(&streams, &promised, outcome);
+        Pace { expected, took: began.elapsed() }
     }
 
-    /// Says what a transaction came to, first to all and then waking them. Returns how many were waited for.
+    /// Says what a transaction came to, first to all and then waking them. Returns how many can be expected to wait for the next.
     fn release(&self, streams: &[Arc<Stream>], promised: &[Promised], outcome: Result<(), Problem>) -> usize {
         let mut waiting = self.settle(streams, &outcome);
         let awaited = promised.iter().filter(|(promise, _)| promise.awaited).count();
@@ -163,9 +163,9 @@ impl Desk {
             let outcome = refusal.clone().map_or_else(|| outcome.clone(), Err);
             promise.keep(outcome, &mut waiting);
         }
-        self.shared.queue.end_waiting(released);
+        let others = self.shared.queue.end_waiting(released);
         waiting.into_iter().for_each(Waker::wake);
-        released
+        released + others
     }
 
     fn transaction(
@@ -176,19 +176,21 @@ impl Desk {
     ) -> Result<(), Problem> {
         let mut written = 0;
         let mut work = work.into_iter();
+        let mut changed = Vec::new();
         let outcome = self.in_transaction(|desk| {
             desk.insert_objects()?;
             for work in &mut work {
                 match work {
                     Work::Frames(stream, drafts) => written += desk.insert_frames(&stream, drafts)?,
                     Work::Together(mut together) => {
-                        let inserted = desk.insert_together(&mut together);
+                        let inserted = desk.insert_together(&mut together, &mut changed);
                         let refusal = inserted.as_ref().ok().and_then(|parts| parts.as_ref().err().cloned());
                         promised.push((together.promise, refusal));
                         written += inserted?.unwrap_or(0);
                     }
                 }
             }
+            deliveries::carry_out(&desk.connection, &changed).map_err(|error| failure::writing(&error))?;
             if acknowledges_early() {
                 desk.release(streams, promised, Ok(()));
             }
@@ -486,7 +488,7 @@ impl Desk {
 
 impl Pace {
     fn add(&mut self, other: Pace) {
-        self.released += other.released;
+        self.expected += other.expected;
         self.took += other.took;
     }
 }

@@ -1,7 +1,7 @@
 //! How many durable events a second, and how long from publishing to the handler, with 1, 8 and 64 publishers. Beside it, in the same
 //! run: a plain SQLite journal that commits per event, and what one sync of the same disk takes.
 //!
-//! `cargo run --release -p holdfast-bus --example throughput [events per publisher count]`
+//! `cargo run --release -p holdfast-bus --example bus_throughput [events [publishers …]]`
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "an example that measures")]
 
 use std::fs::File;
@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const PUBLISHERS: [u64; 3] = [1, 8, 64];
+const PUBLISHERS: &[u64] = &[1, 8, 64];
 const KEYS: u64 = 1_024;
 
 struct SystemClock;
@@ -174,31 +174,34 @@ fn journal(folder: &Path, publishers: u64, events: u64) -> Figures {
     Figures { acknowledged: rate, delivered: rate, p50, p99, shared: 1.0 }
 }
 
-/// What a sync of one page takes, written over and over as a write-ahead log is.
-fn sync_time(folder: &Path) -> (Duration, Duration) {
-    let file =
-        File::options().create(true).truncate(true).read(true).write(true).open(folder.join("sync")).unwrap();
-    file.write_all_at(&vec![1; 4 << 20], 0).unwrap();
+/// What it takes to write one page and sync it: to a file that has its size, and to one that grows, as a write-ahead log does.
+fn sync_times(folder: &Path) -> (Vec<u64>, Vec<u64>) {
+    let path = folder.join("sync");
+    let file = File::options().create(true).truncate(true).read(true).write(true).open(path).unwrap();
+    file.write_all_at(&vec![1; 2 << 20], 0).unwrap();
     file.sync_all().unwrap();
-    let times = (0..1_000_u64).map(|round| {
-        file.write_all_at(&[round as u8; 4096], (round % 1_000) * 4096).unwrap();
+    let time = |page: u64| {
+        file.write_all_at(&[page as u8; 4096], page * 4096).unwrap();
         let began = Instant::now();
         file.sync_data().unwrap();
         began.elapsed().as_nanos() as u64
-    });
-    percentiles(times.collect())
+    };
+    ((0..500).map(time).collect(), (512..1_012).map(time).collect())
 }
 
 fn main() {
-    let events: u64 = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(100_000);
+    let mut numbers = std::env::args().skip(1).filter_map(|number| number.parse().ok());
+    let events: u64 = numbers.next().unwrap_or(100_000);
+    let publishers: Vec<u64> = numbers.collect();
+    let publishers = if publishers.is_empty() { PUBLISHERS } else { &publishers };
     let threads = tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap();
     println!(
         "publishers       what   acknowledged/s   delivered/s   to the handler p50 / p99     events per sync"
     );
-    for publishers in PUBLISHERS {
+    for publishers in publishers.iter().copied() {
         let count = events * publishers.min(8) / 8;
         let folder = tempfile::tempdir().unwrap();
-        let (sync, slow) = sync_time(folder.path());
+        let (mut over, mut grown) = sync_times(folder.path());
         let figures = threads.block_on(bus(folder.path(), publishers, count));
         let line = |what: &str, figures: &Figures| {
             let Figures { acknowledged, delivered, p50, p99, shared } = figures;
@@ -208,10 +211,16 @@ fn main() {
         };
         line("bus", &figures);
         line("journal", &journal(folder.path(), publishers, (count / 10).max(2_000)));
-        let ratio = figures.p50.as_secs_f64() / sync.as_secs_f64();
-        println!(
-            "{publishers:>10} {:>10} {sync:?} p50, {slow:?} p99; the bus's p50 is {ratio:.1} of it",
-            "fdatasync"
-        );
+        // Before and after, because the disk is not the same at all times.
+        let (over_after, grown_after) = sync_times(folder.path());
+        over.extend(over_after);
+        grown.extend(grown_after);
+        for (what, times) in [("a page in place", over), ("one more page", grown)] {
+            let (sync, slow) = percentiles(times);
+            let ratio = figures.p50.as_secs_f64() / sync.as_secs_f64();
+            println!(
+                "{publishers:>10}  fdatasync of {what}: {sync:.0?} p50, {slow:.0?} p99; the bus's p50 is {ratio:.1} of it"
+            );
+        }
     }
 }
