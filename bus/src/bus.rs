@@ -121,7 +121,8 @@ impl Bus {
         Ok(bus)
     }
 
-    /// Publishes an event. When it returns, the event is on disk, with a row for every subscriber that wants it.
+    /// Publishes an event. When it returns, the event is on disk, with a row for every subscriber that wants it. Whoever gives up
+    /// waiting may have published it all the same; an idempotency key makes it safe to try again.
     pub async fn publish(&self, event: NewEvent) -> Result<Published, Problem> {
         let published = self.publish_many(vec![event]).await?;
         published.first().copied().ok_or_else(|| Problem::new(Code::Internal, "an event got lost"))

@@ -18,7 +18,7 @@ use crate::bus::Inner;
 use crate::handing::{Report, hand};
 use crate::load;
 use crate::mixed::MixedMap;
-use crate::state::{Handover, Outcome, Standing, Start, State, Subscriber, Ticket, Verdict};
+use crate::state::{Handed, Handover, Outcome, Standing, Start, State, Subscriber, Ticket, Verdict};
 
 /// Outcomes that are recorded although nobody waits for them and others are still on their way.
 const MANY: usize = 1024;
@@ -189,17 +189,18 @@ impl State {
         let mut starts = Vec::new();
         while let Some(outcome) = self.pipeline.front().and_then(|handed| handed.receipt.outcome()) {
             let problem = outcome.as_ref().err().cloned();
-            let Some(handed) = self.pipeline.pop_front() else { break };
-            handed.names.iter().for_each(|name| drop(self.names.remove(name)));
+            let Some(Handed { starts: going, outcomes, names, .. }) = self.pipeline.pop_front() else {
+                break;
+            };
             match problem {
                 None => {
                     self.troubles = 0;
-                    starts.extend(handed.starts);
+                    names.iter().for_each(|name| drop(self.names.remove(name)));
+                    starts.extend(going);
                 }
                 Some(problem) => {
                     self.meet_trouble(problem, now);
-                    handed.starts.iter().for_each(|start| drop(self.end(start.ticket)));
-                    self.outcomes.extend(handed.outcomes);
+                    self.take_back(going, outcomes, &names);
                 }
             }
         }

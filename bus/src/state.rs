@@ -375,13 +375,26 @@ impl State {
             let log = self.partitions.get(usize::from(partition))?.log.clone();
             Some(Part { log, frames, changes })
         });
-        let receipt = store.append_together(parts.collect(), haste).inspect_err(|problem| {
-            // The log is closed: nothing that was decided here will ever be written.
-            self.trouble = Some(problem.clone());
-        })?;
-        let record = record.then_some(haste);
-        self.pipeline.push_back(Handed { receipt: receipt.clone(), starts, outcomes, names, record });
-        Ok(receipt)
+        match store.append_together(parts.collect(), haste) {
+            Ok(receipt) => {
+                let record = record.then_some(haste);
+                self.pipeline.push_back(Handed { receipt: receipt.clone(), starts, outcomes, names, record });
+                Ok(receipt)
+            }
+            Err(problem) => {
+                // The log is closed: nothing that was decided here will ever be written.
+                self.trouble = Some(problem.clone());
+                self.take_back(starts, outcomes, &names);
+                Err(problem)
+            }
+        }
+    }
+
+    /// What was decided could not be written. Places and queues are set right by what is read from the log anew.
+    pub(crate) fn take_back(&mut self, starts: Vec<Start>, outcomes: Vec<Outcome>, names: &[Digest]) {
+        starts.iter().for_each(|start| drop(self.end(start.ticket)));
+        self.outcomes.extend(outcomes);
+        names.iter().for_each(|name| drop(self.names.remove(name)));
     }
 }
 

@@ -88,6 +88,9 @@ async fn a_closed_log_ends_the_bus_and_not_the_process() {
     ledger.until(1).await;
     settled(&bus).await;
     lab.store.clone().close();
-    assert_eq!(bus.publish(event("t", "y")).await.unwrap_err().code, Code::StoreUnavailable);
+    for _ in 0..2 {
+        let refused = bus.publish(event("t", "y").idempotency("once")).await.unwrap_err();
+        assert_eq!(refused.code, Code::StoreUnavailable, "and the key is free for the next one who tries");
+    }
     bus.close(Millis(0)).await;
 }

@@ -77,7 +77,7 @@ fn rank(folder: &str) -> Option<u8> {
         "holdfast" => 7,
         "testkit" | "tests" | "benches" => SUPPORT,
         _ if folder.starts_with("lanes/") => 2,
-        _ if folder.starts_with("extensions/") => 3,
+        _ if folder.starts_with("extensions/") => 4,
         _ if folder.starts_with("surfaces/") => 6,
         _ => return None,
     })
