@@ -15,7 +15,7 @@ mod killed {
 use std::time::Duration;
 
 use killed::judge::judge;
-use killed::life::{Folder, Kill, POINTS, count, live_for_parent};
+use killed::life::{End, Folder, Kill, POINTS, count, live_for_parent};
 use killed::plan::mix;
 
 #[test]
@@ -23,7 +23,7 @@ fn twenty_thousand_events_outlive_a_hundred_random_kills() {
     const EVENTS: u64 = 20_000;
     const KILLS: u64 = 100;
     let folder = Folder::new(EVENTS);
-    let mut kills = 0;
+    let (mut kills, mut by_handlers) = (0, 0);
     for life in 0.. {
         if kills == KILLS {
             break;
@@ -31,11 +31,13 @@ fn twenty_thousand_events_outlive_a_hundred_random_kills() {
         // Each life has its share to publish, so that there is something to kill in every one.
         let until = (EVENTS * (kills + 1) / (KILLS + 10)).min(EVENTS);
         let moment = Duration::from_millis(20 + mix(life) % 180);
-        kills += u64::from(folder.live(until, Some(Kill::After(moment))));
+        let end = folder.live(until, Some(Kill::After(moment)));
+        kills += u64::from(end == End::Killed);
+        by_handlers += u64::from(end == End::KilledByHandler);
     }
     folder.live_to_the_end();
     let happened = folder.happened();
-    println!("{kills} kills: {:?}", count(&happened));
+    println!("{kills} kills, {by_handlers} more by handlers: {:?}", count(&happened));
     assert_eq!(judge(&folder), Ok(()));
 }
 
@@ -45,7 +47,7 @@ fn killed_on_both_sides_of_every_barrier() {
         for round in 0..4 {
             let folder = Folder::new(300);
             let hit = 1 + (mix((place * 10 + round) as u64) % [2, 12, 40, 90][round]) as usize;
-            let killed = folder.live(300, Some(Kill::At(point, hit)));
+            let killed = folder.live(300, Some(Kill::At(point, hit))) == End::Killed;
             folder.live(300, Some(Kill::At(POINTS[(place + round) % POINTS.len()], 1 + round)));
             folder.live_to_the_end();
             assert_eq!(judge(&folder), Ok(()), "killed at {point}, hit {hit}");

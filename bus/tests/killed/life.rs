@@ -44,6 +44,17 @@ pub enum Kill {
     After(Duration),
 }
 
+/// How a life ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// All was dealt with.
+    Done,
+    /// It was killed as it was to be.
+    Killed,
+    /// A handler killed it before.
+    KilledByHandler,
+}
+
 /// A database and the ledger beside it.
 pub struct Folder {
     folder: tempfile::TempDir,
@@ -75,8 +86,8 @@ impl Folder {
         Ledger::read(&self.folder.path().join("ledger"))
     }
 
-    /// A life in another process, which publishes the events below `until`. Tells whether it was killed.
-    pub fn live(&self, until: u64, kill: Option<Kill>) -> bool {
+    /// A life in another process, which publishes the events below `until`.
+    pub fn live(&self, until: u64, kill: Option<Kill>) -> End {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "lives_for_its_parent", "--ignored", "--nocapture"]);
         command.env("HOLDFAST_LIFE", self.folder.path()).env("HOLDFAST_UNTIL", until.to_string());
@@ -91,8 +102,10 @@ impl Folder {
         let mut printed = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         while printed.read_line(&mut line).unwrap() > 0 && !line.ends_with("it lives\n") {}
+        let mut in_time = matches!(kill, Some(Kill::At(..)));
         if let Some(Kill::After(delay)) = kill {
             std::thread::sleep(delay);
+            in_time = child.try_wait().unwrap().is_none();
             // It may have ended by itself.
             let _gone = child.kill();
         }
@@ -100,12 +113,16 @@ impl Folder {
         let killed = std::os::unix::process::ExitStatusExt::signal(&output.status) == Some(9);
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(killed || output.status.success(), "a life went wrong: {}\n{complaint}", output.status);
-        killed
+        match (killed, in_time) {
+            (false, _) => End::Done,
+            (true, true) => End::Killed,
+            (true, false) => End::KilledByHandler,
+        }
     }
 
     /// Lives until all is dealt with, however often a handler kills the process.
     pub fn live_to_the_end(&self) {
-        let lives = (0..500).take_while(|_| self.live(self.events, None)).count();
+        let lives = (0..500).take_while(|_| self.live(self.events, None) != End::Done).count();
         assert!(lives < 500, "it never came to its end");
     }
 }
