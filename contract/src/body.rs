@@ -2,6 +2,8 @@
 //!
 //! Replay feeds the facts to a fresh machine and compares the decisions. `docs/reference/frames.md` is generated from here.
 
+use std::slice::from_ref;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,7 +11,9 @@ use serde_json::Value;
 use crate::content::Content;
 use crate::digest::{NotCanonical, canonical};
 use crate::event_json;
-use crate::ids::CallId;
+use crate::hook::Decision;
+use crate::ids::{CallId, HookId};
+use crate::problem::Fault;
 use crate::session_frames::*;
 use crate::system_frames::*;
 
@@ -130,6 +134,8 @@ kinds! {
     "stream.interrupted" Decision StreamInterrupted;
     /// Hooks of one point were asked, all those whose matcher applies.
     "hook.called" Decision HookCalled;
+    /// Hooks that were asked together answered at once, and none of them had anything to add or to object.
+    "hook.agreed" Fact HookAgreed;
     /// A hook decided. The policy's verdict is one of these, with the rule's name.
     "hook.decided" Fact HookDecided;
     /// A hook trapped, was late or made no sense.
@@ -226,7 +232,7 @@ kinds! {
     "policy.changed" Fact PolicyChanged;
     /// A grant was asked for, given or taken back.
     "grant.changed" Fact GrantChanged;
-    /// Everything that was reported so far has been taken; the registry is made anew from it.
+    /// Everything that was reported so far has been taken, and what follows from it is decided.
     "system.settled" Fact SystemSettled;
     /// The active set changed.
     "registry.changed" Decision RegistryChanged;
@@ -262,6 +268,7 @@ impl Body {
     /// The tool call that a fact is about, if it is about one.
     pub fn call(&self) -> Option<CallId> {
         match self {
+            Body::HookAgreed(fact) => fact.call,
             Body::HookDecided(fact) => fact.call,
             Body::HookFaulted(fact) => fact.call,
             Body::ToolChecked(fact) => Some(fact.call),
@@ -270,7 +277,20 @@ impl Body {
             _ => None,
         }
     }
+
+    /// The hooks whose word a fact is, and what each of them said or what went wrong with it.
+    pub fn hooks_word(&self) -> Option<HooksWord<'_>> {
+        match self {
+            Body::HookAgreed(fact) => Some((&fact.hooks, Ok(fact.point.consent()))),
+            Body::HookDecided(fact) => Some((from_ref(&fact.hook), Ok(&fact.decision))),
+            Body::HookFaulted(fact) => Some((from_ref(&fact.hook), Err(&fact.fault))),
+            _ => None,
+        }
+    }
 }
+
+/// What hooks said with one word.
+pub type HooksWord<'a> = (&'a [HookId], Result<&'a Decision, &'a Fault>);
 
 impl std::fmt::Display for Kind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

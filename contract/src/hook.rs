@@ -157,17 +157,21 @@ impl HookPoint {
         PointRules { order, on_fault, next }
     }
 
+    /// What a hook says that has nothing to add or to object.
+    pub fn consent(self) -> &'static Decision {
+        use HookPoint as P;
+        match self {
+            P::ToolGate | P::GuardInput | P::GuardResult | P::GuardOutput | P::GuardChunk => &Decision::Allow,
+            _ => &Decision::Continue,
+        }
+    }
+
     /// Whether a decision is one that this point may give.
     pub fn accepts(self, decision: &Decision) -> bool {
         use Decision as D;
         use HookPoint as P;
         match decision {
-            D::Continue => {
-                !matches!(self, P::ToolGate | P::GuardInput | P::GuardResult | P::GuardOutput | P::GuardChunk)
-            }
-            D::Allow => {
-                matches!(self, P::ToolGate | P::GuardInput | P::GuardResult | P::GuardOutput | P::GuardChunk)
-            }
+            D::Continue | D::Allow => decision == self.consent(),
             D::Deny { .. } | D::Ask { .. } => self == P::ToolGate,
             D::Modify { .. } => self == P::ToolModify,
             D::Replace { .. } => matches!(

@@ -2,7 +2,7 @@
 
 pub use serde::{Deserialize, Serialize};
 
-pub use crate::body::Body;
+pub use crate::body::{Body, HooksWord};
 pub use crate::content::{Content, DigestOf};
 pub use crate::digest::Digest;
 pub use crate::effect::*;

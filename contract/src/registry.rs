@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::content::Content;
 use crate::digest::Digest;
-use crate::hook::{HookPoint, HookSpec};
+use crate::hook::{HookPoint, HookSpec, OnFault};
 use crate::ids::{
     AgentId, DescriptorId, ExtensionId, Generation, HookId, ModelName, RegistryKind, Seq, ToolName,
 };
@@ -58,6 +58,11 @@ pub enum Payload {
 }
 
 impl Descriptor {
+    /// Whether it is a hook that closes when it fails.
+    pub fn guards(&self) -> bool {
+        matches!(&self.payload, Payload::Hook(spec) if spec.point.rules().on_fault == OnFault::Close)
+    }
+
     /// A tool's descriptor.
     pub fn tool(spec: ToolSpec) -> Self {
         Self {

@@ -332,6 +332,20 @@ bodies! {
         hooks: Arc<[HookId]>,
     };
 
+    /// `hook.agreed`
+    struct HookAgreed {
+        /// The point.
+        point: HookPoint,
+        /// The tool call, at the tool points.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+        /// The digest of what was judged.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        subject: Option<DigestOf>,
+        /// The hooks, in the order in which they were asked.
+        hooks: Arc<[HookId]>,
+    };
+
     /// `hook.decided`
     struct HookDecided {
         /// The hook.

@@ -383,12 +383,29 @@ pub struct ExtensionView {
     pub id: ExtensionId,
     /// The generation that serves.
     pub active: Option<Arc<ExtensionRef>>,
-    /// Its state.
-    pub state: ExtensionState,
     /// Why it is in error, or why what was found last does not serve.
     pub fault: Option<Fault>,
     /// The lane that runs it.
     pub lane: String,
+}
+
+impl ExtensionStateChanged {
+    /// A generation is down: in error if there is a reason.
+    pub fn down(id: &ExtensionId, generation: Generation, fault: Option<Fault>) -> Self {
+        let state = if fault.is_some() { ExtensionState::Error } else { ExtensionState::Inactive };
+        Self { id: id.clone(), generation, state, fault }
+    }
+}
+
+impl ExtensionView {
+    /// Its state.
+    pub fn state(&self) -> ExtensionState {
+        match (&self.active, &self.fault) {
+            (Some(_), _) => ExtensionState::Active,
+            (None, Some(_)) => ExtensionState::Error,
+            (None, None) => ExtensionState::Inactive,
+        }
+    }
 }
 
 impl FoundExtension {
@@ -441,6 +458,8 @@ pub enum LifecycleOutcome {
     Loaded {
         /// Its descriptors, in registration order.
         descriptors: Vec<Descriptor>,
+        /// Whether its life has steps: only then is it initialised, started, stopped and destroyed.
+        lives: bool,
     },
     /// It failed.
     Failed(Fault),
@@ -448,7 +467,7 @@ pub enum LifecycleOutcome {
 
 impl Contents for LifecycleOutcome {
     fn contents(&mut self, visit: &mut dyn FnMut(&mut Content)) {
-        if let LifecycleOutcome::Loaded { descriptors } = self {
+        if let LifecycleOutcome::Loaded { descriptors, .. } = self {
             descriptors.contents(visit);
         }
     }

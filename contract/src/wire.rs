@@ -93,6 +93,11 @@ pub trait Instance: Send + Sync {
         false
     }
 
+    /// Whether its life has steps, so that it is to be initialised, started, stopped and destroyed.
+    fn lives(&self) -> bool {
+        true
+    }
+
     /// How long an instance lives.
     fn scope(&self) -> Scope {
         Scope::Shared

@@ -104,11 +104,7 @@ impl Scene {
         match act {
             Act::CallHook(act) => {
                 let HookInput { hook, point, call, .. } = act.input;
-                let decision = match point.accepts(&Decision::Allow) {
-                    true => Decision::Allow,
-                    false => Decision::Continue,
-                };
-                let call = call.map(|call| call.id);
+                let (decision, call) = (point.consent().clone(), call.map(|call| call.id));
                 HookDecided { hook, point, call, subject: None, decision, rule: None }.into()
             }
             Act::EvaluatePolicy(act) => {
@@ -238,6 +234,57 @@ fn answers_that_came_too_late_are_refused() {
         again.answer(0);
         assert!(!again.tell(Some(seq), answer), "an answer counts once");
     }
+}
+
+/// A call of `pure` whose policy has allowed it, with four gates that wait. Gives the scene, the round and the gates.
+fn at_four_gates() -> (Scene, Seq, CallId, Vec<HookId>) {
+    let mut scene = Scene::started(Limits::default());
+    scene.tell(None, says(registry("1", &[HookPoint::ToolGate; 4])));
+    let (asked, _) = scene.open.remove(0);
+    scene.tell(Some(asked), gives(&["pure"]));
+    scene.answer_all(|act| matches!(act, Act::CheckArguments(_) | Act::EvaluatePolicy(_)));
+    let gates = scene.open.iter().map(|(_, act)| match act {
+        Act::CallHook(act) => act.input.hook.clone(),
+        other => panic!("{other:?}"),
+    });
+    let (gates, round) = (gates.collect(), scene.open[0].0);
+    (scene, round, CallId { turn: 1, index: 1 }, gates)
+}
+
+fn agreed(call: CallId, gates: &[&HookId]) -> HookAgreed {
+    let hooks = gates.iter().map(|gate| (*gate).clone()).collect();
+    HookAgreed { point: HookPoint::ToolGate, call: Some(call), subject: None, hooks }
+}
+
+#[test]
+fn hooks_that_agree_count_like_hooks_that_speak_one_by_one() {
+    let (mut scene, round, call, gates) = at_four_gates();
+    assert!(scene.tell(Some(round), agreed(call, &[&gates[0], &gates[2]])));
+    assert!(!scene.kinds().contains(&"tool.decided"), "two have not spoken");
+    assert!(scene.tell(Some(round), agreed(call, &[&gates[1], &gates[3]])));
+    assert!(scene.kinds().contains(&"tool.dispatched"));
+
+    let (mut scene, round, call, gates) = at_four_gates();
+    assert!(scene.tell(Some(round), agreed(call, &[&gates[1], &gates[2], &gates[3]])));
+    let (hook, decision) = (gates[0].clone(), Decision::Deny { reason: "no".into() });
+    let (point, call) = (HookPoint::ToolGate, Some(call));
+    assert!(scene.tell(Some(round), HookDecided { hook, point, call, subject: None, decision, rule: None }));
+    assert!(!scene.kinds().contains(&"tool.dispatched"), "deny wins");
+}
+
+#[test]
+fn hooks_that_agree_out_of_turn_change_nothing() {
+    let (mut scene, round, call, gates) = at_four_gates();
+    let [a, b, c, _] = &gates[..] else { panic!("{gates:?}") };
+    let before = format!("{:?}", scene.session);
+    let stranger = HookId::from("stranger/0");
+    for hooks in [&[][..], &[a, &stranger], &[b, a], &[a, a], &[a, b, c, c]] {
+        assert!(!scene.tell(Some(round), agreed(call, hooks)), "{hooks:?}");
+        assert_eq!(format!("{:?}", scene.session), before);
+    }
+    assert!(!scene.tell(Some(Seq(0)), agreed(call, &[a])), "another round");
+    assert!(scene.tell(Some(round), agreed(call, &[a])));
+    assert!(!scene.tell(Some(round), agreed(call, &[a])), "each counts once");
 }
 
 #[test]

@@ -25,7 +25,9 @@ pub struct System {
     /// Who stands in each stack, from top to bottom.
     stacks: Vec<StackChange>,
     pin: RegistryPin,
-    /// Whether the registry is to be made anew once everything that came with the change has been taken.
+    /// Whether something is to be pursued once everything that came with it has been taken.
+    stirred: bool,
+    /// Whether the registry is then to be made anew.
     stale: bool,
     activations: u64,
     fired: BTreeMap<ScheduleId, Millis>,
@@ -57,6 +59,8 @@ struct Life {
     found: FoundExtension,
     course: Course,
     descriptors: Vec<Descriptor>,
+    /// Whether its life has steps that its lane is to be asked for.
+    lives: bool,
     /// The last command that was carried out.
     done: Option<C>,
     /// The command under way and the frame that gave it.
@@ -88,9 +92,9 @@ impl System {
         self.clerk.next
     }
 
-    /// Whether the registry is behind. `system.settled` brings it up.
-    pub fn is_stale(&self) -> bool {
-        self.stale
+    /// Whether something is to be pursued. `system.settled` lets it.
+    pub fn is_stirred(&self) -> bool {
+        self.stirred
     }
 
     /// The registry that new turns start on, to be resolved after the state was read back.
@@ -103,13 +107,8 @@ impl System {
         let installed = self.extensions.iter().filter(|(_, it)| it.found.is_some() || it.fault.is_some());
         installed.map(|(id, extension)| {
             let active = extension.on(Course::Serving).map(|life| life.reference.clone());
-            let state = match (&active, &extension.fault) {
-                (Some(_), _) => ExtensionState::Active,
-                (None, Some(_)) => ExtensionState::Error,
-                (None, None) => ExtensionState::Inactive,
-            };
             let lane = extension.found.as_ref().map(|found| found.lane.clone()).unwrap_or_default();
-            ExtensionView { id: id.clone(), active, state, fault: extension.fault.clone(), lane }
+            ExtensionView { id: id.clone(), active, fault: extension.fault.clone(), lane }
         })
     }
 
@@ -121,7 +120,7 @@ impl System {
         Ok(desk.close(input))
     }
 
-    /// Takes a fact, and pursues what it sets going.
+    /// Takes a fact. What it sets going is pursued when the system is said to have settled.
     fn take(&mut self, desk: &mut Desk, input: &Input) -> Taken {
         use Body::*;
         let running = self.phase == Phase::Running;
@@ -137,12 +136,15 @@ impl System {
             HealthReported(fact) => self.health(desk, fact)?,
             OverridesSet(fact) => self.overrides = fact.overrides.clone(),
             PolicyChanged(fact) => self.policy = Some(fact.policy),
-            SystemSettled(_) if take(&mut self.stale) => {
-                self.refresh(desk);
+            SystemSettled(_) if take(&mut self.stirred) => {
+                self.pursue(desk);
+                if take(&mut self.stale) {
+                    self.refresh(desk);
+                }
                 return Ok(());
             }
-            ScheduleDue(fact) => self.due(desk, fact),
-            ScheduleEnded(fact) if self.running.remove(&fact.schedule) => {}
+            ScheduleDue(fact) => return self.due(desk, fact),
+            ScheduleEnded(fact) if self.running.remove(&fact.schedule) => return Ok(()),
             GrantChanged(_) | HeadAnchored(_) | LogCheckpointed(_) | LogErased(_) | LogMigrated(_)
             | HostCalled(_) | RpcRequested(_) | RpcReturned(_) | ConnectionJudged(_) | SecretUsed(_) => {
                 return Ok(());
@@ -150,12 +152,12 @@ impl System {
             _ => return unexpected("nothing in the system waits for this fact"),
         }
         self.stale |= matches!(input.body, SystemStarted(_) | OverridesSet(_) | PolicyChanged(_));
-        self.pursue(desk);
+        self.stirred = true;
         Ok(())
     }
 
     /// A schedule is due. Each due time fires at most once, across restarts too.
-    fn due(&mut self, desk: &mut Desk, fact: &ScheduleDue) {
+    fn due(&mut self, desk: &mut Desk, fact: &ScheduleDue) -> Taken {
         let ScheduleDue { schedule, due } = fact.clone();
         let (id, name) = schedule.as_str().split_once('/').unwrap_or((schedule.as_str(), ""));
         let extension = self.extensions.get(&ExtensionId::from(id));
@@ -173,10 +175,12 @@ impl System {
                 self.running.insert(schedule.clone());
                 let fired = ScheduleFired { schedule: schedule.clone(), due, task: task.clone() };
                 let decided_by = desk.record(fired);
-                return desk.act(Act::RunTask { decided_by, schedule, extension, task, due });
+                desk.act(Act::RunTask { decided_by, schedule, extension, task, due });
+                return Ok(());
             }
         };
         desk.record(ScheduleSkipped { schedule, due, reason: reason.to_owned() });
+        Ok(())
     }
 }
 
@@ -241,14 +245,15 @@ impl Extension {
 impl Life {
     /// Whether it registers hooks that close when they fail.
     fn guards(&self) -> bool {
-        let hooks = self.descriptors.iter().filter_map(|descriptor| match &descriptor.payload {
-            Payload::Hook(spec) => Some(spec.point.rules().on_fault),
-            _ => None,
-        });
-        hooks.into_iter().any(|on_fault| on_fault == OnFault::Close)
+        self.descriptors.iter().any(Descriptor::guards)
     }
 
+    /// Gives it a command. One whose life has no steps has taken this one.
     fn command(&mut self, desk: &mut Desk, command: C) {
+        if command != C::Load && !self.lives {
+            self.done = Some(command);
+            return;
+        }
         let extension = self.reference.clone();
         let decided_by = desk.record(ExtensionCommanded { extension: extension.clone(), command });
         self.under_way = Some((command, decided_by));

@@ -1,6 +1,6 @@
 //! The system machine in scenes: facts in, decisions out, one line each. Commands are answered by the scene, oldest first.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use holdfast_contract::prelude::*;
@@ -14,6 +14,8 @@ pub(crate) struct Scene {
     at: Millis,
     waiting: VecDeque<(Seq, Arc<ExtensionRef>, LifecycleCommand)>,
     pub registers: BTreeMap<&'static str, Vec<Descriptor>>,
+    /// The extensions whose lives have no steps.
+    lifeless: BTreeSet<&'static str>,
 }
 
 pub(crate) fn ext(id: &str, needs: &[&str]) -> FoundExtension {
@@ -34,7 +36,8 @@ impl Scene {
     /// A system that has just started for the first time.
     pub fn started() -> Self {
         let (system, waiting) = (System::new(), VecDeque::new());
-        let mut scene = Self { system, at: Millis(0), waiting, registers: BTreeMap::new() };
+        let (registers, lifeless) = (BTreeMap::new(), BTreeSet::new());
+        let mut scene = Self { system, at: Millis(0), waiting, registers, lifeless };
         scene.start();
         scene
     }
@@ -73,7 +76,7 @@ impl Scene {
             }
         }
         let mut lines: Vec<String> = frames.into_iter().skip(1).flat_map(|draft| line(draft.body)).collect();
-        if self.system.is_stale() {
+        if self.system.is_stirred() {
             lines.extend(self.tell(SystemSettled {}));
         }
         lines
@@ -95,7 +98,8 @@ impl Scene {
     fn done(&mut self, id: &str) -> Vec<String> {
         let outcome = match self.waiting.iter().find(|(_, extension, _)| extension.id.as_str() == id) {
             Some((_, _, Load)) => {
-                LifecycleOutcome::Loaded { descriptors: self.registers.get(id).cloned().unwrap_or_default() }
+                let descriptors = self.registers.get(id).cloned().unwrap_or_default();
+                LifecycleOutcome::Loaded { descriptors, lives: !self.lifeless.contains(id) }
             }
             _ => LifecycleOutcome::Done,
         };
@@ -132,9 +136,10 @@ impl Scene {
     /// Each extension with its state, the generation that serves, and what is wrong.
     fn states(&self) -> Vec<String> {
         let word = |view: ExtensionView| {
+            let state = view.state();
             let serves = view.active.map(|it| format!("@{}", it.generation.0)).unwrap_or_default();
             let fault = view.fault.map(|fault| format!(": {}", fault.message)).unwrap_or_default();
-            format!("{}{serves} {:?}{fault}", view.id, view.state)
+            format!("{}{serves} {state:?}{fault}", view.id)
         };
         self.system.extensions().map(word).collect()
     }
@@ -199,6 +204,38 @@ fn extensions_go_down_in_reverse_order() {
     assert_eq!(scene.done("app"), ["stop base@1"], "only when app is gone");
     assert_eq!(scene.settle(), ["destroy other@1", "destroy base@1", "stopped"]);
     assert_eq!(scene.find([ext("late", &[])]), ["refused: nothing in the system waits for this fact"]);
+}
+
+#[test]
+fn a_life_without_steps_is_only_loaded_and_still_keeps_the_order() {
+    let mut scene = Scene::started();
+    scene.lifeless.insert("between");
+    let found = [ext("app", &["between"]), ext("base", &[]), ext("between", &["base"])];
+    assert_eq!(scene.find(found), ["load base@1"]);
+    assert_eq!(scene.done("base"), ["initialize base@1", "load between@1"]);
+    assert_eq!(scene.done("between"), ["load app@1"]);
+    assert_eq!(scene.done("app"), [""; 0], "app waits for base, which it does not name");
+    assert_eq!(scene.done("base"), ["start base@1", "initialize app@1"]);
+    assert_eq!(scene.done("app"), [""; 0]);
+    assert_eq!(scene.done("base"), ["base@1 Active", "start app@1", "between@1 Active"]);
+    assert_eq!(scene.done("app"), ["app@1 Active"]);
+    assert_eq!(scene.stop(), ["app@1 Inactive", "base@1 Inactive", "between@1 Inactive", "stop app@1"]);
+    assert_eq!(scene.done("app"), ["destroy app@1"]);
+    assert_eq!(scene.done("app"), ["stop base@1"], "only when app is gone");
+    assert_eq!(scene.settle(), ["destroy base@1", "stopped"]);
+}
+
+#[test]
+fn nothing_is_decided_before_everything_that_came_is_taken() {
+    let mut scene = Scene::started();
+    let tell = |scene: &mut Scene, body: Body| {
+        let input = Input { at: Millis(0), source: Source::Host, cause: None, body };
+        scene.system.step(input).unwrap().frames.len()
+    };
+    assert_eq!(tell(&mut scene, ExtensionsFound { found: vec![ext("app", &["base"])] }.into()), 1);
+    assert_eq!(tell(&mut scene, ExtensionsFound { found: vec![ext("base", &[])] }.into()), 1);
+    assert_eq!(scene.tell(SystemSettled {}), ["load base@1"], "app never failed for want of base");
+    assert_eq!(scene.tell(SystemSettled {}), ["refused: nothing in the system waits for this fact"]);
 }
 
 #[test]

@@ -450,7 +450,7 @@ impl Connection {
                 hooks: hooks.map(|hook| format!("{} at {}", hook.id, word(&hook.spec.point))).collect(),
                 id: view.id.to_string(),
                 version: view.active.as_ref().map(|active| active.version.to_string()),
-                state: word(&view.state),
+                state: word(&view.state()),
                 lane: view.lane.clone(),
                 generation: view.active.as_ref().map(|active| active.generation.0),
                 digest: view.active.as_ref().map(|active| active.digest.to_string()),

@@ -136,7 +136,7 @@ fn bad_cause(frame: &Frame, kinds: &[Kind]) -> Option<String> {
     let (kind, cause) = (frame.envelope.kind, frame.envelope.cause);
     let caused_by = cause.and_then(|cause| kinds.get(usize::try_from(cause.0).ok()?)).copied();
     let wanted = match kind {
-        Kind::HookDecided | Kind::HookFaulted => Some(Kind::HookCalled),
+        Kind::HookAgreed | Kind::HookDecided | Kind::HookFaulted => Some(Kind::HookCalled),
         Kind::ToolReturned => Some(Kind::ToolDispatched),
         Kind::ModelReturned | Kind::ModelFailed => Some(Kind::ModelRequested),
         Kind::ApprovalAnswered => Some(Kind::ApprovalRequested),

@@ -2,14 +2,13 @@
 //!
 //! Whatever is unpacked is checked against its length and digest, so damaged data is never handed out as good.
 
-use std::io::Read;
+use std::cell::RefCell;
 
 use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::digest::Digest;
 use holdfast_contract::problem::Problem;
 use rusqlite::{Connection, OptionalExtension, params};
-use zstd::bulk::Compressor;
-use zstd::stream::read::Decoder;
+use zstd::bulk::{Compressor, Decompressor};
 
 use crate::failure;
 use crate::stats::Counters;
@@ -31,12 +30,17 @@ impl Packer {
     }
 }
 
+thread_local! {
+    /// A reader's decompressor, with its buffers kept between uses.
+    static UNPACKER: RefCell<Option<Decompressor<'static>>> = RefCell::new(Decompressor::new().ok());
+}
+
 /// Why packed data could not be used.
 pub(crate) fn unpack(digest: Digest, size: i64, data: &[u8]) -> Result<Vec<u8>, String> {
     let size = u64::try_from(size).ok().filter(|size| *size <= LONGEST).ok_or("an impossible length")?;
-    let mut bytes = Vec::new();
-    let decoder = Decoder::new(data).map_err(|error| error.to_string())?;
-    decoder.take(size + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    let room = usize::try_from(size).map_err(|error| error.to_string())?;
+    let unpacked = UNPACKER.with_borrow_mut(|unpacker| Some(unpacker.as_mut()?.decompress(data, room)));
+    let bytes = unpacked.ok_or("there is no memory for it")?.map_err(|error| error.to_string())?;
     if bytes.len() as u64 != size {
         return Err(format!("{size} bytes were written, {} came back", bytes.len()));
     }

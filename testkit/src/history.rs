@@ -23,7 +23,7 @@ use crate::lab::{Lab, LabBuilder, SESSION};
 use crate::pieces::{echo, gate, hook, set_field, tool, write};
 
 /// How many turns were recorded.
-const TURNS: usize = 120;
+const TURNS: usize = 128;
 
 /// A history unpacked into a folder of its own.
 pub struct History {

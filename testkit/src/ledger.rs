@@ -86,4 +86,12 @@ impl Instance for Recorded {
     fn replayable(&self) -> bool {
         self.inner.replayable()
     }
+
+    fn lives(&self) -> bool {
+        self.inner.lives()
+    }
+
+    fn answers_at_once(&self) -> bool {
+        self.inner.answers_at_once()
+    }
 }

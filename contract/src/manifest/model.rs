@@ -333,10 +333,11 @@ impl From<&Schedule> for ScheduleSpec {
 }
 
 /// How long an instance of an extension lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// For a turn; what must last longer goes through the `state` interface.
+    #[default]
     Turn,
     /// For one call.
     Call,

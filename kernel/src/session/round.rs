@@ -17,9 +17,6 @@ pub(super) struct Round {
     pub closed: Option<GateReason>,
 }
 
-/// A hook, and what it said or what went wrong with it.
-type Said<'a> = (&'a HookId, Result<&'a Decision, &'a Fault>);
-
 impl Round {
     fn in_sequence(&self) -> bool {
         self.point.rules().order == Order::Sequence
@@ -43,8 +40,14 @@ impl Round {
         remarks.map(|(hook, reason)| GateReason { hook: hook.clone(), reason: reason.to_owned() })
     }
 
-    /// Takes a hook's word; false if it is not being asked.
-    fn hear(&mut self, (hook, said): Said) -> bool {
+    /// Whether these hooks are being asked, in this order.
+    fn asks(&self, hooks: &[HookId]) -> bool {
+        let mut open = self.open();
+        !hooks.is_empty() && hooks.iter().all(|hook| open.any(|(_, asked)| asked == hook))
+    }
+
+    /// Takes the word of a hook that is being asked.
+    fn hear(&mut self, hook: &HookId, said: Result<&Decision, &Fault>) {
         let place = self.open().find(|(_, open)| *open == hook).map(|(place, _)| place);
         let said = match said {
             Ok(decision) if self.point.accepts(decision) => Ok(decision),
@@ -55,14 +58,13 @@ impl Round {
             Ok(decision) => decision.objection(),
             Err(fault) => Some(fault.as_str()).filter(|_| self.point.rules().on_fault == OnFault::Close),
         };
-        let Some(answer) = place.and_then(|place| self.answers.get_mut(place)) else { return false };
+        let Some(answer) = place.and_then(|place| self.answers.get_mut(place)) else { return };
         self.closed = closing.map(|reason| GateReason { hook: hook.clone(), reason: reason.to_owned() });
         let decision = said.cloned().unwrap_or(Decision::Continue);
         self.subject = decision.replacement().cloned().or(self.subject.take());
         *answer = Some(decision);
         let next = self.open().next().map(|(place, _)| place);
         self.heard = next.unwrap_or(self.hooks.len());
-        true
     }
 }
 
@@ -107,10 +109,12 @@ impl Way<'_> {
         }
     }
 
-    /// A hook has spoken; false if it is not being asked. The round goes on, or it is over and the others are told that they are
-    /// no longer asked.
-    pub fn heard(&mut self, mut call: Option<&mut Call>, mut round: Round, said: Said) -> bool {
-        let taken = round.hear(said);
+    /// Hooks have spoken; false if one of them is not being asked. The round goes on, or it is over and the others are told that
+    /// they are no longer asked.
+    pub fn heard(&mut self, mut call: Option<&mut Call>, mut round: Round, said: HooksWord) -> bool {
+        let (hooks, said) = said;
+        let taken = round.asks(hooks);
+        hooks.iter().filter(|_| taken).for_each(|hook| round.hear(hook, said));
         let (in_sequence, unheard) = (round.in_sequence(), round.heard < round.hooks.len());
         let wait = self.wait(call.as_deref_mut());
         if unheard && round.closed.is_none() {

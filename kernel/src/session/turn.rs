@@ -117,11 +117,8 @@ impl Way<'_> {
             return false;
         }
         match (take(&mut wait.stage), body, call) {
-            (Stage::Asking(round), HookDecided(fact), call) => {
-                return self.heard(call, round, (&fact.hook, Ok(&fact.decision)));
-            }
-            (Stage::Asking(round), HookFaulted(fact), call) => {
-                return self.heard(call, round, (&fact.hook, Err(&fact.fault)));
+            (Stage::Asking(round), HookAgreed(_) | HookDecided(_) | HookFaulted(_), call) => {
+                return body.hooks_word().is_some_and(|said| self.heard(call, round, said));
             }
             (Stage::Model(_), ModelReturned(fact), _) => self.model_returned(fact),
             (Stage::Model(attempt), ModelFailed(fact), _) => self.model_failed(attempt, fact),

@@ -1,6 +1,6 @@
 //! Lives: extensions come up in dependency order and go down in its reverse; a failure takes its dependents with it.
 //!
-//! Every fact that changes something ends in [`System::pursue`], which gives each generation its next command as soon as its
+//! What facts have changed is taken up in [`System::pursue`], which gives each generation its next command as soon as its
 //! neighbours allow it. A new generation rises beside the one that serves and takes over only when it has started.
 
 use super::*;
@@ -43,7 +43,8 @@ impl System {
         extension.fault = Some(fault.clone());
         extension.waiting = false;
         if !extension.is_up() {
-            record_down(desk, id, Generation(extension.generations), Some(fault.clone()));
+            let generation = Generation(extension.generations);
+            desk.record(ExtensionStateChanged::down(id, generation, Some(fault.clone())));
         }
     }
 
@@ -67,8 +68,9 @@ impl System {
             // What fails to stop is on its way out all the same; what failed to rise is no further than it was.
             LifecycleOutcome::Failed(_) if fact.command < C::Stop => {}
             LifecycleOutcome::Failed(_) | LifecycleOutcome::Done => life.done = Some(fact.command),
-            LifecycleOutcome::Loaded { descriptors } => {
+            LifecycleOutcome::Loaded { descriptors, lives } => {
                 life.descriptors = descriptors.clone();
+                life.lives = *lives;
                 life.done = Some(fact.command);
             }
         }
@@ -118,7 +120,7 @@ impl System {
         let Some(extension) = self.extensions.get_mut(id) else { return };
         let Some(life) = extension.on_mut(course) else { return };
         life.course = Course::Leaving;
-        record_down(desk, id, life.reference.generation, fault.clone());
+        desk.record(ExtensionStateChanged::down(id, life.reference.generation, fault.clone()));
         extension.fault = fault;
         self.stale |= course == Course::Serving;
     }
@@ -213,10 +215,4 @@ impl System {
         }
         !again.is_empty()
     }
-}
-
-/// A generation is down: in error if there is a reason.
-fn record_down(desk: &mut Desk, id: &ExtensionId, generation: Generation, fault: Option<Fault>) {
-    let state = if fault.is_some() { ExtensionState::Error } else { ExtensionState::Inactive };
-    desk.record(ExtensionStateChanged { id: id.clone(), generation, state, fault });
 }

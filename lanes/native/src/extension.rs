@@ -197,4 +197,12 @@ impl Instance for Extension {
     fn replayable(&self) -> bool {
         self.replayable
     }
+
+    fn lives(&self) -> bool {
+        self.lifecycle.is_some()
+    }
+
+    fn answers_at_once(&self) -> bool {
+        self.hooks.values().all(|hook| hook.answers_at_once())
+    }
 }

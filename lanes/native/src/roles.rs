@@ -38,6 +38,11 @@ pub trait Hook: Send + Sync {
 
     /// Decides.
     fn decide(&self, input: HookInput, host: Arc<dyn Host>) -> Later<Result<Decision, Fault>>;
+
+    /// Whether it always decides before [`Hook::decide`] returns, without asking the host for anything.
+    fn answers_at_once(&self) -> bool {
+        false
+    }
 }
 
 /// A life of its own. Every step is optional.
@@ -124,5 +129,9 @@ where
 
     fn decide(&self, input: HookInput, _: Arc<dyn Host>) -> Later<Result<Decision, Fault>> {
         now(self.1(&input))
+    }
+
+    fn answers_at_once(&self) -> bool {
+        true
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{HookPoint, HookSpec};
 use holdfast_contract::ids::{ExtensionId, Millis};
-use holdfast_contract::manifest::Manifest;
+use holdfast_contract::manifest::{Manifest, Scope};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{Descriptor, Payload};
 use holdfast_contract::tool::{EffectClass, ToolSpec, agent_arguments_schema, default_timeout};
@@ -18,9 +18,9 @@ use crate::faults::one_line;
 use crate::interfaces::{Function, VERSION};
 
 /// The form in which it is remembered, changed whenever that changes.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
-/// What an extension's code says about itself.
+/// What an extension's code says about itself, and what it therefore registers.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Known {
@@ -33,6 +33,10 @@ pub(crate) struct Known {
     pub methods: Vec<abi::Named>,
     pub commands: Vec<abi::Named>,
     pub agent: Option<abi::AgentSpec>,
+    /// Everything that it registers, as its manifest has it.
+    pub descriptors: Vec<Descriptor>,
+    /// How long an instance lives.
+    pub scope: Scope,
 }
 
 impl Known {
@@ -57,8 +61,14 @@ impl Known {
         self.interfaces.iter().any(|interface| interface == function.interface())
     }
 
-    /// Everything that it registers.
-    pub(crate) fn descriptors(&self, manifest: &Manifest) -> Result<Vec<Descriptor>, Fault> {
+    /// The same with what its manifest makes of it.
+    pub(crate) fn under(mut self, manifest: &Manifest) -> Result<Self, Fault> {
+        self.descriptors = self.registered(manifest)?;
+        self.scope = manifest.scope.unwrap_or_default();
+        Ok(self)
+    }
+
+    fn registered(&self, manifest: &Manifest) -> Result<Vec<Descriptor>, Fault> {
         let mut all = Vec::new();
         for tool in &self.tools {
             all.push(Descriptor::tool(hinted(tool_spec(tool)?, manifest)));

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::HookPoint;
 use holdfast_contract::ids::Millis;
-use holdfast_contract::manifest::Scope;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code as ErrorCode, Fault};
 use holdfast_contract::registry::{Descriptor, Payload};
@@ -28,8 +27,6 @@ pub(crate) struct Extension {
     pub activation: Arc<Activation>,
     pub origin: Arc<Origin>,
     pub options: SandboxOptions,
-    pub scope: Scope,
-    pub descriptors: Vec<Descriptor>,
     /// How long its hooks may take, by their points.
     pub hook_timeouts: HookTimeouts,
     /// What the code says about itself.
@@ -60,7 +57,7 @@ impl Extension {
         match call {
             Call::Hook(input) => self.hook_timeouts[input.point as usize],
             Call::Tool { tool, .. } => {
-                let specs = self.descriptors.iter().filter_map(|descriptor| match &descriptor.payload {
+                let specs = self.known.descriptors.iter().filter_map(|descriptor| match &descriptor.payload {
                     Payload::Tool(spec) if spec.name == *tool => Some(spec.timeout),
                     _ => None,
                 });
@@ -74,7 +71,7 @@ impl Extension {
     pub(crate) fn at_once(&self, call: &Call) -> Option<Result<Reply, Fault>> {
         let missing = |function: Function| !self.known.has(function);
         match call {
-            Call::Lifecycle(LifecycleCommand::Load) => Some(Ok(Reply::Descriptors(self.descriptors.clone()))),
+            Call::Lifecycle(LifecycleCommand::Load) => Some(Ok(Reply::Descriptors(self.known.descriptors.clone()))),
             Call::Lifecycle(command) if missing(step(*command)) => Some(Ok(Reply::Done)),
             Call::Health if missing(Function::Health) => Some(Ok(Reply::Health(true))),
             Call::Task { .. } => Some(Err(self.lacks("tasks"))),

@@ -11,6 +11,7 @@ use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
 use crate::code::Code;
 use crate::extension::{Extension, turn};
 use crate::guest::Guest;
+use crate::interfaces::Function;
 use crate::live::{Live, Trouble};
 
 /// The largest stack that a guest may use on its caller's own; a larger one might not be there, and running over it would end the
@@ -47,7 +48,7 @@ enum Slot {
 impl Handle {
     /// The handle that loading gives.
     pub(crate) fn loaded(extension: Arc<Extension>) -> Self {
-        let keeps = match extension.scope {
+        let keeps = match extension.known.scope {
             Scope::Shared => Keeps::Shared(Arc::default()),
             Scope::Turn | Scope::Call => Keeps::Nothing,
         };
@@ -98,11 +99,11 @@ impl Instance for Handle {
     }
 
     fn replayable(&self) -> bool {
-        self.extension.scope != Scope::Shared
+        self.extension.known.scope != Scope::Shared
     }
 
     fn scope(&self) -> Scope {
-        self.extension.scope
+        self.extension.known.scope
     }
 
     fn prepare(&self) -> Option<Later<()>> {
@@ -114,12 +115,17 @@ impl Instance for Handle {
         Some(Box::pin(async move { drop(extension.code().await) }))
     }
 
+    fn lives(&self) -> bool {
+        let steps = [Function::Initialize, Function::Start, Function::Stop, Function::Destroy];
+        steps.into_iter().any(|step| self.extension.known.has(step))
+    }
+
     fn answers_at_once(&self) -> bool {
-        self.extension.scope == Scope::Turn && self.extension.code.get().is_some_and(|code| !code.waits)
+        self.extension.known.scope == Scope::Turn && self.extension.code.get().is_some_and(|code| !code.waits)
     }
 
     fn fresh(&self) -> Option<Arc<dyn Instance>> {
-        let keeps = match self.extension.scope {
+        let keeps = match self.extension.known.scope {
             Scope::Turn => Keeps::Own(Arc::default()),
             Scope::Call => Keeps::Nothing,
             Scope::Shared => return None,

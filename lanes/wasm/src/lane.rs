@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use holdfast_contract::manifest::{self, Manifest, Scope};
+use holdfast_contract::manifest::{self, Manifest};
 use holdfast_contract::problem::{Code as ErrorCode, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Bundle, Instance, Lane, Later, Vault};
@@ -85,30 +85,25 @@ impl WasmLane {
         // Only what is in the vault is this lane's to run.
         let bundle = self.vault.bundle(extension.digest)?;
         self.room.begin();
-        let manifest = read(&bundle.manifest)?;
-        let activation = self.activation(&extension, &bundle);
-        let origin = self.origin(bundle)?;
         let name = format!("descriptors-{}", extension.digest);
+        let remembered = self.vault.derived(&name).as_deref().and_then(Known::read);
+        let activation = self.activation(&extension, &bundle);
         let code = OnceCell::new();
-        let (known, is_new) = match self.vault.derived(&name).as_deref().and_then(Known::read) {
-            Some(known) => (known, false),
+        let (origin, known) = match remembered {
+            Some(known) => (self.origin(bundle)?, known),
             None => {
+                let manifest = read(&bundle.manifest)?;
+                let origin = self.origin(bundle)?;
                 let brought = bring(origin.clone(), activation.clone()).await?;
-                let known = describe(&brought, &activation, &self.options).await?;
+                let known = describe(&brought, &activation, &self.options).await?.under(&manifest)?;
+                self.vault.keep_derived(&name, &known.written());
                 // It was empty a moment ago, and nobody else has it yet.
                 let _only = code.set(brought);
-                (known, true)
+                (origin, known)
             }
         };
-        let descriptors = known.descriptors(&manifest)?;
-        if is_new {
-            self.vault.keep_derived(&name, &known.written());
-        }
-        let scope = manifest.scope.unwrap_or(Scope::Turn);
-        let options = self.options;
-        let hook_timeouts = hook_timeouts(&descriptors);
-        let extension =
-            Extension { activation, origin, options, scope, descriptors, hook_timeouts, known, code };
+        let (options, hook_timeouts) = (self.options, hook_timeouts(&known.descriptors));
+        let extension = Extension { activation, origin, options, hook_timeouts, known, code };
         Ok(Arc::new(Handle::loaded(Arc::new(extension))))
     }
 }

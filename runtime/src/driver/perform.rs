@@ -7,12 +7,12 @@ use holdfast_contract::content::Content;
 use holdfast_contract::effect::{Act, ApprovalAct, CallAct, ChildAct, HookAct, Input, ModelAct, SummaryAct};
 use holdfast_contract::frame::Source;
 use holdfast_contract::hook::{Decision, HookPoint};
-use holdfast_contract::ids::{HookId, Millis, Seq};
+use holdfast_contract::ids::{CallId, HookId, Millis, Seq};
 use holdfast_contract::message::Spent;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::{
-    Answer, ApprovalAnswered, ChildEnded, CompactionProvided, HookDecided, HookFaulted, ModelFailed,
-    TimerFired, ToolChecked, ToolReturned, TurnOutcome,
+    Answer, ApprovalAnswered, ChildEnded, CompactionProvided, HookAgreed, HookDecided, HookFaulted,
+    ModelFailed, TimerFired, ToolChecked, ToolReturned, TurnOutcome,
 };
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Call, Host, Reply};
@@ -29,6 +29,9 @@ use crate::runtime::Inner;
 
 impl SessionActor {
     pub(super) fn perform(&mut self, act: Act) {
+        if !matches!(act, Act::CallHook(_)) {
+            self.say_agreed();
+        }
         match act {
             Act::CallHook(act) => self.call_hook(*act),
             Act::EvaluatePolicy(act) => self.evaluate_policy(&act),
@@ -112,9 +115,10 @@ impl SessionActor {
             subject: input.subject.clone(),
         };
         let source = Source::Extension(extension.clone());
+        let mut at_once = false;
         let made = match self.inner.instance(&extension) {
             Ok(loaded) => {
-                let at_once = loaded.answers_at_once();
+                at_once = loaded.answers_at_once();
                 let instance = match at_once {
                     true => self.instances.at_once(extension.digest, &loaded),
                     false => {
@@ -140,7 +144,18 @@ impl SessionActor {
             Err(fault) => Made::Answered(Err(fault)),
         };
         match made {
+            Made::Answered(Ok(Reply::Decision(decision)))
+                if at_once && decision == *about.point.consent() =>
+            {
+                if self.agreed.as_ref().is_some_and(|agreed| agreed.cause != decided_by) {
+                    self.say_agreed();
+                }
+                let About { hook, point, call, subject } = about;
+                let agreed = || Agreed { cause: decided_by, point, call, subject, hooks: Vec::new() };
+                self.agreed.get_or_insert_with(agreed).hooks.push(hook);
+            }
             Made::Answered(answer) => {
+                self.say_agreed();
                 let input = about.fact(self, source, decided_by, answer);
                 self.queue.push_back(input);
             }
@@ -155,6 +170,15 @@ impl SessionActor {
                 });
             }
         }
+    }
+
+    /// Hooks that agreed at once are one fact.
+    pub(super) fn say_agreed(&mut self) {
+        let Some(Agreed { cause, point, call, subject, hooks }) = self.agreed.take() else { return };
+        let subject = subject.as_ref().map(Into::into);
+        let agreed = HookAgreed { point, call, subject, hooks: hooks.into() };
+        let input = self.fact(Source::Host, Some(cause), agreed);
+        self.queue.push_back(input);
     }
 
     fn evaluate_policy(&mut self, act: &CallAct) {
@@ -321,11 +345,20 @@ impl SessionActor {
     }
 }
 
+/// Hooks of one round that were asked one after the other and agreed at once.
+pub(super) struct Agreed {
+    cause: Seq,
+    point: HookPoint,
+    call: Option<CallId>,
+    subject: Option<Content>,
+    hooks: Vec<HookId>,
+}
+
 /// What a hook was asked about.
 struct About {
     hook: HookId,
     point: HookPoint,
-    call: Option<holdfast_contract::ids::CallId>,
+    call: Option<CallId>,
     subject: Option<Content>,
 }
 
@@ -396,7 +429,7 @@ impl Back {
 
     fn returned(
         self,
-        call: holdfast_contract::ids::CallId,
+        call: CallId,
         spec: &Arc<holdfast_contract::tool::ToolSpec>,
         answer: Result<Reply, Fault>,
     ) {

@@ -23,6 +23,7 @@ use holdfast_kernel::{BEHAVIOUR, Session};
 use holdfast_store::StreamLog;
 use tokio::sync::{mpsc, oneshot};
 
+use super::perform::Agreed;
 use super::tasks::Tasks;
 use super::{Note, Reply, Say, SessionHandle, TurnReport};
 use crate::checks::Checks;
@@ -43,6 +44,8 @@ pub(crate) struct SessionActor {
     notes: mpsc::UnboundedReceiver<Note>,
     /// Facts that came at once and wait for their turn.
     pub(super) queue: VecDeque<Input>,
+    /// Hooks that have agreed and are not a fact yet.
+    pub(super) agreed: Option<Agreed>,
     /// Frames that the log has not been given yet.
     unlogged: Vec<Draft>,
     pub(super) tasks: Tasks,
@@ -79,6 +82,7 @@ impl SessionActor {
             inbox,
             notes,
             queue: first.into(),
+            agreed: None,
             unlogged: Vec::new(),
             tasks: Tasks::default(),
             checks: Checks::default(),
@@ -248,6 +252,7 @@ impl SessionActor {
             }
             self.perform(act);
         }
+        self.say_agreed();
         if !self.session.is_busy() {
             self.instances.clear();
         }

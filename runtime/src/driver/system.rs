@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use fail::fail_point;
 use holdfast_contract::body::Body;
@@ -15,7 +16,7 @@ use holdfast_contract::system_frames::{
     ExtensionReported, ExtensionView, LifecycleCommand, LifecycleOutcome, ScheduleEnded, SystemSettled,
     SystemStarted, SystemStopping,
 };
-use holdfast_contract::wire::{Call, Lane, Reply};
+use holdfast_contract::wire::{Call, Lane, Later, Reply};
 use holdfast_kernel::{BEHAVIOUR, System};
 use holdfast_store::{ObjectKind, StreamLog};
 use tokio::sync::mpsc;
@@ -28,14 +29,17 @@ use crate::runtime::Inner;
 /// How long a step of an extension's life may take.
 const LIFECYCLE_TIMEOUT: Millis = Millis(30_000);
 
+/// Frames between snapshots.
+const SNAPSHOT_EVERY: u64 = 1024;
+
 /// Something for the system's actor.
 pub(crate) enum SystemNote {
     /// A fact from the host.
     Fact(Box<Body>),
-    /// A fact that came of an act, with the frame that decided it.
-    Done { cause: Seq, body: Box<Body> },
-    /// An act that was never performed: the frame that decided it did not reach the disk.
-    Undone,
+    /// Facts that came of acts, each with the frame that decided it.
+    Done(Vec<(Seq, Body)>),
+    /// So many acts that were never performed: the frames that decided them did not reach the disk.
+    Undone(usize),
     /// Tell which extensions are installed.
     Extensions(super::Reply<Vec<ExtensionView>>),
     /// Answer when nothing is under way.
@@ -59,7 +63,11 @@ pub(crate) struct SystemActor {
     asking: Vec<super::Reply<Vec<ExtensionView>>>,
     /// Whether it ends once nothing is under way.
     stopping: bool,
+    snapshot_at: Seq,
 }
+
+/// The frame that decided something, and what is to be done.
+type Work = (Seq, Later<Body>);
 
 impl SystemActor {
     /// Takes up the system stream and starts the actor.
@@ -72,6 +80,7 @@ impl SystemActor {
         let refolded = refold::<System>(&inner.store, &stream)?;
         log.append(refolded.missing)?;
         let mut actor = Self {
+            snapshot_at: Seq(refolded.machine.next_seq().0.saturating_sub(refolded.read)),
             system: refolded.machine,
             log,
             inner,
@@ -98,6 +107,9 @@ impl SystemActor {
                 self.take(note);
             }
             let drained = self.drain();
+            if drained.is_ok() {
+                self.snapshot(self.stopping && self.under_way == 0);
+            }
             for asking in self.asking.drain(..) {
                 drop(asking.send(Ok(self.system.extensions().collect())));
             }
@@ -121,11 +133,11 @@ impl SystemActor {
                 }
                 self.fact(None, *body);
             }
-            SystemNote::Done { cause, body } => {
-                self.under_way = self.under_way.saturating_sub(1);
-                self.fact(Some(cause), *body);
+            SystemNote::Done(facts) => {
+                self.under_way = self.under_way.saturating_sub(facts.len());
+                facts.into_iter().for_each(|(cause, body)| self.fact(Some(cause), body));
             }
-            SystemNote::Undone => self.under_way = self.under_way.saturating_sub(1),
+            SystemNote::Undone(acts) => self.under_way = self.under_way.saturating_sub(acts),
             SystemNote::Extensions(reply) => self.asking.push(reply),
             SystemNote::Settled(reply) => self.waiting.push(reply),
             SystemNote::Stop { reason, reply } => {
@@ -164,7 +176,7 @@ impl SystemActor {
         self.mend()?;
         loop {
             self.step_all()?;
-            if !self.system.is_stale() {
+            if !self.system.is_stirred() {
                 return Ok(());
             }
             self.fact(None, SystemSettled {}.into());
@@ -180,17 +192,20 @@ impl SystemActor {
                 continue;
             };
             self.log.append(frames)?;
+            let mut works = Vec::new();
             for act in acts {
-                self.perform(act)?;
+                works.extend(self.perform(act)?);
             }
+            self.behind_barrier(works);
         }
         Ok(())
     }
 
-    fn perform(&mut self, act: Act) -> Result<(), Problem> {
-        match act {
+    /// Performs an act, or gives the work that it is.
+    fn perform(&mut self, act: Act) -> Result<Option<Work>, Problem> {
+        Ok(match act {
             Act::Lifecycle { decided_by, extension, command } => {
-                self.lifecycle(decided_by, extension, command)
+                Some((decided_by, self.lifecycle(extension, command)))
             }
             Act::Activate { pin } => {
                 if let Some(view) = &pin.view {
@@ -199,23 +214,25 @@ impl SystemActor {
                     self.inner.store.put(ObjectKind::Registry, bytes)?;
                 }
                 self.inner.activate(pin);
+                None
             }
             Act::RunTask { decided_by, schedule, extension, task, due } => {
-                let call = Call::Task { task };
-                self.behind_barrier(decided_by, move |inner| async move {
+                let (inner, call) = (self.inner.clone(), Call::Task { task });
+                let work = async move {
                     let fault = call_instance(&inner, &extension, call).await.err();
                     ScheduleEnded { schedule, due, fault }.into()
-                });
+                };
+                Some((decided_by, Box::pin(work)))
             }
-            _ => {}
-        }
-        Ok(())
+            _ => None,
+        })
     }
 
-    fn lifecycle(&mut self, decided_by: Seq, extension: Arc<ExtensionRef>, command: LifecycleCommand) {
+    fn lifecycle(&self, extension: Arc<ExtensionRef>, command: LifecycleCommand) -> Later<Body> {
         let lane_name = self.lanes.get(&extension.id).cloned().unwrap_or_default();
         let lane = self.inner.lanes.iter().find(|lane| lane.name() == lane_name).cloned();
-        self.behind_barrier(decided_by, move |inner| async move {
+        let inner = self.inner.clone();
+        Box::pin(async move {
             let outcome = match command {
                 LifecycleCommand::Load => load(&inner, lane, &lane_name, &extension).await,
                 _ => call_instance(&inner, &extension, Call::Lifecycle(command))
@@ -225,27 +242,52 @@ impl SystemActor {
             let outcome = outcome.unwrap_or_else(LifecycleOutcome::Failed);
             ExtensionReported { id: extension.id.clone(), generation: extension.generation, command, outcome }
                 .into()
-        });
+        })
     }
 
-    fn behind_barrier<F>(&mut self, frame: Seq, work: impl FnOnce(Arc<Inner>) -> F + Send + 'static)
-    where
-        F: Future<Output = Body> + Send + 'static,
-    {
-        self.under_way += 1;
-        let durable = self.log.durable(frame);
+    /// Does what one step has decided once all of that is on disk. What is done at once is told in one go; whatever takes its time is
+    /// told when it is done.
+    fn behind_barrier(&mut self, works: Vec<Work>) {
+        let Some((last, _)) = works.last() else { return };
+        self.under_way += works.len();
+        let durable = self.log.durable(*last);
         let inner = self.inner.clone();
         tokio::spawn(async move {
             fail_point!("driver::before_barrier");
-            let note = match durable.await {
-                Ok(()) => {
-                    fail_point!("driver::after_barrier");
-                    SystemNote::Done { cause: frame, body: Box::new(work(inner.clone()).await) }
+            if durable.await.is_err() {
+                return drop(inner.system.send(SystemNote::Undone(works.len())));
+            }
+            fail_point!("driver::after_barrier");
+            let mut done = Vec::new();
+            for (cause, mut work) in works {
+                match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                    Poll::Ready(body) => done.push((cause, body)),
+                    Poll::Pending => {
+                        let inner = inner.clone();
+                        tokio::spawn(async move {
+                            let body = work.await;
+                            drop(inner.system.send(SystemNote::Done(vec![(cause, body)])));
+                        });
+                    }
                 }
-                Err(_) => SystemNote::Undone,
-            };
-            drop(inner.system.send(note));
+            }
+            drop(inner.system.send(SystemNote::Done(done)));
         });
+    }
+
+    /// Writes the state down now and then, and at the end, so that the next start reads little.
+    fn snapshot(&mut self, now: bool) {
+        let next = self.system.next_seq();
+        if next.0 - self.snapshot_at.0 < if now { 1 } else { SNAPSHOT_EVERY } {
+            return;
+        }
+        self.snapshot_at = next;
+        let state = self.system.clone();
+        let write = move || {
+            let unwritable = |error| Problem::new(Code::Internal, format!("the system's state: {error}"));
+            canonical(&state).map_err(unwritable)
+        };
+        self.log.snapshot(Seq(next.0 - 1), BEHAVIOUR, Box::new(write));
     }
 }
 
@@ -257,9 +299,10 @@ async fn load(
 ) -> Result<LifecycleOutcome, Fault> {
     let no_lane = || Fault::new(Code::ExtensionUnknown, format!("there is no lane `{lane_name}`"));
     let instance = lane.ok_or_else(no_lane)?.load(extension).await?;
+    let lives = instance.lives();
     inner.keep_instance(extension, instance);
     match call_instance(inner, extension, Call::Lifecycle(LifecycleCommand::Load)).await? {
-        Reply::Descriptors(descriptors) => Ok(LifecycleOutcome::Loaded { descriptors }),
+        Reply::Descriptors(descriptors) => Ok(LifecycleOutcome::Loaded { descriptors, lives }),
         other => Err(Fault::new(Code::ExtensionFault, format!("{other:?} is no answer to being loaded"))),
     }
 }

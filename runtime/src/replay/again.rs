@@ -16,7 +16,9 @@ use holdfast_contract::ids::{CallId, ExtensionId, HookId, ModelName, Seq, Stream
 use holdfast_contract::manifest::Scope;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
-use holdfast_contract::session_frames::{HookDecided, HookFaulted, ToolChecked, ToolReturned, UiQuestion};
+use holdfast_contract::session_frames::{
+    HookAgreed, HookDecided, HookFaulted, ToolChecked, ToolReturned, UiQuestion,
+};
 use holdfast_contract::tool::{EffectClass, ToolOutcome};
 use holdfast_contract::wire::{Ask, Call, Host, Instance, Lane, Later, Reply};
 use holdfast_policy::{Policy, Request};
@@ -152,6 +154,7 @@ impl<'a> Again<'a> {
                 };
                 (act.registry.policy.map(Source::Policy), Some(self.policy_again(&act, fact)?.into()))
             }
+            Body::HookAgreed(fact) => (Some(Source::Host), self.agreed_again(cause, fact)?),
             Body::HookDecided(fact) => self.hook_again(cause, &fact.hook, &input.body)?,
             Body::HookFaulted(fact) => self.hook_again(cause, &fact.hook, &input.body)?,
             Body::ToolChecked(fact) => {
@@ -202,6 +205,25 @@ impl<'a> Again<'a> {
             rule: Some(verdict.rule),
             ..recorded.clone()
         })
+    }
+
+    /// What hooks that agreed must say: the same, or what the first one says that does not agree.
+    fn agreed_again(&mut self, asked: Seq, recorded: &HookAgreed) -> Result<Option<Body>, Problem> {
+        let mut expected = None;
+        for hook in recorded.hooks.iter() {
+            let agrees = HookDecided {
+                hook: hook.clone(),
+                point: recorded.point,
+                call: recorded.call,
+                subject: recorded.subject.clone(),
+                decision: recorded.point.consent().clone(),
+                rule: None,
+            };
+            let agrees = agrees.into();
+            let (_, again) = self.hook_again(asked, hook, &agrees)?;
+            expected = expected.or(again.filter(|again| *again != agrees));
+        }
+        Ok(expected)
     }
 
     /// Whose word it is, and what it must say. A hook that does not run again must still have been asked about this.

@@ -13,7 +13,7 @@ use holdfast_contract::body::{Body, Nature};
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::{Act, CallAct, Effects, HookAct, Input};
 use holdfast_contract::frame::{Frame, Source};
-use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
+use holdfast_contract::hook::{HookInput, HookPoint, HookSpec};
 use holdfast_contract::ids::{CallId, ExtensionId, HookId, Seq, StreamId};
 use holdfast_contract::message::{CallView, TurnView};
 use holdfast_contract::problem::{Code, Fault, Problem};
@@ -182,6 +182,14 @@ impl Run<'_> {
                     json!({ "decision": verdict.decision, "rule": verdict.rule }),
                 );
             }
+            (Body::HookAgreed(fact), Tried::Extension { id, .. }) => {
+                for hook in fact.hooks.iter() {
+                    let asked = self.hooks.get(&(cause, hook.clone()));
+                    if asked.is_some_and(|act| act.extension.id == *id) {
+                        self.hook_again(seq, cause, hook, json!(fact.point.consent()));
+                    }
+                }
+            }
             (Body::HookDecided(fact), Tried::Extension { .. }) if self.is_its(&input.source) => {
                 let recorded = json!(fact.decision);
                 self.hook_again(seq, cause, &fact.hook, recorded);
@@ -287,12 +295,11 @@ impl Run<'_> {
             let input =
                 HookInput { hook, point, call: call.clone(), subject: subject.clone(), turn: turn.clone() };
             let (answer, missed) = self.run(instance, (seq, id.clone(), None), Call::Hook(input));
-            let baseline = if point.accepts(&Decision::Allow) { Decision::Allow } else { Decision::Continue };
             let now = answer.map(|answer| match answer.and_then(|reply| decision_of(reply, point)) {
                 Ok(decision) => json!(decision),
                 Err(fault) => json!({ "fault": fault }),
             });
-            self.say(seq, format!("{point:?}"), json!(baseline), now, missed);
+            self.say(seq, format!("{point:?}"), json!(point.consent()), now, missed);
         }
     }
 

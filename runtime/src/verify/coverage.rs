@@ -84,6 +84,12 @@ impl Coverage {
                         .insert((call, subject.get()), Round { asked: seq, decisions: BTreeMap::new() });
                 }
             }
+            Body::HookAgreed(fact) => {
+                let subject = fact.subject.as_ref().map(|it| it.get());
+                for hook in fact.hooks.iter() {
+                    self.decided(frame, fact.call, subject, hook, Verdict::Allow);
+                }
+            }
             Body::HookDecided(fact) => {
                 if let Decision::Modify { arguments: Some(arguments), .. } = &fact.decision {
                     self.value(arguments);

@@ -223,7 +223,7 @@ impl Case {
 fn ended(frames: &[Frame]) -> bool {
     frames.last().is_some_and(|frame| {
         let kind = frame.envelope.kind.as_str();
-        ["hook.decided", "hook.faulted"].contains(&kind)
+        ["hook.agreed", "hook.decided", "hook.faulted"].contains(&kind)
             && frame.body.as_ref().is_some_and(|body| body["point"] == "session_end")
     })
 }
@@ -277,7 +277,7 @@ fn telling(frames: &[Frame]) -> String {
     let tells = |frame: &&Frame| {
         let body = frame.body.clone().unwrap_or_default();
         match frame.envelope.kind.as_str() {
-            "session.started" | "hook.called" => false,
+            "session.started" | "hook.called" | "hook.agreed" => false,
             "hook.decided" => body["decision"].is_object() || body["hook"] == "policy",
             "guard.verdict" => body["reasons"] != json!([]),
             _ => true,

@@ -225,8 +225,10 @@ impl Walk {
                 self.rounds.insert(seq, (body.hooks.iter().cloned().collect(), BTreeSet::new()));
                 Ok(())
             }
-            Body::HookDecided(body) => self.heard(cause, &body.hook),
-            Body::HookFaulted(body) => self.heard(cause, &body.hook),
+            Body::HookAgreed(_) | Body::HookDecided(_) | Body::HookFaulted(_) => {
+                let hooks = body.hooks_word().map(|(hooks, _)| hooks).unwrap_or_default();
+                hooks.iter().try_for_each(|hook| self.heard(cause, hook))
+            }
             Body::ModelRequested(_) | Body::ApprovalRequested(_) | Body::CompactionStarted(_) => {
                 self.waiting.insert(seq);
                 Ok(())

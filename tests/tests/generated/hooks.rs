@@ -29,8 +29,8 @@ pub struct Whim {
 }
 
 impl Whim {
-    /// A random hook.
-    pub fn random(seed: String, dice: &mut Dice, asks: bool) -> Self {
+    /// A random hook. A calm one neither asks nor misbehaves, and is always answered at once.
+    pub fn random(seed: String, dice: &mut Dice, asks: bool, calm: bool) -> Self {
         let point = dice.pick(HookPoint::ALL);
         let mut matcher = Matcher::default();
         if dice.one_in(2) {
@@ -44,7 +44,12 @@ impl Whim {
         }
         let priority = dice.pick(&[10, 50, 100, 100, 100, 200]);
         let timeout = Millis(dice.pick(&[50, 200, 1_000, 5_000]));
-        Self { spec: HookSpec { point, matcher, priority, timeout }, seed, wild: dice.one_in(3), asks }
+        Self {
+            spec: HookSpec { point, matcher, priority, timeout },
+            seed,
+            wild: dice.one_in(3) && !calm,
+            asks,
+        }
     }
 }
 
@@ -68,6 +73,10 @@ impl Hook for Whim {
             let told = ask(&*host, &mut dice).await?;
             Ok(decide(&input, &mut dice, &told))
         })
+    }
+
+    fn answers_at_once(&self) -> bool {
+        !self.asks && !self.wild
     }
 }
 
@@ -209,10 +218,11 @@ fn enriched(dice: &mut Dice, told: &str) -> Decision {
 /// An extension of random hooks, some of which ask the host. `steady` ones are replayable.
 pub fn extension(id: &str, version: &str, seed: &str, hooks: u64) -> Extension {
     let mut dice = Dice::of(&format!("{seed} {id} {version}"));
+    let calm = dice.one_in(2);
     let extension = (0..hooks).fold(Extension::new(id, version), |extension, index| {
         let seed = format!("{seed} {id} {version} {index}");
-        let asks = dice.one_in(3);
-        extension.hook(Whim::random(seed, &mut dice, asks))
+        let asks = dice.one_in(3) && !calm;
+        extension.hook(Whim::random(seed, &mut dice, asks, calm))
     });
     if id.starts_with("steady") { extension.replayable() } else { extension }
 }

@@ -113,7 +113,7 @@ impl<'a> Session<'a> {
     }
 
     fn is_hooks_word(&self, place: usize) -> bool {
-        matches!(self.kind(place), Kind::HookDecided | Kind::HookFaulted)
+        matches!(self.kind(place), Kind::HookAgreed | Kind::HookDecided | Kind::HookFaulted)
     }
 
     /// Whether a fact comes of something that strict replay does again. What was late, or whose code was not at hand, is not.
@@ -233,6 +233,7 @@ impl<'a> Session<'a> {
     fn body(&self, place: usize) -> Vec<Mutation<'a>> {
         match self.kind(place) {
             Kind::ModelReturned => self.model_returned(place),
+            Kind::HookAgreed => self.hook_agreed(place),
             Kind::HookDecided => self.hook_decided(place),
             Kind::ApprovalAnswered => self.approval_answered(place),
             Kind::ToolReturned | Kind::ChildEnded => {
@@ -375,6 +376,24 @@ impl<'a> Session<'a> {
         }
         let other = if answer["deny"].is_null() { deny } else { approve };
         vec![self.set("answer: approval", place, self.next(place), "/answer", other)]
+    }
+
+    fn hook_agreed(&self, place: usize) -> Vec<Mutation<'a>> {
+        let body = self.json(place);
+        let hooks = body["hooks"].as_array().unwrap();
+        let with = |hook: &str| json!(hooks.iter().cloned().chain([json!(hook)]).collect::<Vec<_>>());
+        let twice = with(hooks[0].as_str().unwrap());
+        let mut mutations = vec![
+            self.set("agreed: a stranger", place, Some(place), "/hooks", with("stranger/0")),
+            self.set("agreed: one twice", place, Some(place), "/hooks", twice),
+        ];
+        // What the last answer of a round leads to does not come about when one is missing.
+        let leads_on = self.next(place).filter(|next| self.caused_by(*next, place));
+        if let (Some(next), [fewer @ .., _]) = (leads_on, &hooks[..]) {
+            let shows = if fewer.is_empty() { place } else { next };
+            mutations.push(self.set("agreed: one fewer", place, Some(shows), "/hooks", json!(fewer)));
+        }
+        mutations
     }
 
     fn hook_decided(&self, place: usize) -> Vec<Mutation<'a>> {

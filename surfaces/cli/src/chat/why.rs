@@ -102,6 +102,10 @@ fn told(frame: &Read, call: CallId, frames: &[Read]) -> Option<String> {
             CheckOutcome::Coerced { arguments } => format!("its arguments fit as {}", json(arguments)),
             CheckOutcome::Invalid { errors } => format!("its arguments do not fit: {}", errors.join("; ")),
         },
+        Body::HookAgreed(agreed) if agreed.call.is_some_and(of) => {
+            let hooks: Vec<&str> = agreed.hooks.iter().map(|hook| hook.as_str()).collect();
+            format!("{} decided: {}", hooks.join(", "), decision(agreed.point.consent()))
+        }
         Body::HookDecided(decided) if decided.call.is_some_and(of) => {
             let rule = decided.rule.as_ref().map(|rule| format!(" (rule {rule})")).unwrap_or_default();
             format!("{} decided{rule}: {}", decided.hook, decision(&decided.decision))
