@@ -12,6 +12,7 @@ use holdfast_contract::ids::{CallId, Millis, Seq};
 use holdfast_contract::message::{AskedCall, Limits, Message, Origin, Usage};
 use holdfast_contract::problem::Fault;
 use holdfast_contract::registry::{Implementation, Registry, RegistryPin, RegistryRef, ToolEntry};
+use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::session_frames::{
     CheckOutcome, HookDecided, InputReceived, ModelFailed, ModelReturned, SessionSettings, SessionStarted,
     ToolChecked, ToolReturned,
@@ -21,7 +22,9 @@ use holdfast_contract::wire::Later;
 use holdfast_kernel::{BEHAVIOUR, Session};
 use holdfast_lane_native::Extension;
 use holdfast_model::{Deltas, Model};
+use holdfast_runtime::figures::GATE;
 use holdfast_testkit::pieces::{gate, spec, tool};
+use holdfast_testkit::wasm::{MapVault, lane, manifest};
 use holdfast_testkit::{Lab, LabBuilder};
 use serde_json::json;
 
@@ -162,6 +165,15 @@ pub fn lab(calls: usize, gates: usize) -> (LabBuilder, Arc<Mutex<Instant>>, Arc<
             .extension(Extension::new(&format!("gate{index:03}"), "1.0.0").hook(gate(Decision::Allow)));
     }
     (builder, answered, ran)
+}
+
+/// The same lab with so many gates that are sandboxed components, each an extension of its own.
+pub fn sandboxed(lab: LabBuilder, gates: usize) -> LabBuilder {
+    let (vault, options) = (Arc::new(MapVault::default()), SandboxOptions::small());
+    let found: Vec<_> = (0..gates)
+        .map(|index| vault.add(&manifest(&format!("gate{index:03}"), ""), GATE.to_vec(), &options))
+        .collect();
+    lab.lane(lane(&vault), found)
 }
 
 /// Frames as a session has them, to append.

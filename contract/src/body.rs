@@ -278,9 +278,11 @@ impl Body {
         }
     }
 
-    /// The hooks whose word a fact is, and what each of them said or what went wrong with it.
+    /// The hooks whose word a fact is, and what each of them said or what went wrong with it. The policy never just agrees: it names
+    /// its rule, and a word that leaves that out is nobody's.
     pub fn hooks_word(&self) -> Option<HooksWord<'_>> {
         match self {
+            Body::HookAgreed(fact) if fact.hooks.iter().any(HookId::is_policy) => None,
             Body::HookAgreed(fact) => Some((&fact.hooks, Ok(fact.point.consent()))),
             Body::HookDecided(fact) => Some((from_ref(&fact.hook), Ok(&fact.decision))),
             Body::HookFaulted(fact) => Some((from_ref(&fact.hook), Err(&fact.fault))),

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::body::Body;
 use crate::content::Content;
 use crate::frame::{Draft, Source};
-use crate::hook::HookInput;
+use crate::hook::{HookInput, HookPoint};
 use crate::ids::{AgentId, CallId, Millis, ModelName, ScheduleId, Seq, StreamId};
 use crate::message::{CallView, Limits, Message, TurnView};
-use crate::registry::{ExtensionRef, HookEntry, Implementation, Registry, RegistryPin};
+use crate::registry::{AskedHooks, ExtensionRef, Implementation, Registry, RegistryPin};
 use crate::session_frames::{GateReason, TurnOutcome, UiQuestion};
 use crate::system_frames::LifecycleCommand;
 use crate::tool::ToolSpec;
@@ -39,8 +39,8 @@ pub struct Effects {
 /// An act. Each names the frame that decided it; what the act leads to comes back as an input with that frame as its cause.
 #[derive(Clone, Debug)]
 pub enum Act {
-    /// Ask a hook.
-    CallHook(Box<HookAct>),
+    /// Ask hooks about one subject.
+    CallHooks(Box<RoundAct>),
     /// Evaluate the policy on a call.
     EvaluatePolicy(Box<CallAct>),
     /// Check a call's arguments against the tool's schema.
@@ -127,7 +127,7 @@ impl Act {
             | Act::RunTask { decided_by, .. } => Some(*decided_by),
             Act::Activate { pin } => Some(pin.reference.seq),
             Act::Dispatch(_)
-            | Act::CallHook(_)
+            | Act::CallHooks(_)
             | Act::EvaluatePolicy(_)
             | Act::CheckArguments(_)
             | Act::SetTimer { .. }
@@ -136,7 +136,18 @@ impl Act {
     }
 }
 
-/// A hook to ask.
+/// Hooks to ask about one subject.
+#[derive(Clone, Debug)]
+pub struct RoundAct {
+    /// The `hook.called` frame.
+    pub decided_by: Seq,
+    /// What each is told, apart from which hook it is.
+    pub input: HookInput,
+    /// The hooks.
+    pub hooks: AskedHooks,
+}
+
+/// One hook to ask.
 #[derive(Clone, Debug)]
 pub struct HookAct {
     /// The `hook.called` frame.
@@ -149,24 +160,31 @@ pub struct HookAct {
     pub input: HookInput,
 }
 
-impl HookAct {
-    /// The act of asking this hook.
+impl RoundAct {
+    /// The act of asking these hooks, if there are any.
     pub fn new(
         decided_by: Seq,
-        hook: &HookEntry,
+        point: HookPoint,
+        hooks: AskedHooks,
         call: Option<&CallView>,
         subject: Option<&Content>,
         turn: &TurnView,
-    ) -> Box<Self> {
-        let HookEntry { id, extension, spec } = hook;
-        let input = HookInput {
-            hook: id.clone(),
-            point: spec.point,
-            call: call.cloned(),
-            subject: subject.cloned(),
-            turn: turn.clone(),
-        };
-        Box::new(Self { decided_by, extension: extension.clone(), timeout: spec.timeout, input })
+    ) -> Option<Box<Self>> {
+        let hook = hooks.ids.first()?.clone();
+        let (call, subject, turn) = (call.cloned(), subject.cloned(), turn.clone());
+        let input = HookInput { hook, point, call, subject, turn };
+        Some(Box::new(Self { decided_by, input, hooks }))
+    }
+
+    /// The same for each hook.
+    pub fn each(self) -> impl Iterator<Item = HookAct> {
+        let Self { decided_by, input, hooks } = self;
+        (0..hooks.entries.len()).filter_map(move |place| {
+            let hook = hooks.entries.get(place)?;
+            let input = HookInput { hook: hook.id.clone(), ..input.clone() };
+            let (extension, timeout) = (hook.extension.clone(), hook.spec.timeout);
+            Some(HookAct { decided_by, extension, timeout, input })
+        })
     }
 }
 

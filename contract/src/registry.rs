@@ -1,9 +1,10 @@
 //! What is registered, and the frozen view of it that a turn is pinned to.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::content::Content;
 use crate::digest::Digest;
@@ -163,6 +164,9 @@ pub struct Registry {
     pub others: Vec<OtherEntry>,
     /// The digest of the policy in force.
     pub policy: Option<Digest>,
+    /// What the lookups below have made so far.
+    #[serde(skip)]
+    pub whole: WholeRounds,
 }
 
 /// A tool and everyone who implements it.
@@ -198,6 +202,42 @@ pub struct HookEntry {
     pub extension: Arc<ExtensionRef>,
     /// Its specification.
     pub spec: HookSpec,
+}
+
+/// Hooks to ask, in order, and their names, each in one piece that all who ask them share.
+#[derive(Clone, Debug)]
+pub struct AskedHooks {
+    /// The hooks.
+    pub entries: Arc<[HookEntry]>,
+    /// Their names.
+    pub ids: Arc<[HookId]>,
+}
+
+impl AskedHooks {
+    fn new(entries: Arc<[HookEntry]>) -> Self {
+        let ids = entries.iter().map(|hook| hook.id.clone()).collect();
+        Self { entries, ids }
+    }
+}
+
+/// A round in which all hooks of a point are asked, as nearly all rounds are.
+#[derive(Clone, Debug)]
+struct WholeRound {
+    point: HookPoint,
+    /// All who are asked, gate 0 among them.
+    everyone: Arc<[HookId]>,
+    hooks: AskedHooks,
+}
+
+/// The rounds of each point, made when the first one is asked for. A registry does not change after that.
+#[derive(Clone, Debug, Default)]
+pub struct WholeRounds(OnceLock<Vec<WholeRound>>);
+
+/// They follow from the rest of the registry.
+impl PartialEq for WholeRounds {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// A descriptor of an open kind with its extension.
@@ -262,6 +302,7 @@ impl Registry {
     /// Puts everything in the order that the lookups below rely on, the same on every machine. Hooks are asked by priority, then
     /// extension, then registration.
     pub fn sort(&mut self) {
+        self.whole = WholeRounds::default();
         self.tools.sort_by(|a, b| a.name.cmp(&b.name));
         self.agents.sort_by(|a, b| a.id.cmp(&b.id));
         self.hooks.sort_by(|a, b| a.order().cmp(&b.order()));
@@ -285,10 +326,54 @@ impl Registry {
         &self.hooks[start..start + length]
     }
 
+    /// Who is asked at a point about a call that goes by this tool and these arguments, from this channel: the hooks whose matchers
+    /// apply, and at a gate the policy before them.
+    pub fn asked(
+        &self,
+        point: HookPoint,
+        about: Option<(&str, Option<&Value>)>,
+        channel: &str,
+    ) -> Arc<[HookId]> {
+        let hooks = self.hooks_at(point);
+        let applies = |hook: &&HookEntry| hook.spec.matcher.applies(about, channel);
+        match self.whole(point) {
+            Some(whole) if hooks.iter().all(|hook| applies(&hook)) => whole.everyone.clone(),
+            _ => everyone(point, hooks.iter().filter(applies)),
+        }
+    }
+
+    /// Those of a point's hooks that are among these, which are in the same order.
+    pub fn among<'a>(&self, point: HookPoint, ids: impl Iterator<Item = &'a HookId>) -> AskedHooks {
+        let (hooks, mut ids) = (self.hooks_at(point), ids.peekable());
+        let asked = |hook: &&HookEntry| ids.next_if(|id| **id == hook.id).is_some();
+        let asked: Vec<&HookEntry> = hooks.iter().filter(asked).collect();
+        match self.whole(point) {
+            Some(whole) if asked.len() == hooks.len() => whole.hooks.clone(),
+            _ => AskedHooks::new(asked.into_iter().cloned().collect()),
+        }
+    }
+
+    fn whole(&self, point: HookPoint) -> Option<&WholeRound> {
+        let rounds = self.whole.0.get_or_init(|| {
+            let all = self.hooks.chunk_by(|a, b| a.spec.point == b.spec.point).map(|hooks| {
+                let point = hooks.first()?.spec.point;
+                let everyone = everyone(point, hooks.iter());
+                Some(WholeRound { point, everyone, hooks: AskedHooks::new(hooks.into()) })
+            });
+            all.flatten().collect()
+        });
+        rounds.iter().find(|round| round.point == point)
+    }
+
     /// The hook of this id.
     pub fn hook(&self, id: &HookId) -> Option<&HookEntry> {
         self.hooks.iter().find(|hook| hook.id == *id)
     }
+}
+
+fn everyone<'a>(point: HookPoint, hooks: impl Iterator<Item = &'a HookEntry>) -> Arc<[HookId]> {
+    let policy = (point == HookPoint::ToolGate).then(HookId::policy);
+    policy.into_iter().chain(hooks.map(|hook| hook.id.clone())).collect()
 }
 
 /// Which registry a turn ran on: the system frame that made it, and its digest.

@@ -114,6 +114,11 @@ pub trait Instance: Send + Sync {
         false
     }
 
+    /// Answers a hook here and now; none where that takes a [`Instance::call`].
+    fn at_once(&self, _: &HookInput) -> Option<Result<Decision, Fault>> {
+        None
+    }
+
     /// An instance of its own that remembers nothing yet; none where one is shared by all. It must not be called again once a
     /// call has failed or was given up.
     fn fresh(&self) -> Option<Arc<dyn Instance>> {
@@ -128,6 +133,9 @@ pub trait Lane: Send + Sync {
 
     /// Brings the code of one activation to where it can be called.
     fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>>;
+
+    /// Everything that was to be loaded is: a good moment to get ready for the first call.
+    fn at_rest(&self) {}
 }
 
 /// What one activation consists of, apart from the bytes of its files. Its digest is the activation's: other content, settings

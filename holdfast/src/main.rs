@@ -11,6 +11,17 @@ use holdfast_cli::Program;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    small_pages();
     let program = Program { built_ins: built_ins::make, examine: built_ins::examine };
     holdfast_cli::run(program, std::env::args_os())
 }
+
+/// Memory in pages of 4 KiB, also where the system would take 2 MiB at a time: a home at rest then holds a third.
+#[cfg(target_os = "linux")]
+fn small_pages() {
+    // Where that cannot be had, it only costs memory.
+    let _done = nix::sys::prctl::set_thp_disable(true);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn small_pages() {}

@@ -86,6 +86,16 @@ impl Scene {
                 Act::SetTimer { decided_by, .. } => self.timer = Some(decided_by),
                 Act::Abort { begun_by } => self.open.retain(|(seq, _)| *seq != begun_by),
                 Act::Deliver { outcome, .. } => self.ended = Some(outcome),
+                Act::CallHooks(round) => {
+                    let RoundAct { decided_by, input, hooks } = *round;
+                    let alone = |hook: &HookEntry| {
+                        let input = HookInput { hook: hook.id.clone(), ..input.clone() };
+                        let (entries, ids) = (Arc::from([hook.clone()]), Arc::from([hook.id.clone()]));
+                        let hooks = AskedHooks { entries, ids };
+                        (decided_by, Act::CallHooks(Box::new(RoundAct { decided_by, input, hooks })))
+                    };
+                    self.open.extend(hooks.entries.iter().map(alone));
+                }
                 act => self.open.push((decided_by(&act), act)),
             }
         }
@@ -102,7 +112,7 @@ impl Scene {
     fn answer_to(&self, act: Act) -> Body {
         let result = ToolOutcome::Result("done".into());
         match act {
-            Act::CallHook(act) => {
+            Act::CallHooks(act) => {
                 let HookInput { hook, point, call, .. } = act.input;
                 let (decision, call) = (point.consent().clone(), call.map(|call| call.id));
                 HookDecided { hook, point, call, subject: None, decision, rule: None }.into()
@@ -154,7 +164,7 @@ impl Scene {
 
 fn decided_by(act: &Act) -> Seq {
     match act {
-        Act::CallHook(act) => act.decided_by,
+        Act::CallHooks(act) => act.decided_by,
         Act::EvaluatePolicy(act) | Act::CheckArguments(act) | Act::Dispatch(act) => act.decided_by,
         Act::CallModel(act) => act.decided_by,
         Act::AskApproval(act) => act.decided_by,
@@ -244,7 +254,7 @@ fn at_four_gates() -> (Scene, Seq, CallId, Vec<HookId>) {
     scene.tell(Some(asked), gives(&["pure"]));
     scene.answer_all(|act| matches!(act, Act::CheckArguments(_) | Act::EvaluatePolicy(_)));
     let gates = scene.open.iter().map(|(_, act)| match act {
-        Act::CallHook(act) => act.input.hook.clone(),
+        Act::CallHooks(act) => act.input.hook.clone(),
         other => panic!("{other:?}"),
     });
     let (gates, round) = (gates.collect(), scene.open[0].0);
@@ -285,6 +295,24 @@ fn hooks_that_agree_out_of_turn_change_nothing() {
     assert!(!scene.tell(Some(Seq(0)), agreed(call, &[a])), "another round");
     assert!(scene.tell(Some(round), agreed(call, &[a])));
     assert!(!scene.tell(Some(round), agreed(call, &[a])), "each counts once");
+}
+
+#[test]
+fn the_policy_never_just_agrees() {
+    let mut scene = Scene::started(Limits::default());
+    scene.tell(None, says(registry("1", &[HookPoint::ToolGate])));
+    let (asked, _) = scene.open.remove(0);
+    scene.tell(Some(asked), gives(&["pure"]));
+    scene.answer_all(|act| matches!(act, Act::CheckArguments(_)));
+    let (round, call) = (scene.open[0].0, CallId { turn: 1, index: 1 });
+    let (policy, gate) = (HookId::policy(), HookId::from("kit/0"));
+    let before = format!("{:?}", scene.session);
+    for hooks in [&[&policy][..], &[&policy, &gate]] {
+        assert!(!scene.tell(Some(round), agreed(call, hooks)), "{hooks:?}");
+        assert_eq!(format!("{:?}", scene.session), before);
+    }
+    assert!(scene.tell(Some(round), agreed(call, &[&gate])));
+    assert!(!scene.kinds().contains(&"tool.dispatched"), "the policy has not spoken");
 }
 
 #[test]

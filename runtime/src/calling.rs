@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
+use holdfast_contract::hook::{Decision, HookInput};
 use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
@@ -35,6 +36,12 @@ pub(crate) fn make(instance: &Arc<dyn Instance>, call: Call, host: Arc<dyn Host>
         Poll::Ready(answer) => Made::Answered(answer),
         Poll::Pending => Made::UnderWay(under_way),
     }
+}
+
+/// Has a hook decide here and now, if it does.
+pub(crate) fn at_once(instance: &Arc<dyn Instance>, input: &HookInput) -> Option<Result<Decision, Fault>> {
+    let answer = catch_unwind(AssertUnwindSafe(|| instance.at_once(input)));
+    answer.unwrap_or_else(|panic| Some(Err(panicked(&*panic))))
 }
 
 impl Made {

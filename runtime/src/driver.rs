@@ -3,6 +3,7 @@
 //! Every round is the same: take a note from the inbox, make a fact of it, step the machine, hand the frames to the log,
 //! perform the acts. An act that leaves the machine waits for its frame to be durable, in a task of its own; the actor goes on.
 
+mod hooks;
 mod perform;
 mod session;
 mod system;
@@ -21,7 +22,8 @@ use holdfast_contract::session_frames::{Answer, TurnOutcome};
 use holdfast_contract::wire::Ask;
 use tokio::sync::{mpsc, oneshot};
 
-pub(crate) use perform::{decision_of, result_of};
+pub(crate) use hooks::decision_of;
+pub(crate) use perform::result_of;
 pub(crate) use session::SessionActor;
 pub(crate) use system::{SystemActor, SystemNote};
 

@@ -28,6 +28,7 @@ use serde_json::json;
 
 use crate::calling::{Made, make};
 use crate::clock::SystemClock;
+use crate::driver::SessionHandle;
 use crate::host::NoHost;
 use crate::parts::{OsEntropy, Parts, Silent};
 use crate::runtime::{NewSession, Runtime};
@@ -42,6 +43,8 @@ pub const TOOL: &[u8] = include_bytes!("figures/guests/tool/tool.wasm");
 const CALLS: usize = 10_240;
 /// Calls that a model asks for at once.
 const AT_ONCE: usize = 32;
+/// Turns of one session before the next has its own.
+const IN_A_ROW: usize = 20;
 
 /// Times of one kind.
 pub struct Figure {
@@ -86,10 +89,19 @@ pub async fn sandboxed(folder: &Path) -> Result<Sandboxed, Problem> {
     let arguments = arguments(0);
     let bare = Figure::new("", bare_gate(GATE, arguments.json(), CALLS)?);
     let lane = Figure::new("", lane_calls(&folder.join("lane"), arguments).await?);
-    let mut pipeline = Vec::new();
+    let mut lines = Vec::new();
     for gates in [0, 1, 10, 100] {
-        let times = pipeline_calls(&folder.join(gates.to_string()), gates).await?;
-        pipeline.push(Figure::new(format!("{gates}"), times));
+        lines.push(Line::start(&folder.join(gates.to_string()), gates).await?);
+    }
+    // In turns: what the machine does meanwhile then falls on all of them alike.
+    for _ in 0..CALLS / AT_ONCE / IN_A_ROW {
+        for line in &mut lines {
+            line.run().await?;
+        }
+    }
+    let mut pipeline = Vec::new();
+    for line in lines {
+        pipeline.push(line.stop().await?);
     }
     let missing = |_| Problem::new(Code::Internal, "a figure is missing");
     Ok(Sandboxed { bare, lane, pipeline: pipeline.try_into().map_err(missing)? })
@@ -166,51 +178,71 @@ async fn lane_calls(folder: &Path, arguments: Content) -> Result<Vec<Duration>, 
     Ok(times)
 }
 
-/// Tool calls from the model's answer to the tool's run, on the deciding thread, spread over those asked for at once.
-async fn pipeline_calls(folder: &Path, count: usize) -> Result<Vec<Duration>, Problem> {
-    let Gates { store, lane, found } = gates(folder, count)?;
-    let (answered, ran) = (Moment::default(), Moment::default());
-    let (native, notes) = (NativeLane::default(), ran.clone());
-    let spec = ToolSpec { effects: EffectClass::Pure, ..ToolSpec::named("noop", "Does nothing.") };
-    let tool = FnTool(spec, move |_: &Content| {
-        notes.set();
-        Ok(Content::default())
-    });
-    let kit = native.add(Extension::new("kit", "1.0.0").tool(tool));
-    let runtime = Runtime::start(Parts {
-        store,
-        clock: Arc::new(SystemClock),
-        entropy: Arc::new(OsEntropy),
-        models: BTreeMap::from([("caller".into(), Arc::new(Caller(answered.clone())) as Arc<dyn Model>)]),
-        lanes: vec![Arc::new(native), lane],
-        extensions: std::iter::once(kit).chain(found).collect(),
-        policy: Policy::profile(Profile::FullAuto),
-        surface: Arc::new(Silent),
-    })
-    .await?;
-    let limits = Limits {
-        max_turns: u32::MAX,
-        max_tokens: u64::MAX >> 11,
-        time_budget: Millis(1 << 40),
-        ..Limits::default()
-    };
-    let session = runtime.open(NewSession {
-        id: "bench".into(),
-        origin: Origin { channel: "bench".to_owned(), user: None },
-        agent: "main".into(),
-        instructions: Content::default(),
-        settings: SessionSettings { models: vec!["caller".into()], limits, ..SessionSettings::default() },
-    })?;
-    let mut times = Vec::new();
-    for round in 0..=CALLS / AT_ONCE {
-        session.say("bench", "go").await?;
-        // The first turn brings the code in.
-        if round > 0 {
-            times.push(ran.get().duration_since(answered.get()) / AT_ONCE as u32);
-        }
+/// A session whose tool calls pass so many gates.
+struct Line {
+    gates: usize,
+    runtime: Runtime,
+    session: SessionHandle,
+    /// When the model answered, and when the last tool ran.
+    answered: Moment,
+    ran: Moment,
+    times: Vec<Duration>,
+}
+
+impl Line {
+    async fn start(folder: &Path, count: usize) -> Result<Self, Problem> {
+        let Gates { store, lane, found } = gates(folder, count)?;
+        let (answered, ran) = (Moment::default(), Moment::default());
+        let (native, notes) = (NativeLane::default(), ran.clone());
+        let spec = ToolSpec { effects: EffectClass::Pure, ..ToolSpec::named("noop", "Does nothing.") };
+        let tool = FnTool(spec, move |_: &Content| {
+            notes.set();
+            Ok(Content::default())
+        });
+        let kit = native.add(Extension::new("kit", "1.0.0").tool(tool));
+        let runtime = Runtime::start(Parts {
+            store,
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(OsEntropy),
+            models: BTreeMap::from([("caller".into(), Arc::new(Caller(answered.clone())) as Arc<dyn Model>)]),
+            lanes: vec![Arc::new(native), lane],
+            extensions: std::iter::once(kit).chain(found).collect(),
+            policy: Policy::profile(Profile::FullAuto),
+            surface: Arc::new(Silent),
+        })
+        .await?;
+        let limits = Limits {
+            max_turns: u32::MAX,
+            max_tokens: u64::MAX >> 11,
+            time_budget: Millis(1 << 40),
+            ..Limits::default()
+        };
+        let session = runtime.open(NewSession {
+            id: "bench".into(),
+            origin: Origin { channel: "bench".to_owned(), user: None },
+            agent: "main".into(),
+            instructions: Content::default(),
+            settings: SessionSettings { models: vec!["caller".into()], limits, ..SessionSettings::default() },
+        })?;
+        Ok(Self { gates: count, runtime, session, answered, ran, times: Vec::new() })
     }
-    runtime.stop("measured").await?;
-    Ok(times)
+
+    /// A few turns. The times are from the model's answer to the tool's run, on the deciding thread, spread over the calls
+    /// asked for at once; the first turn brings code and data in.
+    async fn run(&mut self) -> Result<(), Problem> {
+        for round in 0..=IN_A_ROW {
+            self.session.say("bench", "go").await?;
+            if round > 0 {
+                self.times.push(self.ran.get().duration_since(self.answered.get()) / AT_ONCE as u32);
+            }
+        }
+        Ok(())
+    }
+
+    async fn stop(self) -> Result<Figure, Problem> {
+        self.runtime.stop("measured").await?;
+        Ok(Figure::new(self.gates.to_string(), self.times))
+    }
 }
 
 /// A moment that two parts share.

@@ -1,6 +1,6 @@
 //! What an extension may ask in the middle of a call within a session. The session's actor answers and records.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{HookId, Seq};
@@ -35,14 +35,6 @@ impl Host for SessionHost {
 
 /// A host that has nothing to give: for calls outside any session.
 pub(crate) struct NoHost;
-
-impl NoHost {
-    /// The one that all share.
-    pub(crate) fn shared() -> Arc<dyn Host> {
-        static SHARED: LazyLock<Arc<NoHost>> = LazyLock::new(|| Arc::new(NoHost));
-        SHARED.clone()
-    }
-}
 
 impl Host for NoHost {
     fn ask(&self, _: Ask) -> Later<Result<Content, Fault>> {

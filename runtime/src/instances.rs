@@ -68,6 +68,8 @@ impl Ending {
 struct Seat {
     instance: Arc<dyn Instance>,
     taken: Option<Begun>,
+    /// Whether it serves hooks that are answered at once.
+    at_once: bool,
 }
 
 /// The instances of a turn, by extension.
@@ -91,16 +93,30 @@ impl Hasher for First {
 }
 
 impl Instances {
+    /// The instance for a hook that is answered at once, if there is one already.
+    pub(crate) fn ready(&self, extension: Digest) -> Option<&Arc<dyn Instance>> {
+        let seat = self.0.get(&extension)?.iter().find(|seat| seat.taken.is_none())?;
+        seat.at_once.then_some(&seat.instance)
+    }
+
     /// The instance for a hook that is answered at once.
     pub(crate) fn at_once(&mut self, extension: Digest, loaded: &Arc<dyn Instance>) -> Arc<dyn Instance> {
         let place = self.free(extension, loaded);
-        self.0.get(&extension).map_or_else(|| loaded.clone(), |seats| seats[place].instance.clone())
+        match self.0.get_mut(&extension).and_then(|seats| seats.get_mut(place)) {
+            Some(seat) => {
+                seat.at_once = true;
+                seat.instance.clone()
+            }
+            None => loaded.clone(),
+        }
     }
 
-    /// A call that was answered at once has failed.
-    pub(crate) fn spoil(&mut self, extension: Digest, instance: &Arc<dyn Instance>) {
-        if let Some(seats) = self.0.get_mut(&extension) {
-            seats.retain(|seat| !Arc::ptr_eq(&seat.instance, instance));
+    /// A call that was answered at once, on the first place that nobody has, has failed.
+    pub(crate) fn spoil(&mut self, extension: Digest) {
+        if let Some(seats) = self.0.get_mut(&extension)
+            && let Some(place) = seats.iter().position(|seat| seat.taken.is_none())
+        {
+            seats.remove(place);
         }
     }
 
@@ -109,7 +125,7 @@ impl Instances {
         let seats = self.0.entry(extension).or_default();
         seats.iter().position(|seat| seat.taken.is_none()).unwrap_or_else(|| {
             let instance = loaded.fresh().unwrap_or_else(|| loaded.clone());
-            seats.push(Seat { instance, taken: None });
+            seats.push(Seat { instance, taken: None, at_once: false });
             seats.len() - 1
         })
     }

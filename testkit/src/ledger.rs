@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use holdfast_contract::hook::{Decision, HookInput};
 use holdfast_contract::problem::Fault;
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::system_frames::FoundExtension;
@@ -93,5 +94,10 @@ impl Instance for Recorded {
 
     fn answers_at_once(&self) -> bool {
         self.inner.answers_at_once()
+    }
+
+    fn at_once(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
+        self.ledger.note(format!("hook {} {:?}", input.hook, input.point));
+        self.inner.at_once(input)
     }
 }

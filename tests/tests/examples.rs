@@ -10,10 +10,18 @@ mod homes;
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
+use holdfast_contract::content::Content;
+use holdfast_contract::ids::CallId;
+use holdfast_contract::problem::Fault;
+use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::session_frames::TurnOutcome;
+use holdfast_contract::wire::{Ask, Call, Host, Later, Reply};
 use holdfast_runtime::house::House;
+use holdfast_testkit::wasm::{MapVault, lane_with};
 use homes::{Scene, again, said, serves};
+use serde_json::json;
 
 /// Copies an example into the home, without what was built before, and builds it there.
 fn install(scene: &Scene, id: &str) {
@@ -100,4 +108,40 @@ async fn the_python_tool_lives() {
 async fn the_rust_guardrail_lives() {
     let text = "please use AKIAABCDEFGHIJKLMNOP for it";
     lives("secret-guard", text, "what looks like an access key").await;
+}
+
+/// A host that is never asked.
+struct Nobody;
+
+impl Host for Nobody {
+    fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>> {
+        panic!("{ask:?}")
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_python_instances_live_at_once() {
+    let scene = Scene::new();
+    install(&scene, "text-tools");
+    let folder = scene.extension("text-tools");
+    let component = fs::read(folder.join("text-tools.wasm")).unwrap();
+    let manifest = fs::read_to_string(folder.join("manifest.yaml")).unwrap();
+    let (vault, options) = (Arc::new(MapVault::default()), SandboxOptions::default());
+    let found = vault.add(&manifest, component, &options);
+    let loaded = lane_with(&vault, options).load(&found.activation(1)).await.unwrap();
+    let live: Vec<_> = (0..200).map(|_| loaded.fresh().unwrap()).collect();
+    // Twice, so that each is still there when all have been called.
+    for round in 0..2 {
+        for (index, instance) in live.iter().enumerate() {
+            let call = Call::Tool {
+                call: CallId { turn: 1, index: 1 },
+                tool: "word_count".into(),
+                arguments: Content::new(json!({ "text": "to be or not to be" })),
+                turn: Arc::default(),
+            };
+            let reply = instance.call(call, Arc::new(Nobody)).await;
+            let Ok(Reply::Content(counted)) = &reply else { panic!("{round}, {index}: {reply:?}") };
+            assert!(counted.to_text().contains('6'), "{counted:?}");
+        }
+    }
 }

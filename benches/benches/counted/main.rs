@@ -18,6 +18,8 @@ const BENCHES: &[Bench] = &[
     Bench::new("turn_of_32_calls_1_gate", 20, pipeline::gates_1),
     Bench::new("turn_of_32_calls_10_gates", 10, pipeline::gates_10),
     Bench::new("turn_of_32_calls_100_gates", 4, pipeline::gates_100),
+    Bench::new("turn_of_32_calls_1_sandboxed_gate", 10, pipeline::sandboxed_1),
+    Bench::new("turn_of_32_calls_10_sandboxed_gates", 10, pipeline::sandboxed_10),
     Bench::new("append_64_frames", 50, log::append_64),
     Bench::new("strict_replay_of_10_000_frames", 1, replay::replay_ten_thousand),
 ];

@@ -46,8 +46,8 @@ impl Round {
         !hooks.is_empty() && hooks.iter().all(|hook| open.any(|(_, asked)| asked == hook))
     }
 
-    /// Takes the word of a hook that is being asked.
-    fn hear(&mut self, hook: &HookId, said: Result<&Decision, &Fault>) {
+    /// Takes a hook's word; false if it is not being asked.
+    fn hear(&mut self, hook: &HookId, said: Result<&Decision, &Fault>) -> bool {
         let place = self.open().find(|(_, open)| *open == hook).map(|(place, _)| place);
         let said = match said {
             Ok(decision) if self.point.accepts(decision) => Ok(decision),
@@ -58,13 +58,14 @@ impl Round {
             Ok(decision) => decision.objection(),
             Err(fault) => Some(fault.as_str()).filter(|_| self.point.rules().on_fault == OnFault::Close),
         };
-        let Some(answer) = place.and_then(|place| self.answers.get_mut(place)) else { return };
+        let Some(answer) = place.and_then(|place| self.answers.get_mut(place)) else { return false };
         self.closed = closing.map(|reason| GateReason { hook: hook.clone(), reason: reason.to_owned() });
         let decision = said.cloned().unwrap_or(Decision::Continue);
         self.subject = decision.replacement().cloned().or(self.subject.take());
         *answer = Some(decision);
         let next = self.open().next().map(|(place, _)| place);
         self.heard = next.unwrap_or(self.hooks.len());
+        true
     }
 }
 
@@ -73,14 +74,11 @@ impl Way<'_> {
     pub fn ask(&mut self, mut call: Option<&mut Call>, point: HookPoint) -> bool {
         let Some(registry) = &self.base.registry.view else { return false };
         let about = call.as_deref().map(|call| (call.view.tool.as_str(), call.view.arguments.value()));
-        let origin = &self.turn.context.origin.channel;
-        let entries = registry.hooks_at(point).iter().filter(|hook| hook.spec.matcher.applies(about, origin));
-        let policy = (point == P::ToolGate).then(HookId::policy);
-        let hooks: Vec<HookId> = policy.into_iter().chain(entries.map(|hook| hook.id.clone())).collect();
+        let hooks = registry.asked(point, about, &self.turn.context.origin.channel);
         if hooks.is_empty() {
             return false;
         }
-        let (answers, hooks) = (vec![None; hooks.len()], Arc::from(hooks));
+        let answers = vec![None; hooks.len()];
         let subject = self.subject(call.as_deref_mut(), point).cloned();
         let round = Round { point, subject, hooks, answers, heard: 0, closed: None };
         let (hooks, subject) = (round.hooks.clone(), round.subject.as_ref().map(DigestOf::from));
@@ -96,25 +94,21 @@ impl Way<'_> {
         let Wait { begun, stage } = call.map_or(&self.turn.wait, |call| &call.wait);
         let (Stage::Asking(round), Some(registry)) = (stage, &self.base.registry.view) else { return };
         let (view, subject) = (call.map(|call| &call.view), round.subject.as_ref());
-        let turn = &self.turn.context;
-        let mut entries = registry.hooks_at(round.point).iter();
-        for (_, hook) in round.open() {
-            let act = if hook.is_policy() {
-                call.and_then(|call| self.call_act(call)).map(Act::EvaluatePolicy)
-            } else {
-                let entry = entries.find(|entry| entry.id == *hook);
-                entry.map(|entry| Act::CallHook(HookAct::new(*begun, entry, view, subject, turn)))
-            };
-            self.desk.act(act);
+        let mut open = round.open().map(|(_, hook)| hook).peekable();
+        if open.next_if(|hook| hook.is_policy()).is_some() {
+            self.desk.act(call.and_then(|call| self.call_act(call)).map(Act::EvaluatePolicy));
         }
+        let asked = registry.among(round.point, open);
+        let act = RoundAct::new(*begun, round.point, asked, view, subject, &self.turn.context);
+        self.desk.act(act.map(Act::CallHooks));
     }
 
     /// Hooks have spoken; false if one of them is not being asked. The round goes on, or it is over and the others are told that
     /// they are no longer asked.
     pub fn heard(&mut self, mut call: Option<&mut Call>, mut round: Round, said: HooksWord) -> bool {
         let (hooks, said) = said;
-        let taken = round.asks(hooks);
-        hooks.iter().filter(|_| taken).for_each(|hook| round.hear(hook, said));
+        let taken =
+            (hooks.len() == 1 || round.asks(hooks)) && hooks.iter().all(|hook| round.hear(hook, said));
         let (in_sequence, unheard) = (round.in_sequence(), round.heard < round.hooks.len());
         let wait = self.wait(call.as_deref_mut());
         if unheard && round.closed.is_none() {

@@ -116,9 +116,10 @@ impl Way<'_> {
         if asked != Some(wait.begun) {
             return false;
         }
+        let said = body.hooks_word();
         match (take(&mut wait.stage), body, call) {
-            (Stage::Asking(round), HookAgreed(_) | HookDecided(_) | HookFaulted(_), call) => {
-                return body.hooks_word().is_some_and(|said| self.heard(call, round, said));
+            (Stage::Asking(round), _, call) if said.is_some() => {
+                return said.is_some_and(|said| self.heard(call, round, said));
             }
             (Stage::Model(_), ModelReturned(fact), _) => self.model_returned(fact),
             (Stage::Model(attempt), ModelFailed(fact), _) => self.model_failed(attempt, fact),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_contract::digest::Digest;
+use holdfast_contract::hook::{Decision, HookInput};
 use holdfast_contract::ids::{ExtensionId, HookId, ToolName};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{AgentSpec, Descriptor};
@@ -204,5 +205,9 @@ impl Instance for Extension {
 
     fn answers_at_once(&self) -> bool {
         self.hooks.values().all(|hook| hook.answers_at_once())
+    }
+
+    fn at_once(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
+        self.hooks.get(&input.hook)?.at_once(input)
     }
 }

@@ -39,9 +39,14 @@ pub trait Hook: Send + Sync {
     /// Decides.
     fn decide(&self, input: HookInput, host: Arc<dyn Host>) -> Later<Result<Decision, Fault>>;
 
-    /// Whether it always decides before [`Hook::decide`] returns, without asking the host for anything.
+    /// Whether it always decides at once, without asking the host for anything. Then [`Hook::at_once`] must say what.
     fn answers_at_once(&self) -> bool {
         false
+    }
+
+    /// Decides here and now; none where that takes [`Hook::decide`].
+    fn at_once(&self, _: &HookInput) -> Option<Result<Decision, Fault>> {
+        None
     }
 }
 
@@ -133,5 +138,9 @@ where
 
     fn answers_at_once(&self) -> bool {
         true
+    }
+
+    fn at_once(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
+        Some(self.1(input))
     }
 }

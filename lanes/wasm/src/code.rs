@@ -36,6 +36,8 @@ pub(crate) struct Code {
     pub waits: bool,
     /// The functions that it exports.
     exported: Vec<(Function, ComponentExportIndex)>,
+    /// Held so that whoever has the same component finds it.
+    _component: Arc<Component>,
 }
 
 impl Code {
@@ -59,7 +61,7 @@ impl Code {
             Some((*function, index))
         };
         let exported = Function::ALL.iter().filter_map(index).collect();
-        Ok(Self { pre, waits: found.waits, exported })
+        Ok(Self { pre, waits: found.waits, exported, _component: component })
     }
 
     /// Where among the exported functions one stands, and how an instance finds it.
@@ -82,7 +84,15 @@ impl Code {
     }
 }
 
-fn component(origin: &Origin, started: &Started, activation: &Activation) -> Result<Component, Fault> {
+/// The component, shared with whoever has the same one already.
+fn component(origin: &Origin, started: &Started, activation: &Activation) -> Result<Arc<Component>, Fault> {
+    if let Some(component) = started.find(origin.component) {
+        return Ok(component);
+    }
+    Ok(started.share(origin.component, obtain(origin, started, activation)?))
+}
+
+fn obtain(origin: &Origin, started: &Started, activation: &Activation) -> Result<Component, Fault> {
     let name = format!("compiled-{}-{}", origin.component, started.compatibility);
     let kept = origin.vault.derived(&name);
     if let Some(component) = kept.and_then(|bytes| revive(&started.engine, &bytes)) {

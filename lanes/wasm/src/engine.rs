@@ -1,13 +1,15 @@
 //! The engine: compiled once for all extensions, with everything switched off that could make two runs differ, and a thread that
 //! keeps its epoch going.
 
+use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use holdfast_contract::budgets::Budgets;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::problem::{Code, Problem};
+use wasmtime::component::Component;
 use wasmtime::{Config, Enabled, Engine, EngineWeak, PoolingAllocationConfig};
 
 use crate::faults::one_line;
@@ -41,6 +43,27 @@ pub(crate) struct Room {
 pub(crate) struct Started {
     pub engine: Engine,
     pub compatibility: Digest,
+    /// The components that are in use, by their files.
+    in_use: Mutex<HashMap<Digest, Weak<Component>>>,
+}
+
+impl Started {
+    /// A component that somebody has already.
+    pub(crate) fn find(&self, file: Digest) -> Option<Arc<Component>> {
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner).get(&file)?.upgrade()
+    }
+
+    /// Lets others find a component. The one that was there first, if there is one, stays.
+    pub(crate) fn share(&self, file: Digest, component: Component) -> Arc<Component> {
+        let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(first) = in_use.get(&file).and_then(Weak::upgrade) {
+            return first;
+        }
+        in_use.retain(|_, component| component.strong_count() > 0);
+        let shared = Arc::new(component);
+        in_use.insert(file, Arc::downgrade(&shared));
+        shared
+    }
 }
 
 impl Room {
@@ -63,7 +86,7 @@ impl Room {
         let start = || {
             let engine = shared(&self.options).or_else(|_| shared(&self.options.few()))?;
             let compatibility = compatibility(&engine);
-            Ok(Started { engine, compatibility })
+            Ok(Started { engine, compatibility, in_use: Mutex::default() })
         };
         self.started.get_or_init(start).as_ref().map_err(Problem::clone)
     }

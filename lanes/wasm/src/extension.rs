@@ -1,9 +1,9 @@
 //! One activation in this lane: what it registers, its code once somebody needs it, and how a call is made on an instance.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use holdfast_contract::content::Content;
-use holdfast_contract::hook::HookPoint;
+use holdfast_contract::hook::{Decision, HookInput, HookPoint};
 use holdfast_contract::ids::Millis;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code as ErrorCode, Fault};
@@ -20,6 +20,7 @@ use crate::descriptors::Known;
 use crate::guest::{Activation, Allowance, Guest};
 use crate::interfaces::Function;
 use crate::live::{Answer, Live, Request, Trouble};
+use crate::spares::{Spare, give_back};
 use holdfast_contract::sandbox::SandboxOptions;
 
 /// An activation.
@@ -33,6 +34,8 @@ pub(crate) struct Extension {
     pub known: Known,
     /// The code, once somebody needed it.
     pub code: OnceCell<Arc<Code>>,
+    /// An instance that nobody has yet, of code that can be called at once.
+    pub spare: Spare,
 }
 
 impl Extension {
@@ -44,10 +47,19 @@ impl Extension {
 
     /// What a call may use up. Hooks have less, because a turn waits for them.
     pub(crate) fn allowance(&self, call: &Call, yields: bool) -> Allowance {
-        let budgets = &self.activation.budgets;
-        let fuel = if matches!(call, Call::Hook(_)) { budgets.hook_fuel } else { budgets.fuel };
+        match call {
+            Call::Hook(input) => self.hook_allowance(input.point, yields),
+            call => self.allow(self.activation.budgets.fuel, self.timeout(call), yields),
+        }
+    }
+
+    /// What a hook may use up.
+    pub(crate) fn hook_allowance(&self, point: HookPoint, yields: bool) -> Allowance {
+        self.allow(self.activation.budgets.hook_fuel, self.hook_timeouts[point as usize], yields)
+    }
+
+    fn allow(&self, fuel: u64, timeout: Millis, yields: bool) -> Allowance {
         // Nobody can give up a call that holds the thread, so its own time is all that it has.
-        let timeout = self.timeout(call);
         let ticks = if yields { self.options.patient_ticks(timeout) } else { self.options.ticks(timeout) };
         Allowance { fuel, ticks, yields }
     }
@@ -55,12 +67,12 @@ impl Extension {
     /// How long a call may take.
     fn timeout(&self, call: &Call) -> Millis {
         match call {
-            Call::Hook(input) => self.hook_timeouts[input.point as usize],
             Call::Tool { tool, .. } => {
-                let specs = self.known.descriptors.iter().filter_map(|descriptor| match &descriptor.payload {
-                    Payload::Tool(spec) if spec.name == *tool => Some(spec.timeout),
-                    _ => None,
-                });
+                let specs =
+                    self.known.descriptors.iter().filter_map(|descriptor| match &descriptor.payload {
+                        Payload::Tool(spec) if spec.name == *tool => Some(spec.timeout),
+                        _ => None,
+                    });
                 specs.max().unwrap_or_else(tool::default_timeout)
             }
             _ => tool::default_timeout(),
@@ -71,7 +83,9 @@ impl Extension {
     pub(crate) fn at_once(&self, call: &Call) -> Option<Result<Reply, Fault>> {
         let missing = |function: Function| !self.known.has(function);
         match call {
-            Call::Lifecycle(LifecycleCommand::Load) => Some(Ok(Reply::Descriptors(self.known.descriptors.clone()))),
+            Call::Lifecycle(LifecycleCommand::Load) => {
+                Some(Ok(Reply::Descriptors(self.known.descriptors.clone())))
+            }
             Call::Lifecycle(command) if missing(step(*command)) => Some(Ok(Reply::Done)),
             Call::Health if missing(Function::Health) => Some(Ok(Reply::Health(true))),
             Call::Task { .. } => Some(Err(self.lacks("tasks"))),
@@ -79,10 +93,41 @@ impl Extension {
         }
     }
 
-    /// Makes a call on a live instance at once.
-    pub(crate) fn make(&self, code: &Code, live: &mut Live, call: &Call) -> Result<Reply, Trouble> {
-        let (function, request) = self.request(call).map_err(Trouble::Nonsense)?;
-        live.call(code, function, &request).map(reply)
+    /// An instance that has done nothing but start, if its code is here and can be started at once.
+    pub(crate) fn fresh(&self) -> Option<Live> {
+        let code = self.code.get().filter(|code| !code.waits)?;
+        self.try_start(code).ok()
+    }
+
+    /// Starts an instance at once. Starting has an allowance of its own, so that it makes no difference when it was done.
+    pub(crate) fn start(&self, code: &Code) -> Result<Live, Trouble> {
+        let started = self.try_start(code);
+        if matches!(&started, Err(trouble) if trouble.is_a_full_house()) {
+            give_back();
+            return self.try_start(code);
+        }
+        started
+    }
+
+    fn try_start(&self, code: &Code) -> Result<Live, Trouble> {
+        let allowance = self.allow(self.activation.budgets.hook_fuel, tool::default_timeout(), false);
+        let mut store = Live::store(code, &self.activation);
+        Guest::begin(&mut store, nobody(), None, allowance)?;
+        Live::make(code, store)
+    }
+
+    /// Has a hook decide on a live instance at once.
+    pub(crate) fn decide(
+        &self,
+        code: &Code,
+        live: &mut Live,
+        input: &HookInput,
+    ) -> Result<Decision, Trouble> {
+        let (function, request) = hook_request(input).map_err(Trouble::Nonsense)?;
+        match live.call(code, function, &request)? {
+            Answer::Decision(decision) => Ok(decision),
+            _ => Err(Trouble::Nonsense(Fault::new(ErrorCode::HookNonsense, "it is no decision"))),
+        }
     }
 
     /// Makes a call on a live instance, where it can wait.
@@ -99,12 +144,7 @@ impl Extension {
     /// Which function a call means, and what it is told.
     fn request<'a>(&self, call: &'a Call) -> Result<(Function, Request<'a>), Fault> {
         Ok(match call {
-            Call::Hook(input) => {
-                // Judging what is not there would be judging something else.
-                let arguments = input.call.as_ref().map(|call| &call.arguments);
-                input.subject.iter().chain(arguments).try_for_each(at_hand)?;
-                (Function::at(input.point), Request::Hook(input))
-            }
+            Call::Hook(input) => hook_request(input)?,
             Call::Tool { tool, arguments, .. } => {
                 at_hand(arguments)?;
                 let agent = self.known.agent.as_ref();
@@ -158,16 +198,32 @@ impl Extension {
         match trouble {
             Trouble::Broken(fault) | Trouble::Nonsense(fault) => fault,
             Trouble::Said(failure) => match call {
-                Call::Hook(_) => Fault::new(ErrorCode::HookFault, failure.text()),
+                Call::Hook(_) => Self::hook_faulted(Trouble::Said(failure)),
                 Call::Lifecycle(_) | Call::Health => Fault::new(ErrorCode::ExtensionFault, failure.text()),
                 _ => failure.into_fault(),
             },
         }
     }
 
+    /// What a hook comes to that found no decision.
+    pub(crate) fn hook_faulted(trouble: Trouble) -> Fault {
+        match trouble {
+            Trouble::Broken(fault) | Trouble::Nonsense(fault) => fault,
+            Trouble::Said(failure) => Fault::new(ErrorCode::HookFault, failure.text()),
+        }
+    }
+
     fn lacks(&self, what: &str) -> Fault {
         Fault::new(ErrorCode::ExtensionFault, format!("`{}` has no {what}", self.activation.id))
     }
+}
+
+/// Which function a hook is, and what it is told.
+fn hook_request(input: &HookInput) -> Result<(Function, Request<'_>), Fault> {
+    // Judging what is not there would be judging something else.
+    let arguments = input.call.as_ref().map(|call| &call.arguments);
+    input.subject.iter().chain(arguments).try_for_each(at_hand)?;
+    Ok((Function::at(input.point), Request::Hook(input)))
 }
 
 /// How long hooks may take, by their points.
@@ -218,7 +274,7 @@ pub(crate) async fn describe(
     let mut store = Live::store(code, activation);
     let ticks = options.patient_ticks(tool::default_timeout());
     let allowance = Allowance { fuel: activation.budgets.fuel, ticks, yields: true };
-    let outside: Arc<dyn Host> = Arc::new(Nobody);
+    let outside = nobody();
     let faulted = |trouble| match trouble {
         Trouble::Broken(fault) | Trouble::Nonsense(fault) => fault,
         Trouble::Said(failure) => Fault::new(ErrorCode::ExtensionFault, failure.text()),
@@ -241,6 +297,12 @@ pub(crate) async fn describe(
 
 /// Nobody is there to ask while an extension describes itself.
 struct Nobody;
+
+/// Whom calls ask that ask for nothing: the same for all.
+pub(crate) fn nobody() -> Arc<dyn Host> {
+    static NOBODY: LazyLock<Arc<Nobody>> = LazyLock::new(|| Arc::new(Nobody));
+    NOBODY.clone()
+}
 
 impl Host for Nobody {
     fn ask(&self, _: Ask) -> Later<Result<Content, Fault>> {

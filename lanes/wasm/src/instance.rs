@@ -4,15 +4,17 @@
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use holdfast_contract::hook::{Decision, HookInput};
 use holdfast_contract::manifest::Scope;
 use holdfast_contract::problem::Fault;
 use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
 
 use crate::code::Code;
-use crate::extension::{Extension, turn};
+use crate::extension::{Extension, nobody, turn};
 use crate::guest::Guest;
 use crate::interfaces::Function;
 use crate::live::{Live, Trouble};
+use crate::spares::{give_back, let_go};
 
 /// The largest stack that a guest may use on its caller's own; a larger one might not be there, and running over it would end the
 /// process. The threads of the runtime have 2 MiB.
@@ -55,25 +57,22 @@ impl Handle {
         Self { extension, keeps }
     }
 
-    /// Makes a hook call at once, if the code is here and can wait for nothing.
-    fn at_once(&self, call: &Call, host: &Arc<dyn Host>) -> Option<Result<Reply, Fault>> {
-        if let Some(answer) = self.extension.at_once(call) {
-            return Some(answer);
-        }
-        let (Call::Hook(_), Some(code)) = (call, self.extension.code.get()) else { return None };
-        let fits = self.extension.options.stack <= STACK_AT_ONCE;
-        if code.waits || !fits || matches!(self.keeps, Keeps::Shared(_)) {
-            return None;
-        }
-        let taken = Taken::from(&self.keeps);
-        Some(now(&self.extension, code, taken, call, host.clone()))
+    /// The code, if it is here and a hook can be called at once.
+    fn ready(&self) -> Option<&Code> {
+        let code = self.extension.code.get().filter(|code| !code.waits)?;
+        let fits = self.extension.options.stack <= STACK_AT_ONCE && !matches!(self.keeps, Keeps::Shared(_));
+        fits.then_some(code)
     }
 }
 
 impl Instance for Handle {
     fn call(&self, call: Call, host: Arc<dyn Host>) -> Later<Result<Reply, Fault>> {
-        if let Some(answer) = self.at_once(&call, &host) {
+        if let Some(answer) = self.extension.at_once(&call) {
             return Box::pin(ready(answer));
+        }
+        if let (Call::Hook(input), Some(code)) = (&call, self.ready()) {
+            let answer = now(&self.extension, code, &self.keeps, input, host);
+            return Box::pin(ready(answer.map(Reply::Decision)));
         }
         let (extension, keeps) = (self.extension.clone(), self.keeps.clone());
         Box::pin(async move {
@@ -124,6 +123,10 @@ impl Instance for Handle {
         self.extension.known.scope == Scope::Turn && self.extension.code.get().is_some_and(|code| !code.waits)
     }
 
+    fn at_once(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
+        Some(now(&self.extension, self.ready()?, &self.keeps, input, nobody()))
+    }
+
     fn fresh(&self) -> Option<Arc<dyn Instance>> {
         let keeps = match self.extension.known.scope {
             Scope::Turn => Keeps::Own(Arc::default()),
@@ -134,26 +137,36 @@ impl Instance for Handle {
     }
 }
 
-/// A handle's own instance while a call has it. Put back when the call ends, and the place freed when the call is given up.
-struct Taken {
-    live: Option<Live>,
-    back: Option<Arc<Mutex<Slot>>>,
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let Keeps::Own(slot) = &self.keeps else { return };
+        if let Slot::Idle(live) = std::mem::take(&mut *lock(slot)) {
+            let_go(self.extension.clone(), live);
+        }
+    }
 }
 
-impl Taken {
-    fn from(keeps: &Keeps) -> Self {
+/// A handle's own instance while a call that can wait has it. Put back when the call ends, and the place freed when the call is given
+/// up.
+struct Taken<'a> {
+    live: Option<Live>,
+    back: Option<&'a Mutex<Slot>>,
+}
+
+impl<'a> Taken<'a> {
+    fn from(keeps: &'a Keeps) -> Self {
         let Keeps::Own(slot) = keeps else { return Self { live: None, back: None } };
         match std::mem::replace(&mut *lock(slot), Slot::Busy) {
-            Slot::Idle(live) => Self { live: Some(live), back: Some(slot.clone()) },
-            Slot::Empty => Self { live: None, back: Some(slot.clone()) },
+            Slot::Idle(live) => Self { live: Some(live), back: Some(slot) },
+            Slot::Empty => Self { live: None, back: Some(slot) },
             Slot::Busy => Self { live: None, back: None },
         }
     }
 }
 
-impl Drop for Taken {
+impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        if let Some(slot) = &self.back {
+        if let Some(slot) = self.back {
             *lock(slot) = self.live.take().map_or(Slot::Empty, Slot::Idle);
         }
     }
@@ -163,34 +176,37 @@ fn lock(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A call at once, on the instance that was taken or on a new one.
+/// A hook called at once, on the handle's own instance or on a new one.
 fn now(
     extension: &Extension,
     code: &Code,
-    mut taken: Taken,
-    call: &Call,
+    keeps: &Keeps,
+    input: &HookInput,
     host: Arc<dyn Host>,
-) -> Result<Reply, Fault> {
-    let allowance = extension.allowance(call, false);
-    let called = match taken.live.take() {
-        Some(mut live) => {
-            Guest::begin(&mut live.store, host, turn(call), allowance).map(|()| live).map_err(Trouble::from)
-        }
-        None => {
-            let mut store = Live::store(code, &extension.activation);
-            let begun = Guest::begin(&mut store, host, turn(call), allowance).map_err(Trouble::from);
-            begun.and_then(|()| Live::make(code, store))
-        }
+) -> Result<Decision, Fault> {
+    let mut own = match keeps {
+        Keeps::Own(slot) => slot.try_lock().ok().filter(|slot| !matches!(**slot, Slot::Busy)),
+        Keeps::Nothing | Keeps::Shared(_) => None,
     };
-    let answer = called.and_then(|mut live| {
-        let answer = extension.make(code, &mut live, call);
+    // Held while it runs, which waits for nothing; a panic leaves the place empty.
+    let kept = own.as_mut().and_then(|slot| match std::mem::take(&mut **slot) {
+        Slot::Idle(live) => Some(live),
+        Slot::Empty | Slot::Busy => None,
+    });
+    let live = kept.or_else(|| extension.spare.take()).map_or_else(|| extension.start(code), Ok);
+    let answer = live.and_then(|mut live| {
+        let allowance = extension.hook_allowance(input.point, false);
+        Guest::begin(&mut live.store, host, Some(input.turn.clone()), allowance)?;
+        let answer = extension.decide(code, &mut live, input);
         if !matches!(answer, Err(Trouble::Broken(_))) {
             live.store.data_mut().end();
-            taken.live = Some(live);
+            if let Some(slot) = &mut own {
+                **slot = Slot::Idle(live);
+            }
         }
         answer
     });
-    answer.map_err(|trouble| Extension::faulted(call, trouble))
+    answer.map_err(Extension::hook_faulted)
 }
 
 /// A call that can wait, on a kept instance or on a new one. Gives the instance back if it can be used again.
@@ -206,13 +222,13 @@ async fn waiting(
         Some(mut live) => {
             Guest::begin(&mut live.store, host, turn(call), allowance).map(|()| live).map_err(Trouble::from)
         }
-        None => {
-            let mut store = Live::store(code, &extension.activation);
-            match Guest::begin(&mut store, host, turn(call), allowance) {
-                Ok(()) => Live::make_waiting(code, store).await,
-                Err(error) => Err(error.into()),
+        None => match start_waiting(extension, code, call, &host).await {
+            Err(trouble) if trouble.is_a_full_house() => {
+                give_back();
+                start_waiting(extension, code, call, &host).await
             }
-        }
+            started => started,
+        },
     };
     let mut live = match ready {
         Ok(live) => live,
@@ -225,4 +241,16 @@ async fn waiting(
             (answer.map_err(|trouble| Extension::faulted(call, trouble)), Some(live))
         }
     }
+}
+
+/// A new instance for a call that can wait, which pays for its start.
+async fn start_waiting(
+    extension: &Extension,
+    code: &Code,
+    call: &Call,
+    host: &Arc<dyn Host>,
+) -> Result<Live, Trouble> {
+    let mut store = Live::store(code, &extension.activation);
+    Guest::begin(&mut store, host.clone(), turn(call), extension.allowance(call, true))?;
+    Live::make_waiting(code, store).await
 }

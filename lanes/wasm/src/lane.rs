@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdfast_contract::manifest::{self, Manifest};
 use holdfast_contract::problem::{Code as ErrorCode, Fault, Problem};
@@ -16,6 +17,7 @@ use crate::extension::{Extension, bring, describe, hook_timeouts};
 use crate::guest::Activation;
 use crate::instance::Handle;
 use crate::sinks::{LogSink, ProgressSink, Sinks};
+use crate::spares::Spare;
 use holdfast_contract::sandbox::SandboxOptions;
 
 /// Runs extensions as sandboxed components.
@@ -25,6 +27,8 @@ pub struct WasmLane {
     options: SandboxOptions,
     vault: Arc<dyn Vault>,
     sinks: Sinks,
+    /// Whether something was loaded that the room has not been started for.
+    expects_calls: Arc<AtomicBool>,
 }
 
 impl WasmLane {
@@ -37,9 +41,10 @@ impl WasmLane {
         Ok(lane)
     }
 
-    /// The same, but the room is reserved when the first component is loaded, on a thread of its own, and may then be less.
+    /// The same, but the room is reserved after the first component was loaded, on a thread of its own, and may then be less.
     pub fn when_needed(options: SandboxOptions, vault: Arc<dyn Vault>) -> Self {
-        Self { room: Arc::new(Room::new(options)), options, vault, sinks: Sinks::default() }
+        let (room, expects_calls) = (Arc::new(Room::new(options)), Arc::default());
+        Self { room, options, vault, sinks: Sinks::default(), expects_calls }
     }
 
     /// The same, with someone who takes what extensions log.
@@ -84,7 +89,7 @@ impl WasmLane {
     async fn bring_up(self, extension: ExtensionRef) -> Result<Arc<dyn Instance>, Fault> {
         // Only what is in the vault is this lane's to run.
         let bundle = self.vault.bundle(extension.digest)?;
-        self.room.begin();
+        self.expects_calls.store(true, Ordering::Relaxed);
         let name = format!("descriptors-{}", extension.digest);
         let remembered = self.vault.derived(&name).as_deref().and_then(Known::read);
         let activation = self.activation(&extension, &bundle);
@@ -103,7 +108,8 @@ impl WasmLane {
             }
         };
         let (options, hook_timeouts) = (self.options, hook_timeouts(&known.descriptors));
-        let extension = Extension { activation, origin, options, hook_timeouts, known, code };
+        let spare = Spare::default();
+        let extension = Extension { activation, origin, options, hook_timeouts, known, code, spare };
         Ok(Arc::new(Handle::loaded(Arc::new(extension))))
     }
 }
@@ -124,5 +130,11 @@ impl Lane for WasmLane {
 
     fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>> {
         Box::pin(self.clone().bring_up(extension.clone()))
+    }
+
+    fn at_rest(&self) {
+        if self.expects_calls.swap(false, Ordering::Relaxed) {
+            self.room.begin();
+        }
     }
 }

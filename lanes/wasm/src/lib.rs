@@ -30,6 +30,7 @@ mod live;
 mod nesting;
 mod precompiled;
 mod sinks;
+mod spares;
 mod wasi;
 
 pub use engine::reserve;

@@ -60,6 +60,13 @@ pub(crate) enum Trouble {
     Nonsense(Fault),
 }
 
+impl Trouble {
+    /// Whether all places were taken.
+    pub(crate) fn is_a_full_house(&self) -> bool {
+        matches!(self, Self::Broken(fault) if fault.code == ErrorCode::SlotsExhausted)
+    }
+}
+
 impl From<wasmtime::Error> for Trouble {
     fn from(error: wasmtime::Error) -> Self {
         Self::Broken(fault(&error))

@@ -172,17 +172,31 @@ async fn an_instance_is_made_anew_after_a_trap() {
 async fn a_known_extension_is_loaded_without_its_code() {
     let (vault, lane) = lane();
     let extension = vault.put(&Extension::guest("echo.wat"));
-    let first = lane.load(&extension).await.unwrap();
+    let first = descriptors(&lane.load(&extension).await.unwrap()).await;
     assert_eq!(vault.files_read.load(Ordering::Relaxed), 1);
     vault.derived.lock().unwrap().retain(|name, _| name.starts_with("descriptors-"));
     let second = lane.load(&extension).await.unwrap();
-    assert_eq!(descriptors(&second).await, descriptors(&first).await);
+    assert_eq!(descriptors(&second).await, first);
     assert_eq!(vault.files_read.load(Ordering::Relaxed), 1, "nothing was read to load it");
     let (one, two) = (second.fresh().unwrap(), second.fresh().unwrap());
     let both = tokio::join!(call(&one, tool("echo", json!({}))), call(&two, tool("echo", json!({}))));
     assert_eq!(both.0, Ok(Reply::Content(json!({}).into())));
     assert_eq!(both.1, both.0);
     assert_eq!(vault.files_read.load(Ordering::Relaxed), 2, "two first calls bring the code in once");
+}
+
+#[tokio::test]
+async fn extensions_with_the_same_component_share_its_code_and_nothing_else() {
+    let (vault, lane) = lane();
+    let one = lane.load(&vault.put(&Extension::guest("gate.wat"))).await.unwrap();
+    let other = Extension { id: "other".to_owned(), ..Extension::guest("gate.wat") };
+    let other = lane.load(&vault.put(&other)).await.unwrap();
+    assert_eq!(vault.files_read.load(Ordering::Relaxed), 1);
+    let (one, other) = (one.fresh().unwrap(), other.fresh().unwrap());
+    assert_eq!(call(&one, gate(json!([]))).await, Ok(ALLOW));
+    assert_eq!(call(&one, gate(json!([]))).await, Ok(ALLOW));
+    assert_eq!(call(&one, gate(json!([]))).await, Ok(remembered()), "it remembers");
+    assert_eq!(call(&other, gate(json!([]))).await, Ok(ALLOW), "the other has nothing to remember");
 }
 
 #[tokio::test]
@@ -214,6 +228,7 @@ async fn compiled_code_is_brought_back_and_a_spoilt_copy_is_compiled_again() {
     let again = lane.load(&extension).await.unwrap();
     assert_eq!(call(&again, gate(json!({}))).await, Ok(ALLOW));
     assert_eq!(heard.lock().unwrap().len(), 2, "compiled once");
+    drop(again);
     for (name, bytes) in vault.derived.lock().unwrap().iter_mut() {
         if name.starts_with("compiled-") {
             *bytes = b"something else".to_vec();
@@ -292,6 +307,23 @@ async fn a_full_house_is_the_hosts_fault_and_names_the_setting() {
     assert!(full.message.contains("`pools.memories`"), "{full}");
     drop(held);
     assert_eq!(call(&loaded.fresh().unwrap(), gate(json!({}))).await, Ok(ALLOW));
+}
+
+#[tokio::test]
+async fn what_is_only_in_store_takes_no_place_from_anybody() {
+    let vault = Arc::new(MemoryVault::default());
+    let pools = Pools { memories: 2, ..SandboxOptions::small().pools };
+    let lane = WasmLane::new(SandboxOptions { pools, ..SandboxOptions::small() }, vault.clone()).unwrap();
+    let stocked = lane.load(&vault.put(&Extension::guest("gate.wat"))).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(call(&stocked.fresh().unwrap(), gate(json!({}))).await, Ok(ALLOW));
+    }
+    let other = Extension { id: "other".to_owned(), ..Extension::guest("gate.wat") };
+    let other = lane.load(&vault.put(&other)).await.unwrap();
+    let held: Vec<_> = (0..2).map(|_| other.fresh().unwrap()).collect();
+    for instance in &held {
+        assert_eq!(call(instance, gate(json!({}))).await, Ok(ALLOW));
+    }
 }
 
 #[test]

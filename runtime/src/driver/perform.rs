@@ -4,36 +4,33 @@ use std::sync::Arc;
 
 use fail::fail_point;
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::{Act, ApprovalAct, CallAct, ChildAct, HookAct, Input, ModelAct, SummaryAct};
+use holdfast_contract::effect::{Act, ApprovalAct, CallAct, ChildAct, Input, ModelAct, SummaryAct};
 use holdfast_contract::frame::Source;
-use holdfast_contract::hook::{Decision, HookPoint};
+use holdfast_contract::hook::HookPoint;
 use holdfast_contract::ids::{CallId, HookId, Millis, Seq};
 use holdfast_contract::message::Spent;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::{
-    Answer, ApprovalAnswered, ChildEnded, CompactionProvided, HookAgreed, HookDecided, HookFaulted,
-    ModelFailed, TimerFired, ToolChecked, ToolReturned, TurnOutcome,
+    Answer, ApprovalAnswered, ChildEnded, CompactionProvided, HookDecided, HookFaulted, ModelFailed,
+    TimerFired, ToolChecked, ToolReturned, TurnOutcome,
 };
 use holdfast_contract::tool::ToolOutcome;
-use holdfast_contract::wire::{Call, Host, Reply};
+use holdfast_contract::wire::{Call, Reply};
 use holdfast_kernel::Pending;
 use holdfast_model::Delta;
 use holdfast_policy::Request;
 
 use super::{Note, SessionActor};
 use crate::calling::{Made, make, within};
-use crate::host::{NoHost, SessionHost};
+use crate::host::SessionHost;
 use crate::instances::Begun;
 use crate::parts::Event;
 use crate::runtime::Inner;
 
 impl SessionActor {
     pub(super) fn perform(&mut self, act: Act) {
-        if !matches!(act, Act::CallHook(_)) {
-            self.say_agreed();
-        }
         match act {
-            Act::CallHook(act) => self.call_hook(*act),
+            Act::CallHooks(act) => self.call_hooks(*act),
             Act::EvaluatePolicy(act) => self.evaluate_policy(&act),
             Act::CheckArguments(act) => self.check_arguments(&act),
             Act::Dispatch(act) => self.dispatch(*act),
@@ -97,88 +94,13 @@ impl SessionActor {
     }
 
     /// The way back for the fact that an act leads to.
-    fn back(&self, source: Source, cause: Seq) -> Back {
+    pub(super) fn back(&self, source: Source, cause: Seq) -> Back {
         Back { inner: self.inner.clone(), inbox: self.inbox.clone(), source, cause }
     }
 
     fn host(&self, act: &CallAct) -> Arc<SessionHost> {
         let (inbox, extension) = (self.inbox.clone(), act.extension.clone());
         Arc::new(SessionHost { inbox, extension, under: act.decided_by, hook: None })
-    }
-
-    fn call_hook(&mut self, act: HookAct) {
-        let HookAct { decided_by, extension, timeout, input } = act;
-        let about = About {
-            hook: input.hook.clone(),
-            point: input.point,
-            call: input.call.as_ref().map(|call| call.id),
-            subject: input.subject.clone(),
-        };
-        let source = Source::Extension(extension.clone());
-        let mut at_once = false;
-        let made = match self.inner.instance(&extension) {
-            Ok(loaded) => {
-                at_once = loaded.answers_at_once();
-                let instance = match at_once {
-                    true => self.instances.at_once(extension.digest, &loaded),
-                    false => {
-                        let begun = || Begun::Hook(decided_by, input.hook.clone());
-                        self.instances.begin(extension.digest, begun, &loaded)
-                    }
-                };
-                let digest = extension.digest;
-                let host: Arc<dyn Host> = match at_once {
-                    // It asks for nothing.
-                    true => NoHost::shared(),
-                    false => {
-                        let (inbox, hook) = (self.inbox.clone(), Some(input.hook.clone()));
-                        Arc::new(SessionHost { inbox, extension, under: decided_by, hook })
-                    }
-                };
-                let made = make(&instance, Call::Hook(input), host);
-                if at_once && matches!(made, Made::Answered(Err(_))) {
-                    self.instances.spoil(digest, &instance);
-                }
-                made
-            }
-            Err(fault) => Made::Answered(Err(fault)),
-        };
-        match made {
-            Made::Answered(Ok(Reply::Decision(decision)))
-                if at_once && decision == *about.point.consent() =>
-            {
-                if self.agreed.as_ref().is_some_and(|agreed| agreed.cause != decided_by) {
-                    self.say_agreed();
-                }
-                let About { hook, point, call, subject } = about;
-                let agreed = || Agreed { cause: decided_by, point, call, subject, hooks: Vec::new() };
-                self.agreed.get_or_insert_with(agreed).hooks.push(hook);
-            }
-            Made::Answered(answer) => {
-                self.say_agreed();
-                let input = about.fact(self, source, decided_by, answer);
-                self.queue.push_back(input);
-            }
-            under_way => {
-                let back = self.back(source, decided_by);
-                let clock = self.inner.clock.clone();
-                self.tasks.begin(decided_by, async move {
-                    match about.body(within(under_way, timeout, Code::HookTimeout, clock).await) {
-                        Ok(decided) => back.send(decided),
-                        Err(faulted) => back.send(faulted),
-                    }
-                });
-            }
-        }
-    }
-
-    /// Hooks that agreed at once are one fact.
-    pub(super) fn say_agreed(&mut self) {
-        let Some(Agreed { cause, point, call, subject, hooks }) = self.agreed.take() else { return };
-        let subject = subject.as_ref().map(Into::into);
-        let agreed = HookAgreed { point, call, subject, hooks: hooks.into() };
-        let input = self.fact(Source::Host, Some(cause), agreed);
-        self.queue.push_back(input);
     }
 
     fn evaluate_policy(&mut self, act: &CallAct) {
@@ -345,49 +267,6 @@ impl SessionActor {
     }
 }
 
-/// Hooks of one round that were asked one after the other and agreed at once.
-pub(super) struct Agreed {
-    cause: Seq,
-    point: HookPoint,
-    call: Option<CallId>,
-    subject: Option<Content>,
-    hooks: Vec<HookId>,
-}
-
-/// What a hook was asked about.
-struct About {
-    hook: HookId,
-    point: HookPoint,
-    call: Option<CallId>,
-    subject: Option<Content>,
-}
-
-impl About {
-    fn body(self, answer: Result<Reply, Fault>) -> Result<HookDecided, HookFaulted> {
-        let About { hook, point, call, subject } = self;
-        let subject = subject.as_ref().map(Into::into);
-        match answer.and_then(|reply| decision_of(reply, point)) {
-            Ok(decision) => Ok(HookDecided { hook, point, call, subject, decision, rule: None }),
-            Err(fault) => Err(HookFaulted { hook, point, call, subject, fault }),
-        }
-    }
-
-    fn fact(self, actor: &SessionActor, source: Source, cause: Seq, answer: Result<Reply, Fault>) -> Input {
-        match self.body(answer) {
-            Ok(decided) => actor.fact(source, Some(cause), decided),
-            Err(faulted) => actor.fact(source, Some(cause), faulted),
-        }
-    }
-}
-
-/// A hook's decision, or why its answer makes no sense.
-pub(crate) fn decision_of(reply: Reply, point: HookPoint) -> Result<Decision, Fault> {
-    match reply {
-        Reply::Decision(decision) if point.accepts(&decision) => Ok(decision),
-        other => Err(Fault::new(Code::HookNonsense, format!("{other:?} is no answer to {point:?}"))),
-    }
-}
-
 /// A tool's result, or why its answer makes no sense.
 pub(crate) fn result_of(reply: Reply) -> Result<Content, Fault> {
     match reply {
@@ -413,7 +292,7 @@ fn child_outcome(outcome: TurnOutcome, answer: Option<Content>) -> ToolOutcome {
 }
 
 /// The way back to an actor from a task that it began.
-struct Back {
+pub(super) struct Back {
     inner: Arc<Inner>,
     inbox: tokio::sync::mpsc::UnboundedSender<Note>,
     source: Source,
@@ -421,7 +300,7 @@ struct Back {
 }
 
 impl Back {
-    fn send(self, body: impl Into<holdfast_contract::body::Body>) {
+    pub(super) fn send(self, body: impl Into<holdfast_contract::body::Body>) {
         let at = self.inner.clock.now();
         let input = Input { at, source: self.source, cause: Some(self.cause), body: body.into() };
         drop(self.inbox.send(Note::Fact(Box::new(input))));

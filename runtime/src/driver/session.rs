@@ -23,7 +23,6 @@ use holdfast_kernel::{BEHAVIOUR, Session};
 use holdfast_store::StreamLog;
 use tokio::sync::{mpsc, oneshot};
 
-use super::perform::Agreed;
 use super::tasks::Tasks;
 use super::{Note, Reply, Say, SessionHandle, TurnReport};
 use crate::checks::Checks;
@@ -44,8 +43,6 @@ pub(crate) struct SessionActor {
     notes: mpsc::UnboundedReceiver<Note>,
     /// Facts that came at once and wait for their turn.
     pub(super) queue: VecDeque<Input>,
-    /// Hooks that have agreed and are not a fact yet.
-    pub(super) agreed: Option<Agreed>,
     /// Frames that the log has not been given yet.
     unlogged: Vec<Draft>,
     pub(super) tasks: Tasks,
@@ -82,7 +79,6 @@ impl SessionActor {
             inbox,
             notes,
             queue: first.into(),
-            agreed: None,
             unlogged: Vec::new(),
             tasks: Tasks::default(),
             checks: Checks::default(),
@@ -252,12 +248,11 @@ impl SessionActor {
             }
             self.perform(act);
         }
-        self.say_agreed();
         if !self.session.is_busy() {
             self.instances.clear();
         }
         let since = self.session.next_seq().0 - self.snapshot_at.0;
-        if since >= SNAPSHOT_EVERY.max(self.session.weight() / 2) {
+        if since >= SNAPSHOT_EVERY.max(self.session.weight()) {
             self.snapshot();
         }
         Ok(())

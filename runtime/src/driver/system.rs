@@ -29,6 +29,9 @@ use crate::runtime::Inner;
 /// How long a step of an extension's life may take.
 const LIFECYCLE_TIMEOUT: Millis = Millis(30_000);
 
+/// How many tasks share the work of one step.
+const HANDS: usize = 2;
+
 /// Frames between snapshots.
 const SNAPSHOT_EVERY: u64 = 1024;
 
@@ -112,6 +115,9 @@ impl SystemActor {
             }
             for asking in self.asking.drain(..) {
                 drop(asking.send(Ok(self.system.extensions().collect())));
+            }
+            if self.under_way == 0 {
+                self.inner.lanes.iter().for_each(|lane| lane.at_rest());
             }
             if drained.is_err() || self.under_way == 0 {
                 for waiting in self.waiting.drain(..) {
@@ -245,8 +251,7 @@ impl SystemActor {
         })
     }
 
-    /// Does what one step has decided once all of that is on disk. What is done at once is told in one go; whatever takes its time is
-    /// told when it is done.
+    /// Does what one step has decided once all of that is on disk.
     fn behind_barrier(&mut self, works: Vec<Work>) {
         let Some((last, _)) = works.last() else { return };
         self.under_way += works.len();
@@ -258,20 +263,15 @@ impl SystemActor {
                 return drop(inner.system.send(SystemNote::Undone(works.len())));
             }
             fail_point!("driver::after_barrier");
-            let mut done = Vec::new();
-            for (cause, mut work) in works {
-                match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                    Poll::Ready(body) => done.push((cause, body)),
-                    Poll::Pending => {
-                        let inner = inner.clone();
-                        tokio::spawn(async move {
-                            let body = work.await;
-                            drop(inner.system.send(SystemNote::Done(vec![(cause, body)])));
-                        });
-                    }
+            let share = works.len().div_ceil(HANDS).max(1);
+            let mut works = works.into_iter();
+            loop {
+                let some: Vec<Work> = works.by_ref().take(share).collect();
+                if some.is_empty() {
+                    return;
                 }
+                tokio::spawn(do_all(inner.clone(), some));
             }
-            drop(inner.system.send(SystemNote::Done(done)));
         });
     }
 
@@ -289,6 +289,24 @@ impl SystemActor {
         };
         self.log.snapshot(Seq(next.0 - 1), BEHAVIOUR, Box::new(write));
     }
+}
+
+/// Does these works. What is done at once is told in one go; whatever takes its time is told when it is done.
+async fn do_all(inner: Arc<Inner>, works: Vec<Work>) {
+    let mut done = Vec::new();
+    for (cause, mut work) in works {
+        match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(body) => done.push((cause, body)),
+            Poll::Pending => {
+                let inner = inner.clone();
+                tokio::spawn(async move {
+                    let body = work.await;
+                    drop(inner.system.send(SystemNote::Done(vec![(cause, body)])));
+                });
+            }
+        }
+    }
+    drop(inner.system.send(SystemNote::Done(done)));
 }
 
 async fn load(

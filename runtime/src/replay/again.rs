@@ -78,13 +78,15 @@ impl<'a> Again<'a> {
     /// Keeps an act until the fact that it led to comes up.
     pub(super) fn remember(&mut self, act: Act) -> Result<(), Problem> {
         match act {
-            Act::CallHook(act) => {
-                let begun = Begun::Hook(act.decided_by, act.input.hook.clone());
-                match self.loaded(&act.extension)?.filter(|loaded| loaded.answers_at_once()) {
-                    Some(loaded) => self.hook_at_once(&act, &loaded),
-                    None => self.begin(&act.extension, begun)?,
+            Act::CallHooks(round) => {
+                for act in round.each() {
+                    let begun = Begun::Hook(act.decided_by, act.input.hook.clone());
+                    match self.loaded(&act.extension)?.filter(|loaded| loaded.answers_at_once()) {
+                        Some(loaded) => self.hook_at_once(&act, &loaded),
+                        None => self.begin(&act.extension, begun)?,
+                    }
+                    self.hooks.insert((act.decided_by, act.input.hook.clone()), act);
                 }
-                self.hooks.insert((act.decided_by, act.input.hook.clone()), *act);
             }
             Act::Dispatch(act) => {
                 self.begin(&act.extension, Begun::Tool(act.decided_by, act.call))?;
@@ -109,7 +111,7 @@ impl<'a> Again<'a> {
         let host = Arc::new(Recorded(Mutex::default()));
         let answer = make(&instance, Call::Hook(act.input.clone()), host).run_through();
         if matches!(answer, Some(Err(_))) {
-            self.instances.spoil(digest, &instance);
+            self.instances.spoil(digest);
         }
         if let Some(answer) = answer {
             self.early.insert((act.decided_by, act.input.hook.clone()), answer);

@@ -134,9 +134,11 @@ impl Run<'_> {
         let Effects { acts, .. } = self.machine.step(input).map_err(refused)?;
         for act in acts {
             match act {
-                Act::CallHook(act) => {
-                    self.turn = Some(act.input.turn.clone());
-                    self.hooks.insert((act.decided_by, act.input.hook.clone()), *act);
+                Act::CallHooks(round) => {
+                    self.turn = Some(round.input.turn.clone());
+                    for act in round.each() {
+                        self.hooks.insert((act.decided_by, act.input.hook.clone()), act);
+                    }
                 }
                 Act::EvaluatePolicy(act) => {
                     self.turn = Some(act.turn.clone());

@@ -53,16 +53,22 @@ impl Whim {
     }
 }
 
+impl Whim {
+    fn dice(&self, input: &HookInput) -> Dice {
+        let call = input.call.as_ref().map(|call| call.id);
+        let subject = input.subject.as_ref().map(Content::digest);
+        let (session, turn) = (&input.turn.session, input.turn.turn);
+        Dice::of(&format!("{} {session} {turn} {call:?} {subject:?}", self.seed))
+    }
+}
+
 impl Hook for Whim {
     fn spec(&self) -> HookSpec {
         self.spec.clone()
     }
 
     fn decide(&self, input: HookInput, host: Arc<dyn Host>) -> Later<Result<Decision, Fault>> {
-        let call = input.call.as_ref().map(|call| call.id);
-        let subject = input.subject.as_ref().map(Content::digest);
-        let (session, turn) = (&input.turn.session, input.turn.turn);
-        let mut dice = Dice::of(&format!("{} {session} {turn} {call:?} {subject:?}", self.seed));
+        let mut dice = self.dice(&input);
         if self.wild && dice.one_in(10) {
             return misbehave(input.point, &mut dice);
         }
@@ -77,6 +83,10 @@ impl Hook for Whim {
 
     fn answers_at_once(&self) -> bool {
         !self.asks && !self.wild
+    }
+
+    fn at_once(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
+        self.answers_at_once().then(|| Ok(decide(input, &mut self.dice(input), "")))
     }
 }
 

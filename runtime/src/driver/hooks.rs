@@ -1,0 +1,178 @@
+//! How the hooks of a round are asked. Those that are answered at once and agree are one fact; every other answer is one of its own.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::effect::{HookAct, Input, RoundAct};
+use holdfast_contract::frame::Source;
+use holdfast_contract::hook::{Decision, HookInput, HookPoint};
+use holdfast_contract::ids::{CallId, HookId, Seq};
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::registry::{AskedHooks, ExtensionRef};
+use holdfast_contract::session_frames::{HookAgreed, HookDecided, HookFaulted};
+use holdfast_contract::wire::{Call, Reply};
+
+use super::SessionActor;
+use crate::calling::{Made, at_once, make, within};
+use crate::host::SessionHost;
+use crate::instances::Begun;
+
+impl SessionActor {
+    pub(super) fn call_hooks(&mut self, act: RoundAct) {
+        let RoundAct { decided_by, mut input, hooks } = act;
+        let AskedHooks { entries, ids } = hooks;
+        let mut agreed = 0;
+        for (place, hook) in entries.iter().enumerate() {
+            input.hook.clone_from(&hook.id);
+            let extension = &hook.extension;
+            let answer = self.hook_at_once(extension, &input);
+            if matches!(&answer, Some(Ok(decision)) if decision == input.point.consent()) {
+                continue;
+            }
+            self.say_agreed(decided_by, &input, &ids, agreed..place);
+            agreed = place + 1;
+            match answer {
+                Some(answer) => {
+                    let answer = answer.and_then(|decision| fitting(decision, input.point));
+                    let source = Source::Extension(extension.clone());
+                    let input = About::of(&input).fact(self, source, decided_by, answer);
+                    self.queue.push_back(input);
+                }
+                None => {
+                    let (extension, timeout) = (extension.clone(), hook.spec.timeout);
+                    self.call_hook(HookAct { decided_by, extension, timeout, input: input.clone() });
+                }
+            }
+        }
+        self.say_agreed(decided_by, &input, &ids, agreed..ids.len());
+    }
+
+    /// What a hook says that is always answered at once; none if it is another.
+    fn hook_at_once(
+        &mut self,
+        extension: &ExtensionRef,
+        input: &HookInput,
+    ) -> Option<Result<Decision, Fault>> {
+        let answer = match self.instances.ready(extension.digest) {
+            Some(instance) => at_once(instance, input)?,
+            None => {
+                let loaded = self.inner.instance(extension).ok().filter(|loaded| loaded.answers_at_once())?;
+                at_once(&self.instances.at_once(extension.digest, &loaded), input)?
+            }
+        };
+        if answer.is_err() {
+            self.instances.spoil(extension.digest);
+        }
+        Some(answer)
+    }
+
+    /// Hooks one after another that have agreed are one fact.
+    fn say_agreed(&mut self, cause: Seq, input: &HookInput, asked: &Arc<[HookId]>, agreed: Range<usize>) {
+        let hooks = match asked.get(agreed) {
+            None | Some([]) => return,
+            Some(all) if all.len() == asked.len() => Arc::clone(asked),
+            Some(some) => some.into(),
+        };
+        let About { point, call, subject, .. } = About::of(input);
+        let subject = subject.as_ref().map(Into::into);
+        let fact = self.fact(Source::Host, Some(cause), HookAgreed { point, call, subject, hooks });
+        self.queue.push_back(fact);
+    }
+
+    /// Asks a hook that may take its time.
+    fn call_hook(&mut self, act: HookAct) {
+        let HookAct { decided_by, extension, timeout, input } = act;
+        let about = About::of(&input);
+        let source = Source::Extension(extension.clone());
+        let made = match self.inner.instance(&extension) {
+            Ok(loaded) => {
+                let begun = || Begun::Hook(decided_by, input.hook.clone());
+                let instance = self.instances.begin(extension.digest, begun, &loaded);
+                let (inbox, hook) = (self.inbox.clone(), Some(input.hook.clone()));
+                let host = Arc::new(SessionHost { inbox, extension, under: decided_by, hook });
+                make(&instance, Call::Hook(input), host)
+            }
+            Err(fault) => Made::Answered(Err(fault)),
+        };
+        match made {
+            Made::Answered(answer) => {
+                let answer = answer.and_then(|reply| decision_of(reply, about.point));
+                let input = about.fact(self, source, decided_by, answer);
+                self.queue.push_back(input);
+            }
+            under_way => {
+                let back = self.back(source, decided_by);
+                let clock = self.inner.clock.clone();
+                self.tasks.begin(decided_by, async move {
+                    let answer = within(under_way, timeout, Code::HookTimeout, clock).await;
+                    match about.body(answer.and_then(|reply| decision_of(reply, about.point))) {
+                        Ok(decided) => back.send(decided),
+                        Err(faulted) => back.send(faulted),
+                    }
+                });
+            }
+        }
+    }
+}
+
+/// What a hook was asked about.
+struct About {
+    hook: HookId,
+    point: HookPoint,
+    call: Option<CallId>,
+    subject: Option<Content>,
+}
+
+impl About {
+    fn of(input: &HookInput) -> Self {
+        Self {
+            hook: input.hook.clone(),
+            point: input.point,
+            call: input.call.as_ref().map(|call| call.id),
+            subject: input.subject.clone(),
+        }
+    }
+
+    fn body(&self, answer: Result<Decision, Fault>) -> Result<HookDecided, HookFaulted> {
+        let Self { hook, point, call, subject } = self;
+        let (hook, point, call) = (hook.clone(), *point, *call);
+        let subject = subject.as_ref().map(Into::into);
+        match answer {
+            Ok(decision) => Ok(HookDecided { hook, point, call, subject, decision, rule: None }),
+            Err(fault) => Err(HookFaulted { hook, point, call, subject, fault }),
+        }
+    }
+
+    fn fact(
+        &self,
+        actor: &SessionActor,
+        source: Source,
+        cause: Seq,
+        answer: Result<Decision, Fault>,
+    ) -> Input {
+        match self.body(answer) {
+            Ok(decided) => actor.fact(source, Some(cause), decided),
+            Err(faulted) => actor.fact(source, Some(cause), faulted),
+        }
+    }
+}
+
+/// A hook's decision, or why its answer makes no sense.
+pub(crate) fn decision_of(reply: Reply, point: HookPoint) -> Result<Decision, Fault> {
+    match reply {
+        Reply::Decision(decision) => fitting(decision, point),
+        other => Err(senseless(&other, point)),
+    }
+}
+
+fn fitting(decision: Decision, point: HookPoint) -> Result<Decision, Fault> {
+    match point.accepts(&decision) {
+        true => Ok(decision),
+        false => Err(senseless(&Reply::Decision(decision), point)),
+    }
+}
+
+fn senseless(answer: &Reply, point: HookPoint) -> Fault {
+    Fault::new(Code::HookNonsense, format!("{answer:?} is no answer to {point:?}"))
+}
