@@ -136,7 +136,10 @@ impl Draft {
             file.write_all(bytes)?;
             file.sync_all()
         })();
-        written.map_err(|error| failed(path, "written", &error))?;
+        written.map_err(|error| {
+            let _ = fs::remove_file(&draft);
+            failed(path, "written", &error)
+        })?;
         Ok(Self { draft, path: path.to_owned() })
     }
 

@@ -85,4 +85,5 @@ fn the_secret_service_keeps_secrets() {
     let shown =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && shown.contains("1 passed"), "{shown}");
+    assert!(folder.path().join("data/keyrings").exists(), "it was another keyring");
 }
