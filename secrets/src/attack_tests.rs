@@ -149,6 +149,17 @@ fn a_key_that_is_gone_is_not_made_anew_over_secrets() {
 }
 
 #[test]
+fn a_key_that_goes_while_the_store_is_open_is_not_made_anew_either() {
+    let home = home();
+    let store = encrypted(home.path());
+    assert_eq!(got(&store, "TOKEN").as_deref(), Some("the old value"));
+    fs::remove_file(home.path().join("secrets.key")).unwrap();
+    let problem = store.set(&name("TOKEN"), &secret("the new value")).unwrap_err();
+    assert_eq!(problem.code, Code::SecretsKey);
+    assert!(!home.path().join("secrets.key").exists());
+}
+
+#[test]
 fn doctor_hears_of_trouble() {
     let home = home();
     set_mode(&home.path().join("secrets.key"), 0o644);
