@@ -507,4 +507,6 @@ pub enum MissedPolicy {
     RunOnce,
     /// Missed runs are passed over.
     Skip,
+    /// Every missed run is made up for, the oldest first; of more than a hundred, the latest hundred.
+    RunAll,
 }
