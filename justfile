@@ -24,7 +24,7 @@ architecture:
 
 # Power loss and kill -9: the tests whose file begins with `crash`
 crash *words:
-    cargo nextest run -p holdfast-tests -E 'binary(/^crash/)' {{ words }}
+    cargo nextest run -p holdfast-tests -p holdfast-bus -E 'binary(/^crash/)' {{ words }}
 
 # Instruction counts against benches/budgets.json; all, or those whose name contains a word
 bench *words:

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::content::Content;
 use crate::digest::{NotCanonical, canonical};
+use crate::event_json;
 use crate::hook::Decision;
 use crate::ids::{CallId, HookId};
 use crate::problem::Fault;
@@ -69,6 +70,9 @@ macro_rules! kinds {
 
             /// The body's canonical JSON.
             pub fn canonical(&self) -> Result<Vec<u8>, NotCanonical> {
+                if let Some(json) = event_json::canonical(self) {
+                    return Ok(json);
+                }
                 match self { $(Body::$name(body) => canonical(body),)+ }
             }
 
@@ -252,12 +256,14 @@ kinds! {
     "log.migrated" Fact LogMigrated;
     /// An event was published on the bus.
     "event.published" Fact EventPublished;
-    /// A subscriber took an event.
+    /// A subscriber took events: as many as were recorded together.
     "event.delivered" Fact EventDelivered;
-    /// A subscriber failed and will be tried again.
+    /// A subscriber failed, or its outcome is unknown, and it will be tried again.
     "event.retried" Fact EventRetried;
-    /// A subscriber failed for good.
+    /// A subscriber failed for good: the event is its dead letter.
     "event.dead" Fact EventDead;
+    /// A subscriber will not get an event any more: its dead letter was thrown away, or nobody of its name was left.
+    "event.discarded" Fact EventDiscarded;
 }
 
 impl Body {

@@ -80,6 +80,20 @@ impl StreamId {
     pub fn is_system(&self) -> bool {
         self.as_str() == "system"
     }
+
+    /// A partition of the bus: `bus.00`, `bus.01` …
+    pub fn bus(partition: u8) -> Self {
+        Self::from(format!("bus.{partition:02}"))
+    }
+
+    /// The partition of the bus that this is, if it is one.
+    pub fn bus_partition(&self) -> Option<u8> {
+        let digits = self.as_str().strip_prefix("bus.")?;
+        if digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_digit()) {
+            return digits.parse().ok();
+        }
+        None
+    }
 }
 
 impl HookId {

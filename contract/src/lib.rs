@@ -12,6 +12,7 @@ pub mod content;
 pub mod dependencies;
 pub mod digest;
 pub mod effect;
+mod event_json;
 pub mod frame;
 pub mod hook;
 pub mod ids;

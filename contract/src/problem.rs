@@ -63,6 +63,14 @@ codes! {
     HomeOwned = "1502", "Another process owns the home", "Attach to it through its control socket, or stop it: `holdfast down`.";
     WorkspaceOverlap = "1503", "The workspace and the home overlap", "Name a folder beside the home with `workspace:` in `config/settings.yaml`.";
     WorkspaceRefused = "1504", "The folder cannot be a workspace", "Name a folder that neither holds the home folder nor lies in it, and that is not the root of the disk.";
+    SecretName = "1601", "The name cannot be a secret's", "A name has letters, digits and `_`, and begins with a letter or `_`; an extension's own is written `extension.NAME`.";
+    SecretReadOnly = "1602", "Secrets cannot be written there", "Name a store that takes secrets, or set the variable where the program is started.";
+    SecretsExposed = "1603", "A file with secrets can be reached by others", "Take the others' access away: `chmod 600` for the file that is named.";
+    SecretsUnreadable = "1604", "The secrets cannot be read or written", "Check that the file that is named is a plain file of yours, and that the disk has room.";
+    SecretsDamaged = "1605", "The encrypted secrets are damaged", "Restore `secrets.age` from a backup, or move it away and set the secrets anew; nothing was overwritten.";
+    SecretsKey = "1606", "The secrets cannot be opened with this key", "Put back the `secrets.key` or the passphrase that they were written with; nothing was overwritten.";
+    SecretsBusy = "1607", "Another process is writing the secrets", "Try again in a moment; if nobody is writing, end the process that holds the lock.";
+    KeyringUnavailable = "1608", "The system's keyring cannot be reached", "Unlock or start the keyring, or keep secrets in `secrets.age` instead.";
     StoreUnavailable = "2001", "The log cannot be opened", "Check the folder's permissions and that the path is right.";
     StoreNewer = "2002", "The log was written by a newer version", "Use that version or a later one; this one has changed nothing.";
     StoreFull = "2003", "The disk is full", "Free some space and try again; what was acknowledged is safe, nothing was half-written.";
@@ -115,6 +123,11 @@ codes! {
     ExtensionGone = "4113", "The code of an extension is not at hand", "Its generation was collected, or its files were removed; install the extension again.";
     BuildFailed = "4201", "The extension could not be built", "The message is the compiler's own.";
     BuildTool = "4202", "A tool that builds extensions is missing", "Install it as the message says, and run the command again.";
+    ScheduleCron = "4301", "A cron expression cannot be used", "Write five fields, minute, hour, day, month and weekday: `0 3 * * *` is every day at three.";
+    ScheduleNever = "4302", "A schedule is never due", "Check the day and the month: no such date ever comes.";
+    ScheduleInterval = "4303", "An interval cannot be used", "Write `every 15m`, `every 1h30m` or `PT15M`.";
+    ScheduleMoment = "4304", "A moment cannot be used", "Write `2027-01-31T09:00:00Z`, or `2027-01-31T09:00` for the time in the schedule's zone.";
+    ZoneUnknown = "4305", "There is no such time zone", "Use a name of the time zone database, such as `Europe/Vienna` or `UTC`.";
     ModelFailed = "5001", "The model did not answer", "Check the provider's status and your key; the attempts are in the log.";
     ModelUnknown = "5002", "There is no such model", "`holdfast model list` shows what is configured.";
     ModelKey = "5003", "The provider does not accept the key", "Check the key that is named: is it set, whole, and still valid?";
@@ -133,6 +146,14 @@ codes! {
     VerifyFailed = "6004", "The log does not verify", "The findings name each frame; SECURITY.md says what they prove.";
     ConnectionLost = "7001", "The process that owns the home cannot be reached", "Run the command again; it becomes the owner if nobody else is.";
     ConnectionVersion = "7002", "The process that owns the home is of another version", "Stop it, and run the command again.";
+    TopicInvalid = "8001", "The topic cannot be used", "A topic is words with dots between, such as `reminder.due`. In a pattern `*` stands for one word, and `>` at the end for all the rest.";
+    SubscriberBehind = "8002", "A subscriber is too far behind", "Publish again later. If it stays behind, look at its faults with the bus's status, give it more `concurrency`, or raise its `backlog`.";
+    BusClosed = "8003", "The bus has been closed", "Nothing was published; start again and publish then.";
+    HandlerLate = "8004", "A subscriber did not finish in time", "It is tried again. Raise its `deadline`, or let it do less at once.";
+    HandlerInterrupted = "8005", "A subscriber was interrupted, and its outcome is unknown", "It is tried again, and told that this is a repeat.";
+    HandlerBroke = "8006", "A subscriber broke down", "The message is its own panic; it is tried again.";
+    SubscriptionInvalid = "8007", "A subscription cannot be used", "Give it a name of its own, and patterns, attempts, deadline and concurrency as `docs/bus.md` has them.";
+    DeadLetterMissing = "8008", "There is no such dead letter", "List the dead letters; it may have been retried or discarded meanwhile.";
     UsageInvalid = "9001", "The command cannot be understood", "`holdfast help` shows how it is used.";
     Internal = "9999", "Something that cannot happen happened", "Please report it, with the log.";
 }

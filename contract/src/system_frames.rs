@@ -344,9 +344,9 @@ bodies! {
 
     /// `event.delivered`
     struct EventDelivered {
-        /// The `event.published` frame.
-        event: Seq,
-        /// Who took it.
+        /// The `event.published` frames.
+        events: Vec<Seq>,
+        /// Who took them.
         subscriber: String,
     };
 
@@ -374,6 +374,16 @@ bodies! {
         attempts: u32,
         /// What happened last.
         fault: Fault,
+    };
+
+    /// `event.discarded`
+    struct EventDiscarded {
+        /// The `event.published` frame.
+        event: Seq,
+        /// Who will not get it any more.
+        subscriber: String,
+        /// Why.
+        reason: String,
     };
 }
 
@@ -511,4 +521,6 @@ pub enum MissedPolicy {
     RunOnce,
     /// Missed runs are passed over.
     Skip,
+    /// Every missed run is made up for, the oldest first; of more than a hundred, the latest hundred.
+    RunAll,
 }

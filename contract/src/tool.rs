@@ -104,6 +104,12 @@ pub enum ToolOutcome {
     Failure(Fault),
 }
 
+impl From<Result<Content, Fault>> for ToolOutcome {
+    fn from(answer: Result<Content, Fault>) -> Self {
+        answer.map_or_else(Self::Failure, Self::Result)
+    }
+}
+
 impl ToolOutcome {
     /// What the model is told.
     pub fn told(&self) -> Content {

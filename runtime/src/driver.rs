@@ -58,6 +58,8 @@ pub(crate) enum Note {
         ask: Ask,
         reply: oneshot::Sender<Result<Content, Fault>>,
     },
+    /// What it asked for outside its session was answered.
+    Answered(Box<Answered>),
     /// A command that the user gave, and what it printed.
     Command { command: String, arguments: String, output: Content, reply: Reply<()> },
     /// Compact the conversation.
@@ -84,6 +86,17 @@ impl Note {
         let (reply, _nobody_waits) = oneshot::channel();
         Note::AnswerUi { request, answer: None, reply }
     }
+}
+
+/// An answer on its way to an extension that asked for something outside its session.
+pub(crate) struct Answered {
+    pub extension: Arc<ExtensionRef>,
+    pub under: Seq,
+    pub hook: Option<HookId>,
+    pub ask: String,
+    pub arguments: Content,
+    pub answer: Result<Content, Fault>,
+    pub reply: oneshot::Sender<Result<Content, Fault>>,
 }
 
 /// A user's input on its way in.

@@ -1,15 +1,20 @@
 //! What an extension may ask in the middle of a call within a session. The session's actor answers and records.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use holdfast_contract::content::Content;
+use holdfast_contract::frame::Source;
 use holdfast_contract::ids::{HookId, Seq};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::session_frames::HostCalled;
+use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Ask, Host, Later};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::driver::Note;
+use crate::runtime::Inner;
+use crate::services::{Asker, failed};
 
 /// The host as one call sees it.
 pub(crate) struct SessionHost {
@@ -33,7 +38,54 @@ impl Host for SessionHost {
     }
 }
 
-/// A host that has nothing to give: for calls outside any session.
+/// The host as a call outside any session sees it: a step of an extension's life, a task, a service, a method for another one.
+pub(crate) struct SystemHost {
+    inner: Weak<Inner>,
+    extension: Arc<ExtensionRef>,
+    /// The frame in the system stream that the call came of.
+    under: Option<Seq>,
+}
+
+impl SystemHost {
+    pub(crate) fn new(inner: &Arc<Inner>, extension: Arc<ExtensionRef>, under: Option<Seq>) -> Self {
+        Self { inner: Arc::downgrade(inner), extension, under }
+    }
+}
+
+impl Host for SystemHost {
+    fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>> {
+        let Some(inner) = self.inner.upgrade() else {
+            return failed(Fault::new(Code::ExtensionFault, "the system is no longer there"));
+        };
+        match ask {
+            Ask::Clock => Box::pin(std::future::ready(Ok(Content::of(&inner.clock.now())))),
+            Ask::Random { bytes } => {
+                let drawn = inner.entropy.draw(bytes);
+                let bytes: String = drawn.iter().map(|byte| format!("{byte:02x}")).collect();
+                Box::pin(std::future::ready(Ok(Content::text(bytes))))
+            }
+            Ask::StateGet { .. } | Ask::StateSet { .. } | Ask::Inject { .. } | Ask::Ui(_) => {
+                let message = "a call outside any session has no conversation, no state and no user";
+                failed(Fault::new(Code::ExtensionFault, message))
+            }
+            Ask::Other { name, arguments, timeout } => {
+                let (extension, under) = (self.extension.clone(), self.under);
+                let asker = Asker { extension: extension.clone(), session: None };
+                let answer = inner.serve(asker, &name, &arguments, timeout);
+                Box::pin(async move {
+                    let answer = answer.await;
+                    let outcome = ToolOutcome::from(answer.clone());
+                    let id = extension.id.clone();
+                    let body = HostCalled { extension: id, hook: None, ask: name, arguments, outcome };
+                    inner.tell_system_of(Source::Extension(extension), under, body);
+                    answer
+                })
+            }
+        }
+    }
+}
+
+/// A host that has nothing to give: for calls that are only measured.
 pub(crate) struct NoHost;
 
 impl Host for NoHost {

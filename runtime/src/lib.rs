@@ -21,6 +21,7 @@ pub mod refold;
 pub mod replay;
 mod runtime;
 mod schemas;
+mod services;
 pub mod upkeep;
 mod vault;
 pub mod verify;

@@ -14,8 +14,8 @@ use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, Override, Registry, RegistryPin};
 use holdfast_contract::session_frames::{Parent, SessionSettings, SessionStarted};
 use holdfast_contract::system_frames::{
-    ExtensionFaulted, ExtensionRejected, ExtensionRemoved, ExtensionView, ExtensionsFound, FoundExtension,
-    OverridesSet, PolicyChanged,
+    ExtensionFaulted, ExtensionRejected, ExtensionRemoved, ExtensionState, ExtensionStateChanged,
+    ExtensionView, ExtensionsFound, FoundExtension, OverridesSet, PolicyChanged,
 };
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Instance, Lane};
@@ -48,6 +48,10 @@ pub(crate) struct Inner {
     /// The registry whose hooks were brought in last.
     prepared: Mutex<Weak<Registry>>,
     instances: RwLock<HashMap<ExtensionId, Vec<Loaded>>>,
+    /// What discovery said of each activation.
+    known: RwLock<HashMap<Digest, FoundExtension>>,
+    /// The generation of each extension that serves.
+    serving: RwLock<HashMap<ExtensionId, Arc<ExtensionRef>>>,
     policies: RwLock<HashMap<Digest, Arc<Policy>>>,
     sessions: Mutex<BTreeMap<StreamId, SessionHandle>>,
 }
@@ -88,6 +92,8 @@ impl Runtime {
             registry: Mutex::default(),
             prepared: Mutex::default(),
             instances: RwLock::default(),
+            known: RwLock::default(),
+            serving: RwLock::default(),
             policies: RwLock::default(),
             sessions: Mutex::default(),
         });
@@ -316,6 +322,49 @@ impl Inner {
     pub(crate) fn tell_system(&self, body: impl Into<Body>) {
         // Once the system's actor is gone the process is on its way out, and nothing more is recorded.
         drop(self.system.send(SystemNote::Fact(Box::new(body.into()))));
+    }
+
+    /// Tells the system of something that an extension did, and of the frame that it came of.
+    pub(crate) fn tell_system_of(&self, source: Source, cause: Option<Seq>, body: impl Into<Body>) {
+        drop(self.system.send(SystemNote::Said(source, cause, Box::new(body.into()))));
+    }
+
+    /// Keeps what discovery says of extensions.
+    pub(crate) fn know(&self, found: &[FoundExtension]) {
+        write(&self.known).extend(found.iter().map(|found| (found.digest, found.clone())));
+    }
+
+    /// Keeps in mind who serves.
+    pub(crate) fn changed(&self, change: &ExtensionStateChanged) {
+        let ExtensionStateChanged { id, generation, state, .. } = change;
+        let mut serving = write(&self.serving);
+        match state {
+            ExtensionState::Active => {
+                let instances = self.instances.read().unwrap_or_else(PoisonError::into_inner);
+                let loaded =
+                    instances.get(id).and_then(|all| all.iter().find(|it| it.generation == *generation));
+                let Some(digest) = loaded.map(|it| it.digest) else { return };
+                let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+                let Some(found) = known.get(&digest) else { return };
+                serving.insert(id.clone(), Arc::new(found.activation(generation.0)));
+            }
+            ExtensionState::Inactive | ExtensionState::Error => {
+                if serving.get(id).is_some_and(|serving| serving.generation == *generation) {
+                    serving.remove(id);
+                }
+            }
+        }
+    }
+
+    /// The generation of an extension that serves now.
+    pub(crate) fn serving(&self, id: &ExtensionId) -> Option<Arc<ExtensionRef>> {
+        self.serving.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    }
+
+    /// Whether an extension has said that it depends on another.
+    pub(crate) fn depends_on(&self, extension: &ExtensionRef, other: &ExtensionId) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(&extension.digest).is_some_and(|found| found.depends_on.contains(other))
     }
 
     pub(crate) fn keep_instance(&self, extension: &ExtensionRef, instance: Arc<dyn Instance>) {

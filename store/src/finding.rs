@@ -83,6 +83,8 @@ findings! {
     "blob_damaged" BlobDamaged;
     /// The list of who refers to which blob is not what the frames say.
     "reference_mismatch" ReferenceMismatch;
+    /// A delivery row belongs to no kept frame of its stream.
+    "delivery_mismatch" DeliveryMismatch;
     /// A snapshot belongs to no frame of its stream.
     "snapshot_mismatch" SnapshotMismatch;
     /// A snapshot is not what was written.

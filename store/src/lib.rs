@@ -5,6 +5,9 @@
 //! and commits it with everything else that is queued, and tells those who wait. `rows` is the form a frame has on disk, `blobs` and
 //! `objects` the content-addressed data beside it, `schema` and `migrations` the file itself.
 //!
+//! Where frames and rows belong together, `together` writes them in one transaction, `receipt` says when they are on disk, and
+//! `deliveries` holds the rows: what of a stream is still owed to whom.
+//!
 //! The way back: `reader` for frames, bodies and snapshots, `verify` with `finding` for whether they are what was written.
 //! `upkeep` erases, collects and backs up, `sweep` removes unused objects; both act only on what `evidence` finds
 //! recorded in the system stream.
@@ -13,6 +16,7 @@
 //! erase, anchor or collect is the runtime's.
 
 mod blobs;
+mod deliveries;
 mod derived;
 mod evidence;
 mod failure;
@@ -21,6 +25,7 @@ mod migrations;
 mod objects;
 mod queue;
 mod reader;
+mod receipt;
 mod rows;
 mod schema;
 mod seal;
@@ -29,16 +34,20 @@ mod store;
 mod stream;
 mod sweep;
 mod system_error;
+mod together;
 mod upkeep;
 mod verify;
 mod writer;
 
+pub use deliveries::{Change, DeliveryRow, DeliveryState, SubscriberKey};
 pub use finding::{Finding, FindingKind};
 pub use migrations::Migration;
 pub use objects::ObjectKind;
 pub use reader::StreamInfo;
+pub use receipt::Receipt;
 pub use schema::VERSION;
 pub use stats::Stats;
 pub use store::{Options, Store};
 pub use stream::{Head, StreamLog};
+pub use together::{Haste, Part, Prepared, PreparedBody};
 pub use upkeep::{Collected, Retention};

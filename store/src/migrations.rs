@@ -6,6 +6,7 @@ use holdfast_contract::body::Kind;
 use holdfast_contract::problem::{Code, Problem};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
+use crate::deliveries::DELIVERIES;
 use crate::schema::{DERIVED, Place, REFERENCES, VERSION};
 use crate::upkeep::copy;
 use crate::{blobs, failure, rows};
@@ -24,7 +25,7 @@ pub struct Migration {
 type Step = fn(&Transaction<'_>) -> Result<(), rusqlite::Error>;
 
 /// The steps in order: the first takes format 1 to format 2.
-const STEPS: &[Step] = &[count_references, add_derived];
+const STEPS: &[Step] = &[count_references, add_derived, add_deliveries];
 
 pub(crate) fn run(place: &Place, connection: &mut Connection, from: u32) -> Result<Migration, Problem> {
     let mut backup = place.path.clone().into_os_string();
@@ -87,4 +88,8 @@ fn count_references(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
 
 fn add_derived(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.execute_batch(DERIVED)
+}
+
+fn add_deliveries(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    transaction.execute_batch(DELIVERIES)
 }

@@ -15,6 +15,7 @@ use holdfast_contract::problem::Problem;
 use crate::failure;
 use crate::objects::ObjectKind;
 use crate::stream::Stream;
+use crate::together::Together;
 use crate::writer::Desk;
 
 /// Queued frames at which the writer starts although nobody waits.
@@ -32,6 +33,7 @@ pub(crate) type State = Box<dyn FnOnce() -> Result<Vec<u8>, Problem> + Send>;
 /// What is handed over. Everything is carried out in the order in which it came.
 pub(crate) enum Entry {
     Frames { stream: Arc<Stream>, drafts: Vec<Draft> },
+    Together(Together),
     Object(Object),
     Snapshot { stream: Arc<Stream>, at: Seq, kernel: u32, state: State },
     Task(Box<dyn FnOnce(&mut Desk) + Send>),
@@ -48,6 +50,7 @@ impl Entry {
     fn frames(&self) -> usize {
         match self {
             Self::Frames { drafts, .. } => drafts.len(),
+            Self::Together(together) => together.frames(),
             Self::Object(_) | Self::Snapshot { .. } | Self::Task(_) => 1,
         }
     }
@@ -86,8 +89,8 @@ enum Writer {
 /// How the last commit went, from which the next one's moment is chosen.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Pace {
-    /// How many waiters it let go.
-    pub(crate) released: usize,
+    /// How many can be expected to wait for the next one: those it let go, and those who were waiting already when it did.
+    pub(crate) expected: usize,
     /// How long it took.
     pub(crate) took: Duration,
 }
@@ -117,6 +120,7 @@ impl Queue {
         }
         inside.frames += entry.frames();
         inside.task |= matches!(entry, Entry::Task(_));
+        inside.waiting += usize::from(matches!(&entry, Entry::Together(parts) if parts.promise.awaited));
         inside.entries.push_back(entry);
         self.wake_writer(inside);
         Ok(())
@@ -129,10 +133,11 @@ impl Queue {
         self.wake_writer(inside);
     }
 
-    /// So many no longer wait.
-    pub(crate) fn end_waiting(&self, count: usize) {
+    /// So many no longer wait. Returns how many still do.
+    pub(crate) fn end_waiting(&self, count: usize) -> usize {
         let mut inside = self.lock();
         inside.waiting = inside.waiting.saturating_sub(count);
+        inside.waiting
     }
 
     /// Takes no more entries; what is queued is still written.
@@ -185,9 +190,10 @@ impl Queue {
         true
     }
 
-    /// Holds back until the crowd of the last commit is here again, but not longer than that commit took.
+    /// Holds back until the crowd of the last commit is here again, but not longer than that commit took. Whoever was quick to come
+    /// back is one of those expected, not one more.
     fn gather<'a>(&'a self, mut inside: MutexGuard<'a, Inside>, pace: Pace) -> MutexGuard<'a, Inside> {
-        let want = pace.released + inside.waiting;
+        let want = pace.expected;
         if want < 2 {
             return inside;
         }

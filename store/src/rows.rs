@@ -2,13 +2,14 @@
 
 use holdfast_contract::body::Kind;
 use holdfast_contract::digest::Digest;
-use holdfast_contract::frame::{Draft, Envelope, Frame, Tombstone};
+use holdfast_contract::frame::{Envelope, Frame, Tombstone};
 use holdfast_contract::ids::{Millis, Seq, StreamId};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, Row, params};
 use serde_json::Value;
 
 use crate::seal::Sealed;
+use crate::together::Prepared;
 
 /// The columns that [`Stored::read`] expects, in order.
 pub(crate) const COLUMNS: &str =
@@ -100,10 +101,10 @@ pub(crate) fn json(bytes: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }
 
-/// Whether SQLite can keep the draft's numbers.
-pub(crate) fn fits(draft: &Draft) -> bool {
-    let cause = draft.cause.unwrap_or_default();
-    [draft.seq.0, draft.at.0, cause.0].iter().all(|number| i64::try_from(*number).is_ok())
+/// Whether SQLite can keep the frame's numbers.
+pub(crate) fn fits(frame: &Prepared) -> bool {
+    let cause = frame.cause.unwrap_or_default();
+    [frame.seq.0, frame.at.0, cause.0].iter().all(|number| i64::try_from(*number).is_ok())
 }
 
 /// A number as SQLite keeps it. No stored one is larger than the bound, so as a limit in a query the bound means the same.

@@ -9,11 +9,12 @@ use std::time::Duration;
 use holdfast_contract::problem::{Code, Problem};
 use rusqlite::{Connection, OpenFlags};
 
+use crate::deliveries::DELIVERIES;
 use crate::failure;
 use crate::migrations::{self, Migration};
 
 /// The format that this build writes.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Marks the file as ours: "HOLD".
 const APPLICATION: i64 = 0x484f_4c44;
 /// Statements that a connection keeps prepared.
@@ -232,7 +233,7 @@ fn create(place: &Place) -> Result<Connection, Problem> {
         connection.pragma_update(None, "page_size", 4096)?;
         connection.execute_batch(&format!(
             "BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};
-             {TABLES} {REFERENCES} {DERIVED} COMMIT;"
+             {TABLES} {REFERENCES} {DERIVED} {DELIVERIES} COMMIT;"
         ))?;
         Ok(connection)
     };

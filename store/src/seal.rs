@@ -1,4 +1,4 @@
-//! Sealing a draft: its canonical body, its digests and its place in the chain.
+//! Sealing a frame: its source's canonical form, its envelope's hash and its place in the chain.
 //!
 //! The envelope's canonical JSON is put together from pieces that are already canonical. The general serialiser takes longer for it
 //! than everything else that a frame costs. What it must equal is [`Envelope::hash`], which `verify` uses; the tests beside
@@ -8,8 +8,10 @@ use std::io::Write;
 use std::sync::Arc;
 
 use holdfast_contract::digest::{Digest, NotCanonical, canonical};
-use holdfast_contract::frame::{Draft, Envelope, Source};
+use holdfast_contract::frame::{Envelope, Source};
 use holdfast_contract::ids::StreamId;
+
+use crate::together::{Prepared, PreparedBody};
 
 /// Numbers beyond this are not written digit by digit in RFC 8785.
 const EXACT: u64 = (1 << 53) - 1;
@@ -34,18 +36,16 @@ pub(crate) struct Sealer {
 }
 
 impl Sealer {
-    /// Puts a draft into its place in the chain.
+    /// Puts a frame into its place in the chain.
     pub(crate) fn seal(
         &mut self,
         stream: &StreamId,
         prev: Digest,
-        draft: Draft,
+        frame: Prepared,
     ) -> Result<Sealed, NotCanonical> {
-        let Draft { seq, at, source, cause, body } = draft;
-        let kind = body.kind();
-        let body = body.canonical()?;
+        let Prepared { seq, at, source, cause, body } = frame;
+        let PreparedBody { kind, json: body, digest: body_digest, large: _ } = body;
         let source_json = self.source(&source)?;
-        let body_digest = Digest::of(&body);
         let envelope = Envelope { stream: stream.clone(), seq, at, kind, source, cause, body_digest, prev };
         let hash = match self.write_envelope(&envelope, &source_json) {
             Some(bytes) => Digest::of(bytes),

@@ -33,14 +33,15 @@ fn every_kind_of_envelope_hashes_as_the_contract_says() {
         for source in sources() {
             for number in numbers {
                 for cause in [None, Some(Seq(number))] {
-                    let draft = Draft {
+                    let frame = Prepared {
                         seq: Seq(number),
                         at: Millis(number),
                         source: source.clone(),
                         cause,
-                        body: Body::from(SessionEnded { reason: "done".to_owned() }),
+                        body: PreparedBody::of(&mut Body::from(SessionEnded { reason: "done".to_owned() }))
+                            .unwrap(),
                     };
-                    let sealed = sealer.seal(&StreamId::from(name), Digest::of(b"prev"), draft).unwrap();
+                    let sealed = sealer.seal(&StreamId::from(name), Digest::of(b"prev"), frame).unwrap();
                     assert_eq!(sealed.hash, sealed.envelope.hash().unwrap(), "{:?}", sealed.envelope);
                     assert_eq!(sealed.source.as_bytes(), canonical(&source).unwrap());
                 }

@@ -37,6 +37,10 @@ impl StreamLog {
         Self { inner, stream }
     }
 
+    pub(crate) fn stream(&self) -> &Arc<Stream> {
+        &self.stream
+    }
+
     /// The stream.
     pub fn id(&self) -> &StreamId {
         &self.stream.id
@@ -169,7 +173,7 @@ impl Stream {
         done.map(|waiter| waiter.waker).collect()
     }
 
-    fn failure(&self) -> Result<(), Problem> {
+    pub(crate) fn failure(&self) -> Result<(), Problem> {
         self.progress().failed.clone().map_or(Ok(()), Err)
     }
 

@@ -15,6 +15,7 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
+use crate::deliveries::first_owed;
 use crate::evidence::{Evidence, PROVES, still_needed};
 use crate::reader::{self, FoundStream, find_stream};
 use crate::rows::{Bytes32, Unsigned, bounded, place};
@@ -66,7 +67,8 @@ impl Retention {
 
 impl Store {
     /// The last frame that should be collected under this retention, with its hash as `log.checkpointed` must record it. A
-    /// session that is to be resumed also needs a snapshot at that frame or later.
+    /// session that is to be resumed also needs a snapshot at that frame or later. A frame that is still owed to someone stays, and
+    /// so do all after it.
     pub fn collectable(
         &self,
         stream: &StreamId,
@@ -108,7 +110,8 @@ impl Store {
 
     /// Removes the frames up to `up_to`, the blobs that only they refer to, and a snapshot that is older. The frame
     /// `log.checkpointed` with the same place and hash must be durable in the system stream. Of the system stream, only frames
-    /// that prove nothing any more can go; [`Store::evidence_to_renew`] says what has to be recorded again first.
+    /// that prove nothing any more can go; [`Store::evidence_to_renew`] says what has to be recorded again first. A frame with a
+    /// delivery row does not go.
     pub fn collect(&self, stream: &StreamId, up_to: Seq) -> Result<Collected, Problem> {
         let id = stream.clone();
         self.on_writer(move |desk| {
@@ -121,6 +124,7 @@ impl Store {
             let hash =
                 hash.ok_or_else(|| Problem::new(Code::StoreMissing, format!("{id} has no frame {up_to}")))?;
             permit(&desk.connection, &id, Head { seq: up_to, hash })?;
+            refuse_owed(&desk.connection, &id, &found, up_to)?;
             desk.in_transaction(|desk| {
                 let update = "UPDATE streams SET base_seq = ?, base_hash = ? WHERE id = ?";
                 let moved =
@@ -170,8 +174,10 @@ fn last_to_go(
     let rows = select.query_map(params![found.key, place(found.first())], |row| {
         Ok((Seq(row.get::<_, Unsigned>(0)?.0), Millis(row.get::<_, Unsigned>(1)?.0)))
     })?;
+    let owed = first_owed(connection, found.key)?;
     let mut broken = None;
     let frames = rows.map_while(|row| row.map_err(|error| broken = Some(error)).ok());
+    let frames = frames.take_while(|(seq, _)| owed.is_none_or(|owed| *seq < owed));
     let last = retention.last_to_go(frames, head.seq, now);
     if let Some(error) = broken {
         return Err(error);
@@ -240,6 +246,22 @@ fn permit(connection: &Connection, stream: &StreamId, up_to: Head) -> Result<(),
     match still_needed(connection, up_to.seq)? {
         Some(what) => {
             Err(Problem::new(Code::StoreMissing, what).help("Record it again first, or collect less."))
+        }
+        None => Ok(()),
+    }
+}
+
+fn refuse_owed(
+    connection: &Connection,
+    stream: &StreamId,
+    found: &FoundStream,
+    up_to: Seq,
+) -> Result<(), Problem> {
+    let owed = first_owed(connection, found.key).map_err(|error| failure::reading(&error))?;
+    match owed.filter(|owed| *owed <= up_to) {
+        Some(seq) => {
+            let what = format!("frame {seq} of {stream} has not reached everyone it is for");
+            Err(Problem::new(Code::StoreMissing, what).help("Collect less, or settle what is owed first."))
         }
         None => Ok(()),
     }

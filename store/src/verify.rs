@@ -161,6 +161,9 @@ impl<'a> Walk<'a> {
                 if let Err(error) = self.anchors(stream, &found, &proof) {
                     self.damaged(stream, error);
                 }
+                if let Err(error) = self.deliveries(stream, &found) {
+                    self.damaged(stream, error);
+                }
                 self.snapshot(stream, &found);
             }
         }
@@ -383,6 +386,20 @@ impl<'a> Walk<'a> {
                     self.find(stream, Some(*seq), FindingKind::TailCut, detail);
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn deliveries(&mut self, stream: &StreamId, found: &FoundStream) -> rusqlite::Result<()> {
+        let mut select = self.connection.prepare_cached(
+            "SELECT DISTINCT seq FROM deliveries WHERE stream = ?1 AND (seq < ?2 OR NOT EXISTS (
+                 SELECT 1 FROM frames WHERE frames.stream = ?1 AND frames.seq = deliveries.seq))",
+        )?;
+        let mut rows = select.query(params![found.key, rows::place(found.first())])?;
+        while let Some(row) = rows.next()? {
+            let seq = row.get::<_, Unsigned>(0).ok().map(|seq| Seq(seq.0));
+            let detail = "it is owed to a subscriber, but it is not there";
+            self.find(stream, seq, FindingKind::DeliveryMismatch, detail);
         }
         Ok(())
     }

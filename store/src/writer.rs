@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Instant;
 
-use holdfast_contract::content::{Content, INLINE_LIMIT};
-use holdfast_contract::digest::Digest;
+use holdfast_contract::content::INLINE_LIMIT;
+use holdfast_contract::digest::{Digest, NotCanonical};
 use holdfast_contract::frame::Draft;
 use holdfast_contract::ids::Seq;
 use holdfast_contract::problem::{Code, Problem};
@@ -20,11 +20,13 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::blobs::{self, Packer};
 use crate::queue::{Entry, Object, Pace, State};
+use crate::receipt::Promise;
 use crate::rows::{self, Bytes32, place};
 use crate::seal::Sealer;
 use crate::store::Shared;
 use crate::stream::{Head, Stream, Tail};
-use crate::{failure, objects, system_error};
+use crate::together::{Prepared, Together};
+use crate::{deliveries, failure, objects, system_error};
 
 /// Pages in the write-ahead log at which it is copied into the database file: 16 MiB.
 const LONG_WAL: u64 = 4096;
@@ -47,12 +49,21 @@ pub(crate) struct Desk {
 /// What goes into one transaction.
 #[derive(Default)]
 struct Batch {
-    frames: Vec<(Arc<Stream>, Vec<Draft>)>,
+    work: Vec<Work>,
     objects: Vec<Object>,
 }
 
-/// How far a draft's trouble reaches.
-enum Trouble {
+/// What is written in the order in which it came.
+enum Work {
+    Frames(Arc<Stream>, Vec<Draft>),
+    Together(Together),
+}
+
+/// A promise of the running transaction, with the reason if what it stands for was refused.
+type Promised = (Promise, Option<Problem>);
+
+/// How far a frame's trouble reaches.
+pub(crate) enum Trouble {
     /// The stream takes no more frames; the transaction goes on.
     Stream(Problem),
     /// The transaction is lost.
@@ -111,7 +122,8 @@ impl Desk {
         for entry in entries.drain(..) {
             match entry {
                 Entry::Frames { stream, .. } if stream.has_failed() => {}
-                Entry::Frames { stream, drafts } => batch.frames.push((stream, drafts)),
+                Entry::Frames { stream, drafts } => batch.work.push(Work::Frames(stream, drafts)),
+                Entry::Together(together) => batch.work.push(Work::Together(together)),
                 Entry::Object(object) => batch.objects.push(object),
                 Entry::Snapshot { stream, at, kernel, state } => snapshots.push((stream, at, kernel, state)),
                 Entry::Task(task) => {
@@ -128,42 +140,67 @@ impl Desk {
 
     /// Writes and acknowledges a batch, or fails its streams.
     fn commit(&mut self, batch: Batch) -> Pace {
-        let Batch { frames, objects } = batch;
-        if frames.is_empty() && objects.is_empty() {
+        let Batch { work, objects } = batch;
+        if work.is_empty() && objects.is_empty() {
             return Pace::default();
         }
         let began = Instant::now();
         self.fresh_objects.extend(objects.iter().map(|object| object.digest));
         self.unwritten.extend(objects);
-        let streams = enlist(&frames);
-        let outcome = self.transaction(frames, &streams);
-        let released = self.release(self.settle(&streams, outcome));
-        Pace { released, took: began.elapsed() }
+        let streams = enlist(&work);
+        let mut promised = Vec::new();
+        let outcome = self.transaction(work, &streams, &mut promised);
+        let expected = self.release(&streams, &promised, outcome);
+        Pace { expected, took: began.elapsed() }
     }
 
-    fn release(&self, waiting: Vec<Waker>) -> usize {
-        let released = waiting.len();
-        self.shared.queue.end_waiting(released);
+    /// Says what a transaction came to, first to all and then waking them. Returns how many can be expected to wait for the next.
+    fn release(&self, streams: &[Arc<Stream>], promised: &[Promised], outcome: Result<(), Problem>) -> usize {
+        let mut waiting = self.settle(streams, &outcome);
+        let awaited = promised.iter().filter(|(promise, _)| promise.awaited).count();
+        let released = waiting.len() + awaited;
+        for (promise, refusal) in promised {
+            let outcome = refusal.clone().map_or_else(|| outcome.clone(), Err);
+            promise.keep(outcome, &mut waiting);
+        }
+        let others = self.shared.queue.end_waiting(released);
         waiting.into_iter().for_each(Waker::wake);
-        released
+        released + others
     }
 
     fn transaction(
         &mut self,
-        frames: Vec<(Arc<Stream>, Vec<Draft>)>,
+        work: Vec<Work>,
         streams: &[Arc<Stream>],
+        promised: &mut Vec<Promised>,
     ) -> Result<(), Problem> {
         let mut written = 0;
+        let mut work = work.into_iter();
+        let mut changed = Vec::new();
         let outcome = self.in_transaction(|desk| {
             desk.insert_objects()?;
-            for (stream, drafts) in frames {
-                written += desk.insert_frames(&stream, drafts)?;
+            for work in &mut work {
+                match work {
+                    Work::Frames(stream, drafts) => written += desk.insert_frames(&stream, drafts)?,
+                    Work::Together(mut together) => {
+                        let inserted = desk.insert_together(&mut together, &mut changed);
+                        let refusal = inserted.as_ref().ok().and_then(|parts| parts.as_ref().err().cloned());
+                        promised.push((together.promise, refusal));
+                        written += inserted?.unwrap_or(0);
+                    }
+                }
             }
+            deliveries::carry_out(&desk.connection, &changed).map_err(|error| failure::writing(&error))?;
             if acknowledges_early() {
-                desk.release(desk.settle(streams, Ok(())));
+                desk.release(streams, promised, Ok(()));
             }
             Ok(())
         });
+        // What a transaction that failed did not come to is owed an answer all the same.
+        promised.extend(work.filter_map(|work| match work {
+            Work::Frames(..) => None,
+            Work::Together(together) => Some((together.promise, None)),
+        }));
         if outcome.is_ok() {
             self.objects_are_durable();
             self.shared.counters.frames.add(written);
@@ -212,12 +249,12 @@ impl Desk {
     }
 
     /// Publishes a transaction's outcome to its streams and returns who need wait no longer.
-    fn settle(&self, streams: &[Arc<Stream>], outcome: Result<(), Problem>) -> Vec<Waker> {
+    fn settle(&self, streams: &[Arc<Stream>], outcome: &Result<(), Problem>) -> Vec<Waker> {
         let mut released = Vec::new();
         for stream in streams {
             let mut tail = stream.tail();
             tail.enlisted = false;
-            released.extend(match &outcome {
+            released.extend(match outcome {
                 Ok(()) => stream.settle(tail.head, tail.broken.clone()),
                 Err(problem) => stream.settle(None, Some(problem.clone())),
             });
@@ -232,7 +269,7 @@ impl Desk {
             if tail.broken.is_some() || stream.has_failed() {
                 break;
             }
-            match self.insert_frame(stream, &mut tail, draft) {
+            match self.insert_draft(stream, &mut tail, draft) {
                 Ok(()) => written += 1,
                 Err(Trouble::Stream(problem)) => tail.broken = Some(problem),
                 Err(Trouble::Transaction(problem)) => return Err(problem),
@@ -241,20 +278,31 @@ impl Desk {
         Ok(written)
     }
 
-    fn insert_frame(&mut self, stream: &Stream, tail: &mut Tail, mut draft: Draft) -> Result<(), Trouble> {
+    fn insert_draft(&mut self, stream: &Stream, tail: &mut Tail, draft: Draft) -> Result<(), Trouble> {
         let next = tail.head.map_or(Seq(0), |head| head.seq.next());
         if draft.seq != next {
             return Err(Trouble::Stream(gap(stream, next, draft.seq)));
         }
-        if !rows::fits(&draft) {
+        let frame = Prepared::try_from(draft).map_err(|error| unwritable(stream, next, &error))?;
+        if !rows::fits(&frame) {
             let what = format!("frame {next} of {} has a number that cannot be stored", stream.id);
             return Err(Trouble::Stream(Problem::new(Code::StoreWrite, what)));
         }
-        let mut references = self.insert_contents(stream, &mut draft)?;
+        self.insert_frame(stream, tail, frame)
+    }
+
+    /// Writes a frame that follows the stream's last one.
+    pub(crate) fn insert_frame(
+        &mut self,
+        stream: &Stream,
+        tail: &mut Tail,
+        frame: Prepared,
+    ) -> Result<(), Trouble> {
+        let seq = frame.seq;
+        let mut references = self.insert_contents(stream, &frame)?;
         let prev = tail.head.map_or(Digest::ZERO, |head| head.hash);
-        let sealed = self.sealer.seal(&stream.id, prev, draft).map_err(|error| {
-            Trouble::Stream(Problem::new(Code::StoreWrite, format!("frame {next} of {}: {error}", stream.id)))
-        })?;
+        let sealed =
+            self.sealer.seal(&stream.id, prev, frame).map_err(|error| unwritable(stream, seq, &error))?;
         let body_is_blob = sealed.body.len() > INLINE_LIMIT;
         if body_is_blob {
             let digest = sealed.envelope.body_digest;
@@ -263,27 +311,22 @@ impl Desk {
         }
         let key = self.key(stream, tail).map_err(lost)?;
         rows::insert(&self.connection, key, &sealed, body_is_blob).map_err(lost)?;
-        self.insert_references(key, next, &references).map_err(lost)?;
-        tail.head = Some(Head { seq: next, hash: sealed.hash });
+        self.insert_references(key, seq, &references).map_err(lost)?;
+        tail.head = Some(Head { seq, hash: sealed.hash });
         Ok(())
     }
 
     /// Stores the large pieces of a body and returns their digests. A piece of which only the reference is at hand must be there.
-    fn insert_contents(&mut self, stream: &Stream, draft: &mut Draft) -> Result<Vec<Digest>, Trouble> {
-        let mut large = Vec::new();
-        draft.body.contents(&mut |content| {
-            if content.missing().is_some() || content.as_blob().is_some() {
-                large.push(Content::clone(content));
-            }
-        });
+    fn insert_contents(&mut self, stream: &Stream, frame: &Prepared) -> Result<Vec<Digest>, Trouble> {
+        let large = &frame.body.large;
         let mut references = Vec::with_capacity(large.len());
-        for content in &large {
+        for content in large {
             let digest = content.digest();
             if let Some((_, bytes)) = content.as_blob() {
                 self.insert_blob(digest, bytes)?;
             } else if !blobs::exists(&self.connection, digest).map_err(lost)? {
                 let what =
-                    format!("frame {} of {} refers to blob {digest}, which is gone", draft.seq, stream.id);
+                    format!("frame {} of {} refers to blob {digest}, which is gone", frame.seq, stream.id);
                 return Err(Trouble::Stream(Problem::new(Code::StoreMissing, what)));
             }
             references.push(digest);
@@ -445,15 +488,26 @@ impl Desk {
 
 impl Pace {
     fn add(&mut self, other: Pace) {
-        self.released += other.released;
+        self.expected += other.expected;
         self.took += other.took;
     }
 }
 
 /// The streams of a batch, each once.
-fn enlist(frames: &[(Arc<Stream>, Vec<Draft>)]) -> Vec<Arc<Stream>> {
-    let fresh = frames.iter().filter(|(stream, _)| !std::mem::replace(&mut stream.tail().enlisted, true));
-    fresh.map(|(stream, _)| Arc::clone(stream)).collect()
+fn enlist(work: &[Work]) -> Vec<Arc<Stream>> {
+    let mut streams = Vec::new();
+    let mut add = |stream: &Arc<Stream>| {
+        if !std::mem::replace(&mut stream.tail().enlisted, true) {
+            streams.push(Arc::clone(stream));
+        }
+    };
+    for work in work {
+        match work {
+            Work::Frames(stream, _) => add(stream),
+            Work::Together(together) => together.streams().for_each(&mut add),
+        }
+    }
+    streams
 }
 
 /// Deletes a stream's snapshot and returns the blobs that it referred to.
@@ -466,7 +520,19 @@ pub(crate) fn forget_snapshot(connection: &Connection, key: i64) -> rusqlite::Re
     Ok(referred)
 }
 
-fn gap(stream: &Stream, expected: Seq, found: Seq) -> Problem {
+impl Trouble {
+    pub(crate) fn into_problem(self) -> Problem {
+        match self {
+            Self::Stream(problem) | Self::Transaction(problem) => problem,
+        }
+    }
+}
+
+fn unwritable(stream: &Stream, seq: Seq, error: &NotCanonical) -> Trouble {
+    Trouble::Stream(Problem::new(Code::StoreWrite, format!("frame {seq} of {}: {error}", stream.id)))
+}
+
+pub(crate) fn gap(stream: &Stream, expected: Seq, found: Seq) -> Problem {
     let what = format!("frame {found} was handed over where {} expects {expected}", stream.id);
     Problem::new(Code::StoreGap, what)
 }

@@ -127,7 +127,8 @@ fn format_1(path: &Path) {
     Connection::open(path)
         .unwrap()
         .execute_batch(
-            "DROP TABLE derived; DROP TABLE blob_refs; DROP TABLE snapshot_refs; DROP INDEX evidence; DROP INDEX tombstones;
+            "DROP TABLE deliveries; DROP TABLE subscribers; DROP TABLE event_names;
+             DROP TABLE derived; DROP TABLE blob_refs; DROP TABLE snapshot_refs; DROP INDEX evidence; DROP INDEX tombstones;
              ALTER TABLE snapshots DROP COLUMN seal;
              PRAGMA user_version = 1;",
         )
@@ -158,6 +159,26 @@ fn an_older_log_is_backed_up_and_carried_forward() {
 
     let store = open(&path).unwrap();
     assert_eq!(store.migration(), None, "once is enough");
+}
+
+#[test]
+fn a_log_of_format_3_gets_delivery_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("holdfast.db");
+    let home = Home::new();
+    home.record("s", vec![small("zero")]);
+    home.intruder().execute("VACUUM INTO ?", [path.to_str().unwrap()]).unwrap();
+    let older =
+        "DROP TABLE deliveries; DROP TABLE subscribers; DROP TABLE event_names; PRAGMA user_version = 3;";
+    Connection::open(&path).unwrap().execute_batch(older).unwrap();
+
+    let store = open(&path).unwrap();
+    let migration = store.migration().unwrap().clone();
+    assert_eq!((migration.from, migration.to), (3, VERSION));
+    assert_eq!(store.frames(&id("s"), ..).unwrap().len(), 1);
+    assert_eq!(store.deliveries(&id("s"), |_| true).unwrap(), []);
+    store.subscriber("someone").unwrap();
+    assert_eq!(store.verify(None).unwrap(), []);
 }
 
 #[test]

@@ -12,17 +12,29 @@
     reason = "a test that cannot go on should stop loudly"
 )]
 
+#[cfg(feature = "lab")]
 pub mod clock;
 pub mod disk;
+#[cfg(feature = "lab")]
 pub mod history;
+#[cfg(feature = "lab")]
 pub mod lab;
+#[cfg(feature = "lab")]
 pub mod ledger;
+#[cfg(feature = "lab")]
 pub mod pieces;
+#[cfg(feature = "lab")]
 pub mod story;
+#[cfg(feature = "lab")]
 pub mod terminal;
+#[cfg(feature = "lab")]
 pub mod wasm;
 
+#[cfg(feature = "lab")]
 pub use clock::FakeClock;
+#[cfg(feature = "lab")]
 pub use holdfast_model::script::{Script, Step};
+#[cfg(feature = "lab")]
 pub use lab::{Lab, LabBuilder};
+#[cfg(feature = "lab")]
 pub use ledger::{Ledger, RecordingLane};

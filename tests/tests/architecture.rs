@@ -49,6 +49,7 @@ fn an_upward_dependency_is_noticed() {
         planted_crate("holdfast-lane-b", "lanes/b", &["holdfast-store"]),
         planted_crate("holdfast-testkit", "testkit", &["holdfast-policy"]),
         planted_crate("holdfast-home", "home", &["holdfast-contract", "holdfast-policy", "holdfast-kernel"]),
+        planted_crate("holdfast-secrets", "secrets", &["holdfast-contract", "holdfast-kernel"]),
         planted_crate("holdfast-new", "new", &[]),
     ];
     let broken = rules::layers(&crates);
@@ -58,8 +59,9 @@ fn an_upward_dependency_is_noticed() {
     breaks(broken.clone(), "`holdfast-lane-a` (lanes/a/) depends on `holdfast-lane-b`");
     breaks(broken.clone(), "`holdfast-lane-b` (lanes/b/) depends on `holdfast-store`");
     breaks(broken.clone(), "`holdfast-home` (home/) depends on `holdfast-kernel`");
+    breaks(broken.clone(), "`holdfast-secrets` (secrets/) depends on `holdfast-kernel`");
     breaks(broken.clone(), "`holdfast-new` in new/ has no place");
-    assert_eq!(broken.len(), 7, "{broken:#?}");
+    assert_eq!(broken.len(), 8, "{broken:#?}");
 }
 
 #[test]

@@ -300,7 +300,7 @@ impl Handler {
 pub struct Schedule {
     /// The schedule's name, unique within the extension.
     pub name: String,
-    /// A cron expression; in quotes, because YAML gives `*` a meaning of its own.
+    /// When: a cron expression, in quotes, because YAML gives `*` a meaning of its own; or `every 15m`; or one moment.
     pub cron: String,
     /// The task; the schedule's name if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]

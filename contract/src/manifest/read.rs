@@ -21,7 +21,7 @@ use crate::tool::EffectClass;
 type Result<T> = std::result::Result<T, Reported>;
 
 const MODES: &[AgentMode] = &[AgentMode::Tool, AgentMode::Handoff];
-const MISSED: &[MissedPolicy] = &[MissedPolicy::RunOnce, MissedPolicy::Skip];
+const MISSED: &[MissedPolicy] = &[MissedPolicy::RunOnce, MissedPolicy::Skip, MissedPolicy::RunAll];
 const EFFECTS: &[EffectClass] = &[
     EffectClass::Pure,
     EffectClass::Read,

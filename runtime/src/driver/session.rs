@@ -24,12 +24,13 @@ use holdfast_store::StreamLog;
 use tokio::sync::{mpsc, oneshot};
 
 use super::tasks::Tasks;
-use super::{Note, Reply, Say, SessionHandle, TurnReport};
+use super::{Answered, Note, Reply, Say, SessionHandle, TurnReport};
 use crate::checks::Checks;
 use crate::instances::{Ending, Instances};
 use crate::machine::Machine;
 use crate::parts::Event;
 use crate::runtime::Inner;
+use crate::services::Asker;
 
 /// Frames between snapshots: at least this many, and enough to pay for writing the state.
 const SNAPSHOT_EVERY: u64 = 1024;
@@ -144,6 +145,7 @@ impl SessionActor {
             Note::Fact(input) => self.queue.push_back(*input),
             // Whoever asked and was given up meanwhile has asked for nothing.
             Note::Ask { reply, .. } if reply.is_closed() => {}
+            Note::Answered(answered) => self.answered(*answered),
             Note::Ask { extension, under, hook, ask, reply } => {
                 self.host_ask(&extension, (under, hook), ask, reply);
             }
@@ -376,17 +378,29 @@ impl SessionActor {
                 }
                 return;
             }
-            Ask::Other { name, arguments, .. } => {
-                let message = format!("the host has nothing called `{name}` for `{id}`");
-                let fault = Fault::new(Code::ExtensionFault, message);
-                let outcome = ToolOutcome::Failure(fault.clone());
-                let body = HostCalled { extension: id, hook, ask: name, arguments, outcome };
-                let input = self.fact(Source::Extension(extension.clone()), Some(under), body);
-                drop(reply.send(Err(self.step(input).err().map_or(fault, |problem| problem.to_fault()))));
+            Ask::Other { name, arguments, timeout } => {
+                let asker = Asker { extension: extension.clone(), session: Some(self.session.id().clone()) };
+                let answer = self.inner.serve(asker, &name, &arguments, timeout);
+                let (extension, inbox) = (extension.clone(), self.inbox.clone());
+                tokio::spawn(async move {
+                    let answer = answer.await;
+                    let note = Answered { extension, under, hook, ask: name, arguments, answer, reply };
+                    drop(inbox.send(Note::Answered(Box::new(note))));
+                });
                 return;
             }
         };
         let input = self.fact(Source::Extension(extension.clone()), Some(under), body);
         drop(reply.send(self.step(input).map(|()| value).map_err(|problem| problem.to_fault())));
+    }
+
+    /// Records what an extension asked for and was answered, and then lets it have the answer.
+    fn answered(&mut self, answered: Answered) {
+        let Answered { extension, under, hook, ask, arguments, answer, reply } = answered;
+        let outcome = ToolOutcome::from(answer.clone());
+        let body = HostCalled { extension: extension.id.clone(), hook, ask, arguments, outcome };
+        let input = self.fact(Source::Extension(extension), Some(under), body);
+        let recorded = self.step(input).map_err(|problem| problem.to_fault());
+        drop(reply.send(recorded.and(answer)));
     }
 }

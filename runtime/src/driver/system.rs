@@ -22,7 +22,7 @@ use holdfast_store::{ObjectKind, StreamLog};
 use tokio::sync::mpsc;
 
 use crate::calling::{make, within};
-use crate::host::NoHost;
+use crate::host::SystemHost;
 use crate::refold::refold;
 use crate::runtime::Inner;
 
@@ -39,6 +39,8 @@ const SNAPSHOT_EVERY: u64 = 1024;
 pub(crate) enum SystemNote {
     /// A fact from the host.
     Fact(Box<Body>),
+    /// A fact that an extension brings, and the frame that it came of.
+    Said(Source, Option<Seq>, Box<Body>),
     /// Facts that came of acts, each with the frame that decided it.
     Done(Vec<(Seq, Body)>),
     /// So many acts that were never performed: the frames that decided them did not reach the disk.
@@ -136,8 +138,12 @@ impl SystemActor {
             SystemNote::Fact(body) => {
                 if let Body::ExtensionsFound(fact) = &*body {
                     self.lanes.extend(fact.found.iter().map(|found| (found.id.clone(), found.lane.clone())));
+                    self.inner.know(&fact.found);
                 }
                 self.fact(None, *body);
+            }
+            SystemNote::Said(source, cause, body) => {
+                self.queue.push_back(Input { at: self.inner.clock.now(), source, cause, body: *body });
             }
             SystemNote::Done(facts) => {
                 self.under_way = self.under_way.saturating_sub(facts.len());
@@ -197,6 +203,11 @@ impl SystemActor {
                 self.unwritten.pop_back();
                 continue;
             };
+            for frame in &frames {
+                if let Body::ExtensionStateChanged(change) = &frame.body {
+                    self.inner.changed(change);
+                }
+            }
             self.log.append(frames)?;
             let mut works = Vec::new();
             for act in acts {
@@ -211,7 +222,7 @@ impl SystemActor {
     fn perform(&mut self, act: Act) -> Result<Option<Work>, Problem> {
         Ok(match act {
             Act::Lifecycle { decided_by, extension, command } => {
-                Some((decided_by, self.lifecycle(extension, command)))
+                Some((decided_by, self.lifecycle(extension, decided_by, command)))
             }
             Act::Activate { pin } => {
                 if let Some(view) = &pin.view {
@@ -225,7 +236,7 @@ impl SystemActor {
             Act::RunTask { decided_by, schedule, extension, task, due } => {
                 let (inner, call) = (self.inner.clone(), Call::Task { task });
                 let work = async move {
-                    let fault = call_instance(&inner, &extension, call).await.err();
+                    let fault = call_instance(&inner, &extension, decided_by, call).await.err();
                     ScheduleEnded { schedule, due, fault }.into()
                 };
                 Some((decided_by, Box::pin(work)))
@@ -234,14 +245,14 @@ impl SystemActor {
         })
     }
 
-    fn lifecycle(&self, extension: Arc<ExtensionRef>, command: LifecycleCommand) -> Later<Body> {
+    fn lifecycle(&self, extension: Arc<ExtensionRef>, under: Seq, command: LifecycleCommand) -> Later<Body> {
         let lane_name = self.lanes.get(&extension.id).cloned().unwrap_or_default();
         let lane = self.inner.lanes.iter().find(|lane| lane.name() == lane_name).cloned();
         let inner = self.inner.clone();
         Box::pin(async move {
             let outcome = match command {
-                LifecycleCommand::Load => load(&inner, lane, &lane_name, &extension).await,
-                _ => call_instance(&inner, &extension, Call::Lifecycle(command))
+                LifecycleCommand::Load => load(&inner, lane, &lane_name, &extension, under).await,
+                _ => call_instance(&inner, &extension, under, Call::Lifecycle(command))
                     .await
                     .map(|_| LifecycleOutcome::Done),
             };
@@ -313,20 +324,27 @@ async fn load(
     inner: &Arc<Inner>,
     lane: Option<Arc<dyn Lane>>,
     lane_name: &str,
-    extension: &ExtensionRef,
+    extension: &Arc<ExtensionRef>,
+    under: Seq,
 ) -> Result<LifecycleOutcome, Fault> {
     let no_lane = || Fault::new(Code::ExtensionUnknown, format!("there is no lane `{lane_name}`"));
     let instance = lane.ok_or_else(no_lane)?.load(extension).await?;
     let (lives, alone) = (instance.lives(), instance.alone());
     inner.keep_instance(extension, instance);
-    match call_instance(inner, extension, Call::Lifecycle(LifecycleCommand::Load)).await? {
+    match call_instance(inner, extension, under, Call::Lifecycle(LifecycleCommand::Load)).await? {
         Reply::Descriptors(descriptors) => Ok(LifecycleOutcome::Loaded { descriptors, lives, alone }),
         other => Err(Fault::new(Code::ExtensionFault, format!("{other:?} is no answer to being loaded"))),
     }
 }
 
-async fn call_instance(inner: &Arc<Inner>, extension: &ExtensionRef, call: Call) -> Result<Reply, Fault> {
+async fn call_instance(
+    inner: &Arc<Inner>,
+    extension: &Arc<ExtensionRef>,
+    under: Seq,
+    call: Call,
+) -> Result<Reply, Fault> {
     let instance = inner.instance(extension)?;
-    let made = make(&instance, call, Arc::new(NoHost));
+    let host = Arc::new(SystemHost::new(inner, extension.clone(), Some(under)));
+    let made = make(&instance, call, host);
     within(made, LIFECYCLE_TIMEOUT, Code::ExtensionFault, inner.clock.clone()).await
 }

@@ -1,0 +1,18 @@
+//! The topics that the program itself speaks, in one place. To the bus they are topics like any other.
+
+/// A user said something on a channel.
+pub const USER_MESSAGE: &str = "user.message";
+/// Something is to be shown to the user.
+pub const USER_NOTIFY: &str = "system.user.notify";
+/// An agent is to do something, and the user is told the answer.
+pub const AGENT_TASK: &str = "system.agent.task";
+/// An agent is to do something, and nobody is told.
+pub const AGENT_BACKGROUND: &str = "system.agent.background";
+/// An extension failed.
+pub const EXTENSION_ERROR: &str = "system.extension.error";
+/// A subscriber failed for good. Of a failure to take one of these, none is published.
+pub const DEAD_LETTER: &str = "system.dead_letter";
+
+/// Every one of them.
+pub const ALL: &[&str] =
+    &[USER_MESSAGE, USER_NOTIFY, AGENT_TASK, AGENT_BACKGROUND, EXTENSION_ERROR, DEAD_LETTER];

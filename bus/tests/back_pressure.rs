@@ -1,0 +1,40 @@
+//! A subscriber that is too far behind holds publishers back, with an answer that says who, how far and what to do.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::*;
+use holdfast_bus::Subscription;
+use holdfast_contract::problem::Code;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn publishing_to_a_subscriber_that_is_behind_is_refused_until_it_has_caught_up() {
+    let (lab, ledger) = (Lab::new(), Ledger::default());
+    let slow = Subscription { backlog: 5, concurrency: 1, ..ledger.subscription("slow/handler", &["t.>"]) };
+    let bus = lab.open(vec![slow, ledger.subscription("quick", &[">"])]).await;
+    ledger.tell("slow/handler", "e0", Act::Wait);
+    for number in 0..5 {
+        publish(&bus, "t.a", "k", &format!("e{number}")).await;
+    }
+    let refused = bus.publish(event("t.b", "one too many")).await.unwrap_err();
+    assert_eq!(refused.code, Code::SubscriberBehind);
+    assert!(
+        refused.what.contains("`slow/handler` has 5 events waiting and takes no more than 5"),
+        "{refused}"
+    );
+    assert!(!refused.help.is_empty());
+    bus.publish(event("other", "not its business")).await.unwrap();
+    let together = bus.publish_many(vec![event("other", "x"), event("t.c", "y")]).await.unwrap_err();
+    assert_eq!(together.code, Code::SubscriberBehind, "all or nothing");
+
+    ledger.until(6).await;
+    ledger.let_go();
+    settled(&bus).await;
+    let none = bus.publish_many((0..6).map(|number| event("t.a", &format!("f{number}"))).collect()).await;
+    assert_eq!(none.unwrap_err().code, Code::SubscriberBehind, "six at once are more than five");
+    bus.publish_many((0..5).map(|number| event("t.a", &format!("f{number}"))).collect()).await.unwrap();
+    settled(&bus).await;
+    let seen = ledger.texts("quick");
+    assert!(!seen.iter().any(|text| ["one too many", "x", "y"].contains(&text.as_str())), "{seen:?}");
+}

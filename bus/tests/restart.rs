@@ -1,0 +1,170 @@
+//! What the next process finds: what was under way is delivered again as a repeat, and the attempt counts.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::*;
+use holdfast_bus::{Bus, Subscription};
+use holdfast_contract::ids::Millis;
+use holdfast_contract::problem::Code;
+
+/// Ends everything where it stands, as if the process had been killed.
+async fn kill(bus: Bus, lab: Lab) -> Lab {
+    drop(bus);
+    // The handlers' tasks hold the log for a moment longer.
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    lab.restarted()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_under_way_is_delivered_again_as_a_repeat_and_what_was_not_is_no_repeat() {
+    let (lab, ledger) = (Lab::new(), Ledger::default());
+    let subscriptions = || vec![ledger.subscription("one", &["t"])];
+    let bus = lab.open(subscriptions()).await;
+    ledger.tell("one", "a1", Act::Hang);
+    let id = publish(&bus, "t", "a", "a1").await.id;
+    publish(&bus, "t", "a", "a2").await;
+    publish(&bus, "t", "b", "b1").await;
+    ledger.until(2).await;
+    settled_but(&bus, 2).await;
+    let lab = kill(bus, lab).await;
+    ledger.forget("one", "a1");
+
+    let bus = lab.open(subscriptions()).await;
+    ledger.until(4).await;
+    settled(&bus).await;
+    let taken: Vec<_> = ledger.taken()[2..].iter().map(|t| (t.text.clone(), t.attempt, t.repeat)).collect();
+    assert_eq!(taken, [("a1".to_owned(), 2, true), ("a2".to_owned(), 1, false)]);
+    let interrupted = format!("retried one {id} attempt 1 after 0: {}", Code::HandlerInterrupted);
+    assert!(lab.story().contains(&interrupted), "{:?}", lab.story());
+    assert_eq!((lab.rows(), lab.store.verify(None).unwrap()), (0, vec![]));
+}
+
+async fn settled_but(bus: &Bus, open: usize) {
+    eventually(|| bus.status().subscribers[0].open == open).await;
+}
+
+/// Lets time pass until this text is with its handler once more, or is a dead letter.
+async fn until_at_hand(bus: &Bus, lab: &Lab, ledger: &Ledger, text: &str, times: usize) {
+    eventually(|| {
+        lab.clock.advance(1_000);
+        let at_hand = ledger.taken().iter().filter(|taken| taken.text == text).count() == times;
+        at_hand || bus.status().subscribers.iter().any(|subscriber| subscriber.dead > 0)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_ends_every_process_is_a_dead_letter_in_the_end_and_takes_no_other_along() {
+    let (mut lab, ledger) = (Lab::new(), Ledger::default());
+    let patient = |name| Subscription { deadline: Millis(u64::MAX / 2), ..ledger.subscription(name, &["t"]) };
+    let subscriptions = || vec![patient("one"), patient("two")];
+    for text in ["killer", "slow", "slower"] {
+        ledger.tell("one", text, Act::Hang);
+    }
+    ledger.tell("two", "slow", Act::Hang);
+    let mut bus = lab.open(subscriptions()).await;
+    for text in ["killer", "slow", "slower"] {
+        publish(&bus, "t", text, text).await;
+    }
+    // The process is killed whenever the killer is at work. The slow ones are at work too, the first two times.
+    for life in 1..=5 {
+        until_at_hand(&bus, &lab, &ledger, "killer", 1 + life).await;
+        if life == 2 {
+            for (name, text) in [("one", "slow"), ("one", "slower"), ("two", "slow")] {
+                ledger.forget(name, text);
+            }
+        }
+        lab = kill(bus, lab).await;
+        bus = lab.open(subscriptions()).await;
+    }
+    until_at_hand(&bus, &lab, &ledger, "killer", usize::MAX).await;
+    settled(&bus).await;
+    let letters = bus.dead_letters(None).await.unwrap();
+    assert_eq!(letters.len(), 1, "{letters:?}");
+    assert_eq!(letters[0].event.as_ref().unwrap().payload.to_text(), "killer");
+    assert_eq!((letters[0].subscriber.as_str(), letters[0].attempts), ("one", 5));
+    assert_eq!(letters[0].fault.as_ref().unwrap().code, Code::HandlerInterrupted);
+    assert_eq!(lab.rows(), 1, "all others are delivered");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_of_two_ended_processes_waits_for_the_other_one() {
+    let (mut lab, ledger) = (Lab::new(), Ledger::default());
+    let subscriptions =
+        || vec![Subscription { deadline: Millis(u64::MAX / 2), ..ledger.subscription("one", &["t"]) }];
+    for text in ["a", "b"] {
+        ledger.tell("one", text, Act::Hang);
+    }
+    let mut bus = lab.open(subscriptions()).await;
+    publish(&bus, "t", "a", "a").await;
+    publish(&bus, "t", "b", "b").await;
+    for life in 1..=2 {
+        ledger.until(2 * life).await;
+        lab = kill(bus, lab).await;
+        bus = lab.open(subscriptions()).await;
+    }
+    // The second pause is by the rules.
+    eventually(|| {
+        lab.clock.advance(1_000);
+        ledger.taken().len() > 4
+    })
+    .await;
+    lab.clock.advance(10_000);
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    assert_eq!(ledger.taken().len(), 5, "one of them at a time");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn closing_lets_handlers_end_and_stops_the_rest_without_blame() {
+    let (lab, ledger) = (Lab::new(), Ledger::default());
+    let subscriptions = || vec![ledger.subscription("one", &["t"])];
+    let bus = lab.open(subscriptions()).await;
+    ledger.tell("one", "quick", Act::Wait);
+    ledger.tell("one", "slow", Act::Hang);
+    publish(&bus, "t", "a", "quick").await;
+    let id = publish(&bus, "t", "b", "slow").await.id;
+    ledger.until(2).await;
+    let other = bus.clone();
+    let closing = tokio::spawn(bus.close(Millis(500)));
+    eventually(|| other.status().subscribers[0].under_way == 2).await;
+    ledger.let_go();
+    eventually(|| other.status().subscribers[0].under_way == 1).await;
+    let refused = other.publish(event("t", "late")).await.unwrap_err();
+    assert_eq!(refused.code, Code::BusClosed);
+    lab.clock.advance(500);
+    closing.await.unwrap();
+    assert_eq!(lab.rows(), 1);
+    assert_eq!(other.subscribe(subscriptions()).await.unwrap_err().code, Code::BusClosed);
+    drop(other);
+
+    let lab = lab.restarted();
+    ledger.forget("one", "slow");
+    let bus = lab.open(subscriptions()).await;
+    ledger.until(3).await;
+    settled(&bus).await;
+    let again = ledger.taken().pop().unwrap();
+    assert_eq!((again.text.as_str(), again.attempt, again.repeat), ("slow", 1, true));
+    assert!(lab.story().iter().any(|line| line.starts_with(&format!("retried one {id} attempt 1"))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_outlasts_a_restart() {
+    let (lab, ledger) = (Lab::new(), Ledger::default());
+    let subscriptions = || vec![ledger.subscription("one", &["t"])];
+    let bus = lab.open(subscriptions()).await;
+    ledger.tell("one", "x", Act::Fail(1));
+    publish(&bus, "t", "k", "x").await;
+    ledger.until(1).await;
+    settled(&bus).await;
+    bus.close(Millis(0)).await;
+    let lab = lab.restarted();
+    let bus = lab.open(subscriptions()).await;
+    settled(&bus).await;
+    assert_eq!(ledger.taken().len(), 1, "not before its time");
+    lab.clock.advance(1_000);
+    ledger.until(2).await;
+    settled(&bus).await;
+    assert_eq!((ledger.taken()[1].attempt, lab.rows()), (2, 0));
+}
