@@ -29,3 +29,17 @@ where
     way.reverse();
     Some(way)
 }
+
+/// The order in which to let go of these, each with what it needs: the last one first, but nobody before those that need it. Gives
+/// their places in the list.
+pub fn last_first(list: &[(&ExtensionId, &[ExtensionId])]) -> Vec<usize> {
+    let mut left: Vec<usize> = (0..list.len()).collect();
+    let mut order = Vec::with_capacity(list.len());
+    while !left.is_empty() {
+        let needed = |id: &ExtensionId| left.iter().any(|place| list[*place].1.contains(id));
+        // Where they need each other in a circle, the last one goes all the same.
+        let next = left.iter().rposition(|place| !needed(list[*place].0)).unwrap_or(left.len() - 1);
+        order.push(left.remove(next));
+    }
+    order
+}

@@ -130,6 +130,34 @@ impl Limits {
     }
 }
 
+impl Limits {
+    /// The limit that forbids another model call after so much was spent in the turn and in the session.
+    pub fn reached(&self, turn: &Spent, session: &Spent, time: Millis) -> Option<Reached> {
+        let bounds = [
+            (LimitKind::Turns, Some(u64::from(self.max_turns)), u64::from(turn.turns)),
+            (LimitKind::Tokens, Some(self.max_tokens), turn.tokens),
+            (LimitKind::Cost, self.max_cost_micros, turn.cost_micros),
+            (LimitKind::SessionTokens, self.session_tokens, session.tokens),
+            (LimitKind::SessionCost, self.session_cost_micros, session.cost_micros),
+            (LimitKind::Time, Some(self.time_budget.0), time.0),
+        ];
+        let mut bounds = bounds.into_iter().filter_map(|(kind, allowed, used)| Some((kind, allowed?, used)));
+        bounds.find(|(_, allowed, used)| used >= allowed)
+    }
+}
+
+impl Message {
+    /// Where the last so many messages of a conversation begin: never between a call and its result.
+    pub fn cut(conversation: &[Message], keep: u32) -> usize {
+        let last = conversation.len().saturating_sub(keep as usize);
+        let is_result = |place: usize| matches!(conversation.get(place), Some(Message::Tool { .. }));
+        (0..=last).rev().find(|place| !is_result(*place)).unwrap_or(0)
+    }
+}
+
+/// Which limit, its bound, and what was used or asked for.
+pub type Reached = (LimitKind, u64, u64);
+
 /// Which limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -4,13 +4,15 @@ pub use serde::{Deserialize, Serialize};
 
 pub use crate::body::{Body, HooksWord};
 pub use crate::content::{Content, DigestOf};
-pub use crate::dependencies::circle;
+pub use crate::dependencies::{circle, last_first};
+pub use crate::desk::{Clerk, Desk};
 pub use crate::digest::Digest;
 pub use crate::effect::*;
 pub use crate::frame::{Draft, Source};
 pub use crate::hook::{Artifact, Decision, HookInput, HookPoint, HookSpec, OnFault, Order};
 pub use crate::ids::*;
 pub use crate::message::*;
+pub use crate::patience::*;
 pub use crate::problem::{Code, Fault};
 pub use crate::registry::*;
 pub use crate::session_frames::*;

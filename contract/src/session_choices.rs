@@ -1,5 +1,7 @@
 //! The choices that stand inside a session's frames: how a turn ended, what gates came to, what a person answered.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +10,7 @@ use crate::content::Content;
 use crate::ids::HookId;
 use crate::message::LimitKind;
 use crate::problem::Fault;
+use crate::session_frames::StateWritten;
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -153,5 +156,15 @@ impl Contents for UiQuestion {
         if let UiQuestion::Custom { view, .. } = self {
             visit(view);
         }
+    }
+}
+
+impl StateWritten {
+    /// The values of an extension after this.
+    pub fn apply(&self, values: &mut BTreeMap<String, Content>) {
+        match &self.value {
+            Some(value) => values.insert(self.key.clone(), value.clone()),
+            None => values.remove(&self.key),
+        };
     }
 }

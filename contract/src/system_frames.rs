@@ -400,7 +400,21 @@ pub struct ExtensionView {
     pub lane: String,
 }
 
+impl HealthReported {
+    /// Why the extension cannot go on, if it cannot.
+    pub fn fault(&self) -> Option<Fault> {
+        let message = format!("`{}` reported that it is not well", self.id);
+        (!self.healthy).then(|| Fault::new(crate::problem::Code::ExtensionUnhealthy, message))
+    }
+}
+
 impl ExtensionStateChanged {
+    /// A generation is up.
+    pub fn up(extension: &ExtensionRef) -> Self {
+        let (id, generation, state) = (extension.id.clone(), extension.generation, ExtensionState::Active);
+        Self { id, generation, state, fault: None, again: None }
+    }
+
     /// A generation is down: in error if there is a reason.
     pub fn down(id: &ExtensionId, generation: Generation, fault: Option<Fault>) -> Self {
         let state = if fault.is_some() { ExtensionState::Error } else { ExtensionState::Inactive };

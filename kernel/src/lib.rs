@@ -9,7 +9,7 @@
 //! a tool call, `session/round.rs` how hooks are asked, `session/recovery.rs` what a crash leads to; `system/life.rs` starts
 //! and stops extensions in order, `system/stacks.rs` makes the registry.
 
-mod desk;
+mod phase;
 mod session;
 mod system;
 

@@ -18,7 +18,7 @@ use holdfast_contract::prelude::{HookPoint as P, *};
 use self::call::Call;
 use self::round::Round;
 use self::turn::{Purpose, Stage, Turn, Wait, Way};
-use crate::desk::{Clerk, Desk, Phase, Taken, unexpected};
+use crate::phase::{Phase, Taken, unexpected};
 
 /// How many messages compaction keeps whole if nobody says otherwise.
 const DEFAULT_KEEP: u32 = 6;
@@ -128,7 +128,7 @@ impl Session {
                 Some(turn) => turn.notes.push(fact.text.clone()),
                 None => base.say(Message::Note { text: fact.text.clone() }),
             },
-            StateWritten(fact) => base.write(fact),
+            StateWritten(fact) => fact.apply(base.state.entry(fact.extension.clone()).or_default()),
             UiRequested(fact) => {
                 desk.act(Act::AskUi { decided_by: desk.cause, question: fact.question.clone() });
             }
@@ -168,14 +168,6 @@ impl Session {
 impl Base {
     fn say(&mut self, message: Message) {
         Arc::make_mut(&mut self.transcript).push(message);
-    }
-
-    fn write(&mut self, StateWritten { extension, key, value, .. }: &StateWritten) {
-        let values = self.state.entry(extension.clone()).or_default();
-        match value {
-            Some(value) => values.insert(key.clone(), value.clone()),
-            None => values.remove(key),
-        };
     }
 
     /// The implementations of a tool, the active one first.

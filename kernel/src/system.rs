@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use holdfast_contract::prelude::{LifecycleCommand as C, *};
 
-use crate::desk::{Clerk, Desk, Phase, Taken, unexpected};
+use crate::phase::{Phase, Taken, unexpected};
 
 /// The one machine behind all sessions.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -47,11 +47,9 @@ struct Extension {
     lives: Vec<Life>,
     /// What served before, for a rollback.
     previous: Option<FoundExtension>,
-    faults: Vec<Millis>,
-    /// How often in a row the process died while this content was on its way up.
-    deaths: (u32, Digest),
-    /// How often it was sent up again of late, and since when.
-    restarts: (u32, Millis),
+    faults: Faults,
+    deaths: Deaths,
+    returns: Returns,
     /// The frame that set the timer for the next time.
     timer: Option<Seq>,
 }
@@ -217,6 +215,14 @@ impl Extension {
         self.waiting = false;
     }
 
+    /// Sends it up again if it is down.
+    fn come_back(&mut self) {
+        self.timer = None;
+        if let Some(found) = self.found.clone().filter(|_| !self.is_up()) {
+            self.rise(found, false);
+        }
+    }
+
     /// Sends a new generation on its way up, in place of one that had not arrived.
     fn rise(&mut self, found: FoundExtension, rolls_back: bool) {
         if let Some(replaced) = self.on_mut(Course::Rising) {
@@ -238,11 +244,11 @@ impl Extension {
         risen.course = Course::Serving;
         risen.registered = registered;
         let (reference, rolls_back) = (risen.reference.clone(), risen.rolls_back);
-        let (id, to, state) = (reference.id.clone(), reference.generation, ExtensionState::Active);
-        desk.record(ExtensionStateChanged { id: id.clone(), generation: to, state, fault: None, again: None });
-        let faults = take(&mut self.faults).len() as u32;
+        let (id, to) = (reference.id.clone(), reference.generation);
+        desk.record(ExtensionStateChanged::up(&reference));
+        let faults = take(&mut self.faults).count();
         self.fault = None;
-        self.deaths.0 = 0;
+        self.deaths = Deaths::default();
         self.waiting = false;
         if let Some((from, found)) = old {
             self.previous = (!rolls_back).then_some(found);

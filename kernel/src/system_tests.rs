@@ -501,7 +501,10 @@ fn what_went_down_comes_back_after_a_pause_that_grows() {
     let why = "HF-4004 `base` reported that it is not well";
     assert_eq!(down[0], format!("base@1 Error: {why}, again at 1000"));
     scene.settle();
-    assert_eq!(scene.states()[0], "app Error: `app` depends on `base`, which failed: `base` reported that it is not well");
+    assert_eq!(
+        scene.states()[0],
+        "app Error: `app` depends on `base`, which failed: `base` reported that it is not well"
+    );
     assert_eq!(scene.fire(), ["load base@2", "load app@2"][..1]);
     scene.settle();
     assert_eq!(scene.states(), ["app@2 Active", "base@2 Active"], "its dependents come back with it");
@@ -549,7 +552,7 @@ fn what_was_starting_when_the_process_died_twice_stays_down_and_the_rest_comes_u
     // It dies again.
     scene.start();
     let found = scene.find(all());
-    let kept = "bad@2 Error: HF-4006 the process died 2 times while `bad` was starting";
+    let kept = "bad@2 Error: HF-4006 the process died 2 times in a row while it was starting";
     assert_eq!(found[0], kept);
     scene.settle();
     let states = scene.states();

@@ -3,12 +3,9 @@
 use super::*;
 
 impl Way<'_> {
-    /// Where the kept part begins: never between a call and its result.
+    /// Where the kept part begins.
     fn cut(&self) -> usize {
-        let transcript = &self.base.transcript;
-        let last = transcript.len().saturating_sub(self.turn.keep as usize);
-        let is_result = |place: usize| matches!(transcript.get(place), Some(Message::Tool { .. }));
-        (0..=last).rev().find(|place| !is_result(*place)).unwrap_or(0)
+        Message::cut(&self.base.transcript, self.turn.keep)
     }
 
     /// The hooks have said what to keep. What providers are asked about is the part that goes.

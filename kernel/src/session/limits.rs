@@ -2,9 +2,6 @@
 
 use super::*;
 
-/// Which limit, its bound, and what was used or asked for.
-type Reached = (LimitKind, u64, u64);
-
 impl Way<'_> {
     /// Counts what was used, for the turn and for the session.
     pub fn charge(&mut self, more: Spent) {
@@ -18,20 +15,8 @@ impl Way<'_> {
         let (spent, session) = (&self.turn.spent, &self.base.spent);
         let (now, deadline, budget) = (self.desk.clerk.now, self.turn.deadline, limits.time_budget);
         let time = budget.plus(now.since(deadline)).since(deadline.since(now));
-        let bounds = [
-            (
-                LimitKind::Turns,
-                Some(u64::from(limits.max_turns)),
-                u64::from(spent.turns.saturating_sub(counted)),
-            ),
-            (LimitKind::Tokens, Some(limits.max_tokens), spent.tokens),
-            (LimitKind::Cost, limits.max_cost_micros, spent.cost_micros),
-            (LimitKind::SessionTokens, limits.session_tokens, session.tokens),
-            (LimitKind::SessionCost, limits.session_cost_micros, session.cost_micros),
-            (LimitKind::Time, Some(budget.0), time.0),
-        ];
-        let mut reached = bounds.into_iter().filter_map(|(kind, allowed, used)| Some((kind, allowed?, used)));
-        reached.find(|(_, allowed, used)| used >= allowed)
+        let spent = Spent { turns: spent.turns.saturating_sub(counted), ..*spent };
+        limits.reached(&spent, session, time)
     }
 
     /// The limit that forbids the tool calls that the model asks for.

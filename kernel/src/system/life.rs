@@ -5,16 +5,6 @@
 
 use super::*;
 
-/// So many faults within the window, and a generation gives way.
-const FAULTS: usize = 3;
-const FAULT_WINDOW: Millis = Millis(60_000);
-/// So many deaths of the process while an extension was on its way up, and it stays down.
-const DEATHS: u32 = 2;
-/// So often within the window it is sent up again after it went down, each time after twice the pause.
-const RESTARTS: u32 = 6;
-const RESTART_WINDOW: Millis = Millis(600_000);
-const PAUSE: Millis = Millis(1_000);
-
 /// What a generation does next.
 enum Move {
     Fall(Course, Option<Fault>),
@@ -31,11 +21,7 @@ impl System {
         self.running.clear();
         for extension in self.extensions.values_mut() {
             let rising = extension.on(Course::Rising).filter(|life| died && life.under_way.is_some());
-            let (before, of) = extension.deaths;
-            let deaths = rising.map_or(extension.deaths, |life| match life.found.digest {
-                digest if digest == of => (before + 1, of),
-                digest => (1, digest),
-            });
+            let deaths = rising.map_or(extension.deaths, |life| extension.deaths.and(life.found.digest));
             *extension = Extension { generations: extension.generations, deaths, ..Extension::default() };
         }
     }
@@ -43,44 +29,35 @@ impl System {
     pub(super) fn found(&mut self, desk: &mut Desk, found: &[FoundExtension]) {
         for found in found {
             let extension = self.extensions.entry(found.id.clone()).or_default();
-            match extension.on(Course::Rising).or(extension.on(Course::Serving)) {
-                Some(latest) if latest.found.digest == found.digest => extension.adopt(found),
-                None if extension.deaths.0 >= DEATHS && extension.deaths.1 == found.digest => {
+            let latest = extension.on(Course::Rising).or(extension.on(Course::Serving));
+            match (latest, extension.deaths.verdict(found.digest)) {
+                (Some(latest), _) if latest.found.digest == found.digest => extension.adopt(found),
+                (None, Some(fault)) => {
                     extension.adopt(found);
-                    let message = format!("the process died {} times while `{}` was starting", DEATHS, found.id);
-                    extension.fault = Some(Fault::new(Code::ExtensionQuarantined, message));
-                    let generation = Generation(extension.generations);
-                    desk.record(ExtensionStateChanged::down(&found.id, generation, extension.fault.clone()));
+                    self.rejected(desk, &ExtensionRejected { id: found.id.clone(), fault });
                 }
                 _ => {
-                    extension.restarts = <(u32, Millis)>::default();
+                    extension.returns = Returns::default();
                     extension.rise(found.clone(), false);
                 }
             }
         }
     }
 
-    /// Sends an extension up again that is down, whatever has happened to it.
+    /// Someone wants an extension sent up again that is down, whatever has happened to it.
     pub(super) fn retried(&mut self, id: &ExtensionId) -> Taken {
-        let extension = self.extensions.get_mut(id).filter(|it| !it.is_up());
-        let found = extension.and_then(|it| Some((it.found.clone()?, it)));
-        let Some((found, extension)) = found else { return unexpected("no such extension is down") };
-        (extension.deaths.0, extension.restarts.0) = (0, 0);
-        extension.rise(found, false);
+        let Some(extension) = self.extensions.get_mut(id).filter(|it| !it.is_up()) else {
+            return unexpected("no such extension is down");
+        };
+        (extension.deaths, extension.returns) = (Deaths::default(), Returns::default());
+        extension.come_back();
         Ok(())
     }
 
     /// The pause after an extension went down is over.
     pub(super) fn timer(&mut self, timer: Seq) -> Taken {
-        let mut extensions = self.extensions.values_mut();
-        let Some(extension) = extensions.find(|it| it.timer == Some(timer)) else {
-            return unexpected("nobody set this timer");
-        };
-        extension.timer = None;
-        if let Some(found) = extension.found.clone().filter(|_| !extension.is_up()) {
-            extension.rise(found, false);
-        }
-        Ok(())
+        let extension = self.extensions.values_mut().find(|it| it.timer == Some(timer));
+        extension.map_or_else(|| unexpected("nobody set this timer"), |it| Ok(it.come_back()))
     }
 
     /// An extension that cannot be read. The generation that serves, if any, goes on.
@@ -130,10 +107,7 @@ impl System {
         let Some(extension) = extension.filter(|it| serves && it.on(Course::Rising).is_none()) else {
             return Ok(());
         };
-        let now = desk.clerk.now;
-        extension.faults.push(now);
-        extension.faults.retain(|at| now.since(*at) < FAULT_WINDOW);
-        if extension.faults.len() >= FAULTS {
+        if extension.faults.add(desk.clerk.now) {
             let guards = extension.on(Course::Serving).is_some_and(Life::guards);
             match extension.previous.take() {
                 Some(found) => extension.rise(found, true),
@@ -147,9 +121,7 @@ impl System {
 
     pub(super) fn health(&mut self, desk: &mut Desk, fact: &HealthReported) -> Taken {
         let serves = self.life(&fact.id, fact.generation)?.course == Course::Serving;
-        if serves && !fact.healthy {
-            let message = format!("`{}` reported that it is not well", fact.id);
-            let fault = Fault::new(Code::ExtensionUnhealthy, message);
+        if let Some(fault) = fact.fault().filter(|_| serves) {
             self.send_down(desk, &fact.id, Course::Serving, Some(fault));
         }
         Ok(())
@@ -169,16 +141,10 @@ impl System {
         let Some(life) = extension.on_mut(course) else { return };
         life.course = Course::Leaving;
         let mut down = ExtensionStateChanged::down(id, life.reference.generation, fault.clone());
-        let (now, serving) = (desk.clerk.now, course == Course::Serving);
         let unwell = fault.as_ref().is_some_and(|fault| fault.code == Code::ExtensionUnhealthy);
+        down.again = unwell.then(|| extension.returns.next(desk.clerk.now)).flatten();
         extension.fault = fault;
-        self.stale |= serving;
-        let (before, since) = extension.restarts;
-        let before = if now.since(since) < RESTART_WINDOW { before } else { 0 };
-        if unwell && before < RESTARTS {
-            extension.restarts = (before + 1, if before == 0 { now } else { since });
-            down.again = Some(Millis(now.0 + (PAUSE.0 << before)));
-        }
+        self.stale |= course == Course::Serving;
         let (again, decided_by) = (down.again, desk.record(down));
         extension.timer = again.map(|_| decided_by);
         desk.act(again.map(|at| Act::SetTimer { decided_by, at }));
@@ -247,7 +213,7 @@ impl System {
     /// Extensions that were on their way up when the process died come up after all others, and one at a time: if it dies again, it
     /// is plain which one it was.
     fn one_suspect_at_a_time(&self, moves: &mut Vec<(Arc<ExtensionRef>, Move)>) {
-        let suspect = |id: &ExtensionId| self.extensions.get(id).is_some_and(|it| it.deaths.0 > 0);
+        let suspect = |id: &ExtensionId| self.extensions.get(id).is_some_and(|it| it.deaths.any());
         let held = |(life, next): &(Arc<ExtensionRef>, Move)| {
             matches!(next, Move::Command(C::Load | C::Initialize | C::Start)) && suspect(&life.id)
         };
@@ -274,14 +240,13 @@ impl System {
     /// Everything is to stop, in the reverse of the order in which it came up, as far as dependencies that have changed since allow.
     pub(super) fn line_up(&mut self) {
         self.phase = Phase::Stopping;
-        let mut left: Vec<&mut Life> =
-            self.extensions.values_mut().filter_map(|it| it.on_mut(Course::Serving)).collect();
-        left.sort_by_key(|life| life.registered);
-        while !left.is_empty() {
-            let needed = |life: &Life| left.iter().any(|other| other.found.depends_on.contains(&life.found.id));
-            let last = left.iter().rposition(|life| !needed(life)).unwrap_or_default();
-            let rank = left.len();
-            left.remove(last).rank = rank;
+        let serving = self.extensions.values_mut().filter_map(|it| it.on_mut(Course::Serving));
+        let mut serving: Vec<&mut Life> = serving.collect();
+        serving.sort_by_key(|life| life.registered);
+        let needs = serving.iter().map(|life| (&life.found.id, &*life.found.depends_on));
+        let order = last_first(&needs.collect::<Vec<_>>());
+        for (place, rank) in order.into_iter().zip((1..=serving.len()).rev()) {
+            serving[place].rank = rank;
         }
     }
 

@@ -1,36 +1,23 @@
 //! The desk: where a step's effects pile up and frames get their numbers.
 
-use holdfast_contract::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::body::Body;
+use crate::effect::{Act, Effects, Input};
+use crate::frame::{Draft, Source};
+use crate::ids::{Millis, Seq};
 
 /// A stream's counter and the latest moment that it heard of.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(crate = "holdfast_contract::serde")]
-pub(crate) struct Clerk {
+pub struct Clerk {
+    /// The number that the next frame gets.
     pub next: Seq,
+    /// The moment.
     pub now: Millis,
 }
 
-/// How far a stream has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(crate = "holdfast_contract::serde")]
-pub(crate) enum Phase {
-    #[default]
-    New,
-    Running,
-    Stopping,
-    Stopped,
-}
-
-/// Whether a fact fits. One that does not has changed nothing.
-pub(crate) type Taken = Result<(), Fault>;
-
-/// The answer to a fact that nobody waits for.
-pub(crate) fn unexpected<T>(message: &str) -> Result<T, Fault> {
-    Err(Fault::new(Code::TurnUnexpected, message))
-}
-
 /// One step's paper: the number of the fact that started it, and what it leads to.
-pub(crate) struct Desk {
+pub struct Desk {
     /// The stream's clerk after the step.
     pub clerk: Clerk,
     /// The number of the fact that started the step.

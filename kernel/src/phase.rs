@@ -1,0 +1,22 @@
+//! What both machines have in common.
+
+use holdfast_contract::prelude::*;
+
+/// How far a stream has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(crate = "holdfast_contract::serde")]
+pub(crate) enum Phase {
+    #[default]
+    New,
+    Running,
+    Stopping,
+    Stopped,
+}
+
+/// Whether a fact fits. One that does not has changed nothing.
+pub(crate) type Taken = Result<(), Fault>;
+
+/// The answer to a fact that nobody waits for.
+pub(crate) fn unexpected<T>(message: &str) -> Result<T, Fault> {
+    Err(Fault::new(Code::TurnUnexpected, message))
+}
