@@ -103,6 +103,11 @@ pub trait Instance: Send + Sync {
         false
     }
 
+    /// Whether it has a loop in the background, to be run from its start to its stop.
+    fn background(&self) -> bool {
+        false
+    }
+
     /// How long an instance lives.
     fn scope(&self) -> Scope {
         Scope::Shared

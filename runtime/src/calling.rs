@@ -69,6 +69,16 @@ impl Made {
     }
 }
 
+impl Made {
+    /// Waits for the answer, however long it takes.
+    pub(crate) async fn answer(self) -> Result<Reply, Fault> {
+        match self {
+            Made::Answered(answer) => answer,
+            Made::UnderWay(call) => call.await,
+        }
+    }
+}
+
 /// Waits for an answer, but no longer than this.
 pub(crate) async fn within(
     made: Made,

@@ -5,6 +5,7 @@
 //! and compares; [`verify`](mod@verify) proves coverage on top of the store's integrity checks. [`refold`] rebuilds a machine
 //! from the log after a stop or a crash. [`upkeep`] erases and collects.
 
+mod background;
 mod calling;
 mod checks;
 mod clock;
@@ -17,6 +18,7 @@ mod instances;
 pub mod loader;
 mod machine;
 mod parts;
+mod presence;
 pub mod refold;
 pub mod replay;
 mod runtime;

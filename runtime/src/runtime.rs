@@ -8,14 +8,14 @@ use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::effect::{ChildAct, Input, ModelAct, SummaryAct};
 use holdfast_contract::frame::Source;
-use holdfast_contract::ids::{AgentId, ExtensionId, Generation, ModelName, Seq, StreamId};
+use holdfast_contract::ids::{AgentId, ExtensionId, Generation, Millis, ModelName, Seq, StreamId};
 use holdfast_contract::message::{Message, Origin, TurnContext, Usage};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, Override, Registry, RegistryPin};
 use holdfast_contract::session_frames::{Parent, SessionSettings, SessionStarted};
 use holdfast_contract::system_frames::{
-    ExtensionFaulted, ExtensionRejected, ExtensionRemoved, ExtensionState, ExtensionStateChanged,
-    ExtensionView, ExtensionsFound, FoundExtension, OverridesSet, PolicyChanged,
+    ExtensionFaulted, ExtensionRejected, ExtensionRemoved, ExtensionRetried, ExtensionState,
+    ExtensionStateChanged, ExtensionView, ExtensionsFound, FoundExtension, OverridesSet, PolicyChanged,
 };
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Instance, Lane};
@@ -25,9 +25,11 @@ use holdfast_policy::{Policy, Routing, Unattended};
 use holdfast_store::{Collected, ObjectKind, Retention, Store};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::background::Background;
 use crate::clock::Clock;
 use crate::driver::{Note, SessionActor, SessionHandle, SystemActor, SystemNote, TurnReport};
 use crate::parts::{Entropy, Parts, Surface};
+use crate::presence::{Presence, Visit};
 use crate::refold::refold;
 use crate::upkeep;
 
@@ -52,6 +54,10 @@ pub(crate) struct Inner {
     known: RwLock<HashMap<Digest, FoundExtension>>,
     /// The generation of each extension that serves.
     serving: RwLock<HashMap<ExtensionId, Arc<ExtensionRef>>>,
+    /// Who is being called.
+    pub presence: Arc<Presence>,
+    /// The loops in the background.
+    pub background: Background,
     policies: RwLock<HashMap<Digest, Arc<Policy>>>,
     sessions: Mutex<BTreeMap<StreamId, SessionHandle>>,
 }
@@ -94,6 +100,8 @@ impl Runtime {
             instances: RwLock::default(),
             known: RwLock::default(),
             serving: RwLock::default(),
+            presence: Arc::default(),
+            background: Background::default(),
             policies: RwLock::default(),
             sessions: Mutex::default(),
         });
@@ -126,6 +134,23 @@ impl Runtime {
     /// Reports that an extension is gone.
     pub fn removed(&self, id: ExtensionId) {
         self.0.tell_system(ExtensionRemoved { id });
+    }
+
+    /// Sends an extension up again that is down, whatever has happened to it before. One that is not down is left alone.
+    pub fn retry(&self, id: ExtensionId, reason: &str) {
+        self.0.tell_system(ExtensionRetried { id, reason: reason.to_owned() });
+    }
+
+    /// Asks every extension that has a life whether it is well, again and again after this pause, until the runtime is dropped.
+    pub fn watch_health(&self, every: Millis) {
+        let (inner, clock) = (Arc::downgrade(&self.0), self.0.clock.clone());
+        tokio::spawn(async move {
+            loop {
+                clock.sleep(every).await;
+                let Some(inner) = inner.upgrade() else { return };
+                inner.check_health().await;
+            }
+        });
     }
 
     /// Sets the user's overrides.
@@ -347,10 +372,12 @@ impl Inner {
                 let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
                 let Some(found) = known.get(&digest) else { return };
                 serving.insert(id.clone(), Arc::new(found.activation(generation.0)));
+                self.presence.open(id);
             }
             ExtensionState::Inactive | ExtensionState::Error => {
                 if serving.get(id).is_some_and(|serving| serving.generation == *generation) {
                     serving.remove(id);
+                    self.presence.open(id);
                 }
             }
         }
@@ -359,6 +386,30 @@ impl Inner {
     /// The generation of an extension that serves now.
     pub(crate) fn serving(&self, id: &ExtensionId) -> Option<Arc<ExtensionRef>> {
         self.serving.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    }
+
+    /// Everyone who serves, by id.
+    pub(crate) fn all_serving(&self) -> Vec<Arc<ExtensionRef>> {
+        let serving = self.serving.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<Arc<ExtensionRef>> = serving.values().cloned().collect();
+        all.sort();
+        all
+    }
+
+    /// Goes in to an extension that serves, for one call. While its next generation takes over, this waits.
+    pub(crate) async fn visit(
+        &self,
+        id: &ExtensionId,
+        limit: Millis,
+    ) -> Result<(Arc<ExtensionRef>, Visit), Fault> {
+        let late = || Fault::new(Code::ExtensionFault, format!("`{id}` gave no way within {} ms", limit.0));
+        let visit = tokio::select! {
+            biased;
+            visit = self.presence.clone().enter(id.clone()) => visit,
+            () = self.clock.sleep(limit) => return Err(late()),
+        };
+        let gone = || Fault::new(Code::ExtensionUnknown, format!("`{id}` is not active"));
+        Ok((self.serving(id).ok_or_else(gone)?, visit))
     }
 
     /// Whether an extension has said that it depends on another.

@@ -70,12 +70,9 @@ impl Inner {
             let help = format!("List `{extension}` under `depends_on` in its manifest.");
             return failed(Fault::new(Code::ExtensionDependency, format!("{message}. {help}")));
         }
-        let Some(serving) = self.serving(&extension) else {
-            let message = format!("`{extension}` is not active");
-            return failed(Fault::new(Code::ExtensionUnknown, message));
-        };
         let (inner, what) = (self.clone(), format!("`{extension}` answered `{method}` with"));
         Box::pin(async move {
+            let (serving, _visit) = inner.visit(&extension, timeout).await?;
             let instance = inner.instance(&serving)?;
             let host = Arc::new(SystemHost::new(&inner, serving, None));
             let made = make(&instance, Call::Api { method, arguments }, host);

@@ -8,10 +8,11 @@ use holdfast_contract::hook::{Decision, HookInput};
 use holdfast_contract::ids::{ExtensionId, HookId, ToolName};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{AgentSpec, Descriptor};
+use holdfast_contract::role::Role;
 use holdfast_contract::system_frames::{FoundExtension, LifecycleCommand};
 use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
 
-use crate::roles::{Api, Functions, Hook, Lifecycle, Tasks, Tool, now};
+use crate::roles::{Api, Functions, Hook, Lifecycle, Service, Tasks, Tool, now};
 
 /// A native extension: its roles, gathered one by one.
 pub struct Extension {
@@ -23,6 +24,8 @@ pub struct Extension {
     tasks: Option<Arc<dyn Tasks>>,
     api: Option<Arc<dyn Api>>,
     functions: Option<Arc<dyn Functions>>,
+    service: Option<Arc<dyn Service>>,
+    alone: bool,
     replayable: bool,
 }
 
@@ -47,6 +50,8 @@ impl Extension {
             tasks: None,
             api: None,
             functions: None,
+            service: None,
+            alone: false,
             replayable: false,
         }
     }
@@ -112,6 +117,18 @@ impl Extension {
     /// With functions of other roles.
     pub fn functions(mut self, functions: impl Functions + 'static) -> Self {
         self.functions = Some(Arc::new(functions));
+        self
+    }
+
+    /// With a loop in the background.
+    pub fn service(mut self, service: impl Service + 'static) -> Self {
+        self.service = Some(Arc::new(service));
+        self.alone()
+    }
+
+    /// Two of its generations never run side by side: it polls, listens or holds something that there is once.
+    pub fn alone(mut self) -> Self {
+        self.alone = true;
         self
     }
 
@@ -184,6 +201,13 @@ impl Instance for Extension {
                 }
                 None => self.lacks("methods"),
             },
+            Call::Function { role: Role::Service, .. } => match &self.service {
+                Some(service) => {
+                    let run = service.run_background(host);
+                    Box::pin(async move { run.await.map(|()| Reply::Done) })
+                }
+                None => self.lacks("loop in the background"),
+            },
             Call::Function { role, function, arguments } => {
                 let lacks = || self.lacks(&format!("function `{function}`"));
                 let functions = self.functions.as_ref();
@@ -200,7 +224,15 @@ impl Instance for Extension {
     }
 
     fn lives(&self) -> bool {
-        self.lifecycle.is_some()
+        self.lifecycle.is_some() || self.service.is_some()
+    }
+
+    fn alone(&self) -> bool {
+        self.alone
+    }
+
+    fn background(&self) -> bool {
+        self.service.is_some()
     }
 
     fn answers_at_once(&self) -> bool {

@@ -74,6 +74,12 @@ pub trait Lifecycle: Send + Sync {
     }
 }
 
+/// A loop in the background.
+pub trait Service: Send + Sync {
+    /// Runs until it is dropped, which is how it is stopped. That it ends by itself is a failure.
+    fn run_background(&self, host: Arc<dyn Host>) -> Later<Result<(), Fault>>;
+}
+
 /// Tasks that the manifest's schedules name.
 pub trait Tasks: Send + Sync {
     /// Runs one.

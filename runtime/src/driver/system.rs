@@ -12,6 +12,7 @@ use holdfast_contract::frame::Source;
 use holdfast_contract::ids::{ExtensionId, Millis, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::session_frames::TimerFired;
 use holdfast_contract::system_frames::{
     ExtensionReported, ExtensionView, LifecycleCommand, LifecycleOutcome, ScheduleEnded, SystemSettled,
     SystemStarted, SystemStopping,
@@ -28,6 +29,9 @@ use crate::runtime::Inner;
 
 /// How long a step of an extension's life may take.
 const LIFECYCLE_TIMEOUT: Millis = Millis(30_000);
+
+/// How long those who are calling an extension have to finish before it gives way.
+const QUIESCE_TIMEOUT: Millis = Millis(10_000);
 
 /// How many tasks share the work of one step.
 const HANDS: usize = 2;
@@ -233,6 +237,17 @@ impl SystemActor {
                 self.inner.activate(pin);
                 None
             }
+            Act::SetTimer { decided_by, at } => {
+                let (inner, clock) = (Arc::downgrade(&self.inner), self.inner.clock.clone());
+                let wait = clock.sleep(at.since(clock.now()));
+                tokio::spawn(async move {
+                    wait.await;
+                    if let Some(inner) = inner.upgrade() {
+                        inner.tell_system(TimerFired { timer: decided_by });
+                    }
+                });
+                None
+            }
             Act::RunTask { decided_by, schedule, extension, task, due } => {
                 let (inner, call) = (self.inner.clone(), Call::Task { task });
                 let work = async move {
@@ -252,9 +267,7 @@ impl SystemActor {
         Box::pin(async move {
             let outcome = match command {
                 LifecycleCommand::Load => load(&inner, lane, &lane_name, &extension, under).await,
-                _ => call_instance(&inner, &extension, under, Call::Lifecycle(command))
-                    .await
-                    .map(|_| LifecycleOutcome::Done),
+                _ => step_of_life(&inner, &extension, under, command).await,
             };
             let outcome = outcome.unwrap_or_else(LifecycleOutcome::Failed);
             ExtensionReported { id: extension.id.clone(), generation: extension.generation, command, outcome }
@@ -335,6 +348,36 @@ async fn load(
         Reply::Descriptors(descriptors) => Ok(LifecycleOutcome::Loaded { descriptors, lives, alone }),
         other => Err(Fault::new(Code::ExtensionFault, format!("{other:?} is no answer to being loaded"))),
     }
+}
+
+/// A step of a life after loading. The loop in the background runs from start to stop, and one that gives way to its next generation
+/// is first left by those who call it.
+async fn step_of_life(
+    inner: &Arc<Inner>,
+    extension: &Arc<ExtensionRef>,
+    under: Seq,
+    command: LifecycleCommand,
+) -> Result<LifecycleOutcome, Fault> {
+    let serves =
+        inner.serving(&extension.id).is_some_and(|serving| serving.generation == extension.generation);
+    if command == LifecycleCommand::Stop {
+        if serves {
+            inner.presence.close(&extension.id);
+            tokio::select! {
+                () = inner.presence.empty(&extension.id) => {}
+                () = inner.clock.sleep(QUIESCE_TIMEOUT) => {}
+            }
+        }
+        inner.end_background(extension).await;
+    }
+    call_instance(inner, extension, under, Call::Lifecycle(command)).await?;
+    if command == LifecycleCommand::Start {
+        inner.begin_background(extension, &inner.instance(extension)?);
+        if serves {
+            inner.presence.open(&extension.id);
+        }
+    }
+    Ok(LifecycleOutcome::Done)
 }
 
 async fn call_instance(
