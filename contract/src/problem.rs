@@ -107,6 +107,7 @@ codes! {
     ExtensionFault = "4003", "An extension failed", "`holdfast ext doctor ID` shows the phase and the message.";
     ExtensionUnhealthy = "4004", "An extension reported that it is not well", "`holdfast ext doctor ID` shows more; it was stopped.";
     ExtensionQuarantined = "4006", "An extension is kept down because the process died while it was starting", "Mend or remove it; `holdfast ext restart ID` tries it once more.";
+    CrashLoop = "4007", "The process keeps dying", "`holdfast ext doctor` and the log say what it did last.";
     ExtensionUnknown = "4005", "There is no such extension", "`holdfast ext list` shows what is installed.";
     ComponentInvalid = "4101", "The file is no component that can be run", "Build it with `holdfast ext build`, which makes components; `holdfast ext check` says more.";
     ComponentVersion = "4102", "The component was built for another version of the interface", "Build it again with this program's `holdfast ext build`.";

@@ -101,6 +101,11 @@ impl Home {
         self.root.join("generations")
     }
 
+    /// The file that asks the supervisor to start the owner again.
+    pub fn restart_flag(&self) -> PathBuf {
+        self.root().join(".restart_requested")
+    }
+
     /// Whether the folder is there.
     pub fn exists(&self) -> bool {
         self.root.is_dir()

@@ -69,6 +69,9 @@ pub struct Settings {
     /// How long a session's frames are kept; for ever if left out.
     #[serde(skip_serializing_if = "RetentionSettings::is_empty")]
     pub retention: RetentionSettings,
+    /// How extensions are asked whether they are well while the home is up.
+    #[serde(skip_serializing_if = "Health::is_default")]
+    pub health: Health,
     /// What is reported on standard error while a process runs.
     #[serde(skip_serializing_if = "Log::is_default")]
     pub log: Log,
@@ -217,6 +220,27 @@ pub struct RetentionSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub keep_frames: Option<u64>,
+}
+
+/// How extensions are asked whether they are well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Health {
+    /// Every so many seconds.
+    #[schemars(range(min = 1, max = 86_400))]
+    pub every_seconds: u32,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self { every_seconds: 30 }
+    }
+}
+
+impl Health {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What is reported on standard error.

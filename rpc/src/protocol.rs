@@ -59,6 +59,21 @@ pub enum Request {
     /// The extensions, their state and their lanes.
     #[serde(rename = "extensions.list")]
     ExtensionsList(Nothing),
+    /// Send an extension up again that is down.
+    #[serde(rename = "extension.restart")]
+    ExtensionRestart(OneExtension),
+    /// What went wrong with extensions of late.
+    #[serde(rename = "extension.doctor")]
+    ExtensionDoctor(ExtensionDoctor),
+    /// How the home is.
+    #[serde(rename = "system.status")]
+    SystemStatus(Nothing),
+    /// Stop everything in order; the owner ends.
+    #[serde(rename = "system.stop")]
+    SystemStop(Nothing),
+    /// Stop everything in order, and start again.
+    #[serde(rename = "system.restart")]
+    SystemRestart(Nothing),
     /// Which rule decides about a call, and why.
     #[serde(rename = "policy.explain")]
     PolicyExplain(PolicyExplain),
@@ -77,6 +92,50 @@ pub enum Request {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
+
+/// An extension.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OneExtension {
+    /// Its id.
+    pub id: String,
+}
+
+/// Which extension to examine.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ExtensionDoctor {
+    /// Its id; all, if none.
+    pub id: Option<String>,
+}
+
+/// Something that went wrong with an extension.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TroubleLine {
+    /// The extension.
+    pub extension: String,
+    /// When, in milliseconds since 1970.
+    pub at: u64,
+    /// What it was doing.
+    pub phase: String,
+    /// The stable code.
+    pub code: String,
+    /// What happened.
+    pub message: String,
+    /// What to do.
+    pub fix: String,
+}
+
+/// How a home is.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Status {
+    /// How many extensions serve.
+    pub active: u64,
+    /// How many sessions are open.
+    pub sessions: u64,
+    /// Why others do not serve.
+    pub failed: Vec<TroubleLine>,
+}
 
 /// Who asks.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

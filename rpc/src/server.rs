@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::{Seq, StreamId};
+use holdfast_contract::ids::{ExtensionId, Seq, StreamId};
 use holdfast_contract::message::{Origin, TurnContext};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::{Answer, ApprovalScope};
 use holdfast_policy::{Policy, Request as Judged, Rule};
-use holdfast_runtime::{NewSession, Runtime, SessionHandle, TurnReport};
+use holdfast_runtime::diagnosis::{Trouble, troubles};
+use holdfast_runtime::{NewSession, Runtime, SessionHandle, TurnReport, Wanted};
 use holdfast_store::Retention;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -239,6 +240,21 @@ impl Connection {
             Request::ToolsList(Nothing {}) => value(&self.tools().await?),
             Request::AgentsList(Nothing {}) => value(&self.agents()),
             Request::ExtensionsList(Nothing {}) => value(&self.extensions().await?),
+            Request::ExtensionRestart(OneExtension { id }) => {
+                runtime.retry(id.as_str().into(), "the user asked for it");
+                runtime.settled().await?;
+                self.kept().await
+            }
+            Request::ExtensionDoctor(ExtensionDoctor { id }) => value(&self.troubles(id.as_deref(), 5)?),
+            Request::SystemStatus(Nothing {}) => value(&self.status().await?),
+            Request::SystemStop(Nothing {}) => {
+                runtime.want(Wanted::Stop("somebody asked for it".to_owned()));
+                self.kept().await
+            }
+            Request::SystemRestart(Nothing {}) => {
+                runtime.want(Wanted::Restart("somebody asked for it".to_owned()));
+                self.kept().await
+            }
             Request::PolicyExplain(asked) => self.explain(&asked),
             Request::LogErase(LogErase { session, reason }) => {
                 let erased = runtime.erase(&session, &reason).await?;
@@ -458,6 +474,40 @@ impl Connection {
             }
         });
         Ok(lines.collect())
+    }
+
+    fn troubles(&self, id: Option<&str>, most: usize) -> Result<Vec<TroubleLine>, Problem> {
+        self.owner.runtime.store().flush()?;
+        let only = id.map(ExtensionId::from);
+        let troubles = troubles(self.owner.runtime.store(), only.as_ref(), most)?;
+        let line = |trouble: Trouble| TroubleLine {
+            extension: trouble.extension.to_string(),
+            at: trouble.at.0,
+            phase: trouble.phase,
+            code: trouble.code.to_owned(),
+            message: trouble.message,
+            fix: trouble.fix.to_owned(),
+        };
+        Ok(troubles.into_iter().map(line).collect())
+    }
+
+    async fn status(&self) -> Result<Status, Problem> {
+        let extensions = self.owner.runtime.extensions().await?;
+        let active = extensions.iter().filter(|extension| extension.active.is_some()).count() as u64;
+        let failed = extensions.into_iter().filter(|extension| extension.active.is_none());
+        let failed = failed.filter_map(|extension| {
+            let fault = extension.fault?;
+            Some(TroubleLine {
+                extension: extension.id.to_string(),
+                at: 0,
+                phase: "state".to_owned(),
+                code: fault.code.as_str().to_owned(),
+                fix: fault.code.help().to_owned(),
+                message: fault.message,
+            })
+        });
+        let sessions = self.owner.runtime.open_sessions() as u64;
+        Ok(Status { active, sessions, failed: failed.collect() })
     }
 
     fn explain(&self, asked: &PolicyExplain) -> Result<Value, Problem> {

@@ -23,7 +23,7 @@ use holdfast_kernel::{BEHAVIOUR, Session};
 use holdfast_model::{Delta, Model};
 use holdfast_policy::{Policy, Routing, Unattended};
 use holdfast_store::{Collected, ObjectKind, Retention, Store};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::background::Background;
 use crate::clock::Clock;
@@ -36,6 +36,18 @@ use crate::upkeep;
 /// A running system. Cheap to clone; dropping the last handle does not stop it, [`Runtime::stop`] does.
 #[derive(Clone)]
 pub struct Runtime(Arc<Inner>);
+
+/// What somebody wants the whole process to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// What it does.
+    #[default]
+    GoOn,
+    /// Stop everything in order, and start again; why.
+    Restart(String),
+    /// Stop everything in order; why.
+    Stop(String),
+}
 
 /// What every actor shares.
 pub(crate) struct Inner {
@@ -54,6 +66,7 @@ pub(crate) struct Inner {
     known: RwLock<HashMap<Digest, FoundExtension>>,
     /// The generation of each extension that serves.
     serving: RwLock<HashMap<ExtensionId, Arc<ExtensionRef>>>,
+    pub wanted: watch::Sender<Wanted>,
     /// Who is being called.
     pub presence: Arc<Presence>,
     /// The loops in the background.
@@ -100,6 +113,7 @@ impl Runtime {
             instances: RwLock::default(),
             known: RwLock::default(),
             serving: RwLock::default(),
+            wanted: watch::Sender::default(),
             presence: Arc::default(),
             background: Background::default(),
             policies: RwLock::default(),
@@ -214,6 +228,21 @@ impl Runtime {
     /// The extensions that are installed, by id.
     pub async fn extensions(&self) -> Result<Vec<ExtensionView>, Problem> {
         self.ask_system(SystemNote::Extensions).await
+    }
+
+    /// Asks for something of the whole process. Whoever owns it does it.
+    pub fn want(&self, wanted: Wanted) {
+        self.0.wanted.send_replace(wanted);
+    }
+
+    /// What is wanted of the whole process.
+    pub fn wanted(&self) -> watch::Receiver<Wanted> {
+        self.0.wanted.subscribe()
+    }
+
+    /// How many sessions are open in this process.
+    pub fn open_sessions(&self) -> usize {
+        lock(&self.0.sessions).len()
     }
 
     /// Whether a session is open in this process.

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::calling::{make, within};
 use crate::host::SystemHost;
-use crate::runtime::Inner;
+use crate::runtime::{Inner, Wanted};
 
 /// How long an ask may take that names no time of its own.
 const ASK_TIMEOUT: Millis = Millis(60_000);
@@ -50,6 +50,14 @@ impl Inner {
                 Ok(call) => self.api_call(asker, call, timeout),
                 Err(fault) => failed(fault),
             },
+            "system.restart" | "system.shutdown" => {
+                let reason = format!("`{}` asked for it", asker.extension.id);
+                self.wanted.send_replace(match name {
+                    "system.restart" => Wanted::Restart(reason),
+                    _ => Wanted::Stop(reason),
+                });
+                Box::pin(std::future::ready(Ok(Content::default())))
+            }
             _ => {
                 let message = format!("the host has nothing called `{name}` for `{}`", asker.extension.id);
                 failed(Fault::new(Code::ExtensionFault, message))

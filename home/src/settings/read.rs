@@ -15,8 +15,8 @@ use holdfast_policy::read_dollars as dollars;
 use serde_json::Value;
 
 use super::{
-    AgentSettings, Channels, LimitSettings, Log, LogLevel, MOST_BYTES, Mcp, ModelSettings, Models, OFFLINE,
-    RetentionSettings, Settings, StoreSettings, Web,
+    AgentSettings, Channels, Health, LimitSettings, Log, LogLevel, MOST_BYTES, Mcp, ModelSettings, Models,
+    OFFLINE, RetentionSettings, Settings, StoreSettings, Web,
 };
 
 type Result<T> = std::result::Result<T, Reported>;
@@ -72,6 +72,7 @@ fn root(root: &Field<'_>) -> Result<Settings> {
         let workspace = object.optional("workspace", Field::filled);
         let limits = object.defaulted("limits", LimitSettings::default(), limits);
         let retention = object.defaulted("retention", RetentionSettings::default(), retention);
+        let health = object.defaulted("health", Health::default(), health);
         let log = object.defaulted("log", Log::default(), log);
         let wasm = object.defaulted("wasm", SandboxOptions::default(), sandbox);
         Ok(Settings {
@@ -87,6 +88,7 @@ fn root(root: &Field<'_>) -> Result<Settings> {
             workspace: workspace?,
             limits: limits?,
             retention: retention?,
+            health: health?,
             log: log?,
             wasm: wasm?,
         })
@@ -334,6 +336,14 @@ fn retention(field: &Field<'_>) -> Result<RetentionSettings> {
         let keep_days = object.optional("keep_days", |field| field.whole(1..=36_500_u32));
         let keep_frames = object.optional("keep_frames", |field| field.whole(1..=MOST));
         Ok(RetentionSettings { keep_days: keep_days?, keep_frames: keep_frames? })
+    })
+}
+
+fn health(field: &Field<'_>) -> Result<Health> {
+    field.object(|object| {
+        let every_seconds = object
+            .defaulted("every_seconds", Health::default().every_seconds, |field| field.whole(1..=86_400_u32));
+        Ok(Health { every_seconds: every_seconds? })
     })
 }
 

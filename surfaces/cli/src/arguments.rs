@@ -36,6 +36,12 @@ pub(crate) enum Command {
     Chat(Chat),
     /// One turn: prints the answer; with --json every frame of the turn
     Run(Run),
+    /// Bring the home up and keep it up: channels, schedules, services, events
+    Up(Up),
+    /// Stop what is up, in order
+    Down,
+    /// How the home is: what is up, what is down and why
+    Status,
     /// JSON-RPC over standard input and output, for automation
     Rpc,
     /// Call one tool through the whole pipeline: schema, hooks, policy, dispatch, frames
@@ -96,6 +102,13 @@ pub(crate) struct Init {
     pub yes: bool,
 }
 
+#[derive(Args)]
+pub(crate) struct Up {
+    /// Without a supervisor: where something else starts it again when it dies
+    #[arg(long)]
+    pub unsupervised: bool,
+}
+
 #[derive(Args, Default)]
 pub(crate) struct Chat {
     /// Take up this session
@@ -133,6 +146,16 @@ pub(crate) enum Ext {
     List,
     /// One extension: state, tools, hooks, faults
     Show {
+        /// Its id
+        id: String,
+    },
+    /// What went wrong with extensions of late: phase, reason, what to do
+    Doctor {
+        /// One extension's id [default: all]
+        id: Option<String>,
+    },
+    /// Send an extension up again that is down, whatever has happened to it
+    Restart {
         /// Its id
         id: String,
     },

@@ -13,6 +13,8 @@ pub(crate) enum Exit {
     Denied,
     /// Somebody interrupted it.
     Interrupted,
+    /// It wants to be started again.
+    Again,
 }
 
 impl From<bool> for Exit {
@@ -28,6 +30,7 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::Denied => 3,
             Exit::Interrupted => 130,
+            Exit::Again => 75,
         })
     }
 }

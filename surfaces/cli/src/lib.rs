@@ -33,6 +33,7 @@ mod run;
 mod schema;
 mod session;
 mod turn;
+mod up;
 
 use std::ffi::OsString;
 use std::io::{BufRead, IsTerminal};
@@ -186,6 +187,10 @@ async fn linked(output: &Output, plan: &Plan, command: Command) -> Result<Exit, 
         Command::Ext(Ext::Grant(command)) => return ext::grant(output, plan, &command),
         Command::Ext(Ext::Revoke { id }) => return ext::revoke(output, plan, &id),
         Command::Replay(command) => return replay::replay(output, plan, &command).await,
+        Command::Up(arguments::Up { unsupervised: false }) => return up::supervise(output, plan).await,
+        Command::Up(arguments::Up { unsupervised: true }) => return up::own(output, plan).await,
+        Command::Down => return up::down(output, plan).await,
+        Command::Status => return up::status(output, plan).await,
         command => command,
     };
     if let Command::Policy(Policy::Show) = command {
@@ -240,6 +245,8 @@ async fn over(output: &Output, plan: &Plan, mut link: Link, command: Command) ->
         Command::Agents => listing::agents(output, link).await,
         Command::Ext(Ext::List) => listing::extensions(output, link).await,
         Command::Ext(Ext::Show { id }) => listing::extension(output, link, &id).await,
+        Command::Ext(Ext::Doctor { id }) => listing::troubles(output, link, id).await,
+        Command::Ext(Ext::Restart { id }) => listing::restart(output, link, id).await,
         Command::Session(command) => session::change(output, link, command).await,
         Command::Policy(Policy::Explain(command)) => policy::explain(output, link, command).await,
         Command::Log(command) => log::change(output, link, command).await,

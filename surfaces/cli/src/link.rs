@@ -26,7 +26,6 @@ pub(crate) struct Link {
     /// What happens in the sessions that were opened; ends when the owner has gone.
     pub notices: mpsc::UnboundedReceiver<Notice>,
     /// Who the owner is.
-    #[allow(dead_code, reason = "for the chat, which says whom it talks to")]
     pub welcome: Welcome,
     database: PathBuf,
 }
@@ -146,6 +145,11 @@ impl Own {
             () = say => {}
             _ = tokio::signal::ctrl_c() => {}
         }
+        self.end_now(reason).await
+    }
+
+    /// Stops everything in order, whoever is being served.
+    pub(crate) async fn end_now(self, reason: &str) -> Result<(), Problem> {
         self.listening.abort();
         // Whoever takes the home next removes it otherwise.
         drop(std::fs::remove_file(&self.socket));

@@ -1,7 +1,9 @@
 //! `tools`, `agents`, `ext list`, `ext show`: what is there, from which extension, lane and generation.
 
 use holdfast_contract::problem::{Code, Problem};
-use holdfast_rpc::{AgentLine, ExtensionLine, Nothing, Request, ToolLine};
+use holdfast_rpc::{
+    AgentLine, ExtensionDoctor, ExtensionLine, Nothing, OneExtension, Request, ToolLine, TroubleLine,
+};
 
 use crate::chat::harmless;
 use crate::exit::Exit;
@@ -58,13 +60,7 @@ pub(crate) async fn extensions(output: &Output, link: &Link) -> Result<Exit, Pro
 }
 
 pub(crate) async fn extension(output: &Output, link: &Link, id: &str) -> Result<Exit, Problem> {
-    let all = all(link).await?;
-    let names: Vec<&str> = all.iter().map(|extension| extension.id.as_str()).collect();
-    let unknown = || {
-        let problem = Problem::new(Code::ExtensionUnknown, format!("there is no extension `{id}`"));
-        problem.help(format!("There are: {}.", names.join(", ")))
-    };
-    let extension = all.iter().find(|extension| extension.id == id).ok_or_else(unknown)?;
+    let extension = &known(link, id).await?;
     if output.json {
         output.document(extension)?;
         return Ok(Exit::Done);
@@ -86,6 +82,52 @@ pub(crate) async fn extension(output: &Output, link: &Link, id: &str) -> Result<
         line("fault", fault)?;
     }
     Ok(Exit::Done)
+}
+
+pub(crate) async fn troubles(output: &Output, link: &Link, id: Option<String>) -> Result<Exit, Problem> {
+    if let Some(id) = &id {
+        known(link, id).await?;
+    }
+    let troubles: Vec<TroubleLine> =
+        link.client.ask(&Request::ExtensionDoctor(ExtensionDoctor { id })).await?;
+    if output.json {
+        return output.documents(&troubles);
+    }
+    let rows = troubles.iter().map(|trouble| {
+        let at = crate::moment::moment(holdfast_contract::ids::Millis(trouble.at));
+        let (phase, code) = (trouble.phase.clone(), trouble.code.clone());
+        [trouble.extension.clone(), at, phase, code, harmless(&trouble.message), trouble.fix.clone()]
+    });
+    let heads = ["extension", "when", "phase", "code", "what happened", "what to do"];
+    output.line(table(heads, rows, "nothing went wrong of late"))?;
+    Ok(Exit::Done)
+}
+
+pub(crate) async fn restart(output: &Output, link: &Link, id: String) -> Result<Exit, Problem> {
+    if known(link, &id).await?.state == "ACTIVE" {
+        output.line(format!("{id} is active; a change in its folder reloads it"))?;
+        return Ok(Exit::Done);
+    }
+    let request = Request::ExtensionRestart(OneExtension { id: id.clone() });
+    let _kept: serde_json::Value = link.client.ask(&request).await?;
+    let now = known(link, &id).await?;
+    output.line(format!(
+        "{id} is {}{}",
+        now.state,
+        now.fault.map(|fault| format!(": {}", harmless(&fault))).unwrap_or_default()
+    ))?;
+    Ok(Exit::from(now.state == "ACTIVE"))
+}
+
+/// An extension that is installed.
+async fn known(link: &Link, id: &str) -> Result<ExtensionLine, Problem> {
+    let all = all(link).await?;
+    let names: Vec<&str> = all.iter().map(|extension| extension.id.as_str()).collect();
+    let unknown = || {
+        let problem = Problem::new(Code::ExtensionUnknown, format!("there is no extension `{id}`"));
+        problem.help(format!("There are: {}.", names.join(", ")))
+    };
+    all.iter().find(|extension| extension.id == id).cloned().ok_or_else(unknown)
 }
 
 async fn all(link: &Link) -> Result<Vec<ExtensionLine>, Problem> {
