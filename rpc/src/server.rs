@@ -252,6 +252,8 @@ impl Connection {
                     Ok::<_, Problem>(sessions.filter(|id| !id.is_system()).collect())
                 };
                 let sessions: Vec<StreamId> = session.map_or_else(all, |id| Ok(vec![id]))?;
+                // What is too old to be owed to anybody is in nobody's way.
+                runtime.bus().tidy().await?;
                 let mut lines = Vec::new();
                 for id in sessions {
                     let collected = runtime.collect(&id, retention).await?;

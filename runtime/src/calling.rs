@@ -69,6 +69,14 @@ impl Made {
     }
 }
 
+/// Waits for an answer for as long as the caller does.
+pub(crate) async fn whole(made: Made) -> Result<Reply, Fault> {
+    match made {
+        Made::Answered(answer) => answer,
+        Made::UnderWay(call) => call.await,
+    }
+}
+
 /// Waits for an answer, but no longer than this.
 pub(crate) async fn within(
     made: Made,

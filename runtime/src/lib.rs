@@ -14,6 +14,7 @@ mod fork;
 mod host;
 pub mod house;
 mod instances;
+mod living;
 pub mod loader;
 mod machine;
 mod parts;
@@ -30,6 +31,9 @@ pub mod workshop;
 
 pub use clock::{Clock, SystemClock};
 pub use driver::{SessionHandle, TurnReport};
+pub use living::{
+    AgentTask, ExtensionError, ExtensionState, Notice, Opener, Opening, Outgoing, Routes, UserMessage,
+};
 pub use machine::Machine;
 pub use parts::{Entropy, Event, OsEntropy, Parts, Silent, Surface};
 pub use runtime::{NewSession, Runtime};

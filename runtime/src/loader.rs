@@ -9,13 +9,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use holdfast_bus::Pattern;
 use holdfast_contract::budgets::Budgets;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::manifest::{self, LaneKind, Manifest, Parsed, RESERVED_IDS};
 use holdfast_contract::problem::{Code, Location, Problem};
-use holdfast_contract::system_frames::{FoundExtension, ScheduleSpec};
+use holdfast_contract::system_frames::{FoundExtension, ScheduleSpec, SubscriptionSpec};
 use holdfast_contract::wire::Bundle;
 use holdfast_policy::{Policy, effective_grant};
 use serde_json::{Map, Value};
@@ -166,6 +167,7 @@ impl Loader {
             depends_on: manifest.depends_on,
             priority: manifest.priority,
             schedules: manifest.schedules.iter().map(ScheduleSpec::from).collect(),
+            subscribes: manifest.events.subscribes.iter().map(SubscriptionSpec::from).collect(),
         };
         Ok(Some((found, warnings)))
     }
@@ -195,6 +197,9 @@ pub fn candidate(
         let what = format!("the manifest's id is `{}`, and its folder is `{name}`", manifest.id);
         let problem = Problem::new(Code::ManifestValue, what).at(source.locate("id"));
         return Err(problem.help("Rename one of them: an extension is known by its folder's name."));
+    }
+    for subscription in &manifest.events.subscribes {
+        Pattern::parse(subscription.topic.as_str()).map_err(|problem| problem.at(source.locate("events")))?;
     }
     let inside = names(folder);
     let inside: Vec<&str> = inside.iter().map(String::as_str).collect();

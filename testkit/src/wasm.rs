@@ -9,7 +9,7 @@ use holdfast_contract::digest::Digest;
 use holdfast_contract::manifest::Grants;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::sandbox::SandboxOptions;
-use holdfast_contract::system_frames::FoundExtension;
+use holdfast_contract::system_frames::{FoundExtension, SubscriptionSpec};
 use holdfast_contract::wire::{Bundle, Lane, Vault};
 use holdfast_lane_wasm::WasmLane;
 
@@ -62,6 +62,7 @@ impl MapVault {
             depends_on: parsed.depends_on,
             priority: parsed.priority,
             schedules: Vec::new(),
+            subscribes: parsed.events.subscribes.iter().map(SubscriptionSpec::from).collect(),
         }
     }
 
