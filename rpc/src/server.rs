@@ -18,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::bus;
 use crate::guests::{Guests, Stay};
 use crate::hub::{Hub, Watch};
 use crate::line;
@@ -261,6 +262,14 @@ impl Connection {
                 }
                 Ok(Value::Array(lines))
             }
+            Request::BusStatus(Nothing {}) => value(&bus::status(runtime)),
+            Request::BusPublish(asked) => value(&bus::publish(runtime, asked).await?),
+            Request::BusDeadList(asked) => {
+                value(&bus::dead_letters(runtime, asked.subscriber.as_deref()).await?)
+            }
+            Request::BusDeadShow(asked) => value(&bus::dead_letter(runtime, &asked).await?),
+            Request::BusDeadRetry(asked) => value(&bus::retry(runtime, &asked).await?),
+            Request::BusDeadDiscard(asked) => value(&bus::discard(runtime, &asked).await?),
             Request::SessionFork(SessionFork { session, at }) => {
                 let fork = (self.owner.found)(&SessionOpen::default())?.id;
                 let next = runtime.fork(&session, at, &fork)?;

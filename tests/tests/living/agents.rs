@@ -80,29 +80,36 @@ async fn an_event_is_shown_to_the_user_where_a_manifest_says_so() {
 async fn a_tool_asks_the_agent_and_never_its_own_session() {
     let helper = || Extension::new("helper", "1.0.0").tool(Asking("think", "agent.invoke"));
     let script = [
-        Step::calls([("think", json!({ "task": "what is 6 times 7?" }))]),
-        Step::says("42"),
+        Step::calls([("think", json!({ "agent": "sage", "task": "what is 6 times 7?" }))]),
         Step::says("It is 42."),
     ];
-    let lab = Lab::build().script(script).extension(helper()).start().await;
+    let lab = Lab::build()
+        .script(script)
+        .model("other", Script::new([Step::says("42")]))
+        .extension(helper())
+        .extension(Extension::new("wise", "1.0.0").agent(agent("sage", "other")))
+        .start()
+        .await;
     assert_eq!(lab.say("ask").await.answer.unwrap().to_text(), "It is 42.");
     let sessions: Vec<_> = lab.runtime.store().streams().unwrap().into_iter().map(|info| info.id).collect();
-    assert!(sessions.iter().any(|id| id.as_str().starts_with("agent.helper.")), "{sessions:?}");
+    let asked = sessions.iter().find(|id| id.as_str().starts_with("agent.helper.")).unwrap();
+    assert!(lab.replay(asked.as_str()).identical);
+    assert!(lab.story().contains("42"), "{}", lab.story());
     assert_eq!(lab.findings(), Vec::new());
     assert!(lab.replay("s1").identical);
     lab.stop().await;
 
     // An agent that asks for itself is stopped before it is too deep.
-    let endless = (0..40).map(|_| Step::calls([("think", json!({ "task": "deeper" }))]));
-    let lab = Lab::build().script(endless.chain([Step::says("enough")])).extension(helper()).start().await;
-    lab.say("go").await;
+    let endless = [Step::calls([("think", json!({ "task": "deeper" }))]), Step::says("enough")];
+    let lab = Lab::build().script(endless).extension(helper()).start().await;
+    assert_eq!(lab.say("go").await.answer.unwrap().to_text(), "enough");
     let streams = lab.runtime.store().streams().unwrap();
-    assert!(streams.len() < 45, "{}", streams.len());
-    assert!(streams.iter().any(|info| {
-        lab.frames_of(info.id.as_str())
-            .iter()
-            .any(|frame| frame.body.as_ref().is_some_and(|body| body.to_string().contains("HF-3005")))
-    }));
+    let too_deep = |id: &str| {
+        let frames = lab.frames_of(id);
+        let bodies = frames.iter().filter_map(|frame| frame.body.as_ref());
+        bodies.filter(|body| body["ask"] == "agent.invoke").any(|body| body.to_string().contains("3005"))
+    };
+    assert_eq!(streams.iter().filter(|info| too_deep(info.id.as_str())).count(), 1);
     lab.stop().await;
 }
 

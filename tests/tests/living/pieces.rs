@@ -61,7 +61,7 @@ impl Subscriber for Takes {
         let fails =
             self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
         now(match fails {
-            Ok(_) => Err(Fault::new(Code::ExtensionFault, "not today")),
+            Ok(_) => Err(Fault::new(Code::ToolFailed, "not today")),
             Err(_) => Ok(()),
         })
     }
