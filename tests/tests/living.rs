@@ -15,3 +15,7 @@ mod events;
 mod messages;
 #[path = "living/pieces.rs"]
 mod pieces;
+#[path = "living/rpc.rs"]
+mod rpc;
+#[path = "living/sandboxed.rs"]
+mod sandboxed;

@@ -49,7 +49,7 @@ pub(crate) struct ToolCall<'a> {
     pub arguments: &'a str,
 }
 
-/// `types.delivery`.
+/// `channel.delivery` and `channel-message.delivery`, which have the same fields.
 #[derive(Clone, Copy, ComponentType, Lower)]
 #[component(record)]
 pub(crate) struct Delivery<'a> {
