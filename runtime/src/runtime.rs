@@ -17,7 +17,7 @@ use holdfast_contract::registry::{ExtensionRef, Override, Registry, RegistryPin}
 use holdfast_contract::session_frames::{Parent, SessionSettings, SessionStarted};
 use holdfast_contract::system_frames::{
     ExtensionFaulted, ExtensionRejected, ExtensionRemoved, ExtensionState, ExtensionStateChanged,
-    ExtensionView, ExtensionsFound, FoundExtension, OverridesSet, PolicyChanged,
+    ExtensionView, ExtensionsFound, FoundExtension, OverridesSet, PolicyChanged, SubscriptionSpec,
 };
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Instance, Lane};
@@ -367,9 +367,10 @@ impl Inner {
         self.installed(found);
     }
 
-    /// What discovery said of an activation.
-    pub(crate) fn found_as(&self, extension: &ExtensionRef) -> Option<FoundExtension> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).get(&extension.digest).cloned()
+    /// What an activation subscribes to.
+    pub(crate) fn subscribes_of(&self, extension: &ExtensionRef) -> Option<Vec<SubscriptionSpec>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(&extension.digest).map(|found| found.subscribes.clone())
     }
 
     /// An extension's state has changed.

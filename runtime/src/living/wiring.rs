@@ -59,6 +59,15 @@ impl From<Handler> for Takes {
 }
 
 impl Wiring {
+    /// Whether an extension has to do with the bus at all.
+    fn concerns(&self, id: &ExtensionId) -> bool {
+        let has = |found: &FoundExtension| !found.subscribes.is_empty();
+        let subscribed = |current: &BTreeSet<Wanted>| current.iter().any(|wanted| wanted.extension == *id);
+        self.installed.get(id).is_some_and(has)
+            || self.asked.contains_key(id)
+            || self.current.as_ref().is_some_and(subscribed)
+    }
+
     /// Whether an extension wants events of this topic.
     pub(super) fn is_wanted(&self, topic: &Topic) -> bool {
         self.patterns.iter().any(|pattern| pattern.matches(topic))
@@ -80,25 +89,39 @@ struct Handed<'a> {
 impl Inner {
     /// Extensions are installed, or changed.
     pub(crate) fn installed(self: &Arc<Self>, found: &[FoundExtension]) {
-        let each = found.iter().map(|found| (found.id.clone(), found.clone()));
-        self.living.wiring().installed.extend(each);
-        self.rewire_later();
+        let mut wiring = self.living.wiring();
+        let before = found.iter().any(|found| wiring.concerns(&found.id));
+        wiring.installed.extend(found.iter().map(|found| (found.id.clone(), found.clone())));
+        let concerned = before || found.iter().any(|found| wiring.concerns(&found.id));
+        drop(wiring);
+        if concerned {
+            self.rewire_later();
+        }
     }
 
     /// An extension is not installed any more.
     pub(crate) fn uninstalled(self: &Arc<Self>, id: &ExtensionId) {
         let mut wiring = self.living.wiring();
-        (wiring.installed.remove(id), wiring.asked.remove(id));
+        let concerned = wiring.concerns(id);
+        wiring.installed.remove(id);
+        wiring.asked.remove(id);
         drop(wiring);
-        self.rewire_later();
+        if concerned {
+            self.rewire_later();
+        }
     }
 
     /// A generation serves from now on: what those before it asked for is over.
     pub(crate) fn took_over(self: &Arc<Self>, id: &ExtensionId, generation: Generation) {
-        if let Some(asked) = self.living.wiring().asked.get_mut(id) {
+        let mut wiring = self.living.wiring();
+        if let Some(asked) = wiring.asked.get_mut(id) {
             asked.retain(|asking, _| *asking >= generation);
         }
-        self.rewire_later();
+        let concerned = wiring.concerns(id);
+        drop(wiring);
+        if concerned {
+            self.rewire_later();
+        }
     }
 
     /// An extension subscribes in its code, or no longer does.
@@ -161,8 +184,8 @@ impl Inner {
         let wiring = self.living.wiring();
         let mut all = BTreeMap::new();
         for (id, found) in &wiring.installed {
-            let serving = self.serving(id).and_then(|serving| self.found_as(&serving));
-            for subscription in &serving.as_ref().unwrap_or(found).subscribes {
+            let serving = self.serving(id).and_then(|serving| self.subscribes_of(&serving));
+            for subscription in serving.as_ref().unwrap_or(&found.subscribes) {
                 all.insert((id.clone(), subscription.topic.clone()), subscription.handler.into());
             }
             let asked = wiring.asked.get(id).into_iter().flat_map(BTreeMap::values).flatten();

@@ -188,3 +188,62 @@ async fn what_was_acknowledged_is_answered_once_after_a_restart_in_the_middle() 
     after.stop().await;
     drop(directory);
 }
+
+/// A process: whatever runs in it ends with it, in the middle of whatever it does.
+fn process<R>(life: impl Future<Output = R>) -> R {
+    let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let left = threads.block_on(life);
+    threads.shutdown_timeout(std::time::Duration::from_secs(5));
+    left
+}
+
+#[test]
+fn a_process_that_ends_in_the_middle_of_a_turn_leaves_it_to_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("holdfast.db");
+    let mailbox = Mailbox::default();
+    process(async {
+        let hangs = vec![Step::calls([("wait", json!({}))])];
+        let lab = restartable(&mailbox, hangs).on(&path, Default::default()).start().await;
+        lab.runtime.publish(message("ada", "hello", Some("1"))).await.unwrap();
+        lab.runtime.publish(message("ada", "and?", Some("2"))).await.unwrap();
+        lab.until("the tool", |lab| lab.ledger.count("tool chat.ada") == 1).await;
+    });
+    assert!(mailbox.all().is_empty());
+    process(async {
+        let kit = Extension::new("kit", "1.0.0").tool(echo()).tool(holdfast_testkit::pieces::tool(
+            "wait",
+            holdfast_contract::tool::EffectClass::Pure,
+            Value::clone,
+        ));
+        let steps = [Step::calls([("wait", json!({}))]), Step::says("one"), Step::says("two")];
+        let lab = Lab::build().script(steps).on(&path, Default::default());
+        let lab = lab.extension(chat(&mailbox)).extension(kit).start().await;
+        later(&lab, "both answers", |_| mailbox.all().len() == 2).await;
+        assert_eq!(mailbox.all(), ["ada: one", "ada: two"]);
+        assert_eq!(inputs(&lab, "chat.ada"), ["hello", "and?"]);
+        assert_eq!(lab.findings(), Vec::new());
+        lab.stop().await;
+    });
+}
+
+#[test]
+fn a_message_that_may_have_arrived_is_sent_again_and_marked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("holdfast.db");
+    let silent = Mailbox { silent: true, ..Mailbox::default() };
+    process(async {
+        let lab =
+            restartable(&silent, vec![Step::says("hello, Ada")]).on(&path, Default::default()).start().await;
+        lab.runtime.publish(message("ada", "hello", Some("1"))).await.unwrap();
+        lab.until("the answer", |_| silent.all().len() == 1).await;
+    });
+    let mailbox = Mailbox::default();
+    process(async {
+        let lab = restartable(&mailbox, Vec::new()).on(&path, Default::default()).start().await;
+        later(&lab, "the answer again", |_| mailbox.all().len() == 1).await;
+        assert_eq!(mailbox.all(), ["ada: hello, Ada (repeat)"]);
+        assert_eq!(inputs(&lab, "chat.ada"), ["hello"]);
+        lab.stop().await;
+    });
+}
