@@ -10,9 +10,11 @@ pub const AGENT_TASK: &str = "system.agent.task";
 pub const AGENT_BACKGROUND: &str = "system.agent.background";
 /// An extension failed.
 pub const EXTENSION_ERROR: &str = "system.extension.error";
+/// An extension's state changed.
+pub const EXTENSION_STATE: &str = "system.extension.state";
 /// A subscriber failed for good. Of a failure to take one of these, none is published.
 pub const DEAD_LETTER: &str = "system.dead_letter";
 
 /// Every one of them.
 pub const ALL: &[&str] =
-    &[USER_MESSAGE, USER_NOTIFY, AGENT_TASK, AGENT_BACKGROUND, EXTENSION_ERROR, DEAD_LETTER];
+    &[USER_MESSAGE, USER_NOTIFY, AGENT_TASK, AGENT_BACKGROUND, EXTENSION_ERROR, EXTENSION_STATE, DEAD_LETTER];

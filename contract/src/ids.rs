@@ -94,6 +94,11 @@ impl StreamId {
         }
         None
     }
+
+    /// Whether this is a conversation: neither the system stream nor a partition of the bus.
+    pub fn is_session(&self) -> bool {
+        !self.is_system() && self.bus_partition().is_none()
+    }
 }
 
 impl HookId {

@@ -155,6 +155,10 @@ codes! {
     HandlerBroke = "8006", "A subscriber broke down", "The message is its own panic; it is tried again.";
     SubscriptionInvalid = "8007", "A subscription cannot be used", "Give it a name of its own, and patterns, attempts, deadline and concurrency as `docs/bus.md` has them.";
     DeadLetterMissing = "8008", "There is no such dead letter", "List the dead letters; it may have been retried or discarded meanwhile.";
+    EventPayload = "8009", "An event does not say what its topic's events say", "`docs/bus.md` has the payloads of the program's own topics.";
+    EventRefused = "8010", "The event may not be published by this extension", "A channel brings its own users' messages only, and some topics are the program's own.";
+    ChannelUnknown = "8011", "There is no such channel", "`holdfast ext list` shows what is installed. `channels.default` in `config/settings.yaml` names the one that reaches you.";
+    SessionUnmade = "8012", "No session can be opened for this", "The program that runs here opens sessions only for its surfaces.";
     UsageInvalid = "9001", "The command cannot be understood", "`holdfast help` shows how it is used.";
     Internal = "9999", "Something that cannot happen happened", "Please report it, with the log.";
 }

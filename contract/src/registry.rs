@@ -86,6 +86,16 @@ impl Descriptor {
         }
     }
 
+    /// The descriptor of an extension that is a channel, and whether it knows whom to write to where no user is named.
+    pub fn channel(extension: &ExtensionId, messages: bool) -> Self {
+        Self {
+            kind: "channel".into(),
+            id: extension.as_str().into(),
+            priority: None,
+            payload: Payload::Other(Content::new(serde_json::json!({ "messages": messages }))),
+        }
+    }
+
     /// An agent's descriptor.
     pub fn agent(spec: AgentSpec) -> Self {
         Self {

@@ -37,6 +37,8 @@ roles! {
     Agent { "descriptor", "invoke" }
     /// Tasks run by the manifest's schedules.
     Scheduler { "execute-task" }
+    /// Takes the events of the topics that it subscribes to.
+    Subscriber { "on-event" }
     /// A loop in the background.
     Service { "run-background" }
     /// Text for the system role before each model call.

@@ -12,6 +12,7 @@ use crate::digest::Digest;
 use crate::ids::{
     DescriptorId, ExtensionId, Generation, Millis, RegistryKind, ScheduleId, Seq, StreamId, Topic,
 };
+use crate::manifest::Handler;
 use crate::problem::Fault;
 use crate::registry::{AgentSpec, Descriptor, ExtensionRef, Override, Payload};
 use crate::session_frames::bodies;
@@ -82,6 +83,17 @@ bodies! {
         /// Its schedules.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         schedules: Vec<ScheduleSpec>,
+        /// What it subscribes to.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        subscribes: Vec<SubscriptionSpec>,
+    };
+
+    /// A subscription as a manifest has it.
+    struct SubscriptionSpec {
+        /// The topic, or a pattern of topics.
+        topic: Topic,
+        /// What happens with its events.
+        handler: Handler,
     };
 
     /// A schedule as a manifest has it.

@@ -228,7 +228,7 @@ pub enum Ask {
     },
     /// Ask the user.
     Ui(crate::session_frames::UiQuestion),
-    /// Anything else, by name: `config.get`, `secret.get`, `event.publish`, `api.call`.
+    /// Anything else, by name: `secret.reference`, `event.publish`, `user.notify`, `api.call`.
     Other {
         /// What.
         name: String,

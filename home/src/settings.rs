@@ -150,6 +150,26 @@ pub struct Channels {
     /// The channel that reaches the user where nothing else is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<ExtensionId>,
+    /// Which sessions a channel's users have, by the channel's id; each user one of their own if left out.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sessions: BTreeMap<ExtensionId, SessionRule>,
+}
+
+/// Which sessions the users of a channel have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionRule {
+    /// Each user has one on each channel: `<channel>.<user>`.
+    #[default]
+    PerUser,
+    /// All users of the channel share one: `<channel>`.
+    PerChannel,
+    /// There is one for everybody, and for the other channels that are set so: `main`.
+    Single,
+}
+
+impl SessionRule {
+    pub(crate) const ALL: &'static [SessionRule] = &[Self::PerUser, Self::PerChannel, Self::Single];
 }
 
 /// MCP servers.

@@ -4,6 +4,7 @@
 //! `protocol.rs` has every request and notice. [`Server`] answers for an owner, [`Client`] asks, [`Hub`] is the surface that
 //! carries what happens in a session to those who watch it.
 
+mod bus;
 mod client;
 mod guests;
 mod hub;

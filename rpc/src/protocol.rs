@@ -2,7 +2,7 @@
 
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::Frame;
-use holdfast_contract::ids::{CallId, ModelName, Seq, StreamId, ToolName};
+use holdfast_contract::ids::{CallId, Millis, ModelName, Seq, StreamId, ToolName};
 use holdfast_contract::message::Spent;
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::{GateReason, TurnOutcome, UiQuestion};
@@ -83,6 +83,24 @@ pub enum Request {
     /// Collect old frames.
     #[serde(rename = "log.gc")]
     LogGc(LogGc),
+    /// How the bus is doing: who subscribes, how much waits for them, what went wrong.
+    #[serde(rename = "bus.status")]
+    BusStatus(Nothing),
+    /// Publish an event. The answer comes when it is on disk.
+    #[serde(rename = "bus.publish")]
+    BusPublish(BusPublish),
+    /// The dead letters, of one subscriber or of all.
+    #[serde(rename = "bus.dead.list")]
+    BusDeadList(BusDeadList),
+    /// One dead letter, with what it says.
+    #[serde(rename = "bus.dead.show")]
+    BusDeadShow(BusDead),
+    /// Give a dead letter all its attempts again.
+    #[serde(rename = "bus.dead.retry")]
+    BusDeadRetry(BusDead),
+    /// Throw a dead letter away.
+    #[serde(rename = "bus.dead.discard")]
+    BusDeadDiscard(BusDeadDiscard),
     /// A copy of a session under a new id, up to a frame.
     #[serde(rename = "session.fork")]
     SessionFork(SessionFork),
@@ -378,6 +396,119 @@ pub struct LogGc {
     pub keep_days: Option<u64>,
     /// Keep the last so many frames.
     pub keep_frames: Option<u64>,
+}
+
+/// An event to be published.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BusPublish {
+    /// The topic.
+    pub topic: String,
+    /// What it says.
+    #[serde(default)]
+    pub payload: Value,
+    /// The key within which events keep their order.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// What it answers or belongs to.
+    #[serde(default)]
+    pub correlation: Option<String>,
+    /// Published again under the same one, it is not published twice.
+    #[serde(default)]
+    pub idempotency: Option<String>,
+}
+
+/// A published event. It is durable.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct BusPublished {
+    /// Its id: `bus.03/17`.
+    pub event: String,
+    /// Whether it is an earlier one with the same idempotency key.
+    pub duplicate: bool,
+}
+
+/// How the bus is doing.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct BusStatus {
+    /// Who subscribes, or has something left.
+    pub subscribers: Vec<SubscriberLine>,
+    /// Why nothing moves, if nothing does.
+    pub trouble: Option<String>,
+}
+
+/// A subscriber of the bus.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SubscriberLine {
+    /// Its name: `<extension>/<topic>`, or one of the router's.
+    pub name: String,
+    /// Whether it subscribes now.
+    pub active: bool,
+    /// Events that it has not finished.
+    pub open: usize,
+    /// Of these, how many are with it.
+    pub under_way: usize,
+    /// How many wait because one before them failed.
+    pub delayed: usize,
+    /// When the oldest of them was published.
+    pub oldest: Option<Millis>,
+    /// Its dead letters.
+    pub dead: u64,
+    /// What went wrong last, since the start.
+    pub fault: Option<String>,
+}
+
+/// Whose dead letters.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct BusDeadList {
+    /// One subscriber; all if none is named.
+    pub subscriber: Option<String>,
+}
+
+/// A dead letter.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BusDead {
+    /// The event: `bus.03/17`.
+    pub event: String,
+    /// Whose; needed where several have failed on it.
+    #[serde(default)]
+    pub subscriber: Option<String>,
+}
+
+/// A dead letter that is thrown away.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BusDeadDiscard {
+    /// The event: `bus.03/17`.
+    pub event: String,
+    /// Whose; needed where several have failed on it.
+    #[serde(default)]
+    pub subscriber: Option<String>,
+    /// Why; it is recorded.
+    pub reason: String,
+}
+
+/// A dead letter as it is shown.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct DeadLine {
+    /// The event.
+    pub event: String,
+    /// Whose dead letter it is.
+    pub subscriber: String,
+    /// The topic, unless its content was erased.
+    pub topic: Option<String>,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// When it was published.
+    pub published: Millis,
+    /// When it was given up.
+    pub died: Millis,
+    /// What happened last.
+    pub fault: Option<String>,
+    /// What it says, where one is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Value>,
 }
 
 /// A session to be copied.

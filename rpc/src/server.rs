@@ -19,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::bus;
 use crate::guests::{Guests, Stay};
 use crate::hub::{Hub, Watch};
 use crate::line;
@@ -268,6 +269,8 @@ impl Connection {
                     Ok::<_, Problem>(sessions.filter(|id| !id.is_system()).collect())
                 };
                 let sessions: Vec<StreamId> = session.map_or_else(all, |id| Ok(vec![id]))?;
+                // What is too old to be owed to anybody is in nobody's way.
+                runtime.bus().tidy().await?;
                 let mut lines = Vec::new();
                 for id in sessions {
                     let collected = runtime.collect(&id, retention).await?;
@@ -275,6 +278,14 @@ impl Connection {
                 }
                 Ok(Value::Array(lines))
             }
+            Request::BusStatus(Nothing {}) => value(&bus::status(runtime)),
+            Request::BusPublish(asked) => value(&bus::publish(runtime, asked).await?),
+            Request::BusDeadList(asked) => {
+                value(&bus::dead_letters(runtime, asked.subscriber.as_deref()).await?)
+            }
+            Request::BusDeadShow(asked) => value(&bus::dead_letter(runtime, &asked).await?),
+            Request::BusDeadRetry(asked) => value(&bus::retry(runtime, &asked).await?),
+            Request::BusDeadDiscard(asked) => value(&bus::discard(runtime, &asked).await?),
             Request::SessionFork(SessionFork { session, at }) => {
                 let fork = (self.owner.found)(&SessionOpen::default())?.id;
                 let next = runtime.fork(&session, at, &fork)?;

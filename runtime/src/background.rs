@@ -12,7 +12,7 @@ use holdfast_contract::system_frames::{ExtensionFaulted, HealthReported};
 use holdfast_contract::wire::{Call, Instance};
 use tokio::task::JoinHandle;
 
-use crate::calling::within;
+use crate::calling::{make, whole, within};
 use crate::host::SystemHost;
 use crate::runtime::Inner;
 
@@ -48,7 +48,7 @@ impl Inner {
         }
         let (host, function) = (SystemHost::new(self, extension.clone(), None), "run-background".to_owned());
         let call = Call::Function { role: Role::Service, function, arguments: Content::default() };
-        let run = crate::calling::make(instance, call, Arc::new(host)).answer();
+        let run = whole(make(instance, call, Arc::new(host)));
         let (inner, extension) = (Arc::downgrade(self), extension.clone());
         let told = extension.clone();
         let run = tokio::spawn(async move {
@@ -79,7 +79,7 @@ impl Inner {
                 continue;
             }
             let host = Arc::new(SystemHost::new(self, extension.clone(), None));
-            let made = crate::calling::make(&instance, Call::Health, host);
+            let made = make(&instance, Call::Health, host);
             let answer = within(made, CHECK_TIMEOUT, Code::ExtensionUnhealthy, self.clock.clone()).await;
             let ExtensionRef { id, generation, .. } = (*extension).clone();
             match answer {

@@ -69,13 +69,11 @@ impl Made {
     }
 }
 
-impl Made {
-    /// Waits for the answer, however long it takes.
-    pub(crate) async fn answer(self) -> Result<Reply, Fault> {
-        match self {
-            Made::Answered(answer) => answer,
-            Made::UnderWay(call) => call.await,
-        }
+/// Waits for an answer for as long as the caller does.
+pub(crate) async fn whole(made: Made) -> Result<Reply, Fault> {
+    match made {
+        Made::Answered(answer) => answer,
+        Made::UnderWay(call) => call.await,
     }
 }
 

@@ -104,6 +104,8 @@ pub(crate) struct Say {
     pub surface: Arc<str>,
     pub text: Content,
     pub attachments: Vec<Artifact>,
+    /// What it came of, if that can come again. One that nobody waits for any more by its turn comes again, and is passed over.
+    pub message_id: Option<String>,
     /// The registry to use in place of the current one: a child runs on its parent's.
     pub pin: Option<RegistryPin>,
     pub reply: Reply<TurnReport>,
@@ -133,8 +135,28 @@ impl SessionHandle {
         text: Content,
         pin: Option<RegistryPin>,
     ) -> Result<TurnReport, Problem> {
-        let surface = surface.into();
-        self.ask(|reply| Note::Say(Box::new(Say { surface, text, attachments: Vec::new(), pin, reply })))
+        self.say_whole(surface, text, None, pin).await
+    }
+
+    /// The same with what it came of.
+    pub(crate) async fn say_message(
+        &self,
+        surface: &str,
+        text: Content,
+        message_id: Option<String>,
+    ) -> Result<TurnReport, Problem> {
+        self.say_whole(surface, text, message_id, None).await
+    }
+
+    async fn say_whole(
+        &self,
+        surface: &str,
+        text: Content,
+        message_id: Option<String>,
+        pin: Option<RegistryPin>,
+    ) -> Result<TurnReport, Problem> {
+        let (surface, attachments) = (surface.into(), Vec::new());
+        self.ask(|reply| Note::Say(Box::new(Say { surface, text, attachments, message_id, pin, reply })))
             .await
     }
 

@@ -30,6 +30,7 @@ use crate::calling::{Made, make};
 use crate::clock::SystemClock;
 use crate::driver::SessionHandle;
 use crate::host::NoHost;
+use crate::living::Routes;
 use crate::parts::{OsEntropy, Parts, Silent};
 use crate::runtime::{NewSession, Runtime};
 use crate::vault::HomeVault;
@@ -209,6 +210,7 @@ impl Line {
             extensions: std::iter::once(kit).chain(found).collect(),
             policy: Policy::profile(Profile::FullAuto),
             surface: Arc::new(Silent),
+            routes: Routes::default(),
         })
         .await?;
         let limits = Limits {

@@ -13,8 +13,8 @@ use crate::refold::input_of;
 /// Copies a session under a new id, up to `last` or the last frame before it at which no turn was running. Gives the number of frames.
 pub(crate) fn fork(store: &Store, from: &StreamId, last: Option<Seq>, to: &StreamId) -> Result<Seq, Problem> {
     let refused = |what: String| Problem::new(Code::SessionFork, what);
-    if from.is_system() {
-        return Err(refused("the system stream cannot be forked".to_owned()));
+    if !from.is_session() {
+        return Err(refused(format!("`{from}` is no session, and only sessions can be forked")));
     }
     let log = store.stream(to)?;
     if log.head().is_some() {

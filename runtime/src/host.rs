@@ -70,7 +70,7 @@ impl Host for SystemHost {
             }
             Ask::Other { name, arguments, timeout } => {
                 let (extension, under) = (self.extension.clone(), self.under);
-                let asker = Asker { extension: extension.clone(), session: None };
+                let asker = Asker { extension: extension.clone(), session: None, under };
                 let answer = inner.serve(asker, &name, &arguments, timeout);
                 Box::pin(async move {
                     let answer = answer.await;

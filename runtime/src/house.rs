@@ -16,6 +16,7 @@ use holdfast_contract::wire::Lane;
 use holdfast_home::{
     Environment, Home, ModelSettings, OFFLINE, PromptContext, PromptTool, Prompts, Settings,
 };
+use holdfast_lane_declarative::DeclarativeLane;
 use holdfast_lane_wasm::WasmLane;
 pub use holdfast_lane_wasm::{LogLevel, Progress};
 use holdfast_model::cassette::Recorder;
@@ -26,6 +27,7 @@ use holdfast_policy::{Policy, Rule};
 use holdfast_store::{Options, Store};
 
 use crate::clock::SystemClock;
+use crate::living::{Opener, Opening, Routes};
 use crate::loader::{Changes, Loader};
 use crate::parts::{OsEntropy, Parts, Surface};
 use crate::runtime::{NewSession, Runtime};
@@ -86,8 +88,68 @@ pub struct House {
     pub warnings: Vec<Problem>,
     home: Home,
     profile: Option<String>,
-    prompts: Prompts,
+    founder: Arc<Founder>,
     _watch: Option<Watch>,
+}
+
+/// Makes sessions of the main agent.
+struct Founder {
+    settings: Settings,
+    model: ModelName,
+    prompts: Prompts,
+}
+
+impl Founder {
+    fn session(
+        &self,
+        runtime: &Runtime,
+        opening: Opening,
+        model: Option<ModelName>,
+    ) -> Result<NewSession, Problem> {
+        let Opening { id, origin, agent: asked } = opening;
+        let agent = AgentId::from("main");
+        if let Some(asked) = asked.filter(|asked| *asked != agent) {
+            let problem = Problem::new(Code::ExtensionUnknown, format!("there is no agent `{asked}`"));
+            return Err(problem.help("`holdfast agents` shows those that are active."));
+        }
+        let set = self.settings.agents.get(&agent).cloned().unwrap_or_default();
+        let model = model.or(set.model).unwrap_or_else(|| self.model.clone());
+        runtime.model(&model).map_err(|problem| match built_in(model.as_str()) {
+            // With the place in the file, which a fault in the log has no room for.
+            Some(Err(problems)) => several(problems, &model),
+            _ => problem,
+        })?;
+        let registry = runtime.registry();
+        let tools = registry.tools.iter().filter_map(|entry| {
+            let description = entry.stack.first()?.spec.description.clone();
+            Some(PromptTool { name: entry.name.to_string(), description })
+        });
+        let context = PromptContext {
+            agent: agent.to_string(),
+            date: None,
+            tools: tools.collect(),
+            capabilities: Vec::new(),
+        };
+        let instructions = self.prompts.render("main", &context)?;
+        let instructions = match set.instructions {
+            Some(more) => format!("{instructions}\n\n{more}"),
+            None => instructions,
+        };
+        let limits = self.settings.limits(&agent, Limits::default());
+        Ok(NewSession {
+            id,
+            origin,
+            agent,
+            instructions: Content::text(instructions),
+            settings: SessionSettings { models: vec![model], limits, ..SessionSettings::default() },
+        })
+    }
+}
+
+impl Opener for Founder {
+    fn make(&self, runtime: &Runtime, opening: Opening) -> Result<NewSession, Problem> {
+        self.session(runtime, opening, None)
+    }
 }
 
 /// Keeps a running home in step with its folder: extensions that come, change and go, and the policy.
@@ -145,6 +207,7 @@ impl House {
         let store = Store::open(&home.database(), Options::default())?;
         let vault = Arc::new(HomeVault::new(store.clone(), home.generations()));
         let wasm = WasmLane::when_needed(settings.wasm, vault.clone()).with_progress(Arc::new(*progress));
+        let lanes: [Arc<dyn Lane>; 2] = [Arc::new(wasm), Arc::new(DeclarativeLane::new(vault.clone()))];
         let mut loader = Loader::new(
             home.extensions(),
             vault,
@@ -154,15 +217,19 @@ impl House {
         );
         let Changes { found, rejected, warnings: odd, .. } = loader.scan(&policy);
         warnings.extend(odd);
+        let model = offered.default;
+        warnings.extend(offered.warnings);
+        let founder = Arc::new(Founder { settings: settings.clone(), model: model.clone(), prompts });
         let runtime = Runtime::start(Parts {
             store,
             clock: Arc::new(SystemClock),
             entropy: Arc::new(OsEntropy),
             models: offered.models,
-            lanes: built_ins.lanes.into_iter().chain([Arc::new(wasm) as Arc<dyn Lane>]).collect(),
+            lanes: built_ins.lanes.into_iter().chain(lanes).collect(),
             extensions: built_ins.extensions.into_iter().chain(found).collect(),
             policy,
             surface,
+            routes: Routes { channels: settings.channels.clone(), opener: Some(founder.clone()) },
         })
         .await?;
         for (id, problem) in rejected {
@@ -172,10 +239,9 @@ impl House {
         runtime.set_overrides(settings.overrides.clone());
         let watch = watch(home.clone(), profile.clone(), loader, runtime.clone());
         let watch = watch.map_err(|problem| warnings.push(problem)).ok();
-        let (model, found) = (offered.default, offered.found);
-        warnings.extend(offered.warnings);
         let (home, profile) = (home.clone(), profile.clone());
-        Ok(Self { runtime, settings, model, found, warnings, home, profile, prompts, _watch: watch })
+        let found = offered.found;
+        Ok(Self { runtime, settings, model, found, warnings, home, profile, founder, _watch: watch })
     }
 
     /// A new session of the main agent, as the home is set.
@@ -185,38 +251,8 @@ impl House {
         channel: &str,
         model: Option<ModelName>,
     ) -> Result<NewSession, Problem> {
-        let agent = AgentId::from("main");
-        let set = self.settings.agents.get(&agent).cloned().unwrap_or_default();
-        let model = model.or(set.model).unwrap_or_else(|| self.model.clone());
-        self.runtime.model(&model).map_err(|problem| match built_in(model.as_str()) {
-            // With the place in the file, which a fault in the log has no room for.
-            Some(Err(problems)) => several(problems, &model),
-            _ => problem,
-        })?;
-        let registry = self.runtime.registry();
-        let tools = registry.tools.iter().filter_map(|entry| {
-            let description = entry.stack.first()?.spec.description.clone();
-            Some(PromptTool { name: entry.name.to_string(), description })
-        });
-        let context = PromptContext {
-            agent: agent.to_string(),
-            date: None,
-            tools: tools.collect(),
-            capabilities: Vec::new(),
-        };
-        let instructions = self.prompts.render("main", &context)?;
-        let instructions = match set.instructions {
-            Some(more) => format!("{instructions}\n\n{more}"),
-            None => instructions,
-        };
-        let limits = self.settings.limits(&agent, Limits::default());
-        Ok(NewSession {
-            id,
-            origin: Origin { channel: channel.to_owned(), user: None },
-            agent,
-            instructions: Content::text(instructions),
-            settings: SessionSettings { models: vec![model], limits, ..SessionSettings::default() },
-        })
+        let origin = Origin { channel: channel.to_owned(), user: None };
+        self.founder.session(&self.runtime, Opening { id, origin, agent: None }, model)
     }
 
     /// Writes a rule into the home's policy, and gives the policy that is in force then.
@@ -236,9 +272,11 @@ pub fn recorded_lanes(plan: &Plan, store: &Store) -> Result<Vec<Arc<dyn Lane>>, 
     let settings = Settings::load(&plan.home)?.settings;
     let ground = Ground { home: &plan.home, workspace: None, settings: &settings };
     let vault = Arc::new(HomeVault::new(store.clone(), plan.home.generations()));
-    let wasm = WasmLane::when_needed(settings.wasm.few(), vault).with_progress(Arc::new(plan.progress));
+    let wasm =
+        WasmLane::when_needed(settings.wasm.few(), vault.clone()).with_progress(Arc::new(plan.progress));
+    let lanes: [Arc<dyn Lane>; 2] = [Arc::new(wasm), Arc::new(DeclarativeLane::new(vault))];
     let built_in = (plan.built_ins)(&ground).lanes.into_iter();
-    Ok(built_in.chain([Arc::new(wasm) as Arc<dyn Lane>]).collect())
+    Ok(built_in.chain(lanes).collect())
 }
 
 /// The models that a home offers.

@@ -16,6 +16,7 @@ mod fork;
 mod host;
 pub mod house;
 mod instances;
+mod living;
 pub mod loader;
 mod machine;
 mod parts;
@@ -33,6 +34,9 @@ pub mod workshop;
 
 pub use clock::{Clock, SystemClock};
 pub use driver::{SessionHandle, TurnReport};
+pub use living::{
+    AgentTask, ExtensionError, ExtensionState, Notice, Opener, Opening, Outgoing, Routes, UserMessage,
+};
 pub use machine::Machine;
 pub use parts::{Entropy, Event, OsEntropy, Parts, Silent, Surface};
 pub use runtime::{NewSession, Runtime, Wanted};

@@ -9,14 +9,16 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use holdfast_bus::Pattern;
 use holdfast_contract::budgets::Budgets;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::manifest::{self, LaneKind, Manifest, Parsed, RESERVED_IDS};
 use holdfast_contract::problem::{Code, Location, Problem};
-use holdfast_contract::system_frames::{FoundExtension, ScheduleSpec};
+use holdfast_contract::system_frames::{FoundExtension, ScheduleSpec, SubscriptionSpec};
 use holdfast_contract::wire::Bundle;
+use holdfast_lane_declarative::PROMPT;
 use holdfast_policy::{Policy, effective_grant};
 use serde_json::{Map, Value};
 
@@ -166,6 +168,7 @@ impl Loader {
             depends_on: manifest.depends_on,
             priority: manifest.priority,
             schedules: manifest.schedules.iter().map(ScheduleSpec::from).collect(),
+            subscribes: manifest.events.subscribes.iter().map(SubscriptionSpec::from).collect(),
         };
         Ok(Some((found, warnings)))
     }
@@ -196,19 +199,36 @@ pub fn candidate(
         let problem = Problem::new(Code::ManifestValue, what).at(source.locate("id"));
         return Err(problem.help("Rename one of them: an extension is known by its folder's name."));
     }
+    for subscription in &manifest.events.subscribes {
+        Pattern::parse(subscription.topic.as_str()).map_err(|problem| problem.at(source.locate("events")))?;
+    }
     let inside = names(folder);
     let inside: Vec<&str> = inside.iter().map(String::as_str).collect();
     let lane =
         manifest::lane(&manifest, &inside).map_err(|problem| problem.at(source.locate("entrypoint")))?;
-    if lane != LaneKind::Wasm {
-        let what = format!("this program has no `{lane}` lane yet, which `{name}` needs");
-        return Err(at(&file, Code::ExtensionUnknown, what)
-            .help("Build it as a component: `holdfast ext new` shows how."));
-    }
     let single = || inside.iter().find(|file| file.ends_with(".wasm")).map(|file| (*file).to_owned());
-    let entrypoint = manifest.entrypoint.clone().or_else(single).unwrap_or_default();
-    let code = read_within(folder, &entrypoint)?;
-    let digest = Digest::of(&code);
+    let (entrypoint, names) = match lane {
+        LaneKind::Wasm => {
+            let entrypoint = manifest.entrypoint.clone().or_else(single).unwrap_or_default();
+            (entrypoint.clone(), vec![entrypoint])
+        }
+        LaneKind::Declarative => {
+            let prompt = inside.contains(&PROMPT).then(|| PROMPT.to_owned());
+            (String::new(), prompt.into_iter().collect())
+        }
+        _ => {
+            let what = format!("this program has no `{lane}` lane yet, which `{name}` needs");
+            return Err(at(&file, Code::ExtensionUnknown, what)
+                .help("Build it as a component: `holdfast ext new` shows how."));
+        }
+    };
+    let (mut files, mut contents) = (BTreeMap::new(), BTreeMap::new());
+    for name in names {
+        let content = read_within(folder, &name)?;
+        let digest = Digest::of(&content);
+        files.insert(name, digest);
+        contents.insert(digest, content);
+    }
     let mut config = Value::Object(manifest.config.clone());
     if let Some(set) = set {
         overlay(&mut config, &Value::Object(set.clone()));
@@ -216,15 +236,15 @@ pub fn candidate(
     let mut bundle = Bundle {
         lane: lane.as_str().to_owned(),
         manifest: String::from_utf8_lossy(&bytes).into_owned(),
-        entrypoint: entrypoint.clone(),
-        files: BTreeMap::from([(entrypoint, digest)]),
+        entrypoint,
+        files,
         config: Content::new(config),
         grants: Default::default(),
         budgets,
     };
     let given = policy.given(&manifest.id, &bundle.content(), folder.to_str());
     bundle.grants = effective_grant(&manifest.requests(), &given);
-    Ok(Candidate { manifest, warnings, bundle, files: BTreeMap::from([(digest, code)]) })
+    Ok(Candidate { manifest, warnings, bundle, files: contents })
 }
 
 /// A file of the extension's own: not one elsewhere that a link or `..` leads to.

@@ -15,6 +15,7 @@ use holdfast_policy::Policy;
 use holdfast_store::Store;
 
 use crate::clock::Clock;
+use crate::living::Routes;
 
 /// What a runtime is made of.
 pub struct Parts {
@@ -34,6 +35,8 @@ pub struct Parts {
     pub policy: Policy,
     /// Who is shown what happens.
     pub surface: Arc<dyn Surface>,
+    /// How users, agents and channels are brought together.
+    pub routes: Routes,
 }
 
 /// Where random bytes come from.

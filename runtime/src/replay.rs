@@ -80,6 +80,11 @@ pub fn replay(
     mode: Mode,
     lanes: &[Arc<dyn Lane>],
 ) -> Result<Verdict, Problem> {
+    if stream.bus_partition().is_some() {
+        let problem =
+            Problem::new(Code::UsageInvalid, format!("`{stream}` has events, and nothing to replay"));
+        return Err(problem.help("Sessions replay, and the system stream does."));
+    }
     match stream.is_system() {
         true => replay_machine::<System>(store, stream, mode, lanes),
         false => replay_machine::<Session>(store, stream, mode, lanes),

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
+use holdfast_bus::topics::EXTENSION_STATE;
+use holdfast_bus::{Bus, NewEvent, Published};
 use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::effect::{ChildAct, Input, ModelAct, SummaryAct};
-use holdfast_contract::frame::Source;
+use holdfast_contract::frame::{Frame, Source};
 use holdfast_contract::ids::{AgentId, ExtensionId, Generation, Millis, ModelName, Seq, StreamId};
 use holdfast_contract::message::{Message, Origin, TurnContext, Usage};
 use holdfast_contract::problem::{Code, Fault, Problem};
@@ -16,6 +18,7 @@ use holdfast_contract::session_frames::{Parent, SessionSettings, SessionStarted}
 use holdfast_contract::system_frames::{
     ExtensionFaulted, ExtensionRejected, ExtensionRemoved, ExtensionRetried, ExtensionState,
     ExtensionStateChanged, ExtensionView, ExtensionsFound, FoundExtension, OverridesSet, PolicyChanged,
+    SubscriptionSpec,
 };
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Instance, Lane};
@@ -28,6 +31,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::background::Background;
 use crate::clock::Clock;
 use crate::driver::{Note, SessionActor, SessionHandle, SystemActor, SystemNote, TurnReport};
+use crate::living::{self, Living};
 use crate::parts::{Entropy, Parts, Surface};
 use crate::presence::{Presence, Visit};
 use crate::refold::refold;
@@ -73,6 +77,8 @@ pub(crate) struct Inner {
     pub background: Background,
     policies: RwLock<HashMap<Digest, Arc<Policy>>>,
     sessions: Mutex<BTreeMap<StreamId, SessionHandle>>,
+    /// The bus and who is on it.
+    pub living: Living,
 }
 
 struct Loaded {
@@ -98,8 +104,9 @@ pub struct NewSession {
 impl Runtime {
     /// Starts: the system stream is taken up, the policy comes into force, the extensions come up in order.
     pub async fn start(parts: Parts) -> Result<Self, Problem> {
-        let Parts { store, clock, entropy, models, lanes, extensions, policy, surface } = parts;
+        let Parts { store, clock, entropy, models, lanes, extensions, policy, surface, routes } = parts;
         let (system, notes) = mpsc::unbounded_channel();
+        let living = Living::open(store.clone(), clock.clone(), entropy.clone(), routes).await?;
         let inner = Arc::new(Inner {
             store,
             clock,
@@ -118,7 +125,11 @@ impl Runtime {
             background: Background::default(),
             policies: RwLock::default(),
             sessions: Mutex::default(),
+            living,
         });
+        // Before anything runs: what extensions publish while they come up reaches those that come up after them.
+        inner.installed(&extensions);
+        inner.rewire().await?;
         SystemActor::start(inner.clone(), notes)?;
         let runtime = Self(inner);
         runtime.set_policy(policy, "start")?;
@@ -180,11 +191,13 @@ impl Runtime {
 
     /// Waits until everything reported so far has been carried out.
     pub async fn settled(&self) -> Result<(), Problem> {
-        self.ask_system(SystemNote::Settled).await
+        self.ask_system(SystemNote::Settled).await?;
+        self.0.rewire().await
     }
 
-    /// Stops everything in reverse order.
+    /// Stops everything in reverse order: first nothing is handed over any more, then the sessions are let go of, then the extensions.
     pub async fn stop(&self, reason: &str) -> Result<(), Problem> {
+        self.0.close_bus().await?;
         let handles: Vec<SessionHandle> = lock(&self.0.sessions).values().cloned().collect();
         for handle in handles {
             // One that went by itself in the meantime is closed as well.
@@ -288,6 +301,20 @@ impl Runtime {
         }
     }
 
+    /// The bus.
+    pub fn bus(&self) -> &Bus {
+        &self.0.living.bus
+    }
+
+    /// Publishes an event. What is published on one of the program's own topics must say what that topic's events say.
+    pub async fn publish(&self, event: NewEvent) -> Result<Published, Problem> {
+        self.0.publish(event).await
+    }
+
+    pub(crate) fn of(inner: &Arc<Inner>) -> Self {
+        Self(inner.clone())
+    }
+
     /// The log.
     pub fn store(&self) -> &Store {
         &self.0.store
@@ -305,7 +332,7 @@ impl Runtime {
 }
 
 impl Inner {
-    fn open(
+    pub(crate) fn open(
         self: &Arc<Self>,
         new: NewSession,
         parent: Option<Parent>,
@@ -339,7 +366,12 @@ impl Inner {
         Ok(handle)
     }
 
-    fn resume(self: &Arc<Self>, id: &StreamId) -> Result<SessionHandle, Problem> {
+    /// A session that is open in this process.
+    pub(crate) fn open_session(&self, id: &StreamId) -> Option<SessionHandle> {
+        lock(&self.sessions).get(id).cloned()
+    }
+
+    pub(crate) fn resume(self: &Arc<Self>, id: &StreamId) -> Result<SessionHandle, Problem> {
         // Held until the session is listed: one stream has one actor, however many ask for it at once.
         let mut sessions = lock(&self.sessions);
         if let Some(handle) = sessions.get(id) {
@@ -371,6 +403,7 @@ impl Inner {
 
     pub(crate) fn activate(&self, pin: RegistryPin) {
         *lock(&self.registry) = pin;
+        self.living.stir();
     }
 
     pub(crate) fn tell_system(&self, body: impl Into<Body>) {
@@ -384,12 +417,30 @@ impl Inner {
     }
 
     /// Keeps what discovery says of extensions.
-    pub(crate) fn know(&self, found: &[FoundExtension]) {
+    pub(crate) fn know(self: &Arc<Self>, found: &[FoundExtension]) {
         write(&self.known).extend(found.iter().map(|found| (found.digest, found.clone())));
+        self.installed(found);
+    }
+
+    /// What an activation subscribes to.
+    pub(crate) fn subscribes_of(&self, extension: &ExtensionRef) -> Option<Vec<SubscriptionSpec>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(&extension.digest).map(|found| found.subscribes.clone())
+    }
+
+    /// An extension's state has changed.
+    pub(crate) fn changed(self: &Arc<Self>, change: &ExtensionStateChanged) {
+        self.keep_serving(change);
+        self.living.stir();
+        if change.state == ExtensionState::Active {
+            self.took_over(&change.id, change.generation);
+        }
+        let ExtensionStateChanged { id: extension, generation, state, fault, .. } = change.clone();
+        self.announce(EXTENSION_STATE, &living::ExtensionState { extension, generation, state, fault });
     }
 
     /// Keeps in mind who serves.
-    pub(crate) fn changed(&self, change: &ExtensionStateChanged) {
+    fn keep_serving(&self, change: &ExtensionStateChanged) {
         let ExtensionStateChanged { id, generation, state, .. } = change;
         let mut serving = write(&self.serving);
         match state {
@@ -614,12 +665,16 @@ impl Inner {
     fn ended_turn(&self, id: &StreamId) -> Result<Option<TurnReport>, Problem> {
         let frames = self.store.frames(id, Seq(0)..)?;
         let ended = frames.iter().rev().find(|frame| frame.envelope.kind == Kind::TurnEnded);
-        let Some(frame) = ended else { return Ok(None) };
+        ended.map(|frame| self.report(frame)).transpose()
+    }
+
+    /// How a turn ended, from the frame that says so.
+    pub(crate) fn report(&self, frame: &Frame) -> Result<TurnReport, Problem> {
         let Body::TurnEnded(body) = self.store.body(frame)? else {
             return Err(Problem::new(Code::StoreCorrupt, "a turn's end cannot be read"));
         };
         let ended = frame.envelope.seq;
-        Ok(Some(TurnReport { ended, outcome: body.outcome, answer: body.answer, spent: body.spent }))
+        Ok(TurnReport { ended, outcome: body.outcome, answer: body.answer, spent: body.spent })
     }
 }
 

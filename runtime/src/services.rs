@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::{ExtensionId, Millis, StreamId};
+use holdfast_contract::ids::{ExtensionId, Millis, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Call, Later, Reply};
@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::calling::{make, within};
 use crate::host::SystemHost;
+use crate::living::ASKS;
 use crate::runtime::{Inner, Wanted};
 
 /// How long an ask may take that names no time of its own.
@@ -23,6 +24,8 @@ pub(crate) struct Asker {
     pub extension: Arc<ExtensionRef>,
     /// The session that it is called in, if it is called in one.
     pub session: Option<StreamId>,
+    /// The frame that the call came of.
+    pub under: Option<Seq>,
 }
 
 /// `api.call`
@@ -44,6 +47,9 @@ impl Inner {
         arguments: &Content,
         timeout: Option<Millis>,
     ) -> Later<Result<Content, Fault>> {
+        if ASKS.contains(&name) {
+            return self.serve_living(asker, name, arguments, timeout);
+        }
         let timeout = timeout.unwrap_or(ASK_TIMEOUT);
         match name {
             "api.call" => match read(name, arguments) {

@@ -26,6 +26,10 @@ pub fn erase(store: &Store, clock: &dyn Clock, stream: &StreamId, reason: &str) 
 /// What is to be recorded before a session's content is erased.
 pub(crate) fn to_erase(store: &Store, stream: &StreamId, reason: &str) -> Result<LogErased, Problem> {
     refuse_system(stream, "erased")?;
+    if !stream.is_session() {
+        let problem = Problem::new(Code::UsageInvalid, "the events of the bus cannot be erased");
+        return Err(problem.help("They go with `log gc`, once nobody is owed them."));
+    }
     let head = store.head(stream)?.ok_or_else(|| missing(stream))?;
     Ok(LogErased { stream: stream.clone(), from: Seq(0), to: head.seq, reason: reason.to_owned() })
 }
@@ -57,7 +61,10 @@ pub(crate) fn to_collect(
 ) -> Result<Option<LogCheckpointed>, Problem> {
     refuse_system(stream, "collected")?;
     let Some(last) = store.collectable(stream, retention, clock.now())? else { return Ok(None) };
-    keep_resumable(store, stream, last.seq)?;
+    // The bus has no machine: it takes up what its rows say.
+    if stream.is_session() {
+        keep_resumable(store, stream, last.seq)?;
+    }
     Ok(Some(LogCheckpointed { stream: stream.clone(), seq: last.seq, hash: last.hash }))
 }
 

@@ -5,7 +5,7 @@
 
 mod coverage;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use holdfast_contract::body::{Body, Kind, Nature};
@@ -76,6 +76,9 @@ pub fn verify(store: &Store, stream: Option<&StreamId>) -> Result<Report, Proble
 }
 
 fn check_meaning(store: &Store, stream: &StreamId, report: &mut Report) -> Result<(), Problem> {
+    if stream.bus_partition().is_some() {
+        return check_events(store, stream, report);
+    }
     if stream.is_system() {
         check_machine(store, stream, System::new(), &mut None, report)
     } else {
@@ -84,6 +87,33 @@ fn check_meaning(store: &Store, stream: &StreamId, report: &mut Report) -> Resul
         report.findings.extend(coverage.into_iter().flat_map(|coverage| coverage.findings));
         Ok(())
     }
+}
+
+/// Walks a partition of the bus: whatever became of an event speaks of one that was published before.
+fn check_events(store: &Store, stream: &StreamId, report: &mut Report) -> Result<(), Problem> {
+    let mut published = BTreeSet::new();
+    store.for_each_frame(stream, Seq(0), |frame| {
+        let spoken_of = match store.body(&frame)? {
+            Body::EventPublished(_) => {
+                published.insert(frame.envelope.seq);
+                Vec::new()
+            }
+            Body::EventDelivered(body) => body.events,
+            Body::EventRetried(body) => vec![body.event],
+            Body::EventDead(body) => vec![body.event],
+            Body::EventDiscarded(body) => vec![body.event],
+            _ => {
+                let detail = format!("{} is no frame of the bus", frame.envelope.kind);
+                report.findings.push(finding(&frame, "not_admissible", detail));
+                Vec::new()
+            }
+        };
+        if let Some(event) = spoken_of.into_iter().find(|event| !published.contains(event)) {
+            let detail = format!("{} speaks of {event}, which is no event", frame.envelope.kind);
+            report.findings.push(finding(&frame, "no_cause", detail));
+        }
+        Ok(ControlFlow::Continue(()))
+    })
 }
 
 /// Walks a stream once: causes, coverage, and the state at the snapshot.

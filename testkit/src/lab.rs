@@ -9,9 +9,11 @@ use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{Millis, ModelName, Seq, StreamId};
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::message::{Limits, Origin};
+use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::SessionSettings;
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
+use holdfast_home::Channels;
 use holdfast_kernel::Pending;
 use holdfast_lane_native::Extension;
 use holdfast_model::Model;
@@ -19,7 +21,9 @@ use holdfast_model::script::{Script, Step};
 use holdfast_policy::Policy;
 use holdfast_runtime::replay::{Mode, Verdict, replay};
 use holdfast_runtime::verify::{Finding, verify};
-use holdfast_runtime::{Entropy, Event, NewSession, Parts, Runtime, SessionHandle, Surface, TurnReport};
+use holdfast_runtime::{
+    Entropy, Event, NewSession, Opener, Opening, Parts, Routes, Runtime, SessionHandle, Surface, TurnReport,
+};
 use holdfast_store::{Options, Store};
 
 use crate::clock::FakeClock;
@@ -40,6 +44,7 @@ pub struct LabBuilder {
     ledger: Ledger,
     lanes: Vec<Arc<dyn Lane>>,
     found: Vec<FoundExtension>,
+    channels: Channels,
 }
 
 impl Default for LabBuilder {
@@ -55,6 +60,7 @@ impl Default for LabBuilder {
             ledger: Ledger::default(),
             lanes: Vec::new(),
             found: Vec::new(),
+            channels: Channels::default(),
         }
     }
 }
@@ -107,6 +113,12 @@ impl LabBuilder {
         self
     }
 
+    /// With channels set like this.
+    pub fn channels(mut self, channels: Channels) -> Self {
+        self.channels = channels;
+        self
+    }
+
     /// With nobody there to answer.
     pub fn unattended(mut self) -> Self {
         self.attended = false;
@@ -155,6 +167,10 @@ impl LabBuilder {
             extensions,
             policy: self.policy,
             surface: watcher.clone(),
+            routes: Routes {
+                channels: self.channels,
+                opener: Some(Arc::new(Founder(self.settings.clone()))),
+            },
         })
         .await
         .unwrap();
@@ -202,14 +218,9 @@ impl Lab {
 
     /// Opens a session of this id.
     pub fn open(&self, id: &str) -> SessionHandle {
-        let new = NewSession {
-            id: id.into(),
-            origin: Origin { channel: "test".to_owned(), user: Some("ada".to_owned()) },
-            agent: "main".into(),
-            instructions: "You are a test.".into(),
-            settings: self.settings.clone(),
-        };
-        self.runtime.open(new).unwrap()
+        let origin = Origin { channel: "test".to_owned(), user: Some("ada".to_owned()) };
+        let opening = Opening { id: id.into(), origin, agent: None };
+        self.runtime.open(Founder(self.settings.clone()).session(opening)).unwrap()
     }
 
     /// Opens the session, says this, and waits for the turn to end.
@@ -327,6 +338,22 @@ impl Surface for Watcher {
 
     fn attended(&self, _: &StreamId) -> bool {
         self.attended
+    }
+}
+
+/// Makes the sessions of a lab.
+struct Founder(SessionSettings);
+
+impl Founder {
+    fn session(&self, Opening { id, origin, .. }: Opening) -> NewSession {
+        let (agent, instructions) = ("main".into(), "You are a test.".into());
+        NewSession { id, origin, agent, instructions, settings: self.0.clone() }
+    }
+}
+
+impl Opener for Founder {
+    fn make(&self, _: &Runtime, opening: Opening) -> Result<NewSession, Problem> {
+        Ok(self.session(opening))
     }
 }
 

@@ -9,7 +9,7 @@ use holdfast_contract::digest::Digest;
 use holdfast_contract::manifest::Grants;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::sandbox::SandboxOptions;
-use holdfast_contract::system_frames::FoundExtension;
+use holdfast_contract::system_frames::{FoundExtension, SubscriptionSpec};
 use holdfast_contract::wire::{Bundle, Lane, Vault};
 use holdfast_lane_wasm::WasmLane;
 
@@ -62,6 +62,7 @@ impl MapVault {
             depends_on: parsed.depends_on,
             priority: parsed.priority,
             schedules: Vec::new(),
+            subscribes: parsed.events.subscribes.iter().map(SubscriptionSpec::from).collect(),
         }
     }
 
@@ -281,6 +282,74 @@ pub fn gate(does: &Gates, waits: bool) -> Vec<u8> {
     (export "failure" (type $failure)) (export "tool-call" (type $tool-call)) (export "decision" (type $decision))
     (export "tool-gate" (func $tool-gate)))
   (export "holdfast:extension/tool-gate@{VERSION}" (instance $gate)))"#,
+        data = data.text,
+    );
+    wat::parse_str(&text).unwrap()
+}
+
+/// A component that is a subscriber and a channel. What it is handed it publishes: an event's payload on `heard`, and what it is to
+/// send, as a text, on `sent`. It needs the grant `events`.
+pub fn radio() -> Vec<u8> {
+    let mut data = Data::new(4096);
+    let ((heard, heard_bytes), (sent, sent_bytes)) = (data.put("heard"), data.put("sent"));
+    let text = format!(
+        r#"(component
+  (import "holdfast:extension/events@{VERSION}" (instance $events
+    (type $failure (variant
+      (case "invalid-arguments" string) (case "denied" string) (case "not-found" string) (case "failed" string)))
+    (export "failure" (type $exported (eq $failure)))
+    (export "publish" (func (param "topic" string) (param "payload" string) (param "key" (option string))
+      (result (result (error $exported)))))))
+  (core module $memory
+    (memory (export "memory") 4)
+    (global $free (mut i32) (i32.const 65536))
+    (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+      (local $at i32)
+      (local.set $at (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
+      (global.set $free (i32.add (local.get $at) (local.get 3)))
+      (local.get $at)))
+  (core instance $memory (instantiate $memory))
+  (core func $publish (canon lower (func $events "publish")
+    (memory (core memory $memory "memory")) (realloc (core func $memory "realloc"))))
+  (core instance $host (export "publish" (func $publish)))
+  (core module $code
+    (import "memory" "memory" (memory 4))
+    (import "host" "publish" (func $publish (param i32 i32 i32 i32 i32 i32 i32 i32)))
+    {data}
+    ;; What publishing came to is the answer: both are a result of the same shape.
+    (func $tell (param $topic i32) (param $bytes i32) (param $payload i32) (param $length i32) (result i32)
+      (call $publish (local.get $topic) (local.get $bytes) (local.get $payload) (local.get $length)
+        (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 512))
+      (i32.const 512))
+    (func (export "on-event")
+      (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
+      (call $tell (i32.const {heard}) (i32.const {heard_bytes}) (local.get 4) (local.get 5)))
+    (func (export "send-to-user") (param i32 i32 i32 i32 i32 i32 i32) (result i32)
+      (i32.store8 (i32.const 8192) (i32.const 34))
+      (memory.copy (i32.const 8193) (local.get 2) (local.get 3))
+      (i32.store8 (i32.add (i32.const 8193) (local.get 3)) (i32.const 34))
+      (call $tell (i32.const {sent}) (i32.const {sent_bytes})
+        (i32.const 8192) (i32.add (local.get 3) (i32.const 2)))))
+  (core instance $code (instantiate $code (with "memory" (instance $memory)) (with "host" (instance $host))))
+  (type $failure (variant
+    (case "invalid-arguments" string) (case "denied" string) (case "not-found" string) (case "failed" string)))
+  (type $event (record (field "id" string) (field "topic" string) (field "payload" string)
+    (field "key" (option string)) (field "correlation" (option string)) (field "attempt" u32)
+    (field "repeat" bool)))
+  (type $delivery (record (field "id" string) (field "repeat" bool)))
+  (func $on-event (param "event" $event) (result (result (error $failure)))
+    (canon lift (core func $code "on-event")
+      (memory (core memory $memory "memory")) (realloc (core func $memory "realloc"))))
+  (func $send (param "user" string) (param "text" string) (param "delivery" $delivery)
+    (result (result (error $failure)))
+    (canon lift (core func $code "send-to-user")
+      (memory (core memory $memory "memory")) (realloc (core func $memory "realloc"))))
+  (instance $subscriber
+    (export "failure" (type $failure)) (export "event" (type $event)) (export "on-event" (func $on-event)))
+  (instance $channel
+    (export "failure" (type $failure)) (export "delivery" (type $delivery)) (export "send-to-user" (func $send)))
+  (export "holdfast:extension/subscriber@{VERSION}" (instance $subscriber))
+  (export "holdfast:extension/channel@{VERSION}" (instance $channel)))"#,
         data = data.text,
     );
     wat::parse_str(&text).unwrap()

@@ -13,7 +13,7 @@ use crate::ids::{AgentId, DescriptorId, ExtensionId, Millis, ModelName, Registry
 use crate::matcher::Matcher;
 use crate::message::Limits;
 use crate::registry::AgentMode;
-use crate::system_frames::{MissedPolicy, ScheduleSpec};
+use crate::system_frames::{MissedPolicy, ScheduleSpec, SubscriptionSpec};
 use crate::tool::EffectClass;
 
 /// An extension's passport: who it is, how it is started, what it needs. There is no `type`: what an
@@ -278,6 +278,12 @@ pub struct Subscription {
     pub handler: Handler,
 }
 
+impl From<&Subscription> for SubscriptionSpec {
+    fn from(subscription: &Subscription) -> Self {
+        Self { topic: subscription.topic.clone(), handler: subscription.handler }
+    }
+}
+
 /// What happens with an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -286,7 +292,7 @@ pub enum Handler {
     NotifyUser,
     /// The extension's agent is invoked, and the user is sent its answer.
     InvokeAgent,
-    /// The extension subscribes in its own code.
+    /// The extension itself takes it: its `subscriber` role is called.
     Custom,
 }
 

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{
     AgentSettings, Channels, Health, LimitSettings, Log, LogLevel, MOST_BYTES, Mcp, ModelSettings, Models,
-    OFFLINE, RetentionSettings, Settings, StoreSettings, Web,
+    OFFLINE, RetentionSettings, SessionRule, Settings, StoreSettings, Web,
 };
 
 type Result<T> = std::result::Result<T, Reported>;
@@ -249,7 +249,10 @@ fn agent(field: &Field<'_>, known: Option<&Models>) -> Result<AgentSettings> {
 fn channels(field: &Field<'_>) -> Result<Channels> {
     field.object(|object| {
         let default = object.optional("default", Field::word);
-        Ok(Channels { default: default?.map(ExtensionId::from) })
+        let sessions = object.defaulted("sessions", Vec::new(), |field| {
+            field.entries(|_, each| each.choice(SessionRule::ALL))
+        });
+        Ok(Channels { default: default?.map(ExtensionId::from), sessions: keyed(sessions?) })
     })
 }
 

@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::hook::{Decision, HookInput};
 use holdfast_contract::ids::{ExtensionId, HookId, ToolName};
+use holdfast_contract::manifest::Handler;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{AgentSpec, Descriptor};
 use holdfast_contract::role::Role;
-use holdfast_contract::system_frames::{FoundExtension, LifecycleCommand};
+use holdfast_contract::system_frames::{FoundExtension, LifecycleCommand, SubscriptionSpec};
 use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
 
-use crate::roles::{Api, Functions, Hook, Lifecycle, Service, Tasks, Tool, now};
+use crate::roles::{Api, Channel, Functions, Hook, Lifecycle, Service, Subscriber, Tasks, Tool, now};
 
 /// A native extension: its roles, gathered one by one.
 pub struct Extension {
@@ -23,6 +25,8 @@ pub struct Extension {
     lifecycle: Option<Arc<dyn Lifecycle>>,
     tasks: Option<Arc<dyn Tasks>>,
     api: Option<Arc<dyn Api>>,
+    subscriber: Option<Arc<dyn Subscriber>>,
+    channel: Option<Arc<dyn Channel>>,
     functions: Option<Arc<dyn Functions>>,
     service: Option<Arc<dyn Service>>,
     alone: bool,
@@ -40,6 +44,7 @@ impl Extension {
             depends_on: Vec::new(),
             priority: None,
             schedules: Vec::new(),
+            subscribes: Vec::new(),
         };
         Self {
             found,
@@ -49,6 +54,8 @@ impl Extension {
             lifecycle: None,
             tasks: None,
             api: None,
+            subscriber: None,
+            channel: None,
             functions: None,
             service: None,
             alone: false,
@@ -114,6 +121,25 @@ impl Extension {
         self
     }
 
+    /// Told of the events of this topic, or of a pattern of topics, in this way.
+    pub fn subscribes(mut self, topic: &str, handler: Handler) -> Self {
+        self.found.subscribes.push(SubscriptionSpec { topic: topic.into(), handler });
+        self
+    }
+
+    /// With what takes the events that it subscribes to.
+    pub fn subscriber(mut self, subscriber: impl Subscriber + 'static) -> Self {
+        self.subscriber = Some(Arc::new(subscriber));
+        self
+    }
+
+    /// A channel, under its own id.
+    pub fn channel(mut self, channel: impl Channel + 'static) -> Self {
+        self.descriptors.push(Descriptor::channel(&self.found.id, channel.has_messages()));
+        self.channel = Some(Arc::new(channel));
+        self
+    }
+
     /// With functions of other roles.
     pub fn functions(mut self, functions: impl Functions + 'static) -> Self {
         self.functions = Some(Arc::new(functions));
@@ -140,8 +166,12 @@ impl Extension {
 
     /// The extension as discovery reports it. Its digest covers its identity and everything it registers.
     pub fn found(&self) -> FoundExtension {
-        let content = (&self.found.id, &self.found.version, &self.descriptors);
-        FoundExtension { digest: Digest::of_json(&content).unwrap_or_default(), ..self.found.clone() }
+        let FoundExtension { id, version, subscribes, .. } = &self.found;
+        let digest = match subscribes.is_empty() {
+            true => Digest::of_json(&(id, version, &self.descriptors)),
+            false => Digest::of_json(&(id, version, &self.descriptors, subscribes)),
+        };
+        FoundExtension { digest: digest.unwrap_or_default(), ..self.found.clone() }
     }
 
     fn life(&self, command: LifecycleCommand, host: Arc<dyn Host>) -> Later<Result<Reply, Fault>> {
@@ -153,13 +183,18 @@ impl Extension {
             (LifecycleCommand::Stop, Some(life)) => life.stop(),
             (LifecycleCommand::Destroy, Some(life)) => life.destroy(),
         };
-        Box::pin(async move { step.await.map(|()| Reply::Done) })
+        done(step)
     }
 
     fn lacks(&self, what: &str) -> Later<Result<Reply, Fault>> {
         let message = format!("`{}` has no {what}", self.found.id);
         now(Err(Fault::new(Code::ExtensionFault, message)))
     }
+}
+
+/// A step that has nothing to say.
+fn done(step: Later<Result<(), Fault>>) -> Later<Result<Reply, Fault>> {
+    Box::pin(async move { step.await.map(|()| Reply::Done) })
 }
 
 impl Instance for Extension {
@@ -207,6 +242,24 @@ impl Instance for Extension {
                     Box::pin(async move { run.await.map(|()| Reply::Done) })
                 }
                 None => self.lacks("loop in the background"),
+            },
+            Call::Function { role: Role::Subscriber, arguments, .. } => match &self.subscriber {
+                Some(subscriber) => done(subscriber.on_event(arguments, host)),
+                None => self.lacks("subscriber"),
+            },
+            Call::Function { role: Role::Channel, function, arguments } => match &self.channel {
+                Some(channel) => {
+                    let field = |name: &str| arguments.value().and_then(|value| value.get(name)).cloned();
+                    let text = |name: &str| Content::new(field(name).unwrap_or_default()).to_text();
+                    let delivery = Content::new(field("delivery").unwrap_or_default());
+                    match function.as_str() {
+                        "send-to-user" => {
+                            done(channel.send_to_user(text("user"), text("text"), delivery, host))
+                        }
+                        _ => done(channel.send_message(text("text"), delivery, host)),
+                    }
+                }
+                None => self.lacks("channel"),
             },
             Call::Function { role, function, arguments } => {
                 let lacks = || self.lacks(&format!("function `{function}`"));

@@ -20,6 +20,8 @@ mod workspace_tests;
 
 pub use extension::Extension;
 pub use lane::NativeLane;
-pub use roles::{Api, FnHook, FnTool, Functions, Hook, Lifecycle, Service, Tasks, Tool, now};
+pub use roles::{
+    Api, Channel, FnHook, FnTool, Functions, Hook, Lifecycle, Service, Subscriber, Tasks, Tool, now,
+};
 pub use thread::on_thread;
 pub use workspace::Workspace;

@@ -6,7 +6,7 @@ use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Decision, HookInput, HookSpec};
 use holdfast_contract::ids::CallId;
 use holdfast_contract::message::TurnView;
-use holdfast_contract::problem::Fault;
+use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::role::Role;
 use holdfast_contract::tool::ToolSpec;
 use holdfast_contract::wire::{Host, Later};
@@ -90,6 +90,39 @@ pub trait Tasks: Send + Sync {
 pub trait Api: Send + Sync {
     /// Calls one.
     fn call(&self, method: String, arguments: Content, host: Arc<dyn Host>) -> Later<Result<Content, Fault>>;
+}
+
+/// Takes the events of the topics that the extension subscribes to.
+pub trait Subscriber: Send + Sync {
+    /// Takes one: an object with `id`, `topic`, `payload`, `key`, `correlation`, `attempt` and `repeat`. What fails is tried again.
+    fn on_event(&self, event: Content, host: Arc<dyn Host>) -> Later<Result<(), Fault>>;
+}
+
+/// A way to reach the user.
+pub trait Channel: Send + Sync {
+    /// Sends a text to one user. The delivery is an object with its `id`, and `repeat` where it may have arrived before.
+    fn send_to_user(
+        &self,
+        user: String,
+        text: String,
+        delivery: Content,
+        host: Arc<dyn Host>,
+    ) -> Later<Result<(), Fault>>;
+
+    /// Whether it knows whom to write to where no user is named. Then [`Channel::send_message`] must do so.
+    fn has_messages(&self) -> bool {
+        false
+    }
+
+    /// Sends a text to whomever the channel reaches.
+    fn send_message(
+        &self,
+        _text: String,
+        _delivery: Content,
+        _host: Arc<dyn Host>,
+    ) -> Later<Result<(), Fault>> {
+        now(Err(Fault::new(Code::ExtensionFault, "the channel knows nobody to write to")))
+    }
 }
 
 /// Functions of the roles that have no trait of their own: commands, agents, renderers.

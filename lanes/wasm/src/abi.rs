@@ -49,6 +49,27 @@ pub(crate) struct ToolCall<'a> {
     pub arguments: &'a str,
 }
 
+/// `channel.delivery` and `channel-message.delivery`, which have the same fields.
+#[derive(Clone, Copy, ComponentType, Lower)]
+#[component(record)]
+pub(crate) struct Delivery<'a> {
+    pub id: &'a str,
+    pub repeat: bool,
+}
+
+/// `subscriber.event`.
+#[derive(Clone, Copy, Default, ComponentType, Lower)]
+#[component(record)]
+pub(crate) struct Event<'a> {
+    pub id: &'a str,
+    pub topic: &'a str,
+    pub payload: &'a str,
+    pub key: Option<&'a str>,
+    pub correlation: Option<&'a str>,
+    pub attempt: u32,
+    pub repeat: bool,
+}
+
 /// `types.effects`.
 #[derive(Clone, Copy, Debug, ComponentType, Lift, Lower, Serialize, Deserialize)]
 #[component(enum)]

@@ -64,7 +64,8 @@ impl Known {
     /// The same with what its manifest makes of it.
     pub(crate) fn under(mut self, manifest: &Manifest) -> Result<Self, Fault> {
         self.descriptors = self.registered(manifest)?;
-        self.scope = manifest.scope.unwrap_or_default();
+        let usual = if self.has(Function::SendToUser) { Scope::Shared } else { Scope::default() };
+        self.scope = manifest.scope.unwrap_or(usual);
         Ok(self)
     }
 
@@ -91,6 +92,9 @@ impl Known {
         let (calls, results) = (self.has(Function::RenderCall), self.has(Function::RenderResult));
         if calls || results {
             all.push(other("renderer", manifest.id.as_str(), json!({ "calls": calls, "results": results })));
+        }
+        if self.has(Function::SendToUser) {
+            all.push(Descriptor::channel(&manifest.id, self.has(Function::SendMessage)));
         }
         for kind in ["tool", "command"] {
             let of_kind = all.iter().filter(|descriptor| descriptor.kind.as_str() == kind);

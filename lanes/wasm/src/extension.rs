@@ -15,6 +15,7 @@ use holdfast_contract::wire::{Ask, Call, Host, Later, Reply};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
+use crate::abi::{Delivery, Event};
 use crate::code::{Code, Origin};
 use crate::descriptors::Known;
 use crate::guest::{Activation, Allowance, Guest};
@@ -189,6 +190,15 @@ impl Extension {
                 let result = Content::new(value(arguments, "result"));
                 (Function::RenderResult, Request::Shown(field(arguments, "tool")?, result))
             }
+            (Role::Channel, "send-to-user") => {
+                let sent =
+                    Request::Sent(field(arguments, "user")?, field(arguments, "text")?, delivery(arguments)?);
+                (Function::SendToUser, sent)
+            }
+            (Role::Channel, "send-message") => {
+                (Function::SendMessage, Request::Sent("", field(arguments, "text")?, delivery(arguments)?))
+            }
+            (Role::Subscriber, "on-event") => (Function::OnEvent, event(arguments)?),
             _ => return Err(self.lacks(&format!("function `{function}`"))),
         })
     }
@@ -336,6 +346,32 @@ fn value(arguments: &Content, name: &str) -> Value {
 fn field<'a>(arguments: &'a Content, name: &str) -> Result<&'a str, Fault> {
     let text = arguments.value().and_then(|value| value.get(name)).and_then(Value::as_str);
     text.ok_or_else(|| Fault::new(ErrorCode::ToolArguments, format!("the text `{name}` is missing")))
+}
+
+/// Which delivery a message is.
+fn delivery(arguments: &Content) -> Result<Delivery<'_>, Fault> {
+    let delivery = arguments.value().and_then(|value| value.get("delivery"));
+    let id = delivery.and_then(|delivery| delivery.get("id")).and_then(Value::as_str);
+    let repeat = delivery.and_then(|delivery| delivery.get("repeat")).and_then(Value::as_bool);
+    let missing = || Fault::new(ErrorCode::ToolArguments, "the delivery has no `id`");
+    Ok(Delivery { id: id.ok_or_else(missing)?, repeat: repeat.unwrap_or_default() })
+}
+
+/// An event as it is handed over.
+fn event(arguments: &Content) -> Result<Request<'_>, Fault> {
+    let value = |name: &str| arguments.value().and_then(|value| value.get(name));
+    let text = |name: &str| value(name).and_then(Value::as_str);
+    let event = Event {
+        id: field(arguments, "id")?,
+        topic: field(arguments, "topic")?,
+        payload: "",
+        key: text("key"),
+        correlation: text("correlation"),
+        attempt: value("attempt").and_then(Value::as_u64).and_then(|it| it.try_into().ok()).unwrap_or(1),
+        repeat: value("repeat").and_then(Value::as_bool).unwrap_or_default(),
+    };
+    let payload = Content::new(value("payload").cloned().unwrap_or_default());
+    Ok(Request::Handed(event, payload.json().to_owned()))
 }
 
 fn reply(answer: Answer) -> Reply {

@@ -5,8 +5,8 @@ use wasmtime::component::{ComponentExportIndex, Instance, TypedFunc};
 use wasmtime::{Result, Store, format_err};
 
 use crate::abi::{
-    AgentSpec, ContentIn, ContentOut, Enrichment, Failure, Gate, Modification, Named, Plan, Route, Sanitized,
-    ToolCall, ToolSpec, Verdict,
+    AgentSpec, ContentIn, ContentOut, Delivery, Enrichment, Event, Failure, Gate, Modification, Named, Plan,
+    Route, Sanitized, ToolCall, ToolSpec, Verdict,
 };
 use crate::guest::Guest;
 
@@ -93,6 +93,12 @@ shapes! {
     RenderCall: (&'static str, &'static str) -> Option<String>;
     /// A result is shown.
     RenderResult: (&'static str, ContentIn<'static>) -> Option<String>;
+    /// A text for one user.
+    Send: (&'static str, &'static str, Delivery<'static>) -> Result<(), Failure>;
+    /// A text for whomever the channel reaches.
+    Message: (&'static str, Delivery<'static>) -> Result<(), Failure>;
+    /// An event.
+    Event: (Event<'static>) -> Result<(), Failure>;
     /// Is it well?
     Health: () -> bool;
 }

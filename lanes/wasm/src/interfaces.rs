@@ -73,6 +73,9 @@ functions! {
     CommandsRun: "commands"."run", Run, Commands;
     RenderCall: "render-call"."render-call", RenderCall, Renderer;
     RenderResult: "render-result"."render-result", RenderResult, Renderer;
+    SendToUser: "channel"."send-to-user", Send, Channel;
+    SendMessage: "channel-message"."send-message", Message, Channel;
+    OnEvent: "subscriber"."on-event", Event, Subscriber;
     SessionStart: "session-start"."session-start", Step, SessionHooks, at SessionStart;
     SessionEnd: "session-end"."session-end", Step, SessionHooks, at SessionEnd;
     SessionCancel: "session-cancel"."session-cancel", Step, SessionHooks, at SessionCancel;
@@ -98,18 +101,14 @@ functions! {
 
 /// Interfaces that have a name but are not offered yet, in either direction.
 const PLANNED: &[&str] = &[
-    "channel",
-    "channel-message",
     "streaming-channel",
     "scheduler",
     "service",
     "setup",
-    "subscriber",
     "workflow",
     "memory-provider",
     "memory-forget",
     "model-provider",
-    "subscriptions",
     "extensions",
     "agents",
     "http",
@@ -160,6 +159,7 @@ pub(crate) const IMPORTS: &[Import] = &[
     import("clock", Needs::Nothing, false, true),
     import("random", Needs::Nothing, false, true),
     import("events", Needs::Interface, true, true),
+    import("subscriptions", Needs::Interface, true, true),
     import("ui", Needs::Interface, false, true),
     import("secrets", Needs::Secret, true, true),
 ];

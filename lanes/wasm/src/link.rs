@@ -44,6 +44,7 @@ pub(crate) fn link(linker: &mut Linker<Guest>, component: &Component) -> Result<
             "clock" => clock(&mut at)?,
             "random" => random(&mut at)?,
             "events" => events(&mut at)?,
+            "subscriptions" => subscriptions(&mut at)?,
             "ui" => ui(&mut at)?,
             "secrets" => secrets(&mut at)?,
             _ => {}
@@ -188,6 +189,18 @@ fn events(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
             Ok((nothing(ask(&mut store, other("event.publish", arguments.into())).await?),))
         })
     })
+}
+
+fn subscriptions(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
+    for (function, name) in [("subscribe", "event.subscribe"), ("unsubscribe", "event.unsubscribe")] {
+        at.func_wrap_async(function, move |mut store: StoreContextMut<'_, Guest>, (topic,): (String,)| {
+            Box::new(async move {
+                let arguments = json!({ "topic": topic });
+                Ok((nothing(ask(&mut store, other(name, arguments.into())).await?),))
+            })
+        })?;
+    }
+    Ok(())
 }
 
 fn ui(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {

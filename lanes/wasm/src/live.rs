@@ -12,7 +12,7 @@ use wasmtime::Store;
 use wasmtime::component::Instance;
 
 use crate::abi::{AgentSpec, ContentIn, ContentOut, Enrichment, Failure, Gate, Named, Sanitized, ToolCall};
-use crate::abi::{ToolSpec, Verdict};
+use crate::abi::{Delivery, Event, ToolSpec, Verdict};
 use crate::code::Code;
 use crate::faults::{fault, one_line};
 use crate::functions::Typed;
@@ -37,6 +37,10 @@ pub(crate) enum Request<'a> {
     Named(&'a str, Cow<'a, str>),
     /// A name, and a value.
     Shown(&'a str, Content),
+    /// A message on its way out: to whom, what, and which one.
+    Sent(&'a str, &'a str, Delivery<'a>),
+    /// An event, without its payload, and the payload as JSON.
+    Handed(Event<'a>, String),
 }
 
 /// What a function answers.
@@ -152,6 +156,18 @@ macro_rules! invoke {
             Typed::Invoke(function) => Ok(Answer::Content(content_out(ask!(function, (request.text(),))?)?)),
             Typed::RenderCall(function) => Ok(shown(ask!(function, (request.name(), request.text())))),
             Typed::RenderResult(function) => Ok(shown(ask!(function, (request.name(), request.subject())))),
+            Typed::Send(function) => {
+                ask!(function, (request.name(), request.text(), request.delivery()))?;
+                Ok(Answer::Done)
+            }
+            Typed::Message(function) => {
+                ask!(function, (request.text(), request.delivery()))?;
+                Ok(Answer::Done)
+            }
+            Typed::Event(function) => {
+                ask!(function, (request.event(),))?;
+                Ok(Answer::Done)
+            }
             Typed::Health(function) => Ok(Answer::Health(ask!(function, ()))),
         }
     }};
@@ -235,7 +251,7 @@ impl<'a> Request<'a> {
         match self {
             Request::Hook(input) => input.subject.as_ref().map_or(ContentIn::Text(""), content_in),
             Request::Shown(_, content) => content_in(content),
-            Request::Named(..) | Request::Nothing => ContentIn::Text(""),
+            _ => ContentIn::Text(""),
         }
     }
 
@@ -252,15 +268,30 @@ impl<'a> Request<'a> {
 
     fn name(&self) -> &'a str {
         match self {
-            Request::Named(name, _) | Request::Shown(name, _) => name,
-            Request::Hook(_) | Request::Nothing => "",
+            Request::Named(name, _) | Request::Shown(name, _) | Request::Sent(name, ..) => name,
+            Request::Hook(_) | Request::Handed(..) | Request::Nothing => "",
         }
     }
 
     fn text(&self) -> &str {
         match self {
             Request::Named(_, text) => text,
-            Request::Shown(..) | Request::Hook(_) | Request::Nothing => "",
+            Request::Sent(_, text, _) => text,
+            Request::Shown(..) | Request::Hook(_) | Request::Handed(..) | Request::Nothing => "",
+        }
+    }
+
+    fn delivery(&self) -> Delivery<'a> {
+        match self {
+            Request::Sent(_, _, delivery) => *delivery,
+            _ => Delivery { id: "", repeat: false },
+        }
+    }
+
+    fn event(&self) -> Event<'_> {
+        match self {
+            Request::Handed(event, payload) => Event { payload, ..*event },
+            _ => Event::default(),
         }
     }
 

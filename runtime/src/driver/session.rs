@@ -212,9 +212,12 @@ impl SessionActor {
     }
 
     fn begin_turn(&mut self, say: Say) {
-        let Say { surface, text, attachments, pin, reply } = say;
+        let Say { surface, text, attachments, message_id, pin, reply } = say;
+        if message_id.is_some() && reply.is_closed() {
+            return;
+        }
         let registry = pin.unwrap_or_else(|| self.inner.registry());
-        let body = InputReceived { text, attachments, message_id: None, registry };
+        let body = InputReceived { text, attachments, message_id, registry };
         let input = self.fact(Source::Surface(surface), None, body);
         match self.step(input) {
             Ok(()) => self.answering.push(reply),
@@ -379,7 +382,8 @@ impl SessionActor {
                 return;
             }
             Ask::Other { name, arguments, timeout } => {
-                let asker = Asker { extension: extension.clone(), session: Some(self.session.id().clone()) };
+                let session = Some(self.session.id().clone());
+                let asker = Asker { extension: extension.clone(), session, under: Some(under) };
                 let answer = self.inner.serve(asker, &name, &arguments, timeout);
                 let (extension, inbox) = (extension.clone(), self.inbox.clone());
                 tokio::spawn(async move {

@@ -144,6 +144,7 @@ impl SystemActor {
                     self.lanes.extend(fact.found.iter().map(|found| (found.id.clone(), found.lane.clone())));
                     self.inner.know(&fact.found);
                 }
+                self.inner.heard(&body);
                 self.fact(None, *body);
             }
             SystemNote::Said(source, cause, body) => {

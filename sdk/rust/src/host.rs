@@ -92,6 +92,11 @@ pub mod events {
     }
 }
 
+/// Subscriptions besides those in the manifest. Needs the grant `subscriptions`.
+pub mod subscriptions {
+    pub use crate::bindings::subscriptions::holdfast::extension::subscriptions::{subscribe, unsubscribe};
+}
+
 /// Questions to the user. Needs the grant `ui`. None is no answer.
 pub mod ui {
     use crate::bindings::ui::holdfast::extension::ui as host;

@@ -35,22 +35,24 @@ pub use serde_json::{Value, json};
 pub use holdfast_extension_macros::{
     Argument, agent, command, compaction_before, compaction_provide, context, destroy, guard_chunk,
     guard_input, guard_output, guard_result, health_check, initialize, input_normalise, method, model_route,
-    render_call, render_result, response_process, sanitize_input, sanitize_output, sanitize_result,
-    session_cancel, session_end, session_start, start, stop, tool, tool_after, tool_gate, tool_modify,
-    turn_end, turn_start,
+    on_event, render_call, render_result, response_process, sanitize_input, sanitize_output, sanitize_result,
+    send_message, send_to_user, session_cancel, session_end, session_start, start, stop, tool, tool_after,
+    tool_gate, tool_modify, turn_end, turn_start,
 };
 
 pub use answer::{Answer, Json, Outcome};
 pub use argument::Argument;
 pub use bindings::agent::exports::holdfast::extension::agent::Integration;
+pub use bindings::channel::exports::holdfast::extension::channel::Delivery;
 pub use bindings::compaction_before::exports::holdfast::extension::compaction_before::Plan;
 pub use bindings::model_route::exports::holdfast::extension::model_route::Route;
+pub use bindings::subscriber::exports::holdfast::extension::subscriber::Event;
 pub use bindings::tool_after::exports::holdfast::extension::tool_after::Enrichment;
 pub use bindings::tool_gate::exports::holdfast::extension::tool_gate::Decision;
 pub use bindings::tool_modify::exports::holdfast::extension::tool_modify::Modification;
 pub use bindings::types::holdfast::extension::types::{Artifact, Content, Effects, Failure, ToolCall};
 pub use bindings::verdicts::holdfast::extension::verdicts::{Sanitized, Verdict};
-pub use host::{clock, config, events, log, messages, random, secrets, session, state, ui};
+pub use host::{clock, config, events, log, messages, random, secrets, session, state, subscriptions, ui};
 
 /// What the attributes' expansions use.
 #[doc(hidden)]
@@ -64,4 +66,13 @@ pub mod private {
     pub use crate::roles::commands::Command;
     #[cfg(feature = "tools")]
     pub use crate::roles::tools::Tool;
+}
+
+/// Both functions of a channel are told of deliveries alike.
+impl From<bindings::channel_message::exports::holdfast::extension::channel_message::Delivery> for Delivery {
+    fn from(
+        delivery: bindings::channel_message::exports::holdfast::extension::channel_message::Delivery,
+    ) -> Self {
+        Self { id: delivery.id, repeat: delivery.repeat }
+    }
 }

@@ -4,7 +4,8 @@
 
 use holdfast_extension::private::{Tool, inventory};
 use holdfast_extension::{
-    Argument, Content, Decision, Effects, Failure, Json, ToolCall, Value, json, tool, tool_gate,
+    Argument, Content, Decision, Delivery, Effects, Event, Failure, Json, ToolCall, Value, json, on_event,
+    send_message, send_to_user, tool, tool_gate,
 };
 
 #[derive(Argument)]
@@ -42,6 +43,21 @@ fn add(
 #[tool(name = "speak", description = "Says it.")]
 fn say(text: String) -> Result<String, &'static str> {
     if text.is_empty() { Err("nothing to say") } else { Ok(text) }
+}
+
+#[on_event]
+fn takes(event: Event) -> Result<(), Failure> {
+    if event.repeat { Err(Failure::Failed(event.topic)) } else { Ok(()) }
+}
+
+#[send_to_user]
+fn sends(user: String, text: String, delivery: Delivery) -> Result<(), Failure> {
+    if delivery.repeat { Err(Failure::Denied(format!("{user} has {text}"))) } else { Ok(()) }
+}
+
+#[send_message]
+fn broadcasts(text: String, delivery: Delivery) -> Result<(), Failure> {
+    if delivery.id.is_empty() { Err(Failure::Failed(text)) } else { Ok(()) }
 }
 
 #[tool_gate]
@@ -127,4 +143,22 @@ fn a_hook_stays_a_function() {
     let call = |arguments: &str| ToolCall { id: 1, tool: "x".to_owned(), arguments: arguments.to_owned() };
     assert!(matches!(gate(call("{}")), Ok(Decision::Ask(tool)) if tool == "x"));
     assert!(gate(call("{\"force\":true}")).is_err());
+}
+
+#[test]
+fn channels_and_subscribers_are_functions() {
+    let delivery = |repeat| Delivery { id: "bus.00/1".to_owned(), repeat };
+    assert!(sends("ada".to_owned(), "hello".to_owned(), delivery(false)).is_ok());
+    assert!(sends("ada".to_owned(), "hello".to_owned(), delivery(true)).is_err());
+    assert!(broadcasts("hello".to_owned(), delivery(false)).is_ok());
+    let event = Event {
+        id: "bus.00/1".to_owned(),
+        topic: "shop.sold".to_owned(),
+        payload: "{}".to_owned(),
+        key: None,
+        correlation: None,
+        attempt: 1,
+        repeat: false,
+    };
+    assert!(takes(event).is_ok());
 }

@@ -66,6 +66,9 @@ pub(crate) enum Command {
     /// What is allowed, and which rule says so
     #[command(subcommand)]
     Policy(Policy),
+    /// Events that last, who is told of them, and what could not be delivered
+    #[command(subcommand)]
+    Bus(Bus),
     /// Language models
     #[command(subcommand)]
     Model(Model),
@@ -300,6 +303,64 @@ pub(crate) enum Model {
         /// The model [default: the one that new sessions use]
         name: Option<String>,
     },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Bus {
+    /// Who subscribes, how much waits for them, and what went wrong
+    Status,
+    /// Dead letters: events that a subscriber failed on for good
+    #[command(subcommand)]
+    Dead(Dead),
+    /// Publish an event; done when it is on disk
+    Publish(Publish),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Dead {
+    /// List them
+    List {
+        /// Only those of one subscriber
+        #[arg(long, value_name = "NAME")]
+        subscriber: Option<String>,
+    },
+    /// One of them, with what it says
+    Show(DeadLetter),
+    /// Give one all its attempts again
+    Retry(DeadLetter),
+    /// Throw one away
+    Discard {
+        #[command(flatten)]
+        letter: DeadLetter,
+        /// Why; it is recorded
+        #[arg(long, default_value = "discarded by the user")]
+        reason: String,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct DeadLetter {
+    /// The event, such as `bus.03/17`
+    #[arg(value_name = "ID")]
+    pub event: String,
+    /// Whose, where several failed on it
+    #[arg(long, value_name = "NAME")]
+    pub subscriber: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct Publish {
+    /// The topic, such as `reminder.due`
+    pub topic: String,
+    /// What the event says
+    #[arg(value_name = "JSON", default_value = "null")]
+    pub payload: String,
+    /// The key within which events keep their order
+    #[arg(long)]
+    pub key: Option<String>,
+    /// Published again under the same one, it is not published twice
+    #[arg(long, value_name = "KEY")]
+    pub once: Option<String>,
 }
 
 #[derive(Args)]

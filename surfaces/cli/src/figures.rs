@@ -1,6 +1,7 @@
 //! `holdfast bench`: the published figures that concern the program as a whole, measured here. The centre's own figures come from
 //! `cargo bench -p holdfast-benches --bench timed`.
 
+mod bus;
 mod sandbox;
 
 use std::io::{BufRead, BufReader, Write};
@@ -53,6 +54,7 @@ pub(crate) fn bench(output: &Output) -> Result<Exit, Problem> {
     for (name, value) in figures {
         show(output, name, &value)?;
     }
+    bus::bench(output)?;
     sandbox::bench(output, &program)?;
     Ok(Exit::Done)
 }

@@ -11,6 +11,7 @@ macro_rules! eprintln {
 
 mod arguments;
 mod backup;
+mod bus;
 mod call;
 mod chat;
 mod demo;
@@ -250,6 +251,7 @@ async fn over(output: &Output, plan: &Plan, mut link: Link, command: Command) ->
         Command::Session(command) => session::change(output, link, command).await,
         Command::Policy(Policy::Explain(command)) => policy::explain(output, link, command).await,
         Command::Log(command) => log::change(output, link, command).await,
+        Command::Bus(command) => bus::bus(output, link, command).await,
         _ => Err(Problem::new(Code::Internal, "this command needs no owner")),
     }
 }

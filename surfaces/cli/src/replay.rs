@@ -61,10 +61,7 @@ async fn try_on(
     };
     let sessions = match named {
         Some(session) => vec![session],
-        None => {
-            let is_session = |stream: &StreamId| !stream.is_system();
-            store.streams()?.into_iter().map(|about| about.id).filter(is_session).collect()
-        }
+        None => store.streams()?.into_iter().map(|about| about.id).filter(StreamId::is_session).collect(),
     };
     let mut trials = Vec::new();
     for session in &sessions {

@@ -76,7 +76,7 @@ pub(crate) struct Summary {
 /// The conversations, the latest first. Children of agents only if they are asked for.
 pub(crate) fn summaries(store: &Store, all: bool) -> Result<Vec<Summary>, Problem> {
     let mut summaries = Vec::new();
-    for info in store.streams()?.into_iter().filter(|info| !info.id.is_system()) {
+    for info in store.streams()?.into_iter().filter(|info| info.id.is_session()) {
         let frames = store.frames(&info.id, Seq(0)..=Seq(1))?;
         let first = frames.first().and_then(|frame| frame.body.as_ref());
         let is_child = first.is_some_and(|body| !body["parent"].is_null());

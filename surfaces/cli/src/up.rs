@@ -40,7 +40,7 @@ enum Left {
     /// It wants to be started again.
     Again,
     /// What it found makes no sense, and would not the next time.
-    Refused(u8),
+    Refused,
     /// It died.
     Died(String),
 }
@@ -50,7 +50,7 @@ impl From<ExitStatus> for Left {
         match status.code() {
             Some(0) => Self::Done,
             Some(code) if code == i32::from(AGAIN) => Self::Again,
-            Some(2) => Self::Refused(2),
+            Some(2) => Self::Refused,
             _ => Self::Died(status.to_string()),
         }
     }
@@ -70,7 +70,7 @@ pub(crate) async fn supervise(output: &Output, plan: &Plan) -> Result<Exit, Prob
         };
         match left {
             Left::Done => return Ok(Exit::Done),
-            Left::Refused(_) => return Ok(Exit::Failed),
+            Left::Refused => return Ok(Exit::Failed),
             Left::Again => say(output, "starting again"),
             Left::Died(how) => {
                 deaths.push(Instant::now());
@@ -127,7 +127,8 @@ fn begin(plan: &Plan) -> Result<Child, Problem> {
 async fn stop(child: &mut Child) -> Result<Left, Problem> {
     let pid = child.id().and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?));
     if let Some(pid) = pid {
-        drop(rustix::process::kill_process(pid, rustix::process::Signal::TERM));
+        // One that is gone already needs no signal.
+        let _gone = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
     match timeout(STOPPING, child.wait()).await {
         Ok(status) => drop(status.map_err(lost)?),

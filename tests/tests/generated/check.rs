@@ -54,7 +54,7 @@ pub fn world(world: &World) -> Result<Tally, String> {
     for info in store.streams().unwrap() {
         let told = |why: String| format!("{}: {why}\n{}", info.id, story(&store, &info.id));
         replays(&store, &info.id, &lanes).map_err(told)?;
-        if !info.id.is_system() {
+        if info.id.is_session() {
             let frames = store.frames(&info.id, ..).unwrap();
             session(&frames, &mut tally).map_err(told)?;
             tally.sessions += 1;

@@ -16,7 +16,7 @@ use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
 use holdfast_model::Model;
 use holdfast_policy::Policy;
-use holdfast_runtime::{Entropy, Event, NewSession, Parts, Runtime, SessionHandle, Surface};
+use holdfast_runtime::{Entropy, Event, NewSession, Parts, Routes, Runtime, SessionHandle, Surface};
 use holdfast_store::{Options, Store};
 use holdfast_testkit::{FakeClock, Ledger, RecordingLane};
 use serde_json::json;
@@ -124,7 +124,7 @@ impl World {
                 None => {
                     // Children whose parents lost interest may still end within a step.
                     for info in runtime.store().streams().unwrap() {
-                        if !info.id.is_system() {
+                        if info.id.is_session() {
                             runtime.resume(&info.id).unwrap();
                         }
                     }
@@ -144,6 +144,7 @@ impl World {
             extensions: self.found.values().cloned().collect(),
             policy: self.policy.clone(),
             surface: stage,
+            routes: Routes::default(),
         };
         Runtime::start(parts).await.unwrap()
     }

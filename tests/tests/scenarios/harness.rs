@@ -5,6 +5,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::process::Command;
 
+use holdfast_contract::ids::StreamId;
 use holdfast_runtime::replay::{Mode, replay};
 use holdfast_store::{Options, Store};
 use holdfast_testkit::{Lab, LabBuilder};
@@ -37,7 +38,7 @@ pub async fn run(name: &str, scenario: impl Fn() -> Scenario) {
 
     let mut streams = lab.runtime.store().streams().unwrap();
     streams.sort_by(|a, b| a.id.cmp(&b.id));
-    let sessions: Vec<_> = streams.into_iter().map(|info| info.id).filter(|id| !id.is_system()).collect();
+    let sessions: Vec<_> = streams.into_iter().map(|info| info.id).filter(StreamId::is_session).collect();
     let stories = sessions
         .iter()
         .map(|id| format!("== {id} ==\n{}", holdfast_testkit::story::story(&lab.frames_of(id.as_str()))));

@@ -51,7 +51,11 @@ pub(crate) fn expand(hook: &Hook, options: TokenStream, item: TokenStream) -> To
 }
 
 fn parameter_types(hook: &Hook) -> Vec<TokenStream> {
+    let module = format_ident!("{}", hook.module);
     let of = |name: &str| match (hook.function, name) {
+        ("on_event", _) => quote! { ::holdfast_extension::Event },
+        (_, "delivery") => quote! { module::exports::holdfast::extension::#module::Delivery },
+        ("send_to_user" | "send_message", _) => quote! { ::std::string::String },
         ("turn_end", _) => quote! { ::core::option::Option<::holdfast_extension::Content> },
         (_, "call") => quote! { ::holdfast_extension::ToolCall },
         (_, "tool" | "arguments") => quote! { ::std::string::String },

@@ -63,6 +63,12 @@ hooks! {
     destroy: "lifecycle_destroy", "destroy", "";
     /// Is it well: `fn() -> bool`.
     health_check: "lifecycle_health", "health_check", "";
+    /// Takes an event of a topic that the extension subscribes to: `fn(event: Event) -> Result<(), Failure>`.
+    on_event: "subscriber", "on_event", "event";
+    /// Sends a text to one user of the channel: `fn(user: String, text: String, delivery: Delivery) -> Result<(), Failure>`.
+    send_to_user: "channel", "send_to_user", "user, text, delivery";
+    /// Sends a text to whomever the channel reaches: `fn(text: String, delivery: Delivery) -> Result<(), Failure>`.
+    send_message: "channel_message", "send_message", "text, delivery";
     /// A session began: `fn()`.
     session_start: "session_start", "session_start", "";
     /// A session ended: `fn()`.

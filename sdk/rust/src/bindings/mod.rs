@@ -25,6 +25,12 @@ pub mod render_call;
 #[rustfmt::skip]
 pub mod render_result;
 #[rustfmt::skip]
+pub mod channel;
+#[rustfmt::skip]
+pub mod channel_message;
+#[rustfmt::skip]
+pub mod subscriber;
+#[rustfmt::skip]
 pub mod session_start;
 #[rustfmt::skip]
 pub mod session_end;
@@ -84,6 +90,8 @@ pub mod clock;
 pub mod random;
 #[rustfmt::skip]
 pub mod events;
+#[rustfmt::skip]
+pub mod subscriptions;
 #[rustfmt::skip]
 pub mod ui;
 #[rustfmt::skip]

@@ -166,7 +166,7 @@ impl Chat<'_> {
 
     fn sessions(&mut self) -> Result<(), Problem> {
         let mut streams = self.store.streams()?;
-        streams.retain(|info| !info.id.is_system());
+        streams.retain(|info| info.id.is_session());
         streams.sort_by_key(|info| std::cmp::Reverse(info.last_at));
         let columns = self.screen.width();
         for info in streams.into_iter().take(10) {

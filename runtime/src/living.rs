@@ -1,0 +1,193 @@
+//! What lives besides the sessions: the bus, whoever subscribes to it, and the way between users, agents and channels.
+//!
+//! `wiring` keeps the bus's subscribers in step with the extensions that are installed. `router` takes a user's message to its session
+//! and an answer to its channel, `turns` runs the turns that nobody at a surface asked for, and `asks` is what extensions may ask for
+//! of all this. `topics` has the payloads of the program's own topics.
+
+mod asks;
+mod router;
+mod routes;
+mod topics;
+mod turns;
+mod wiring;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use holdfast_bus::topics::EXTENSION_ERROR;
+use holdfast_bus::{Bus, NewEvent, Published, Settings};
+use holdfast_contract::body::Body;
+use holdfast_contract::content::Content;
+use holdfast_contract::frame::Source;
+use holdfast_contract::ids::Millis;
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::system_frames::{ExtensionFaulted, ExtensionRejected, HeadAnchored};
+use holdfast_contract::wire::Later;
+use holdfast_store::Store;
+use tokio::sync::{mpsc, watch};
+
+use crate::clock::Clock;
+use crate::parts::Entropy;
+use crate::runtime::Inner;
+use wiring::Wiring;
+
+pub(crate) use asks::ASKS;
+pub use routes::{Opener, Opening, Routes};
+pub use topics::{AgentTask, ExtensionError, ExtensionState, Notice, Outgoing, UserMessage};
+
+/// How long handlers may go on when the system stops. What is not finished then is for the next start.
+const CLOSING: Millis = Millis(5_000);
+
+/// The bus and who is on it.
+pub(crate) struct Living {
+    pub bus: Bus,
+    pub routes: Routes,
+    wiring: Mutex<Wiring>,
+    /// Whether the bus's subscribers may differ from what is wanted.
+    stale: AtomicBool,
+    /// Held while they are set.
+    rewiring: tokio::sync::Mutex<()>,
+    /// Counts how often who serves has changed.
+    changes: watch::Sender<u64>,
+    /// What the program itself has to say, in order.
+    announcements: mpsc::UnboundedSender<NewEvent>,
+    /// Counts the sessions that were opened for extensions.
+    opened: AtomicU64,
+}
+
+struct BusClock(Arc<dyn Clock>);
+
+impl holdfast_bus::Clock for BusClock {
+    fn now(&self) -> Millis {
+        self.0.now()
+    }
+
+    fn sleep(&self, span: Millis) -> Later<()> {
+        self.0.sleep(span)
+    }
+}
+
+struct BusEntropy(Arc<dyn Entropy>);
+
+impl holdfast_bus::Entropy for BusEntropy {
+    fn draw(&self, count: u32) -> Vec<u8> {
+        self.0.draw(count)
+    }
+}
+
+impl Living {
+    /// Takes up the bus of this log. Nobody subscribes yet.
+    pub(crate) async fn open(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        routes: Routes,
+    ) -> Result<Self, Problem> {
+        let (clock, entropy) = (Arc::new(BusClock(clock)), Arc::new(BusEntropy(entropy)));
+        let bus = Bus::open(store, clock, entropy, Settings::default(), Vec::new()).await?;
+        let (announcements, told) = mpsc::unbounded_channel();
+        tokio::spawn(announce(bus.clone(), told));
+        Ok(Self {
+            bus,
+            routes,
+            wiring: Mutex::default(),
+            stale: AtomicBool::new(true),
+            rewiring: tokio::sync::Mutex::default(),
+            changes: watch::Sender::new(0),
+            announcements,
+            opened: AtomicU64::default(),
+        })
+    }
+
+    fn wiring(&self) -> MutexGuard<'_, Wiring> {
+        self.wiring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who serves has changed.
+    pub(crate) fn stir(&self) {
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+}
+
+/// Publishes what the program has to say. What cannot be published is in the system stream all the same.
+async fn announce(bus: Bus, mut told: mpsc::UnboundedReceiver<NewEvent>) {
+    while let Some(first) = told.recv().await {
+        let mut events = vec![first];
+        while let Ok(event) = told.try_recv() {
+            events.push(event);
+        }
+        drop(bus.publish_many(events).await);
+    }
+}
+
+impl Inner {
+    /// Publishes an event. A user's message gets its place in its session's order, and its message's id against doubles.
+    pub(crate) async fn publish(&self, event: NewEvent) -> Result<Published, Problem> {
+        let event = topics::prepared(event, &self.living.routes)?;
+        self.living.bus.publish(event).await
+    }
+
+    /// Has something of the program's own published, if anybody wants to know. The system stream has it in any case.
+    pub(crate) fn announce(&self, topic: &str, payload: &impl serde::Serialize) {
+        let event = NewEvent::new(topic, Content::of(payload));
+        if self.living.wiring().is_wanted(&event.topic) {
+            // Once nobody publishes any more the process is on its way out.
+            drop(self.living.announcements.send(event.source(Source::Host)));
+        }
+    }
+
+    /// A fact that the system is told of, before it is taken.
+    pub(crate) fn heard(self: &Arc<Self>, fact: &Body) {
+        let error = match fact {
+            Body::ExtensionRemoved(removed) => return self.uninstalled(&removed.id),
+            Body::ExtensionRejected(fact) => {
+                let ExtensionRejected { id: extension, fault } = fact.clone();
+                ExtensionError { extension, generation: None, phase: "load".to_owned(), fault }
+            }
+            Body::ExtensionFaulted(fact) => {
+                let ExtensionFaulted { id: extension, generation, phase, fault } = fact.clone();
+                ExtensionError { extension, generation: Some(generation), phase, fault }
+            }
+            _ => return,
+        };
+        self.announce(EXTENSION_ERROR, &error);
+    }
+
+    /// Closes the bus: nothing is handed over any more, and its streams' heads are anchored.
+    pub(crate) async fn close_bus(&self) -> Result<(), Problem> {
+        self.living.bus.clone().close(CLOSING).await;
+        for stream in holdfast_bus::streams() {
+            if let Some(head) = self.store.head(&stream)? {
+                self.tell_system(HeadAnchored { stream, seq: head.seq, hash: head.hash });
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits a while for something that comes with extensions that come up.
+    async fn soon<T>(&self, mut look: impl FnMut(&Self) -> Result<T, Fault>) -> Result<T, Fault> {
+        const PATIENCE: Millis = Millis(10_000);
+        let mut changes = self.living.changes.subscribe();
+        let mut last = match look(self) {
+            Ok(found) => return Ok(found),
+            Err(fault) => fault,
+        };
+        let mut late = self.clock.sleep(PATIENCE);
+        loop {
+            tokio::select! {
+                biased;
+                changed = changes.changed() => {
+                    if changed.is_err() {
+                        return Err(Fault::new(Code::BusClosed, "the system is no longer there"));
+                    }
+                }
+                () = &mut late => return Err(last),
+            }
+            match look(self) {
+                Ok(found) => return Ok(found),
+                Err(fault) => last = fault,
+            }
+        }
+    }
+}

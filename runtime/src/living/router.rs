@@ -1,0 +1,187 @@
+//! The router: users' messages go to their sessions, answers and notices to the channels.
+//!
+//! Whatever goes out is an event on `channel.out.<id>` first, so that it is delivered at least once, in order for each user, and a
+//! channel that may have had it before is told. The event's id is the delivery's.
+
+use std::sync::Arc;
+
+use holdfast_bus::{Delivery, NewEvent, Subscription, topics as known};
+use holdfast_contract::content::Content;
+use holdfast_contract::ids::{ExtensionId, Millis};
+use holdfast_contract::message::Origin;
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::registry::OtherEntry;
+use holdfast_contract::role::Role;
+use serde_json::{Value, json};
+
+use super::topics::{self, AgentTask, Notice, OUT, Outgoing, UserMessage};
+use super::turns::{Errand, answer_of, patient};
+use super::wiring::gone;
+use crate::runtime::Inner;
+
+/// Sessions that may be answered at once.
+const AT_ONCE: usize = 64;
+
+/// How often a message is tried on a channel. With the pauses between, the last time is about an hour after the first.
+const DELIVERY_ATTEMPTS: u32 = 20;
+
+/// What the router does with an event.
+#[derive(Clone, Copy)]
+enum Routing {
+    Message,
+    Notice,
+    Task,
+    Background,
+    Delivery,
+}
+
+impl Inner {
+    /// The router's own subscriptions.
+    pub(super) fn routing(self: &Arc<Self>) -> Result<Vec<Subscription>, Problem> {
+        let routed = |name: &str, pattern: &str, routing: Routing| {
+            let inner = Arc::downgrade(self);
+            Subscription::new(name, &[pattern], move |delivery: Delivery| {
+                let inner = inner.upgrade();
+                async move { inner.ok_or_else(gone)?.route(routing, &delivery).await }
+            })
+        };
+        let many = |subscription| Subscription { concurrency: AT_ONCE, ..patient(subscription) };
+        let out = routed("router.deliveries", &format!("{OUT}>"), Routing::Delivery)?;
+        Ok(vec![
+            many(routed("router.messages", known::USER_MESSAGE, Routing::Message)?),
+            many(routed("router.tasks", known::AGENT_TASK, Routing::Task)?),
+            many(routed("router.background", known::AGENT_BACKGROUND, Routing::Background)?),
+            routed("router.notices", known::USER_NOTIFY, Routing::Notice)?,
+            Subscription {
+                concurrency: AT_ONCE,
+                max_attempts: DELIVERY_ATTEMPTS,
+                deadline: Millis(120_000),
+                ..out
+            },
+        ])
+    }
+
+    async fn route(self: &Arc<Self>, routing: Routing, delivery: &Delivery) -> Result<(), Fault> {
+        let (topic, payload) = (delivery.event.topic.as_str(), &delivery.event.payload);
+        match routing {
+            Routing::Message => self.take_message(topics::payload(topic, payload)?, delivery).await,
+            Routing::Notice => self.notify(topics::payload(topic, payload)?, delivery).await,
+            Routing::Task => self.do_task(topics::payload(topic, payload)?, delivery, true).await,
+            Routing::Background => self.do_task(topics::payload(topic, payload)?, delivery, false).await,
+            Routing::Delivery => {
+                let channel = ExtensionId::from(topic.strip_prefix(OUT).unwrap_or_default());
+                self.deliver(&channel, topics::payload(topic, payload)?, delivery).await
+            }
+        }
+    }
+
+    /// A user's message: a turn of its session, and the answer on its channel.
+    async fn take_message(self: &Arc<Self>, message: UserMessage, delivery: &Delivery) -> Result<(), Fault> {
+        let UserMessage { text, user_id, channel_id, .. } = message;
+        let session = self.living.routes.session(&channel_id, &user_id);
+        let origin = Origin { channel: channel_id.to_string(), user: Some(user_id.clone()) };
+        let errand = Errand { session, origin, agent: None, text, message: Some(delivery.into()) };
+        let report = self.turn(errand).await?;
+        let out = Outgoing { text: answer_of(&report), user_id: Some(user_id) };
+        self.send(&channel_id, out, delivery).await
+    }
+
+    /// An agent's task, in a session of its own, and the answer for the user if it is told.
+    async fn do_task(
+        self: &Arc<Self>,
+        task: AgentTask,
+        delivery: &Delivery,
+        told: bool,
+    ) -> Result<(), Fault> {
+        let AgentTask { prompt, agent, channel_id, user_id } = task;
+        let channel = channel_id.as_ref().map_or("task", |channel| channel.as_str()).to_owned();
+        let origin = Origin { channel, user: user_id.clone() };
+        let session = super::turns::session_for(delivery);
+        let errand = Errand { session, origin, agent, text: prompt, message: Some(delivery.into()) };
+        let report = self.turn_alone(errand).await?;
+        match told {
+            true => self.notify(Notice { text: answer_of(&report), channel_id, user_id }, delivery).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Sends something to the user, on the channel that is named or the default one.
+    pub(super) async fn notify(&self, notice: Notice, delivery: &Delivery) -> Result<(), Fault> {
+        let Notice { text, channel_id, user_id } = notice;
+        let channel = match channel_id {
+            Some(channel) => channel,
+            None => self.soon(Self::default_channel).await?,
+        };
+        self.send(&channel, Outgoing { text, user_id }, delivery).await
+    }
+
+    /// Puts a message on its way out, once for each event that it comes of.
+    async fn send(&self, channel: &ExtensionId, out: Outgoing, of: &Delivery) -> Result<(), Fault> {
+        if out.text.is_empty() {
+            return Ok(());
+        }
+        let id = of.event.id.to_string();
+        let event = NewEvent::new(format!("{OUT}{channel}"), Content::of(&out))
+            .key(out.user_id.unwrap_or_default())
+            .correlation(id.clone())
+            .idempotency(id);
+        self.living.bus.publish(event).await.map(drop).map_err(|problem| problem.to_fault())
+    }
+
+    /// Hands a message to its channel.
+    async fn deliver(
+        self: &Arc<Self>,
+        channel: &ExtensionId,
+        out: Outgoing,
+        delivery: &Delivery,
+    ) -> Result<(), Fault> {
+        let Outgoing { text, user_id } = out;
+        let entry = self.soon(|inner| inner.channel(channel)).await?;
+        let proactive =
+            entry.payload.value().and_then(|value| value.get("messages")) == Some(&Value::Bool(true));
+        let user = match user_id {
+            Some(user) => Some(user),
+            None if proactive => None,
+            None => {
+                Some(self.last_user(channel).map_err(|problem| problem.to_fault())?.ok_or_else(|| {
+                    let message =
+                        format!("nobody has written on `{channel}` yet, and it has no `send-message`");
+                    Fault::new(Code::ChannelUnknown, message)
+                })?)
+            }
+        };
+        let marked = json!({ "id": delivery.event.id.to_string(), "repeat": delivery.repeat });
+        let (function, arguments) = match user {
+            Some(user) => ("send-to-user", json!({ "user": user, "text": text, "delivery": marked })),
+            None => ("send-message", json!({ "text": text, "delivery": marked })),
+        };
+        self.call_role(channel, Role::Channel, function, arguments.into()).await.map(drop)
+    }
+
+    /// The active channel of this id.
+    fn channel(&self, id: &ExtensionId) -> Result<OtherEntry, Fault> {
+        let registry = self.registry().view.unwrap_or_default();
+        let mut channels = registry.others.iter().filter(|entry| entry.kind.as_str() == "channel");
+        let found = channels.find(|entry| entry.id.as_str() == id.as_str());
+        found.cloned().ok_or_else(|| Fault::new(Code::ChannelUnknown, format!("there is no channel `{id}`")))
+    }
+
+    /// The channel that reaches the user where nothing else is said: the one in the settings, or the only one.
+    fn default_channel(&self) -> Result<ExtensionId, Fault> {
+        if let Some(channel) = &self.living.routes.channels.default {
+            return Ok(channel.clone());
+        }
+        let registry = self.registry().view.unwrap_or_default();
+        let channels = registry.others.iter().filter(|entry| entry.kind.as_str() == "channel");
+        let channels: Vec<&str> = channels.map(|entry| entry.id.as_str()).collect();
+        match channels.as_slice() {
+            [only] => Ok((*only).into()),
+            [] => Err(Fault::new(Code::ChannelUnknown, "there is no channel")),
+            several => {
+                let several = several.join(", ");
+                let message = format!("there are several channels and no default one: {several}");
+                Err(Fault::new(Code::ChannelUnknown, message))
+            }
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Who subscribes: what manifests say, what extensions ask for in their code, and the router's own. A subscription is the extension's,
+//! not a generation's: whoever serves when an event is handed over takes it, so that a reload leaves nobody behind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use holdfast_bus::{Delivery, Pattern, Subscription};
+use holdfast_contract::content::Content;
+use holdfast_contract::ids::{ExtensionId, Generation, Millis, Topic};
+use holdfast_contract::manifest::Handler;
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::role::Role;
+use holdfast_contract::system_frames::{ExtensionFaulted, FoundExtension};
+use holdfast_contract::wire::{Call, Reply};
+use serde::Serialize;
+
+use super::topics;
+use crate::calling::{make, whole};
+use crate::host::SystemHost;
+use crate::runtime::Inner;
+
+/// Who is installed, what they want, and what the bus has of it.
+#[derive(Default)]
+pub(super) struct Wiring {
+    installed: BTreeMap<ExtensionId, FoundExtension>,
+    /// What extensions asked for in their code, by the generation that did.
+    asked: BTreeMap<ExtensionId, BTreeMap<Generation, BTreeSet<Topic>>>,
+    /// The bus's subscribers; none before the first time.
+    current: Option<BTreeSet<Wanted>>,
+    patterns: Vec<Pattern>,
+}
+
+/// One subscription of one extension.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Wanted {
+    extension: ExtensionId,
+    topic: Topic,
+    handler: Takes,
+}
+
+/// A manifest's handler, in an order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Takes {
+    Notify,
+    Agent,
+    Itself,
+}
+
+impl From<Handler> for Takes {
+    fn from(handler: Handler) -> Self {
+        match handler {
+            Handler::NotifyUser => Self::Notify,
+            Handler::InvokeAgent => Self::Agent,
+            Handler::Custom => Self::Itself,
+        }
+    }
+}
+
+impl Wiring {
+    /// Whether an extension has to do with the bus at all.
+    fn concerns(&self, id: &ExtensionId) -> bool {
+        let has = |found: &FoundExtension| !found.subscribes.is_empty();
+        let subscribed = |current: &BTreeSet<Wanted>| current.iter().any(|wanted| wanted.extension == *id);
+        self.installed.get(id).is_some_and(has)
+            || self.asked.contains_key(id)
+            || self.current.as_ref().is_some_and(subscribed)
+    }
+
+    /// Whether an extension wants events of this topic.
+    pub(super) fn is_wanted(&self, topic: &Topic) -> bool {
+        self.patterns.iter().any(|pattern| pattern.matches(topic))
+    }
+}
+
+/// An event as an extension is handed it.
+#[derive(Serialize)]
+struct Handed<'a> {
+    id: String,
+    topic: &'a Topic,
+    payload: &'a serde_json::Value,
+    key: Option<&'a str>,
+    correlation: Option<&'a str>,
+    attempt: u32,
+    repeat: bool,
+}
+
+/// How long a call waits while the next generation of its extension takes over.
+const GIVING_WAY: Millis = Millis(30_000);
+
+impl Inner {
+    /// Extensions are installed, or changed.
+    pub(crate) fn installed(self: &Arc<Self>, found: &[FoundExtension]) {
+        let mut wiring = self.living.wiring();
+        let before = found.iter().any(|found| wiring.concerns(&found.id));
+        wiring.installed.extend(found.iter().map(|found| (found.id.clone(), found.clone())));
+        let concerned = before || found.iter().any(|found| wiring.concerns(&found.id));
+        drop(wiring);
+        if concerned {
+            self.rewire_later();
+        }
+    }
+
+    /// An extension is not installed any more.
+    pub(crate) fn uninstalled(self: &Arc<Self>, id: &ExtensionId) {
+        let mut wiring = self.living.wiring();
+        let concerned = wiring.concerns(id);
+        wiring.installed.remove(id);
+        wiring.asked.remove(id);
+        drop(wiring);
+        if concerned {
+            self.rewire_later();
+        }
+    }
+
+    /// A generation serves from now on: what those before it asked for is over.
+    pub(crate) fn took_over(self: &Arc<Self>, id: &ExtensionId, generation: Generation) {
+        let mut wiring = self.living.wiring();
+        if let Some(asked) = wiring.asked.get_mut(id) {
+            asked.retain(|asking, _| *asking >= generation);
+        }
+        let concerned = wiring.concerns(id);
+        drop(wiring);
+        if concerned {
+            self.rewire_later();
+        }
+    }
+
+    /// An extension subscribes in its code, or no longer does.
+    pub(super) async fn asked_for(
+        self: &Arc<Self>,
+        extension: &ExtensionRef,
+        topic: Topic,
+        subscribes: bool,
+    ) -> Result<(), Problem> {
+        Pattern::parse(topic.as_str())?;
+        {
+            let mut wiring = self.living.wiring();
+            let asked = wiring.asked.entry(extension.id.clone()).or_default();
+            let asked = asked.entry(extension.generation).or_default();
+            match subscribes {
+                true => asked.insert(topic),
+                false => asked.remove(&topic),
+            };
+        }
+        self.living.stale.store(true, Ordering::SeqCst);
+        self.rewire().await
+    }
+
+    fn rewire_later(self: &Arc<Self>) {
+        self.living.stale.store(true, Ordering::SeqCst);
+        let inner = self.clone();
+        // What fails now is tried again with the next change, and whoever waits for the system to settle is told.
+        tokio::spawn(async move { drop(inner.rewire().await) });
+    }
+
+    /// Gives the bus the subscribers that are wanted, if it may have others.
+    pub(crate) async fn rewire(self: &Arc<Self>) -> Result<(), Problem> {
+        let living = &self.living;
+        let _alone = living.rewiring.lock().await;
+        if !living.stale.swap(false, Ordering::SeqCst) {
+            return Ok(());
+        }
+        let wanted = self.wanted();
+        if living.wiring().current.as_ref() == Some(&wanted) {
+            return Ok(());
+        }
+        // One that cannot be read is left out; the loader has refused the extension for it.
+        let theirs = wanted.iter().filter_map(|wanted| self.subscription(wanted).ok());
+        let theirs: Vec<Subscription> = theirs.collect();
+        let patterns = theirs.iter().flat_map(|subscription| subscription.patterns.clone()).collect();
+        let mut all = self.routing()?;
+        all.extend(theirs);
+        let set = living.bus.subscribe(all).await;
+        if let Err(problem) = set {
+            living.stale.store(true, Ordering::SeqCst);
+            return Err(problem);
+        }
+        let mut wiring = living.wiring();
+        (wiring.current, wiring.patterns) = (Some(wanted), patterns);
+        Ok(())
+    }
+
+    /// What the installed extensions want: what serves has the word, and where nothing does, what was found last.
+    fn wanted(&self) -> BTreeSet<Wanted> {
+        let wiring = self.living.wiring();
+        let mut all = BTreeMap::new();
+        for (id, found) in &wiring.installed {
+            let serving = self.serving(id).and_then(|serving| self.subscribes_of(&serving));
+            for subscription in serving.as_ref().unwrap_or(&found.subscribes) {
+                all.insert((id.clone(), subscription.topic.clone()), subscription.handler.into());
+            }
+            let asked = wiring.asked.get(id).into_iter().flat_map(BTreeMap::values).flatten();
+            for topic in asked {
+                all.entry((id.clone(), topic.clone())).or_insert(Takes::Itself);
+            }
+        }
+        let wanted = |((extension, topic), handler)| Wanted { extension, topic, handler };
+        all.into_iter().map(wanted).collect()
+    }
+
+    fn subscription(self: &Arc<Self>, wanted: &Wanted) -> Result<Subscription, Problem> {
+        let (inner, id, takes) = (Arc::downgrade(self), wanted.extension.clone(), wanted.handler);
+        let handler = move |delivery: Delivery| {
+            let (inner, id) = (inner.upgrade(), id.clone());
+            async move {
+                let inner = inner.ok_or_else(gone)?;
+                match takes {
+                    Takes::Itself => inner.hand_to(&id, &delivery).await,
+                    Takes::Notify => inner.notify_of(&delivery).await,
+                    Takes::Agent => inner.invoke_for(&id, &delivery).await,
+                }
+            }
+        };
+        let name = format!("{}/{}", wanted.extension, wanted.topic);
+        let subscription = Subscription::new(name, &[wanted.topic.as_str()], handler)?;
+        Ok(match takes {
+            Takes::Agent => super::turns::patient(subscription),
+            Takes::Itself | Takes::Notify => subscription,
+        })
+    }
+
+    /// Hands an event to whichever generation of an extension serves.
+    async fn hand_to(self: &Arc<Self>, id: &ExtensionId, delivery: &Delivery) -> Result<(), Fault> {
+        let event = &delivery.event;
+        let nothing = serde_json::Value::Null;
+        let handed = Handed {
+            id: event.id.to_string(),
+            topic: &event.topic,
+            payload: event.payload.value().unwrap_or(&nothing),
+            key: event.key.as_deref(),
+            correlation: event.correlation.as_deref(),
+            attempt: delivery.attempt,
+            repeat: delivery.repeat,
+        };
+        self.call_role(id, Role::Subscriber, "on-event", Content::of(&handed)).await.map(drop)
+    }
+
+    /// Calls a function of an extension that is to be active, or soon.
+    pub(super) async fn call_role(
+        self: &Arc<Self>,
+        id: &ExtensionId,
+        role: Role,
+        function: &str,
+        arguments: Content,
+    ) -> Result<Content, Fault> {
+        let inactive = || Fault::new(Code::ExtensionUnknown, format!("`{id}` is not active"));
+        self.soon(|inner| inner.serving(id).ok_or_else(inactive)).await?;
+        let (serving, _visit) = self.visit(id, GIVING_WAY).await?;
+        let instance = self.instance(&serving)?;
+        let host = Arc::new(SystemHost::new(self, serving.clone(), None));
+        let call = Call::Function { role, function: function.to_owned(), arguments };
+        let answer = whole(make(&instance, call, host)).await;
+        if let Some(fault) = answer.as_ref().err().filter(|fault| fault.code.is_a_crash()) {
+            let (id, generation, phase) = (id.clone(), serving.generation, function.to_owned());
+            self.tell_system(ExtensionFaulted { id, generation, phase, fault: fault.clone() });
+        }
+        match answer? {
+            Reply::Content(content) => Ok(content),
+            Reply::Done => Ok(Content::default()),
+            other => {
+                let message = format!("`{id}` answered `{function}` with {other:?}");
+                Err(Fault::new(Code::ExtensionFault, message))
+            }
+        }
+    }
+
+    /// Shows the user what an event says, because a manifest wants it so.
+    async fn notify_of(&self, delivery: &Delivery) -> Result<(), Fault> {
+        let text = topics::said(&delivery.event.payload);
+        let notice = topics::Notice { text, channel_id: None, user_id: None };
+        self.notify(notice, delivery).await
+    }
+}
+
+pub(super) fn gone() -> Fault {
+    Fault::new(Code::BusClosed, "the system is no longer there")
+}

@@ -1,0 +1,21 @@
+//! Extensions, users and agents on the bus: who is told what, once, in order, and across a restart.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
+
+#[path = "living/agents.rs"]
+mod agents;
+#[path = "living/events.rs"]
+mod events;
+#[path = "living/messages.rs"]
+mod messages;
+#[path = "living/pieces.rs"]
+mod pieces;
+#[path = "living/rpc.rs"]
+mod rpc;
+#[path = "living/sandboxed.rs"]
+mod sandboxed;

@@ -1,0 +1,172 @@
+//! Events between extensions.
+
+use holdfast_bus::NewEvent;
+use holdfast_contract::manifest::Handler;
+use holdfast_contract::problem::Fault;
+use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_lane_native::{Extension, Lifecycle};
+use holdfast_testkit::pieces::echo;
+use holdfast_testkit::{Lab, Step};
+use serde_json::json;
+use std::sync::Arc;
+
+use crate::pieces::{Asking, Takes, bus_story, later};
+
+fn publisher() -> Extension {
+    Extension::new("shop", "1.0.0").tool(Asking("sell", "event.publish"))
+}
+
+fn list(takes: &Takes) -> Extension {
+    Extension::new("list", "1.0.0").subscribes("shop.*", Handler::Custom).subscriber(takes.clone())
+}
+
+#[tokio::test]
+async fn one_extension_publishes_in_a_tool_and_another_takes_it() {
+    let sold =
+        json!({ "topic": "shop.sold", "payload": { "what": "tea" }, "key": "tea", "idempotency": "order 1" });
+    let script = [Step::calls([("sell", sold.clone())]), Step::calls([("sell", sold)]), Step::says("sold")];
+    let takes = Takes::default();
+    let lab = Lab::build().script(script).extension(publisher()).extension(list(&takes)).start().await;
+    assert_eq!(lab.say("sell tea").await.answer.unwrap().to_text(), "sold");
+    lab.until("the event", |_| !takes.all().is_empty()).await;
+
+    let taken = takes.all();
+    assert_eq!(taken.len(), 1, "the same order is published once: {taken:?}");
+    assert_eq!(taken[0]["payload"], json!({ "what": "tea" }));
+    assert_eq!((&taken[0]["key"], &taken[0]["repeat"]), (&json!("tea"), &json!(false)));
+    lab.until("the outcome", |lab| bus_story(&lab.runtime).len() == 2).await;
+    assert_eq!(bus_story(&lab.runtime), ["event.published shop.sold", "event.delivered list/shop.*"]);
+    // The tool was answered with the event's id, and that is in the session.
+    let told = lab.frames().iter().filter(|frame| frame.envelope.kind.as_str() == "host.called").count();
+    assert_eq!(told, 2);
+    assert_eq!(lab.findings(), Vec::new());
+    assert!(lab.replay("s1").identical);
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn only_who_failed_is_tried_again() {
+    let (well, ill) = (Takes::default(), Takes::failing(1));
+    let other =
+        Extension::new("other", "1.0.0").subscribes("shop.sold", Handler::Custom).subscriber(ill.clone());
+    let lab = Lab::build().script([]).extension(list(&well)).extension(other).start().await;
+    lab.runtime.publish(NewEvent::new("shop.sold", json!({ "n": 1 }))).await.unwrap();
+    later(&lab, "a second attempt", |_| ill.all().len() == 2).await;
+    let attempts: Vec<_> =
+        ill.all().iter().map(|event| (event["attempt"].clone(), event["repeat"].clone())).collect();
+    assert_eq!(attempts, [(json!(1), json!(false)), (json!(2), json!(true))]);
+    assert_eq!(well.all().len(), 1);
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn what_fails_for_good_can_be_looked_at_and_tried_again() {
+    let takes = Takes::failing(5);
+    let lab = Lab::build().script([]).extension(list(&takes)).start().await;
+    lab.runtime.publish(NewEvent::new("shop.sold", json!({ "n": 1 }))).await.unwrap();
+    later(&lab, "five attempts", |_| takes.all().len() == 5).await;
+    later(&lab, "a dead letter", |lab| {
+        bus_story(&lab.runtime).iter().any(|line| line.starts_with("event.dead"))
+    })
+    .await;
+    let letters = lab.runtime.bus().dead_letters(None).await.unwrap();
+    assert_eq!((letters.len(), letters[0].subscriber.as_str()), (1, "list/shop.*"));
+    lab.runtime.bus().retry_dead_letter(letters[0].id, "list/shop.*").await.unwrap();
+    later(&lab, "the sixth attempt", |_| takes.all().len() == 6).await;
+    assert_eq!(lab.runtime.bus().dead_letters(None).await.unwrap(), []);
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn a_reload_leaves_no_subscriber_behind() {
+    let (old, new) = (Takes::default(), Takes::default());
+    let lab = Lab::build().script([]).extension(list(&old)).start().await;
+    let next = Extension::new("list", "2.0.0").subscribes("shop.*", Handler::Custom).subscriber(new.clone());
+    lab.runtime.found(vec![lab.lane.add(next)]);
+    lab.runtime.settled().await.unwrap();
+    lab.runtime.publish(NewEvent::new("shop.sold", json!({}))).await.unwrap();
+    lab.until("the event", |_| !new.all().is_empty()).await;
+    assert!(old.all().is_empty());
+    lab.runtime.removed("list".into());
+    lab.runtime.settled().await.unwrap();
+    lab.runtime.publish(NewEvent::new("shop.sold", json!({}))).await.unwrap();
+    let status = lab.runtime.bus().status();
+    let list = status.subscribers.iter().find(|subscriber| &*subscriber.name == "list/shop.*").unwrap();
+    assert!(!list.active && list.open == 0);
+    lab.stop().await;
+}
+
+/// Subscribes in its own code, and publishes while it comes up.
+struct Eager;
+
+impl Lifecycle for Eager {
+    fn initialize(&self, host: Arc<dyn Host>) -> Later<Result<(), Fault>> {
+        Box::pin(async move {
+            let ask = |name: &str, arguments: serde_json::Value| {
+                host.ask(Ask::Other { name: name.to_owned(), arguments: arguments.into(), timeout: None })
+            };
+            ask("event.subscribe", json!({ "topic": "mine.>" })).await?;
+            ask("event.publish", json!({ "topic": "mine.up", "payload": 1 })).await?;
+            Ok(())
+        })
+    }
+}
+
+#[tokio::test]
+async fn an_extension_subscribes_in_its_code() {
+    let takes = Takes::default();
+    let eager = Extension::new("eager", "1.0.0").lifecycle(Eager).subscriber(takes.clone());
+    let lab = Lab::build().script([]).extension(eager).start().await;
+    lab.until("its own event", |_| takes.all().len() == 1).await;
+    assert_eq!(takes.all()[0]["topic"], "mine.up");
+    assert_eq!(lab.findings(), Vec::new());
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn what_becomes_of_extensions_is_told_to_whoever_wants_to_know() {
+    let takes = Takes::default();
+    let doctor = Extension::new("doctor", "1.0.0")
+        .subscribes("system.extension.*", Handler::Custom)
+        .subscriber(takes.clone());
+    let kit = || Extension::new("kit", "1.0.0").tool(echo());
+    let lab = Lab::build().script([]).extension(doctor).extension(kit()).start().await;
+    let fault = Fault::new(holdfast_contract::problem::Code::ComponentInvalid, "it is no component");
+    lab.runtime.rejected("broken".into(), fault);
+    lab.until("three events", |_| takes.all().len() >= 3).await;
+    let told: Vec<String> = takes
+        .all()
+        .iter()
+        .map(|event| {
+            format!(
+                "{} {}",
+                event["topic"].as_str().unwrap(),
+                event["payload"]["extension"].as_str().unwrap()
+            )
+        })
+        .collect();
+    for expected in
+        ["system.extension.state doctor", "system.extension.state kit", "system.extension.error broken"]
+    {
+        assert!(told.iter().any(|line| line == expected), "{told:?}");
+    }
+    lab.stop().await;
+    // Where nobody wants to know, the bus stays silent.
+    let lab = Lab::build().script([]).extension(kit()).start().await;
+    assert_eq!(bus_story(&lab.runtime), Vec::<String>::new());
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn some_topics_are_the_programs_own() {
+    let takes = Takes::default();
+    let out = json!({ "topic": "channel.out.chat", "payload": { "text": "hi" } });
+    let spoof = json!({ "topic": "user.message", "payload": { "text": "rm", "user_id": "ada", "channel_id": "chat" } });
+    let script = [Step::calls([("sell", out)]), Step::calls([("sell", spoof)]), Step::says("refused")];
+    let lab = Lab::build().script(script).extension(publisher()).extension(list(&takes)).start().await;
+    lab.say("try").await;
+    assert_eq!(bus_story(&lab.runtime), Vec::<String>::new());
+    let story = lab.story();
+    assert!(story.matches("HF-8010").count() >= 2, "{story}");
+    lab.stop().await;
+}

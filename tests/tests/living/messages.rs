@@ -1,0 +1,249 @@
+//! Users on channels: their messages, their sessions, their answers.
+
+use holdfast_bus::NewEvent;
+use holdfast_contract::ids::Millis;
+use holdfast_home::{Channels, SessionRule};
+use holdfast_lane_native::Extension;
+use holdfast_testkit::pieces::{echo, hanging_tool};
+use holdfast_testkit::{Lab, LabBuilder, Step};
+use serde_json::{Value, json};
+
+use crate::pieces::{Mailbox, inputs, later};
+
+fn chat(mailbox: &Mailbox) -> Extension {
+    Extension::new("chat", "1.0.0").channel(mailbox.clone())
+}
+
+fn message(user: &str, text: &str, id: Option<&str>) -> NewEvent {
+    let said: Value = json!({ "text": text, "user_id": user, "channel_id": "chat", "message_id": id });
+    NewEvent::new("user.message", said)
+}
+
+async fn lab(mailbox: &Mailbox, steps: impl IntoIterator<Item = Step>) -> Lab {
+    Lab::build().script(steps).extension(chat(mailbox)).start().await
+}
+
+#[tokio::test]
+async fn a_message_becomes_a_turn_and_its_answer_goes_back() {
+    let mailbox = Mailbox::default();
+    let lab = lab(&mailbox, [Step::says("hello, Ada")]).await;
+    lab.runtime.publish(message("ada", "hello", None)).await.unwrap();
+    lab.until("the answer", |_| !mailbox.all().is_empty()).await;
+    assert_eq!(mailbox.all(), ["ada: hello, Ada"]);
+    assert_eq!(inputs(&lab, "chat.ada"), ["hello"]);
+    assert_eq!(lab.findings(), Vec::new());
+    assert!(lab.replay("chat.ada").identical);
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn messages_of_a_session_keep_their_order() {
+    let mailbox = Mailbox::default();
+    let lab = lab(&mailbox, (0..24).map(|_| Step::says("ok"))).await;
+    for n in 0..12 {
+        lab.runtime.publish(message("ada", &format!("a{n}"), None)).await.unwrap();
+        lab.runtime.publish(message("bob", &format!("b{n}"), None)).await.unwrap();
+    }
+    lab.until("all answers", |_| mailbox.all().len() == 24).await;
+    for (user, letter) in [("ada", "a"), ("bob", "b")] {
+        let expected: Vec<String> = (0..12).map(|n| format!("{letter}{n}")).collect();
+        assert_eq!(inputs(&lab, &format!("chat.{user}")), expected);
+    }
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn the_same_message_is_taken_once() {
+    let mailbox = Mailbox::default();
+    let lab = lab(&mailbox, [Step::says("one"), Step::says("two")]).await;
+    let first = lab.runtime.publish(message("ada", "hello", Some("17"))).await.unwrap();
+    let again = lab.runtime.publish(message("ada", "hello", Some("17"))).await.unwrap();
+    assert!(again.duplicate && again.id == first.id);
+    lab.runtime.publish(message("ada", "bye", Some("18"))).await.unwrap();
+    lab.until("two answers", |_| mailbox.all().len() == 2).await;
+    assert_eq!(mailbox.all(), ["ada: one", "ada: two"]);
+    assert_eq!(inputs(&lab, "chat.ada"), ["hello", "bye"]);
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn a_channel_says_which_sessions_its_users_have() {
+    let mailbox = Mailbox::default();
+    let sessions = [("chat".into(), SessionRule::PerChannel)].into();
+    let lab = Lab::build()
+        .script([Step::says("1"), Step::says("2")])
+        .channels(Channels { sessions, ..Channels::default() })
+        .extension(chat(&mailbox))
+        .start()
+        .await;
+    lab.runtime.publish(message("ada", "hello", None)).await.unwrap();
+    lab.runtime.publish(message("bob", "hi", None)).await.unwrap();
+    lab.until("two answers", |_| mailbox.all().len() == 2).await;
+    assert_eq!(inputs(&lab, "chat"), ["hello", "hi"]);
+    assert_eq!(mailbox.all(), ["ada: 1", "bob: 2"]);
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn a_session_that_has_ended_is_followed_by_another() {
+    let mailbox = Mailbox::default();
+    let lab = lab(&mailbox, [Step::says("1"), Step::says("2")]).await;
+    lab.runtime.publish(message("ada", "hello", None)).await.unwrap();
+    lab.until("an answer", |_| mailbox.all().len() == 1).await;
+    lab.runtime.resume(&"chat.ada".into()).unwrap().end("the user ended it").await.unwrap();
+    lab.runtime.publish(message("ada", "again", None)).await.unwrap();
+    lab.until("another", |_| mailbox.all().len() == 2).await;
+    assert_eq!(inputs(&lab, "chat.ada.2"), ["again"]);
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn a_notice_goes_to_the_only_channel_or_to_the_default_one() {
+    let mailbox = Mailbox { proactive: true, ..Mailbox::default() };
+    let only = lab(&mailbox, []).await;
+    only.runtime.publish(NewEvent::new("system.user.notify", json!({ "text": "rain" }))).await.unwrap();
+    only.until("the notice", |_| mailbox.all().len() == 1).await;
+    assert_eq!(mailbox.all(), ["*: rain"]);
+    only.stop().await;
+
+    let (one, other) = (Mailbox::default(), Mailbox { proactive: true, ..Mailbox::default() });
+    let build = |channels: Channels| {
+        let second = Extension::new("mail", "1.0.0").channel(other.clone());
+        Lab::build().script([]).channels(channels).extension(chat(&one)).extension(second)
+    };
+    let set = Channels { default: Some("mail".into()), ..Channels::default() };
+    let several = build(set).start().await;
+    several.runtime.publish(NewEvent::new("system.user.notify", json!({ "text": "snow" }))).await.unwrap();
+    several.until("the notice", |_| other.all().len() == 1).await;
+    assert!(one.all().is_empty());
+    several.stop().await;
+
+    let unset = build(Channels::default()).start().await;
+    unset.runtime.publish(NewEvent::new("system.user.notify", json!({ "text": "hail" }))).await.unwrap();
+    later(&unset, "a refusal", |lab| {
+        let status = lab.runtime.bus().status();
+        status
+            .subscribers
+            .iter()
+            .any(|it| it.fault.as_ref().is_some_and(|fault| fault.message.contains("several channels")))
+    })
+    .await;
+    unset.stop().await;
+}
+
+#[tokio::test]
+async fn a_channel_without_messages_of_its_own_writes_to_who_wrote_last() {
+    let mailbox = Mailbox::default();
+    let lab = lab(&mailbox, [Step::says("hello")]).await;
+    lab.runtime.publish(message("ada", "hello", None)).await.unwrap();
+    lab.until("the answer", |_| mailbox.all().len() == 1).await;
+    lab.runtime.publish(NewEvent::new("system.user.notify", json!({ "text": "rain" }))).await.unwrap();
+    lab.until("the notice", |_| mailbox.all().len() == 2).await;
+    assert_eq!(mailbox.all()[1], "ada: rain");
+    lab.stop().await;
+}
+
+fn restartable(mailbox: &Mailbox, steps: Vec<Step>) -> LabBuilder {
+    let hang = hanging_tool("wait", holdfast_contract::tool::EffectClass::Pure, Millis(u64::MAX / 4));
+    let kit = Extension::new("kit", "1.0.0").tool(echo()).tool(hang);
+    Lab::build().script(steps).extension(chat(mailbox)).extension(kit)
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_is_answered_once_after_a_restart_in_the_middle() {
+    let mailbox = Mailbox::default();
+    let before = restartable(&mailbox, vec![Step::calls([("wait", json!({}))])]).start().await;
+    before.runtime.publish(message("ada", "hello", Some("1"))).await.unwrap();
+    before.until("the tool", |lab| lab.ledger.count("tool chat.ada") == 1).await;
+    let path = before.path().to_owned();
+    // The bus gives its handlers a while, which passes at once here.
+    let clock = before.clock.clone();
+    let passing = tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            clock.advance(Millis(2_000));
+        }
+    });
+    let directory = before.stop().await;
+    passing.abort();
+    assert!(mailbox.all().is_empty());
+
+    // The tool has no effects and is called again; this time the model needs none.
+    let kit = Extension::new("kit", "1.0.0").tool(echo()).tool(holdfast_testkit::pieces::tool(
+        "wait",
+        holdfast_contract::tool::EffectClass::Pure,
+        Value::clone,
+    ));
+    let after = Lab::build()
+        .script([Step::calls([("wait", json!({}))]), Step::says("at last")])
+        .on(&path, Default::default())
+        .extension(chat(&mailbox))
+        .extension(kit)
+        .start()
+        .await;
+    later(&after, "the answer", |_| !mailbox.all().is_empty()).await;
+    assert_eq!(mailbox.all(), ["ada: at last"]);
+    assert_eq!(inputs(&after, "chat.ada"), ["hello"], "the turn was taken up, not begun again");
+    assert_eq!(after.findings(), Vec::new());
+    after.stop().await;
+    drop(directory);
+}
+
+/// A process: whatever runs in it ends with it, in the middle of whatever it does.
+fn process<R>(life: impl Future<Output = R>) -> R {
+    let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let left = threads.block_on(life);
+    threads.shutdown_timeout(std::time::Duration::from_secs(5));
+    left
+}
+
+#[test]
+fn a_process_that_ends_in_the_middle_of_a_turn_leaves_it_to_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("holdfast.db");
+    let mailbox = Mailbox::default();
+    process(async {
+        let hangs = vec![Step::calls([("wait", json!({}))])];
+        let lab = restartable(&mailbox, hangs).on(&path, Default::default()).start().await;
+        lab.runtime.publish(message("ada", "hello", Some("1"))).await.unwrap();
+        lab.runtime.publish(message("ada", "and?", Some("2"))).await.unwrap();
+        lab.until("the tool", |lab| lab.ledger.count("tool chat.ada") == 1).await;
+    });
+    assert!(mailbox.all().is_empty());
+    process(async {
+        let kit = Extension::new("kit", "1.0.0").tool(echo()).tool(holdfast_testkit::pieces::tool(
+            "wait",
+            holdfast_contract::tool::EffectClass::Pure,
+            Value::clone,
+        ));
+        let steps = [Step::calls([("wait", json!({}))]), Step::says("one"), Step::says("two")];
+        let lab = Lab::build().script(steps).on(&path, Default::default());
+        let lab = lab.extension(chat(&mailbox)).extension(kit).start().await;
+        later(&lab, "both answers", |_| mailbox.all().len() == 2).await;
+        assert_eq!(mailbox.all(), ["ada: one", "ada: two"]);
+        assert_eq!(inputs(&lab, "chat.ada"), ["hello", "and?"]);
+        assert_eq!(lab.findings(), Vec::new());
+        lab.stop().await;
+    });
+}
+
+#[test]
+fn a_message_that_may_have_arrived_is_sent_again_and_marked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("holdfast.db");
+    let silent = Mailbox { silent: true, ..Mailbox::default() };
+    process(async {
+        let lab =
+            restartable(&silent, vec![Step::says("hello, Ada")]).on(&path, Default::default()).start().await;
+        lab.runtime.publish(message("ada", "hello", Some("1"))).await.unwrap();
+        lab.until("the answer", |_| silent.all().len() == 1).await;
+    });
+    let mailbox = Mailbox::default();
+    process(async {
+        let lab = restartable(&mailbox, Vec::new()).on(&path, Default::default()).start().await;
+        later(&lab, "the answer again", |_| mailbox.all().len() == 1).await;
+        assert_eq!(mailbox.all(), ["ada: hello, Ada (repeat)"]);
+        assert_eq!(inputs(&lab, "chat.ada"), ["hello"]);
+        lab.stop().await;
+    });
+}

@@ -1,0 +1,158 @@
+//! Extensions of one line each for what lives on the bus.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use holdfast_contract::body::{Body, Kind};
+use holdfast_contract::content::Content;
+use holdfast_contract::frame::Frame;
+use holdfast_contract::ids::{CallId, Millis};
+use holdfast_contract::message::TurnView;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::tool::{EffectClass, ToolSpec};
+use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_lane_native::{Channel, Subscriber, Tool, now};
+use holdfast_runtime::Runtime;
+use holdfast_testkit::Lab;
+use holdfast_testkit::pieces::spec;
+use serde_json::{Value, json};
+
+/// A tool that asks the host for something by name, and answers with what it is answered.
+pub struct Asking(pub &'static str, pub &'static str);
+
+impl Tool for Asking {
+    fn spec(&self) -> ToolSpec {
+        spec(self.0, EffectClass::Write)
+    }
+
+    fn call(
+        &self,
+        _: CallId,
+        arguments: Content,
+        _: TurnView,
+        host: Arc<dyn Host>,
+    ) -> Later<Result<Content, Fault>> {
+        host.ask(Ask::Other { name: self.1.to_owned(), arguments, timeout: None })
+    }
+}
+
+/// Takes events and keeps them. Fails so many times first.
+#[derive(Clone, Default)]
+pub struct Takes {
+    pub taken: Arc<Mutex<Vec<Value>>>,
+    pub failures: Arc<AtomicUsize>,
+}
+
+impl Takes {
+    pub fn failing(times: usize) -> Self {
+        let takes = Self::default();
+        takes.failures.store(times, Ordering::SeqCst);
+        takes
+    }
+
+    pub fn all(&self) -> Vec<Value> {
+        self.taken.lock().unwrap().clone()
+    }
+}
+
+impl Subscriber for Takes {
+    fn on_event(&self, event: Content, _: Arc<dyn Host>) -> Later<Result<(), Fault>> {
+        self.taken.lock().unwrap().push(event.value().cloned().unwrap());
+        let fails =
+            self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        now(match fails {
+            Ok(_) => Err(Fault::new(Code::ToolFailed, "not today")),
+            Err(_) => Ok(()),
+        })
+    }
+}
+
+/// A channel that keeps what it is given: `ada: hello`, or `*: hello` where no user is named.
+#[derive(Clone, Default)]
+pub struct Mailbox {
+    pub sent: Arc<Mutex<Vec<String>>>,
+    pub proactive: bool,
+    /// Whether it takes what it is given and never says so.
+    pub silent: bool,
+}
+
+impl Mailbox {
+    pub fn all(&self) -> Vec<String> {
+        self.sent.lock().unwrap().clone()
+    }
+
+    fn keep(&self, user: &str, text: &str, delivery: &Content) -> Later<Result<(), Fault>> {
+        let delivery = delivery.value().cloned().unwrap();
+        assert!(delivery["id"].as_str().unwrap().starts_with("bus."));
+        let repeat = if delivery["repeat"] == json!(true) { " (repeat)" } else { "" };
+        self.sent.lock().unwrap().push(format!("{user}: {text}{repeat}"));
+        if self.silent { Box::pin(std::future::pending()) } else { now(Ok(())) }
+    }
+}
+
+impl Channel for Mailbox {
+    fn send_to_user(
+        &self,
+        user: String,
+        text: String,
+        delivery: Content,
+        _: Arc<dyn Host>,
+    ) -> Later<Result<(), Fault>> {
+        self.keep(&user, &text, &delivery)
+    }
+
+    fn has_messages(&self) -> bool {
+        self.proactive
+    }
+
+    fn send_message(&self, text: String, delivery: Content, _: Arc<dyn Host>) -> Later<Result<(), Fault>> {
+        self.keep("*", &text, &delivery)
+    }
+}
+
+/// The frames of the bus as lines: `event.published reminder.due`, `event.delivered list/reminder.due`.
+pub fn bus_story(runtime: &Runtime) -> Vec<String> {
+    runtime.store().flush().unwrap();
+    let mut lines = Vec::new();
+    for stream in holdfast_bus::streams() {
+        let frames = runtime.store().frames(&stream, ..).unwrap();
+        lines.extend(frames.iter().map(|frame| line(runtime, frame)));
+    }
+    lines
+}
+
+fn line(runtime: &Runtime, frame: &Frame) -> String {
+    let kind = frame.envelope.kind;
+    match runtime.store().body(frame).unwrap() {
+        Body::EventPublished(body) => format!("{kind} {}", body.topic),
+        Body::EventDelivered(body) => format!("{kind} {}", body.subscriber),
+        Body::EventRetried(body) => format!("{kind} {} after {}", body.subscriber, body.attempt),
+        Body::EventDead(body) => format!("{kind} {} after {}", body.subscriber, body.attempts),
+        Body::EventDiscarded(body) => format!("{kind} {}", body.subscriber),
+        _ => kind.to_string(),
+    }
+}
+
+/// Waits for something, letting time pass for whoever waits to try again.
+pub async fn later(lab: &Lab, what: &str, mut holds: impl FnMut(&Lab) -> bool) {
+    for _ in 0..400 {
+        if holds(lab) {
+            return;
+        }
+        lab.clock.advance(Millis(500));
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    panic!("{what} did not come about; the bus so far:\n{}", bus_story(&lab.runtime).join("\n"));
+}
+
+/// What a session was told by its users, in order.
+pub fn inputs(lab: &Lab, session: &str) -> Vec<String> {
+    let frames = lab.frames_of(session);
+    let inputs = frames.iter().filter(|frame| frame.envelope.kind == Kind::InputReceived);
+    inputs
+        .map(|frame| match lab.runtime.store().body(frame).unwrap() {
+            Body::InputReceived(input) => input.text.to_text(),
+            _ => String::new(),
+        })
+        .collect()
+}

@@ -1,0 +1,82 @@
+//! The bus as a client of the protocol sees it.
+
+use std::sync::Arc;
+
+use holdfast_contract::manifest::Handler;
+use holdfast_lane_native::Extension;
+use holdfast_rpc::{
+    BusDead, BusDeadDiscard, BusDeadList, BusPublish, BusPublished, BusStatus, Client, DeadLine, Hub,
+    Nothing, Owner, Request, Server, VERSION, Welcome,
+};
+use holdfast_testkit::Lab;
+use serde_json::json;
+
+use crate::pieces::{Takes, later};
+
+/// A client of an owner of this lab's runtime.
+async fn client(lab: &Lab) -> Client {
+    let server = Server::new(Owner {
+        runtime: lab.runtime.clone(),
+        hub: Arc::new(Hub::default()),
+        welcome: Welcome {
+            version: VERSION,
+            program: "test".to_owned(),
+            process: 1,
+            home: String::new(),
+            profile: "full-auto".to_owned(),
+            model: "script".into(),
+        },
+        found: Box::new(|_| panic!("nobody opens a session here")),
+        remember: Box::new(|_| panic!("nobody remembers a rule here")),
+    });
+    let (here, there) = tokio::io::duplex(1 << 16);
+    tokio::spawn(server.serve(there));
+    let (client, _notices) = Client::new(here);
+    client
+}
+
+#[tokio::test]
+async fn dead_letters_are_listed_shown_retried_and_discarded() {
+    let takes = Takes::failing(10);
+    let list =
+        Extension::new("list", "1.0.0").subscribes("shop.*", Handler::Custom).subscriber(takes.clone());
+    let lab = Lab::build().script([]).extension(list).start().await;
+    let client = client(&lab).await;
+    let sold = BusPublish {
+        topic: "shop.sold".to_owned(),
+        payload: json!({ "what": "tea" }),
+        key: None,
+        correlation: None,
+        idempotency: Some("1".to_owned()),
+    };
+    let published: BusPublished = client.ask(&Request::BusPublish(sold.clone())).await.unwrap();
+    let again: BusPublished = client.ask(&Request::BusPublish(sold)).await.unwrap();
+    assert!(again.duplicate && again.event == published.event);
+
+    later(&lab, "a dead letter", |lab| lab.runtime.bus().status().subscribers.iter().any(|it| it.dead == 1))
+        .await;
+    let listed = || Request::BusDeadList(BusDeadList { subscriber: None });
+    let letters: Vec<DeadLine> = client.ask(&listed()).await.unwrap();
+    assert_eq!((letters.len(), letters[0].attempts, &letters[0].payload), (1, 5, &None));
+    let named = || BusDead { event: published.event.clone(), subscriber: None };
+    let shown: DeadLine = client.ask(&Request::BusDeadShow(named())).await.unwrap();
+    assert_eq!((shown.topic.as_deref(), shown.payload), (Some("shop.sold"), Some(json!({ "what": "tea" }))));
+
+    let _: DeadLine = client.ask(&Request::BusDeadRetry(named())).await.unwrap();
+    later(&lab, "five more attempts", |lab| {
+        takes.all().len() == 10 && lab.runtime.bus().status().subscribers.iter().any(|it| it.dead == 1)
+    })
+    .await;
+    let BusDead { event, subscriber } = named();
+    let discard = BusDeadDiscard { event, subscriber, reason: "enough".to_owned() };
+    let _: DeadLine = client.ask(&Request::BusDeadDiscard(discard)).await.unwrap();
+    let letters: Vec<DeadLine> = client.ask(&listed()).await.unwrap();
+    assert!(letters.is_empty());
+    let status: BusStatus = client.ask(&Request::BusStatus(Nothing {})).await.unwrap();
+    let names: Vec<&str> = status.subscribers.iter().map(|it| it.name.as_str()).collect();
+    assert!(names.contains(&"list/shop.*") && names.contains(&"router.messages"), "{names:?}");
+    let missing = client.ask::<DeadLine>(&Request::BusDeadShow(named())).await.unwrap_err();
+    assert_eq!(missing.code.as_str(), "HF-8008");
+    assert_eq!(lab.findings(), Vec::new());
+    lab.stop().await;
+}
