@@ -147,6 +147,8 @@ pub struct TroubleLine {
 /// How a home is.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Status {
+    /// The process that owns the home.
+    pub process: u32,
     /// How many extensions serve.
     pub active: u64,
     /// How many sessions are open.

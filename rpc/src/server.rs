@@ -518,7 +518,7 @@ impl Connection {
             })
         });
         let sessions = self.owner.runtime.open_sessions() as u64;
-        Ok(Status { active, sessions, failed: failed.collect() })
+        Ok(Status { process: self.owner.welcome.process, active, sessions, failed: failed.collect() })
     }
 
     fn explain(&self, asked: &PolicyExplain) -> Result<Value, Problem> {

@@ -287,6 +287,24 @@ pub fn gate(does: &Gates, waits: bool) -> Vec<u8> {
     wat::parse_str(&text).unwrap()
 }
 
+/// A component whose start never ends by itself.
+pub fn never_starts() -> Vec<u8> {
+    let text = format!(
+        r#"(component
+  (core module $code
+    (memory (export "memory") 1)
+    (func (export "start") (result i32) (loop (br 0)) (unreachable)))
+  (core instance $code (instantiate $code))
+  (type $failure (variant
+    (case "invalid-arguments" string) (case "denied" string) (case "not-found" string) (case "failed" string)))
+  (func $start (result (result (error $failure)))
+    (canon lift (core func $code "start") (memory (core memory $code "memory"))))
+  (instance $life (export "failure" (type $failure)) (export "start" (func $start)))
+  (export "holdfast:extension/lifecycle-start@{VERSION}" (instance $life)))"#
+    );
+    wat::parse_str(&text).unwrap()
+}
+
 /// A component that is a subscriber and a channel. What it is handed it publishes: an event's payload on `heard`, and what it is to
 /// send, as a text, on `sent`. It needs the grant `events`.
 pub fn radio() -> Vec<u8> {

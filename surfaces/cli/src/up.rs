@@ -234,7 +234,7 @@ pub(crate) async fn status(output: &Output, plan: &Plan) -> Result<Exit, Problem
     let status: Status = link.client.ask(&Request::SystemStatus(Nothing {})).await?;
     if output.json {
         output.document(&status)?;
-        return Ok(Exit::from(status.failed.is_empty()));
+        return Ok(Exit::Done);
     }
     output.line(format!("up: process {}, version {}", link.welcome.process, link.welcome.program))?;
     output.line(format!("model {}, profile {}", link.welcome.model, link.welcome.profile))?;
