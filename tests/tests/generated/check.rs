@@ -129,6 +129,8 @@ struct Walk {
     open: bool,
     /// The turn's last hooks are being asked: how it ends is settled.
     closing: bool,
+    /// A compaction that was asked for between turns is under way. It has the time that a turn has.
+    compacting: bool,
     over: bool,
     limited: Option<LimitKind>,
     resumed: Seq,
@@ -215,10 +217,10 @@ impl Walk {
             }
             Body::TurnEnded(body) => self.turn_ended(body.turn, &body.outcome),
             Body::LimitReached(body) => {
-                if !self.closing {
+                if self.open && !self.closing {
                     self.limited = Some(body.limit);
                 }
-                ensure(self.open, "a limit outside a turn")
+                ensure(self.open || std::mem::take(&mut self.compacting), "a limit outside a turn")
             }
             Body::HookCalled(body) => {
                 self.closing |= matches!(body.point, HookPoint::TurnEnd | HookPoint::SessionCancel);
@@ -230,6 +232,7 @@ impl Walk {
                 hooks.iter().try_for_each(|hook| self.heard(cause, hook))
             }
             Body::ModelRequested(_) | Body::ApprovalRequested(_) | Body::CompactionStarted(_) => {
+                self.compacting |= !self.open;
                 self.waiting.insert(seq);
                 Ok(())
             }

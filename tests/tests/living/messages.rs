@@ -8,7 +8,7 @@ use holdfast_testkit::pieces::{echo, hanging_tool};
 use holdfast_testkit::{Lab, LabBuilder, Step};
 use serde_json::{Value, json};
 
-use crate::pieces::{Mailbox, inputs, later};
+use crate::pieces::{Asking, Mailbox, inputs, later};
 
 fn chat(mailbox: &Mailbox) -> Extension {
     Extension::new("chat", "1.0.0").channel(mailbox.clone())
@@ -33,6 +33,23 @@ async fn a_message_becomes_a_turn_and_its_answer_goes_back() {
     assert_eq!(inputs(&lab, "chat.ada"), ["hello"]);
     assert_eq!(lab.findings(), Vec::new());
     assert!(lab.replay("chat.ada").identical);
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn a_channel_brings_its_own_users_messages() {
+    let mailbox = Mailbox::default();
+    let script = [
+        Step::calls([(
+            "bring",
+            json!({ "topic": "user.message", "payload": { "text": "hello", "user_id": 7, "message_id": 1 } }),
+        )]),
+        Step::says("brought"),
+    ];
+    let chat = chat(&mailbox).tool(Asking("bring", "event.publish"));
+    let lab = Lab::build().script(script).extension(chat).start().await;
+    lab.say("bring it").await;
+    lab.until("the message", |lab| inputs(lab, "chat.7") == ["hello"]).await;
     lab.stop().await;
 }
 
