@@ -98,6 +98,11 @@ pub trait Instance: Send + Sync {
         true
     }
 
+    /// Whether it has a role whose functions are called by name.
+    fn has(&self, _: crate::role::Role) -> bool {
+        false
+    }
+
     /// How long an instance lives.
     fn scope(&self) -> Scope {
         Scope::Shared

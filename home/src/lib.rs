@@ -46,5 +46,5 @@ pub use owner::{Owner, OwnerInfo};
 pub use prompts::{PromptContext, PromptTool, Prompts};
 pub use settings::{
     AgentSettings, Channels, LimitSettings, Loaded, Log, LogLevel, Mcp, ModelSettings, Models, OFFLINE,
-    RetentionSettings, Settings, StoreSettings, Web, schema,
+    RetentionSettings, SecretPlace, SecretSettings, Settings, StoreSettings, Web, schema,
 };

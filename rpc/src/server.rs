@@ -239,6 +239,10 @@ impl Connection {
             Request::ToolsList(Nothing {}) => value(&self.tools().await?),
             Request::AgentsList(Nothing {}) => value(&self.agents()),
             Request::ExtensionsList(Nothing {}) => value(&self.extensions().await?),
+            Request::SetupShow(SetupShow { extension }) => value(&runtime.setup(&extension).await?),
+            Request::SetupApply(SetupApply { extension, name, value: set }) => {
+                value(&runtime.configure(&extension, &name, set).await?)
+            }
             Request::PolicyExplain(asked) => self.explain(&asked),
             Request::LogErase(LogErase { session, reason }) => {
                 let erased = runtime.erase(&session, &reason).await?;

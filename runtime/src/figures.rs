@@ -30,7 +30,7 @@ use crate::calling::{Made, make};
 use crate::clock::SystemClock;
 use crate::driver::SessionHandle;
 use crate::host::NoHost;
-use crate::parts::{OsEntropy, Parts, Silent};
+use crate::parts::{OsEntropy, Parts, Silent, Zone};
 use crate::runtime::{NewSession, Runtime};
 use crate::vault::HomeVault;
 
@@ -209,6 +209,9 @@ impl Line {
             extensions: std::iter::once(kit).chain(found).collect(),
             policy: Policy::profile(Profile::FullAuto),
             surface: Arc::new(Silent),
+            zone: Zone::utc(),
+            secrets: None,
+            configuration: None,
         })
         .await?;
         let limits = Limits {

@@ -8,6 +8,7 @@
 mod calling;
 mod checks;
 mod clock;
+mod clockwork;
 mod driver;
 pub mod figures;
 mod fork;
@@ -21,18 +22,24 @@ pub mod refold;
 pub mod replay;
 mod runtime;
 mod schemas;
+pub mod secrets;
 mod services;
+mod setup;
 pub mod upkeep;
 mod vault;
 pub mod verify;
 mod watch;
 pub mod workshop;
 
+#[cfg(test)]
+mod clockwork_tests;
+
 pub use clock::{Clock, SystemClock};
 pub use driver::{SessionHandle, TurnReport};
 pub use machine::Machine;
-pub use parts::{Entropy, Event, OsEntropy, Parts, Silent, Surface};
+pub use parts::{Configuration, Entropy, Event, OsEntropy, Parts, Silent, Surface, Zone};
 pub use runtime::{NewSession, Runtime};
 pub use schemas::schema;
+pub use setup::{SetupQuestion, SetupState};
 pub use vault::{HomeVault, LooseVault};
 pub use watch::Watch;

@@ -15,7 +15,7 @@ use holdfast_contract::registry::{ExtensionRef, Override, Registry, RegistryPin}
 use holdfast_contract::session_frames::{Parent, SessionSettings, SessionStarted};
 use holdfast_contract::system_frames::{
     ExtensionFaulted, ExtensionRejected, ExtensionRemoved, ExtensionState, ExtensionStateChanged,
-    ExtensionView, ExtensionsFound, FoundExtension, OverridesSet, PolicyChanged,
+    ExtensionView, ExtensionsFound, FoundExtension, OverridesSet, PolicyChanged, ScheduleSpec,
 };
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Instance, Lane};
@@ -27,8 +27,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::Clock;
 use crate::driver::{Note, SessionActor, SessionHandle, SystemActor, SystemNote, TurnReport};
-use crate::parts::{Entropy, Parts, Surface};
+use crate::parts::{Configuration, Entropy, Parts, Surface, Zone};
 use crate::refold::refold;
+use crate::secrets::Secrets;
+use crate::setup::SetupState;
 use crate::upkeep;
 
 /// A running system. Cheap to clone; dropping the last handle does not stop it, [`Runtime::stop`] does.
@@ -43,6 +45,12 @@ pub(crate) struct Inner {
     models: RwLock<BTreeMap<ModelName, Arc<dyn Model>>>,
     pub lanes: Vec<Arc<dyn Lane>>,
     pub surface: Arc<dyn Surface>,
+    /// The time zone of schedules that name none.
+    pub zone: Zone,
+    pub secrets: Option<Arc<Secrets>>,
+    pub configuration: Option<Arc<dyn Configuration>>,
+    /// The extensions that are not set up, as far as that is known.
+    pub unfinished: Mutex<Option<Arc<Vec<SetupState>>>>,
     pub system: mpsc::UnboundedSender<SystemNote>,
     registry: Mutex<RegistryPin>,
     /// The registry whose hooks were brought in last.
@@ -79,7 +87,19 @@ pub struct NewSession {
 impl Runtime {
     /// Starts: the system stream is taken up, the policy comes into force, the extensions come up in order.
     pub async fn start(parts: Parts) -> Result<Self, Problem> {
-        let Parts { store, clock, entropy, models, lanes, extensions, policy, surface } = parts;
+        let Parts {
+            store,
+            clock,
+            entropy,
+            models,
+            lanes,
+            extensions,
+            policy,
+            surface,
+            zone,
+            secrets,
+            configuration,
+        } = parts;
         let (system, notes) = mpsc::unbounded_channel();
         let inner = Arc::new(Inner {
             store,
@@ -88,6 +108,10 @@ impl Runtime {
             models: RwLock::new(models),
             lanes,
             surface,
+            zone,
+            secrets,
+            configuration,
+            unfinished: Mutex::default(),
             system,
             registry: Mutex::default(),
             prepared: Mutex::default(),
@@ -234,6 +258,10 @@ impl Runtime {
         }
     }
 
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.0
+    }
+
     /// The log.
     pub fn store(&self) -> &Store {
         &self.0.store
@@ -334,8 +362,29 @@ impl Inner {
         write(&self.known).extend(found.iter().map(|found| (found.digest, found.clone())));
     }
 
+    /// Takes what is secret out of a fact before anything is made of it.
+    pub(crate) fn hide(&self, body: &mut Body) {
+        if let Some(secrets) = &self.secrets {
+            secrets.hide(body);
+        }
+    }
+
+    /// What discovery said of an activation.
+    pub(crate) fn found(&self, digest: &Digest) -> Option<FoundExtension> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).get(digest).cloned()
+    }
+
+    /// The extensions that serve.
+    pub(crate) fn all_serving(&self) -> Vec<ExtensionId> {
+        let serving = self.serving.read().unwrap_or_else(PoisonError::into_inner);
+        let mut ids: Vec<_> = serving.keys().cloned().collect();
+        ids.sort();
+        ids
+    }
+
     /// Keeps in mind who serves.
     pub(crate) fn changed(&self, change: &ExtensionStateChanged) {
+        self.setup_changed();
         let ExtensionStateChanged { id, generation, state, .. } = change;
         let mut serving = write(&self.serving);
         match state {
@@ -359,6 +408,12 @@ impl Inner {
     /// The generation of an extension that serves now.
     pub(crate) fn serving(&self, id: &ExtensionId) -> Option<Arc<ExtensionRef>> {
         self.serving.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    }
+
+    /// The schedules of an extension, as long as it serves.
+    pub(crate) fn schedules(&self, id: &ExtensionId) -> Vec<ScheduleSpec> {
+        let serving = self.serving(id).and_then(|serving| self.found(&serving.digest));
+        serving.map(|found| found.schedules).unwrap_or_default()
     }
 
     /// Whether an extension has said that it depends on another.

@@ -61,7 +61,8 @@ impl MapVault {
             lane: "wasm".to_owned(),
             depends_on: parsed.depends_on,
             priority: parsed.priority,
-            schedules: Vec::new(),
+            schedules: parsed.schedules.iter().map(Into::into).collect(),
+            ..FoundExtension::default()
         }
     }
 

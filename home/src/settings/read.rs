@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{
     AgentSettings, Channels, LimitSettings, Log, LogLevel, MOST_BYTES, Mcp, ModelSettings, Models, OFFLINE,
-    RetentionSettings, Settings, StoreSettings, Web,
+    RetentionSettings, SecretPlace, SecretSettings, Settings, StoreSettings, Web,
 };
 
 type Result<T> = std::result::Result<T, Reported>;
@@ -73,6 +73,7 @@ fn root(root: &Field<'_>) -> Result<Settings> {
         let limits = object.defaulted("limits", LimitSettings::default(), limits);
         let retention = object.defaulted("retention", RetentionSettings::default(), retention);
         let log = object.defaulted("log", Log::default(), log);
+        let secrets = object.defaulted("secrets", SecretSettings::default(), secrets);
         let wasm = object.defaulted("wasm", SandboxOptions::default(), sandbox);
         Ok(Settings {
             models: models?,
@@ -88,8 +89,16 @@ fn root(root: &Field<'_>) -> Result<Settings> {
             limits: limits?,
             retention: retention?,
             log: log?,
+            secrets: secrets?,
             wasm: wasm?,
         })
+    })
+}
+
+fn secrets(field: &Field<'_>) -> Result<SecretSettings> {
+    field.object(|object| {
+        let store = object.defaulted("store", SecretPlace::default(), |field| field.choice(SecretPlace::ALL));
+        Ok(SecretSettings { store: store? })
     })
 }
 

@@ -8,7 +8,8 @@ use holdfast_contract::hook::{Decision, HookInput};
 use holdfast_contract::ids::{ExtensionId, HookId, ToolName};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{AgentSpec, Descriptor};
-use holdfast_contract::system_frames::{FoundExtension, LifecycleCommand};
+use holdfast_contract::role::Role;
+use holdfast_contract::system_frames::{FoundExtension, LifecycleCommand, ScheduleSpec, SetupSpec};
 use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
 
 use crate::roles::{Api, Functions, Hook, Lifecycle, Tasks, Tool, now};
@@ -37,6 +38,8 @@ impl Extension {
             depends_on: Vec::new(),
             priority: None,
             schedules: Vec::new(),
+            secrets: Vec::new(),
+            setup: None,
         };
         Self {
             found,
@@ -100,6 +103,24 @@ impl Extension {
     /// With tasks for its schedules.
     pub fn tasks(mut self, tasks: impl Tasks + 'static) -> Self {
         self.tasks = Some(Arc::new(tasks));
+        self
+    }
+
+    /// With a schedule, whose task is among its tasks.
+    pub fn schedule(mut self, schedule: ScheduleSpec) -> Self {
+        self.found.schedules.push(schedule);
+        self
+    }
+
+    /// With secrets that it may have, by name.
+    pub fn secrets(mut self, names: &[&str]) -> Self {
+        self.found.secrets = names.iter().map(|name| (*name).to_owned()).collect();
+        self
+    }
+
+    /// With something to be set up before it can work.
+    pub fn setup(mut self, setup: SetupSpec) -> Self {
+        self.found.setup = Some(setup);
         self
     }
 
@@ -201,6 +222,10 @@ impl Instance for Extension {
 
     fn lives(&self) -> bool {
         self.lifecycle.is_some()
+    }
+
+    fn has(&self, role: Role) -> bool {
+        self.functions.as_ref().is_some_and(|functions| functions.has(role))
     }
 
     fn answers_at_once(&self) -> bool {

@@ -64,7 +64,8 @@ impl Known {
     /// The same with what its manifest makes of it.
     pub(crate) fn under(mut self, manifest: &Manifest) -> Result<Self, Fault> {
         self.descriptors = self.registered(manifest)?;
-        self.scope = manifest.scope.unwrap_or_default();
+        let lasts = self.has(Function::SchedulerTask);
+        self.scope = manifest.scope.unwrap_or(if lasts { Scope::Shared } else { Scope::default() });
         Ok(self)
     }
 

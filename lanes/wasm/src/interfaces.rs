@@ -71,6 +71,10 @@ functions! {
     AgentInvoke: "agent"."invoke", Invoke, Agent;
     CommandsList: "commands"."list", Named, Commands;
     CommandsRun: "commands"."run", Run, Commands;
+    SchedulerTask: "scheduler"."execute-task", Task, Scheduler;
+    SetupSchema: "setup"."schema", Json, Setup;
+    SetupApply: "setup"."apply", Apply, Setup;
+    SetupComplete: "setup"."complete", Word, Setup;
     RenderCall: "render-call"."render-call", RenderCall, Renderer;
     RenderResult: "render-result"."render-result", RenderResult, Renderer;
     SessionStart: "session-start"."session-start", Step, SessionHooks, at SessionStart;
@@ -101,9 +105,7 @@ const PLANNED: &[&str] = &[
     "channel",
     "channel-message",
     "streaming-channel",
-    "scheduler",
     "service",
-    "setup",
     "subscriber",
     "workflow",
     "memory-provider",

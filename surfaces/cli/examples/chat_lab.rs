@@ -28,7 +28,7 @@ use holdfast_policy::Policy;
 use holdfast_rpc::{
     ApprovalAnswer, Client, Hub, Notice, Owner, PersonsAnswer, Request, Server, SessionOpen, VERSION, Welcome,
 };
-use holdfast_runtime::{NewSession, OsEntropy, Parts, Runtime, SystemClock};
+use holdfast_runtime::{NewSession, OsEntropy, Parts, Runtime, SystemClock, Zone};
 use holdfast_store::{Options, Store};
 use serde_json::{Value, json};
 
@@ -93,6 +93,9 @@ async fn owner(home: &std::path::Path) -> Result<(Store, Server), Problem> {
         extensions: vec![found],
         policy: Policy::profile(Profile::Standard),
         surface: hub.clone(),
+        zone: Zone::utc(),
+        secrets: None,
+        configuration: None,
     })
     .await?;
     let names = store.clone();

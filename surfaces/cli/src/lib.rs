@@ -32,6 +32,7 @@ mod rpc;
 mod run;
 mod schema;
 mod session;
+mod setup;
 mod turn;
 
 use std::ffi::OsString;
@@ -240,6 +241,7 @@ async fn over(output: &Output, plan: &Plan, mut link: Link, command: Command) ->
         Command::Agents => listing::agents(output, link).await,
         Command::Ext(Ext::List) => listing::extensions(output, link).await,
         Command::Ext(Ext::Show { id }) => listing::extension(output, link, &id).await,
+        Command::Setup(command) => setup::setup(output, link, command).await,
         Command::Session(command) => session::change(output, link, command).await,
         Command::Policy(Policy::Explain(command)) => policy::explain(output, link, command).await,
         Command::Log(command) => log::change(output, link, command).await,
