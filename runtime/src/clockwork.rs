@@ -10,7 +10,7 @@ use holdfast_contract::system_frames::{MissedPolicy, Retry, ScheduleDue, Schedul
 use holdfast_schedules::{Backoff, Jitter, RunKey, Timetable, Zone};
 
 /// The longest sleep: the clock may be set, and a machine may sleep, and neither is to be noticed much too late.
-const LONGEST_SLEEP: Millis = Millis(60_000);
+pub(crate) const LONGEST_SLEEP: Millis = Millis(60_000);
 
 /// The schedules of all extensions that serve.
 pub(crate) struct Clockwork {

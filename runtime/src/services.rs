@@ -6,16 +6,18 @@ use std::sync::Arc;
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{ExtensionId, HookId, Millis, StreamId};
-use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::{HostCalled, SecretUsed};
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Call, Later, Reply};
+use holdfast_schedules::{Timetable, Zone};
 use holdfast_secrets::{ExposeSecret, Found, SecretName, SecretString};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::calling::{make, within};
+use crate::clockwork::LONGEST_SLEEP;
 use crate::host::SystemHost;
 use crate::parts::Event;
 use crate::runtime::Inner;
@@ -43,6 +45,25 @@ struct ApiCall {
     method: String,
     #[serde(default)]
     arguments: Content,
+}
+
+/// `schedule.next`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScheduleNext {
+    #[serde(default)]
+    when: Option<String>,
+    #[serde(default, rename = "in")]
+    span: Option<String>,
+    #[serde(default)]
+    timezone: Option<String>,
+}
+
+/// `schedule.wait`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScheduleWait {
+    until: Millis,
 }
 
 /// `secret.keep`
@@ -84,6 +105,15 @@ impl Inner {
                 Ok(call) => self.api_call(asker, call, timeout),
                 Err(fault) => failed(fault),
             },
+            "schedule.next" => {
+                let next =
+                    read(name, arguments).and_then(|asked| self.next_due(&asked).map_err(|it| it.to_fault()));
+                Box::pin(std::future::ready(next))
+            }
+            "schedule.wait" => match read(name, arguments) {
+                Ok(ScheduleWait { until }) => self.wait_until(until),
+                Err(fault) => failed(fault),
+            },
             "secret.reference" => self.secret_reference(&asker, arguments.to_text()),
             "secret.get" => self.secret_get(&asker, arguments.to_text()),
             "secret.keep" => match read(name, arguments) {
@@ -116,6 +146,36 @@ impl Inner {
                 failed(Fault::new(Code::ExtensionFault, message))
             }
         }
+    }
+
+    /// When something is next due.
+    fn next_due(&self, asked: &ScheduleNext) -> Result<Content, Problem> {
+        let now = self.clock.now();
+        let zone = match &asked.timezone {
+            Some(name) => Zone::named(name)?,
+            None => self.zone.clone(),
+        };
+        let next = match (&asked.when, &asked.span) {
+            (Some(when), None) => Timetable::parse(when, &zone)?.next_after(now),
+            // Counted from the beginning of time, the first repetition comes after one span.
+            (None, Some(span)) => {
+                let every = Timetable::parse(&format!("every {span}"), &zone)?;
+                every.next_after(Millis(0)).map(|span| now.plus(span))
+            }
+            _ => return Err(Problem::new(Code::ToolArguments, "name one of `when` and `in`")),
+        };
+        Ok(Content::new(serde_json::json!({ "next": next, "now": now })))
+    }
+
+    /// Waits for a moment. The clock may be set meanwhile, so it is looked at now and then.
+    fn wait_until(self: &Arc<Self>, until: Millis) -> Later<Result<Content, Fault>> {
+        let clock = self.clock.clone();
+        Box::pin(async move {
+            while clock.now() < until {
+                clock.sleep(until.since(clock.now()).min(LONGEST_SLEEP)).await;
+            }
+            Ok(Content::of(&clock.now()))
+        })
     }
 
     /// What stands for a secret that an extension may have.

@@ -89,7 +89,7 @@ fn unseen() -> Option<String> {
     quiet.local_modes.remove(LocalModes::ECHO);
     tcsetattr(stdin, OptionalActions::Flush, &quiet).ok()?;
     let answer = line();
-    drop(tcsetattr(stdin, OptionalActions::Now, &before));
+    let _shown = tcsetattr(stdin, OptionalActions::Now, &before);
     eprintln!("");
     answer
 }
