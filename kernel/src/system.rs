@@ -30,7 +30,8 @@ pub struct System {
     /// Whether the registry is then to be made anew.
     stale: bool,
     activations: u64,
-    fired: BTreeMap<ScheduleId, Millis>,
+    /// The latest due time of each schedule that was dealt with, for whoever looks at the clock.
+    pub fired: BTreeMap<ScheduleId, Millis>,
     running: BTreeSet<ScheduleId>,
 }
 
@@ -100,11 +101,6 @@ impl System {
     /// The registry that new turns start on, to be resolved after the state was read back.
     pub fn pin(&mut self) -> &mut RegistryPin {
         &mut self.pin
-    }
-
-    /// The latest due time of each schedule that was dealt with.
-    pub fn handled(&self) -> &BTreeMap<ScheduleId, Millis> {
-        &self.fired
     }
 
     /// The extensions that are installed, by id.

@@ -104,7 +104,7 @@ impl World {
 
     /// Does what is due now, and gives the runs that it sets going.
     fn tick(&mut self) -> Vec<(Seq, ScheduleEnded)> {
-        let due = self.clockwork.due(self.now, self.system.handled());
+        let due = self.clockwork.due(self.now, &self.system.fired);
         due.into_iter().flat_map(|fact| self.feed(fact.into(), None)).collect()
     }
 

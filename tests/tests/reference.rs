@@ -49,6 +49,7 @@ fn errors() {
         ("5", "Models"),
         ("6", "Replay and verification"),
         ("7", "The owner of the home"),
+        ("8", "The bus"),
         ("9", "Usage"),
     ];
     for (digit, title) in groups {

@@ -161,7 +161,7 @@ impl SystemActor {
         if self.stopping {
             return Ok(());
         }
-        let due = self.clockwork.due(self.inner.clock.now(), self.system.handled());
+        let due = self.clockwork.due(self.inner.clock.now(), &self.system.fired);
         if due.is_empty() {
             return Ok(());
         }
