@@ -71,6 +71,7 @@ codes! {
     SecretsKey = "1606", "The secrets cannot be opened with this key", "Put back the `secrets.key` or the passphrase that they were written with; nothing was overwritten.";
     SecretsBusy = "1607", "Another process is writing the secrets", "Try again in a moment; if nobody is writing, end the process that holds the lock.";
     KeyringUnavailable = "1608", "The system's keyring cannot be reached", "Unlock or start the keyring, or keep secrets in `secrets.age` instead.";
+    SecretMissing = "1609", "There is no such secret", "`holdfast setup` asks for what an extension needs.";
     StoreUnavailable = "2001", "The log cannot be opened", "Check the folder's permissions and that the path is right.";
     StoreNewer = "2002", "The log was written by a newer version", "Use that version or a later one; this one has changed nothing.";
     StoreFull = "2003", "The disk is full", "Free some space and try again; what was acknowledged is safe, nothing was half-written.";

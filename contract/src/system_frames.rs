@@ -86,6 +86,12 @@ bodies! {
         /// What it subscribes to.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         subscribes: Vec<SubscriptionSpec>,
+        /// The secrets that it is granted, by name.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        secrets: Vec<String>,
+        /// What it needs before it can work, if its manifest names anything.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        setup: Option<SetupSpec>,
     };
 
     /// A subscription as a manifest has it.
@@ -94,6 +100,16 @@ bodies! {
         topic: Topic,
         /// What happens with its events.
         handler: Handler,
+    };
+
+    /// What an extension needs before it can work, as its manifest has it.
+    #[derive(Default)]
+    struct SetupSpec {
+        /// How to set it up.
+        instructions: String,
+        /// The secrets without which it does not work.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        secrets: Vec<String>,
     };
 
     /// A schedule as a manifest has it.
@@ -259,11 +275,26 @@ bodies! {
     };
 
     /// `schedule.due`
+    #[derive(Default)]
     struct ScheduleDue {
         /// The schedule.
         schedule: ScheduleId,
         /// The moment it was due, which is the run's key.
         due: Millis,
+        /// Which attempt this is, if an earlier one failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry: Option<Retry>,
+        /// Why the run is not to be made, if it is not. It counts as dealt with, and so does everything before it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        passed: Option<String>,
+    };
+
+    /// Another attempt at a run that failed.
+    struct Retry {
+        /// The attempt, from 2.
+        attempt: u32,
+        /// The chance that was drawn for the wait before it.
+        jitter: u32,
     };
 
     /// `schedule.fired`

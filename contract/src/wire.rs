@@ -108,6 +108,11 @@ pub trait Instance: Send + Sync {
         false
     }
 
+    /// Whether it has a role whose functions are called by name.
+    fn has(&self, _: crate::role::Role) -> bool {
+        false
+    }
+
     /// How long an instance lives.
     fn scope(&self) -> Scope {
         Scope::Shared

@@ -10,7 +10,9 @@ use holdfast_runtime::house::{BuiltIns, Ground};
 /// Makes them. One that cannot be had here is left out, with a reason.
 pub fn make(ground: &Ground<'_>) -> BuiltIns {
     let mut warnings = Vec::new();
-    let mut extensions: Vec<Extension> = vec![holdfast_ext_kv::extension(ground.home.data(&"kv".into()))];
+    let kv = holdfast_ext_kv::extension(ground.home.data(&"kv".into()));
+    let scheduler = holdfast_ext_scheduler::extension(ground.home.data(&"scheduler".into()));
+    let mut extensions: Vec<Extension> = vec![kv, scheduler, holdfast_ext_setup::extension()];
     let workspace = ground.workspace.map(|folder| Workspace::new(folder, ground.home.canonical()));
     match workspace {
         Some(Ok(workspace)) => {

@@ -46,5 +46,5 @@ pub use owner::{Owner, OwnerInfo};
 pub use prompts::{PromptContext, PromptTool, Prompts};
 pub use settings::{
     AgentSettings, Channels, LimitSettings, Loaded, Log, LogLevel, Mcp, ModelSettings, Models, OFFLINE,
-    RetentionSettings, SessionRule, Settings, StoreSettings, Web, schema,
+    RetentionSettings, SecretPlace, SecretSettings, SessionRule, Settings, StoreSettings, Web, schema,
 };

@@ -1,8 +1,9 @@
 //! `config/settings.yaml`: what the user sets. The types are here, reading them is in `read.rs`, and `Settings::load` is the way in.
 //!
-//! Which folder file tools may touch is worked out in `workspace.rs`. Secrets are not settings: they live in `.env`.
+//! Which folder file tools may touch is worked out in `workspace.rs`. Secrets are not settings.
 
 mod read;
+mod write;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,6 +27,12 @@ use crate::home::Home;
 pub const OFFLINE: &str = "offline";
 
 const MOST_BYTES: usize = 1024 * 1024;
+
+const BOUNDS: Bounds = Bounds {
+    unreadable: Code::SettingsUnreadable,
+    too_large: Code::SettingsTooLarge,
+    most: MOST_BYTES as u64,
+};
 
 /// What `config/settings.yaml` says. Everything can be left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -75,6 +82,9 @@ pub struct Settings {
     /// What is reported on standard error while a process runs.
     #[serde(skip_serializing_if = "Log::is_default")]
     pub log: Log,
+    /// Where secrets are kept.
+    #[serde(skip_serializing_if = "SecretSettings::is_default")]
+    pub secrets: SecretSettings,
     /// How sandboxed components are run, and what a call of one may use up.
     #[serde(skip_serializing_if = "is_usual")]
     pub wasm: SandboxOptions,
@@ -295,6 +305,37 @@ impl LogLevel {
         &[Self::Error, Self::Warn, Self::Info, Self::Debug, Self::Trace];
 }
 
+/// Where secrets are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SecretSettings {
+    /// Where secrets are written. They are read from the environment and from the file in any case.
+    pub store: SecretPlace,
+}
+
+impl SecretSettings {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A place for secrets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SecretPlace {
+    /// `secrets.age` in the home, encrypted.
+    #[default]
+    File,
+    /// `.env` in the home.
+    Environment,
+    /// The system's keyring.
+    Keyring,
+}
+
+impl SecretPlace {
+    pub(crate) const ALL: &'static [SecretPlace] = &[Self::File, Self::Environment, Self::Keyring];
+}
+
 /// Settings that could be read.
 #[derive(Clone, Debug, Default)]
 pub struct Loaded {
@@ -309,11 +350,6 @@ pub struct Loaded {
 impl Settings {
     /// Reads the settings of a home. Without a file the defaults are in force.
     pub fn load(home: &Home) -> Result<Loaded, Problem> {
-        const BOUNDS: Bounds = Bounds {
-            unreadable: Code::SettingsUnreadable,
-            too_large: Code::SettingsTooLarge,
-            most: MOST_BYTES as u64,
-        };
         let file = home.settings_file();
         let Some(bytes) = files::read(&file, &BOUNDS)? else { return Ok(Loaded::default()) };
         let Read { value, warnings, source } = Self::parse(&file, &bytes)?;

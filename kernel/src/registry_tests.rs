@@ -72,7 +72,7 @@ fn gate_0_keeps_its_name() {
 }
 
 fn due(scene: &mut Scene, schedule: &str, due: u64) -> Vec<String> {
-    scene.tell(ScheduleDue { schedule: schedule.into(), due: Millis(due) })
+    scene.tell(ScheduleDue { schedule: schedule.into(), due: Millis(due), ..ScheduleDue::default() })
 }
 
 fn with_schedule() -> FoundExtension {

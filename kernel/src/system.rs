@@ -29,7 +29,8 @@ pub struct System {
     /// Whether the registry is then to be made anew.
     stale: bool,
     activations: u64,
-    fired: BTreeMap<ScheduleId, Millis>,
+    /// The latest due time of each schedule that was dealt with, for whoever looks at the clock.
+    pub fired: BTreeMap<ScheduleId, Millis>,
     running: BTreeSet<ScheduleId>,
 }
 
@@ -167,14 +168,19 @@ impl System {
 
     /// A schedule is due. Each due time fires at most once, across restarts too.
     fn due(&mut self, desk: &mut Desk, fact: &ScheduleDue) -> Taken {
-        let ScheduleDue { schedule, due } = fact.clone();
+        let ScheduleDue { schedule, due, retry, passed } = fact.clone();
         let (id, name) = schedule.as_str().split_once('/').unwrap_or((schedule.as_str(), ""));
         let extension = self.extensions.get(&ExtensionId::from(id));
         let serving = extension.and_then(|extension| extension.on(Course::Serving));
         let spec = serving.and_then(|life| life.found.schedules.iter().find(|spec| spec.name == name));
+        let made = |fired: &Millis| *fired > due || *fired == due && retry.is_none();
         let reason = match (serving, spec) {
             _ if self.phase != Phase::Running => "the system is stopping",
-            _ if self.fired.get(&schedule).is_some_and(|fired| *fired >= due) => "this run was made already",
+            _ if self.fired.get(&schedule).is_some_and(made) => "this run was made already",
+            _ if passed.is_some() => {
+                self.fired.insert(schedule.clone(), due);
+                passed.as_deref().unwrap_or_default()
+            }
             _ if self.running.contains(&schedule) => "the run before has not ended",
             (None, _) => "the extension is not active",
             (_, None) => "the extension has no such schedule",

@@ -114,6 +114,11 @@ impl Surface for Hub {
                 watched.waiting.retain(|(waiting, _), _| waiting != stream);
                 Notice::Ended { session, outcome, answer }
             }
+            Event::Notice(text) => {
+                // It is nobody's session, and so it is for everybody who is there.
+                let notice = Notice::Told { text };
+                return watched.watchers.retain(|watcher| watcher.notices.send(notice.clone()).is_ok());
+            }
             Event::Broken(problem) => Notice::Broken { session, problem },
         };
         watched.send(stream, &notice);

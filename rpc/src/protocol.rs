@@ -2,7 +2,7 @@
 
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::Frame;
-use holdfast_contract::ids::{CallId, Millis, ModelName, Seq, StreamId, ToolName};
+use holdfast_contract::ids::{CallId, ExtensionId, Millis, ModelName, Seq, StreamId, ToolName};
 use holdfast_contract::message::Spent;
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::{GateReason, TurnOutcome, UiQuestion};
@@ -74,6 +74,12 @@ pub enum Request {
     /// Stop everything in order, and start again.
     #[serde(rename = "system.restart")]
     SystemRestart(Nothing),
+    /// What an extension needs before it can work, and what of it is missing.
+    #[serde(rename = "setup.show")]
+    SetupShow(SetupShow),
+    /// Set something that an extension needs.
+    #[serde(rename = "setup.apply")]
+    SetupApply(SetupApply),
     /// Which rule decides about a call, and why.
     #[serde(rename = "policy.explain")]
     PolicyExplain(PolicyExplain),
@@ -378,6 +384,26 @@ pub struct PolicyExplain {
     pub channel: Option<String>,
 }
 
+/// Which extension's setup.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetupShow {
+    /// The extension.
+    pub extension: ExtensionId,
+}
+
+/// Something that an extension needs.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetupApply {
+    /// The extension.
+    pub extension: ExtensionId,
+    /// What is set.
+    pub name: String,
+    /// The value. That of a secret goes to where secrets are kept, and nowhere else.
+    pub value: Value,
+}
+
 /// A session whose content goes.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -584,6 +610,11 @@ pub enum Notice {
         outcome: TurnOutcome,
         /// What the user is told.
         answer: Option<Content>,
+    },
+    /// An extension tells the user something, in no session.
+    Told {
+        /// What.
+        text: String,
     },
     /// The session stopped because its log cannot be written.
     Broken {

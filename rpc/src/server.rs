@@ -256,6 +256,10 @@ impl Connection {
                 runtime.want(Wanted::Restart("somebody asked for it".to_owned()));
                 self.kept().await
             }
+            Request::SetupShow(SetupShow { extension }) => value(&runtime.setup(&extension).await?),
+            Request::SetupApply(SetupApply { extension, name, value: set }) => {
+                value(&runtime.configure(&extension, &name, set).await?)
+            }
             Request::PolicyExplain(asked) => self.explain(&asked),
             Request::LogErase(LogErase { session, reason }) => {
                 let erased = runtime.erase(&session, &reason).await?;

@@ -32,6 +32,7 @@ use crate::driver::SessionHandle;
 use crate::host::NoHost;
 use crate::living::Routes;
 use crate::parts::{OsEntropy, Parts, Silent};
+use crate::parts::{OsEntropy, Parts, Silent, Zone};
 use crate::runtime::{NewSession, Runtime};
 use crate::vault::HomeVault;
 
@@ -211,6 +212,9 @@ impl Line {
             policy: Policy::profile(Profile::FullAuto),
             surface: Arc::new(Silent),
             routes: Routes::default(),
+            zone: Zone::utc(),
+            secrets: None,
+            configuration: None,
         })
         .await?;
         let limits = Limits {

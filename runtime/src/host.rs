@@ -7,8 +7,6 @@ use holdfast_contract::frame::Source;
 use holdfast_contract::ids::{HookId, Seq};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
-use holdfast_contract::session_frames::HostCalled;
-use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Ask, Host, Later};
 use tokio::sync::{mpsc, oneshot};
 
@@ -74,9 +72,7 @@ impl Host for SystemHost {
                 let answer = inner.serve(asker, &name, &arguments, timeout);
                 Box::pin(async move {
                     let answer = answer.await;
-                    let outcome = ToolOutcome::from(answer.clone());
-                    let id = extension.id.clone();
-                    let body = HostCalled { extension: id, hook: None, ask: name, arguments, outcome };
+                    let body = inner.asked(&extension, None, (name, arguments), &answer);
                     inner.tell_system_of(Source::Extension(extension), under, body);
                     answer
                 })

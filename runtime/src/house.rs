@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{AgentId, ExtensionId, ModelName, StreamId};
@@ -14,7 +14,7 @@ use holdfast_contract::session_frames::SessionSettings;
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
 use holdfast_home::{
-    Environment, Home, ModelSettings, OFFLINE, PromptContext, PromptTool, Prompts, Settings,
+    Environment, Home, ModelSettings, OFFLINE, PromptContext, PromptTool, Prompts, SecretPlace, Settings,
 };
 use holdfast_lane_declarative::DeclarativeLane;
 use holdfast_lane_wasm::WasmLane;
@@ -24,13 +24,20 @@ use holdfast_model::detect::{self, Found};
 use holdfast_model::provider::{Provider, ProviderSettings, usual_key};
 use holdfast_model::{Model, built_in};
 use holdfast_policy::{Policy, Rule};
+use holdfast_secrets::{
+    Chain, Digester, EncryptedFile, Environment as VariableStore, Keyring, PASSPHRASE_VARIABLE, SecretName,
+    SecretStore, SecretString, StoreKind,
+};
 use holdfast_store::{Options, Store};
+
+use serde_json::{Map, Value};
 
 use crate::clock::SystemClock;
 use crate::living::{Opener, Opening, Routes};
 use crate::loader::{Changes, Loader};
-use crate::parts::{OsEntropy, Parts, Surface};
+use crate::parts::{Configuration, OsEntropy, Parts, Surface, Zone};
 use crate::runtime::{NewSession, Runtime};
+use crate::secrets::Secrets;
 use crate::vault::HomeVault;
 use crate::watch::Watch;
 
@@ -152,13 +159,71 @@ impl Opener for Founder {
     }
 }
 
-/// Keeps a running home in step with its folder: extensions that come, change and go, and the policy.
-fn watch(
+/// The home's folder as extensions lie in it and are set there.
+struct Premises {
     home: Home,
     profile: Option<String>,
-    mut loader: Loader,
-    runtime: Runtime,
-) -> Result<Watch, Problem> {
+    loader: Mutex<Loader>,
+}
+
+impl Premises {
+    /// Looks at the extensions again, as they are set now.
+    fn look(&self, policy: &Policy) -> (Changes, Vec<PathBuf>) {
+        let mut loader = self.loader.lock().unwrap_or_else(PoisonError::into_inner);
+        // Settings that cannot be read leave those in force where they are.
+        if let Ok(loaded) = Settings::load(&self.home) {
+            loader.set(loaded.settings.extensions);
+        }
+        (loader.scan(policy), loader.folders())
+    }
+}
+
+impl Configuration for Premises {
+    fn of(&self, extension: &ExtensionId) -> Map<String, Value> {
+        let loaded = Settings::load(&self.home).map(|loaded| loaded.settings).unwrap_or_default();
+        loaded.extensions.get(extension).cloned().unwrap_or_default()
+    }
+
+    fn set(
+        &self,
+        extension: &ExtensionId,
+        name: &str,
+        value: &Value,
+    ) -> Result<Vec<FoundExtension>, Problem> {
+        self.home.set_extension(extension, name, value)?;
+        Ok(self.look(&self.home.policy(self.profile.as_deref())?).0.found)
+    }
+}
+
+/// The secrets of a home: its variables, its encrypted file, and the keyring where the settings name it.
+pub fn secrets(
+    home: &Home,
+    settings: &Settings,
+    environment: fn(&str) -> Option<OsString>,
+) -> Result<Secrets, Problem> {
+    let passphrase = environment(PASSPHRASE_VARIABLE).and_then(|text| text.into_string().ok());
+    let mut stores: Vec<Box<dyn SecretStore>> = vec![
+        Box::new(VariableStore::new(home.root(), environment)),
+        Box::new(EncryptedFile::new(home.root(), passphrase.map(SecretString::from))),
+    ];
+    let writes_to = match settings.secrets.store {
+        SecretPlace::File => StoreKind::File,
+        SecretPlace::Environment => StoreKind::Environment,
+        SecretPlace::Keyring => {
+            stores.push(Box::new(Keyring::new(home.root())));
+            StoreKind::Keyring
+        }
+    };
+    let keys = settings.models.named.values().filter_map(|model| {
+        model.api_key_env.clone().or_else(|| usual_key(&model.provider).map(str::to_owned))
+    });
+    let also = keys.filter_map(|name| SecretName::global(&name).ok()).collect();
+    Ok(Secrets::new(Chain::new(stores, writes_to)?, Digester::open(home.root())?, also))
+}
+
+/// Keeps a running home in step with its folder: extensions that come, change and go, and the policy.
+fn watch(premises: Arc<Premises>, runtime: Runtime) -> Result<Watch, Problem> {
+    let home = premises.home.clone();
     // Without the folder there is nothing to watch; where it cannot be made, nothing can be dropped into it either.
     let mut private = std::fs::DirBuilder::new();
     std::os::unix::fs::DirBuilderExt::mode(private.recursive(true), 0o700);
@@ -166,18 +231,20 @@ fn watch(
     Watch::begin(move || {
         // A policy that cannot be read leaves the one in force where it is; `policy show` says what is wrong with it.
         let in_force = runtime.policy().ok();
-        if let Ok(policy) = home.policy(profile.as_deref()) {
+        let mut folders = Vec::new();
+        if let Ok(policy) = home.policy(premises.profile.as_deref()) {
             if in_force.is_none_or(|in_force| in_force.digest() != policy.digest()) {
                 drop(runtime.set_policy(policy.clone(), "the file changed"));
             }
-            let Changes { found, removed, rejected, .. } = loader.scan(&policy);
+            let (Changes { found, removed, rejected, .. }, watched) = premises.look(&policy);
+            folders = watched;
             if !found.is_empty() {
                 runtime.found(found);
             }
             removed.into_iter().for_each(|id| runtime.removed(id));
             rejected.into_iter().for_each(|(id, problem)| runtime.rejected(id, problem.to_fault()));
         }
-        loader.folders().into_iter().chain(home.policy_file().parent().map(Path::to_owned)).collect()
+        folders.into_iter().chain(home.policy_file().parent().map(Path::to_owned)).collect()
     })
 }
 
@@ -220,6 +287,20 @@ impl House {
         let model = offered.default;
         warnings.extend(offered.warnings);
         let founder = Arc::new(Founder { settings: settings.clone(), model: model.clone(), prompts });
+        let zone = host_zone(plan.environment);
+        let (place, set, variables) = (home.clone(), settings.clone(), plan.environment);
+        let opened = tokio::task::spawn_blocking(move || secrets(&place, &set, variables)).await;
+        let broken =
+            |error| Problem::new(Code::Internal, format!("the secrets could not be opened: {error}"));
+        let secrets = match opened.map_err(broken)? {
+            Ok(secrets) => Some(Arc::new(secrets)),
+            Err(problem) => {
+                warnings.push(problem.with(Severity::Warning));
+                None
+            }
+        };
+        let loader = Mutex::new(loader);
+        let premises = Arc::new(Premises { home: home.clone(), profile: profile.clone(), loader });
         let runtime = Runtime::start(Parts {
             store,
             clock: Arc::new(SystemClock),
@@ -230,6 +311,9 @@ impl House {
             policy,
             surface,
             routes: Routes { channels: settings.channels.clone(), opener: Some(founder.clone()) },
+            zone,
+            secrets,
+            configuration: Some(premises.clone()),
         })
         .await?;
         for (id, problem) in rejected {
@@ -237,7 +321,7 @@ impl House {
             warnings.push(problem.with(Severity::Warning));
         }
         runtime.set_overrides(settings.overrides.clone());
-        let watch = watch(home.clone(), profile.clone(), loader, runtime.clone());
+        let watch = watch(premises, runtime.clone());
         let watch = watch.map_err(|problem| warnings.push(problem)).ok();
         let (home, profile) = (home.clone(), profile.clone());
         let found = offered.found;
@@ -277,6 +361,15 @@ pub fn recorded_lanes(plan: &Plan, store: &Store) -> Result<Vec<Arc<dyn Lane>>, 
     let lanes: [Arc<dyn Lane>; 2] = [Arc::new(wasm), Arc::new(DeclarativeLane::new(vault))];
     let built_in = (plan.built_ins)(&ground).lanes.into_iter();
     Ok(built_in.chain(lanes).collect())
+}
+
+/// The time zone of this machine: what `TZ` names, or what `/etc/localtime` leads to; without either, UTC.
+fn host_zone(environment: fn(&str) -> Option<OsString>) -> Zone {
+    let variable = environment("TZ").and_then(|zone| zone.into_string().ok());
+    let link = || Some(std::fs::read_link("/etc/localtime").ok()?.to_str()?.to_owned());
+    let name = variable.filter(|zone| !zone.is_empty()).or_else(link).unwrap_or_default();
+    let name = name.rsplit_once("zoneinfo/").map_or(name.as_str(), |(_, name)| name);
+    Zone::named(name.trim_start_matches(':')).unwrap_or_else(|_| Zone::utc())
 }
 
 /// The models that a home offers.

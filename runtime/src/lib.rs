@@ -10,6 +10,7 @@ mod calling;
 mod checks;
 mod clock;
 pub mod diagnosis;
+mod clockwork;
 mod driver;
 pub mod figures;
 mod fork;
@@ -25,12 +26,17 @@ pub mod refold;
 pub mod replay;
 mod runtime;
 mod schemas;
+pub mod secrets;
 mod services;
+mod setup;
 pub mod upkeep;
 mod vault;
 pub mod verify;
 mod watch;
 pub mod workshop;
+
+#[cfg(test)]
+mod clockwork_tests;
 
 pub use clock::{Clock, SystemClock};
 pub use driver::{SessionHandle, TurnReport};
@@ -38,8 +44,9 @@ pub use living::{
     AgentTask, ExtensionError, ExtensionState, Notice, Opener, Opening, Outgoing, Routes, UserMessage,
 };
 pub use machine::Machine;
-pub use parts::{Entropy, Event, OsEntropy, Parts, Silent, Surface};
+pub use parts::{Configuration, Entropy, Event, OsEntropy, Parts, Silent, Surface, Zone};
 pub use runtime::{NewSession, Runtime, Wanted};
 pub use schemas::schema;
+pub use setup::{SetupQuestion, SetupState};
 pub use vault::{HomeVault, LooseVault};
 pub use watch::Watch;

@@ -16,10 +16,11 @@ use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::manifest::{self, LaneKind, Manifest, Parsed, RESERVED_IDS};
 use holdfast_contract::problem::{Code, Location, Problem};
-use holdfast_contract::system_frames::{FoundExtension, ScheduleSpec, SubscriptionSpec};
+use holdfast_contract::system_frames::{FoundExtension, ScheduleSpec, SetupSpec, SubscriptionSpec};
 use holdfast_contract::wire::Bundle;
 use holdfast_lane_declarative::PROMPT;
 use holdfast_policy::{Policy, effective_grant};
+use holdfast_schedules::{Timetable, Zone};
 use serde_json::{Map, Value};
 
 use crate::vault::HomeVault;
@@ -44,6 +45,8 @@ struct Seen {
     /// The files that mattered, by how they lay on the disk, and the policy.
     stamps: Vec<Stamp>,
     policy: Digest,
+    /// What the user had set for it.
+    set: Option<Map<String, Value>>,
     /// What it came to; none if it was broken.
     digest: Option<Digest>,
 }
@@ -94,6 +97,11 @@ impl Loader {
         Self { folder, vault, settings, budgets, built_in, seen: BTreeMap::new() }
     }
 
+    /// Goes by other settings from the next look on.
+    pub fn set(&mut self, settings: BTreeMap<ExtensionId, Map<String, Value>>) {
+        self.settings = settings;
+    }
+
     /// The folders to watch: the one of all extensions, and each extension's.
     pub fn folders(&self) -> Vec<PathBuf> {
         let each = self.seen.keys().map(|id| self.folder.join(id.as_str()));
@@ -121,8 +129,8 @@ impl Loader {
     fn look(&mut self, id: &ExtensionId, policy: &Policy, changes: &mut Changes) {
         let folder = self.folder.join(id.as_str());
         let stamps = stamps(&folder);
-        let (seen, in_force) = (self.seen.get(id), policy.digest());
-        if seen.is_some_and(|seen| seen.stamps == stamps && seen.policy == in_force) {
+        let (seen, in_force, set) = (self.seen.get(id), policy.digest(), self.settings.get(id).cloned());
+        if seen.is_some_and(|seen| seen.stamps == stamps && seen.policy == in_force && seen.set == set) {
             return;
         }
         let before = seen.and_then(|seen| seen.digest);
@@ -140,7 +148,7 @@ impl Loader {
             Ok(None) => {}
             Err(problem) => changes.rejected.push((id.clone(), problem)),
         }
-        self.seen.insert(id.clone(), Seen { stamps, policy: in_force, digest });
+        self.seen.insert(id.clone(), Seen { stamps, policy: in_force, set, digest });
     }
 
     fn read(
@@ -160,15 +168,20 @@ impl Loader {
         if !manifest.enabled {
             return Ok(None);
         }
+        let needed = manifest.secrets.iter().filter(|need| !need.optional).map(|need| need.id.clone());
+        let setup =
+            SetupSpec { instructions: manifest.setup_instructions.clone(), secrets: needed.collect() };
         let found = FoundExtension {
             id: id.clone(),
             version: manifest.version.as_str().into(),
             digest: self.vault.keep(&bundle, files)?,
-            lane: bundle.lane,
+            lane: bundle.lane.clone(),
             depends_on: manifest.depends_on,
             priority: manifest.priority,
             schedules: manifest.schedules.iter().map(ScheduleSpec::from).collect(),
             subscribes: manifest.events.subscribes.iter().map(SubscriptionSpec::from).collect(),
+            secrets: bundle.grants.secrets.clone(),
+            setup: (setup != SetupSpec::default()).then_some(setup),
         };
         Ok(Some((found, warnings)))
     }
@@ -201,6 +214,17 @@ pub fn candidate(
     }
     for subscription in &manifest.events.subscribes {
         Pattern::parse(subscription.topic.as_str()).map_err(|problem| problem.at(source.locate("events")))?;
+    }
+    for (place, schedule) in manifest.schedules.iter().enumerate() {
+        let spec = ScheduleSpec::from(schedule);
+        // The host's zone makes no difference to whether a text can be read.
+        if let Err(problem) = Timetable::of(&spec, &Zone::utc()) {
+            let field = match problem.code {
+                Code::ZoneUnknown => "timezone",
+                _ => "cron",
+            };
+            return Err(problem.at(source.locate(&format!("schedules[{place}].{field}"))));
+        }
     }
     let inside = names(folder);
     let inside: Vec<&str> = inside.iter().map(String::as_str).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::{ModelName, Seq, StreamId};
+use holdfast_contract::ids::{ExtensionId, ModelName, Seq, StreamId};
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::{TurnOutcome, UiQuestion};
 use holdfast_contract::system_frames::FoundExtension;
@@ -12,10 +12,13 @@ use holdfast_contract::wire::Lane;
 use holdfast_kernel::Pending;
 use holdfast_model::Model;
 use holdfast_policy::Policy;
+pub use holdfast_schedules::Zone;
 use holdfast_store::Store;
+use serde_json::{Map, Value};
 
 use crate::clock::Clock;
 use crate::living::Routes;
+use crate::secrets::Secrets;
 
 /// What a runtime is made of.
 pub struct Parts {
@@ -37,6 +40,22 @@ pub struct Parts {
     pub surface: Arc<dyn Surface>,
     /// How users, agents and channels are brought together.
     pub routes: Routes,
+    /// The time zone of schedules that name none.
+    pub zone: Zone,
+    /// The secrets; none where there are none to be had.
+    pub secrets: Option<Arc<Secrets>>,
+    /// Where the settings of extensions are written; none where they are not.
+    pub configuration: Option<Arc<dyn Configuration>>,
+}
+
+/// Where the settings of extensions are kept.
+pub trait Configuration: Send + Sync {
+    /// What is set for an extension.
+    fn of(&self, extension: &ExtensionId) -> Map<String, Value>;
+
+    /// Sets one value, for good, and gives the extensions that are others for it.
+    fn set(&self, extension: &ExtensionId, name: &str, value: &Value)
+    -> Result<Vec<FoundExtension>, Problem>;
 }
 
 /// Where random bytes come from.
@@ -81,6 +100,8 @@ pub enum Event {
         /// What the user is told.
         answer: Option<Content>,
     },
+    /// Something that an extension tells the user, in no session.
+    Notice(String),
     /// The session stopped because its log cannot be written.
     Broken(Problem),
 }

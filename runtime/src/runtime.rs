@@ -16,9 +16,7 @@ use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, Override, Registry, RegistryPin};
 use holdfast_contract::session_frames::{Parent, SessionSettings, SessionStarted};
 use holdfast_contract::system_frames::{
-    ExtensionFaulted, ExtensionRejected, ExtensionRemoved, ExtensionRetried, ExtensionState,
-    ExtensionStateChanged, ExtensionView, ExtensionsFound, FoundExtension, OverridesSet, PolicyChanged,
-    SubscriptionSpec,
+    ExtensionFaulted, ExtensionRejected, ExtensionRemoved, ExtensionRetried, ExtensionState, ExtensionStateChanged, ExtensionView, ExtensionsFound, FoundExtension, OverridesSet, PolicyChanged, ScheduleSpec, SubscriptionSpec,
 };
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Instance, Lane};
@@ -32,9 +30,11 @@ use crate::background::Background;
 use crate::clock::Clock;
 use crate::driver::{Note, SessionActor, SessionHandle, SystemActor, SystemNote, TurnReport};
 use crate::living::{self, Living};
-use crate::parts::{Entropy, Parts, Surface};
 use crate::presence::{Presence, Visit};
+use crate::parts::{Configuration, Entropy, Parts, Surface, Zone};
 use crate::refold::refold;
+use crate::secrets::Secrets;
+use crate::setup::SetupState;
 use crate::upkeep;
 
 /// A running system. Cheap to clone; dropping the last handle does not stop it, [`Runtime::stop`] does.
@@ -61,6 +61,12 @@ pub(crate) struct Inner {
     models: RwLock<BTreeMap<ModelName, Arc<dyn Model>>>,
     pub lanes: Vec<Arc<dyn Lane>>,
     pub surface: Arc<dyn Surface>,
+    /// The time zone of schedules that name none.
+    pub zone: Zone,
+    pub secrets: Option<Arc<Secrets>>,
+    pub configuration: Option<Arc<dyn Configuration>>,
+    /// The extensions that are not set up, as far as that is known.
+    pub unfinished: Mutex<Option<Arc<Vec<SetupState>>>>,
     pub system: mpsc::UnboundedSender<SystemNote>,
     registry: Mutex<RegistryPin>,
     /// The registry whose hooks were brought in last.
@@ -104,7 +110,20 @@ pub struct NewSession {
 impl Runtime {
     /// Starts: the system stream is taken up, the policy comes into force, the extensions come up in order.
     pub async fn start(parts: Parts) -> Result<Self, Problem> {
-        let Parts { store, clock, entropy, models, lanes, extensions, policy, surface, routes } = parts;
+        let Parts {
+            store,
+            clock,
+            entropy,
+            models,
+            lanes,
+            extensions,
+            policy,
+            surface,
+            routes,
+            zone,
+            secrets,
+            configuration,
+        } = parts;
         let (system, notes) = mpsc::unbounded_channel();
         let living = Living::open(store.clone(), clock.clone(), entropy.clone(), routes).await?;
         let inner = Arc::new(Inner {
@@ -114,6 +133,10 @@ impl Runtime {
             models: RwLock::new(models),
             lanes,
             surface,
+            zone,
+            secrets,
+            configuration,
+            unfinished: Mutex::default(),
             system,
             registry: Mutex::default(),
             prepared: Mutex::default(),
@@ -315,6 +338,10 @@ impl Runtime {
         Self(inner.clone())
     }
 
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.0
+    }
+
     /// The log.
     pub fn store(&self) -> &Store {
         &self.0.store
@@ -439,8 +466,21 @@ impl Inner {
         self.announce(EXTENSION_STATE, &living::ExtensionState { extension, generation, state, fault });
     }
 
+    /// Takes what is secret out of a fact before anything is made of it.
+    pub(crate) fn hide(&self, body: &mut Body) {
+        if let Some(secrets) = &self.secrets {
+            secrets.hide(body);
+        }
+    }
+
+    /// What discovery said of an activation.
+    pub(crate) fn found(&self, digest: &Digest) -> Option<FoundExtension> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).get(digest).cloned()
+    }
+
     /// Keeps in mind who serves.
     fn keep_serving(&self, change: &ExtensionStateChanged) {
+        self.setup_changed();
         let ExtensionStateChanged { id, generation, state, .. } = change;
         let mut serving = write(&self.serving);
         match state {
@@ -490,6 +530,12 @@ impl Inner {
         };
         let gone = || Fault::new(Code::ExtensionUnknown, format!("`{id}` is not active"));
         Ok((self.serving(id).ok_or_else(gone)?, visit))
+    }
+
+    /// The schedules of an extension, as long as it serves.
+    pub(crate) fn schedules(&self, id: &ExtensionId) -> Vec<ScheduleSpec> {
+        let serving = self.serving(id).and_then(|serving| self.found(&serving.digest));
+        serving.map(|found| found.schedules).unwrap_or_default()
     }
 
     /// Whether an extension has said that it depends on another.

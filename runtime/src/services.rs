@@ -3,20 +3,35 @@
 
 use std::sync::Arc;
 
+use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{ExtensionId, Millis, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::ids::{ExtensionId, HookId, Millis, StreamId};
+use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::session_frames::{HostCalled, SecretUsed};
+use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Call, Later, Reply};
+use holdfast_schedules::{Timetable, Zone};
+use holdfast_secrets::{ExposeSecret, Found, SecretName, SecretString};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::calling::{make, within};
+use crate::clockwork::LONGEST_SLEEP;
 use crate::host::SystemHost;
 use crate::living::ASKS;
 use crate::runtime::{Inner, Wanted};
+use crate::parts::Event;
+use crate::runtime::Inner;
+use crate::setup::reference;
 
 /// How long an ask may take that names no time of its own.
 const ASK_TIMEOUT: Millis = Millis(60_000);
+
+/// The built-in extension that sets others up.
+const SETUP: &str = "setup";
 
 /// Who asks.
 pub(crate) struct Asker {
@@ -36,6 +51,49 @@ struct ApiCall {
     method: String,
     #[serde(default)]
     arguments: Content,
+}
+
+/// `schedule.next`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScheduleNext {
+    #[serde(default)]
+    when: Option<String>,
+    #[serde(default, rename = "in")]
+    span: Option<String>,
+    #[serde(default)]
+    timezone: Option<String>,
+}
+
+/// `schedule.wait`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScheduleWait {
+    until: Millis,
+}
+
+/// `secret.keep`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SecretKeep {
+    name: String,
+    value: String,
+}
+
+/// `setup.apply`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SetupApply {
+    extension: ExtensionId,
+    name: String,
+    value: Value,
+}
+
+impl Asker {
+    /// Whether it is the built-in extension that sets others up. No folder may take a built-in extension's id.
+    fn is_setup(&self) -> bool {
+        self.extension.id.as_str() == SETUP
+    }
 }
 
 impl Inner {
@@ -63,12 +121,161 @@ impl Inner {
                     _ => Wanted::Stop(reason),
                 });
                 Box::pin(std::future::ready(Ok(Content::default())))
+            "schedule.next" => {
+                let next =
+                    read(name, arguments).and_then(|asked| self.next_due(&asked).map_err(|it| it.to_fault()));
+                Box::pin(std::future::ready(next))
+            }
+            "schedule.wait" => match read(name, arguments) {
+                Ok(ScheduleWait { until }) => self.wait_until(until),
+                Err(fault) => failed(fault),
+            },
+            "secret.reference" => self.secret_reference(&asker, arguments.to_text()),
+            "secret.get" => self.secret_get(&asker, arguments.to_text()),
+            "secret.keep" => match read(name, arguments) {
+                Ok(keep) => self.secret_keep(&asker, keep),
+                Err(fault) => failed(fault),
+            },
+            "setup.open" if asker.is_setup() => {
+                let inner = self.clone();
+                Box::pin(async move { Ok(Content::of(&*inner.not_set_up().await)) })
+            }
+            "setup.apply" if asker.is_setup() => match read::<SetupApply>(name, arguments) {
+                Ok(SetupApply { extension, name, value }) => {
+                    let inner = self.clone();
+                    Box::pin(async move {
+                        let state = inner.configure(&extension, &name, value).await;
+                        state.map(|state| Content::of(&state)).map_err(|problem| problem.to_fault())
+                    })
+                }
+                Err(fault) => failed(fault),
+            },
+            "setup.show" if asker.is_setup() => {
+                let (inner, id) = (self.clone(), ExtensionId::from(arguments.to_text().as_str()));
+                Box::pin(async move {
+                    let state = inner.setup(&id).await;
+                    state.map(|state| Content::of(&state)).map_err(|problem| problem.to_fault())
+                })
             }
             _ => {
                 let message = format!("the host has nothing called `{name}` for `{}`", asker.extension.id);
                 failed(Fault::new(Code::ExtensionFault, message))
             }
         }
+    }
+
+    /// When something is next due.
+    fn next_due(&self, asked: &ScheduleNext) -> Result<Content, Problem> {
+        let now = self.clock.now();
+        let zone = match &asked.timezone {
+            Some(name) => Zone::named(name)?,
+            None => self.zone.clone(),
+        };
+        let next = match (&asked.when, &asked.span) {
+            (Some(when), None) => Timetable::parse(when, &zone)?.next_after(now),
+            // Counted from the beginning of time, the first repetition comes after one span.
+            (None, Some(span)) => {
+                let every = Timetable::parse(&format!("every {span}"), &zone)?;
+                every.next_after(Millis(0)).map(|span| now.plus(span))
+            }
+            _ => return Err(Problem::new(Code::ToolArguments, "name one of `when` and `in`")),
+        };
+        Ok(Content::new(serde_json::json!({ "next": next, "now": now })))
+    }
+
+    /// Waits for a moment. The clock may be set meanwhile, so it is looked at now and then.
+    fn wait_until(self: &Arc<Self>, until: Millis) -> Later<Result<Content, Fault>> {
+        let clock = self.clock.clone();
+        Box::pin(async move {
+            while clock.now() < until {
+                clock.sleep(until.since(clock.now()).min(LONGEST_SLEEP)).await;
+            }
+            Ok(Content::of(&clock.now()))
+        })
+    }
+
+    /// What stands for a secret that an extension may have.
+    fn secret_reference(self: &Arc<Self>, asker: &Asker, name: String) -> Later<Result<Content, Fault>> {
+        let (id, found) = (asker.extension.id.clone(), self.find_secret(asker, name.clone()));
+        Box::pin(async move { found.await.map(|_| Content::text(reference(&id, &name))) })
+    }
+
+    /// A secret that an extension may have. Its value goes to the extension, and nowhere else.
+    fn secret_get(self: &Arc<Self>, asker: &Asker, name: String) -> Later<Result<Content, Fault>> {
+        let found = self.find_secret(asker, name);
+        Box::pin(async move { Ok(Content::text(found.await?.value.expose_secret())) })
+    }
+
+    /// An extension's own secret, or one for all that it is granted.
+    fn find_secret(self: &Arc<Self>, asker: &Asker, name: String) -> Later<Result<Found, Fault>> {
+        let id = asker.extension.id.clone();
+        let granted = self.found(&asker.extension.digest).is_some_and(|found| found.secrets.contains(&name));
+        let Some(secrets) = self.secrets.clone() else {
+            return failed(Fault::new(Code::SecretMissing, "this system keeps no secrets"));
+        };
+        Box::pin(async move {
+            let (owner, asked) = (id.clone(), name.clone());
+            let found = secrets.on_thread(move |secrets| secrets.find_for(&owner, &asked)).await;
+            match found.map_err(|problem| problem.to_fault())? {
+                Some(found) if granted || found.name.extension() == Some(&id) => Ok(found),
+                Some(_) => {
+                    let help = format!("`holdfast ext grant {id} --secret {name}`");
+                    Err(Fault::new(Code::ToolDenied, format!("the secret `{name}` is not granted: {help}")))
+                }
+                None => {
+                    let help = format!("`holdfast setup {id}` asks for what is missing.");
+                    Err(Fault::new(Code::SecretMissing, format!("there is no secret `{name}`. {help}")))
+                }
+            }
+        })
+    }
+
+    /// Keeps a secret: an extension's own, or any for the extension that sets others up.
+    fn secret_keep(self: &Arc<Self>, asker: &Asker, keep: SecretKeep) -> Later<Result<Content, Fault>> {
+        let SecretKeep { name, value } = keep;
+        let named = match asker.is_setup() {
+            true => match name.split_once('.') {
+                Some((extension, name)) => SecretName::own(&extension.into(), name),
+                None => SecretName::global(&name),
+            },
+            false => SecretName::own(&asker.extension.id, &name),
+        };
+        let inner = self.clone();
+        Box::pin(async move {
+            let kept = inner.keep_secret(named.map_err(|it| it.to_fault())?, SecretString::from(value)).await;
+            kept.map(|()| Content::default()).map_err(|problem| problem.to_fault())
+        })
+    }
+
+    /// The fact that tells of an ask and its answer. Of a secret it tells a digest, and of what is kept only the name.
+    pub(crate) fn asked(
+        &self,
+        extension: &ExtensionRef,
+        hook: Option<HookId>,
+        (ask, arguments): (String, Content),
+        answer: &Result<Content, Fault>,
+    ) -> Body {
+        if let ("secret.get", Ok(value), Some(secrets)) = (ask.as_str(), answer, &self.secrets) {
+            let name = arguments.to_text();
+            let keyed_digest = secrets.digest(&name, value);
+            return SecretUsed { extension: extension.id.clone(), name, keyed_digest }.into();
+        }
+        let arguments = match (ask.as_str(), arguments.value().and_then(Value::as_object)) {
+            ("secret.keep" | "setup.apply", Some(fields)) => {
+                let shown = fields.iter().filter(|(name, _)| *name != "value");
+                Content::new(shown.map(|(name, value)| (name.clone(), value.clone())).collect())
+            }
+            _ => arguments,
+        };
+        let outcome = ToolOutcome::from(answer.clone());
+        HostCalled { extension: extension.id.clone(), hook, ask, arguments, outcome }.into()
+    }
+
+    /// Tells the user something that came of no conversation.
+    pub(crate) fn notify_user(&self, text: Content) {
+        let text = text.to_text();
+        let text = self.secrets.as_ref().map_or(text.clone(), |secrets| secrets.hide_in_text(&text));
+        self.surface.show(&StreamId::system(), Event::Notice(text));
     }
 
     /// Calls a method of another extension: of whichever generation serves now, so that a reload leaves nobody behind.

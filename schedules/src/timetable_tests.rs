@@ -183,6 +183,10 @@ fn a_run_has_the_same_key_after_every_restart() {
         [read(), read()].map(|timetable| key(timetable.next_after(at("2026-11-05T00:00Z")).unwrap()));
     assert_eq!(one, other);
     assert_eq!(one.to_string(), "memory/nightly@1793844000000");
-    let due = ScheduleDue { schedule: "memory/nightly".into(), due: at("2026-11-05T02:00Z") };
+    let due = ScheduleDue {
+        schedule: "memory/nightly".into(),
+        due: at("2026-11-05T02:00Z"),
+        ..ScheduleDue::default()
+    };
     assert_eq!(ScheduleDue::from(one), due);
 }

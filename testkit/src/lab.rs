@@ -11,6 +11,7 @@ use holdfast_contract::manifest::Profile;
 use holdfast_contract::message::{Limits, Origin};
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::SessionSettings;
+use holdfast_contract::session_frames::{SessionSettings, UiQuestion};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
 use holdfast_home::Channels;
@@ -20,9 +21,11 @@ use holdfast_model::Model;
 use holdfast_model::script::{Script, Step};
 use holdfast_policy::Policy;
 use holdfast_runtime::replay::{Mode, Verdict, replay};
+use holdfast_runtime::secrets::Secrets;
 use holdfast_runtime::verify::{Finding, verify};
 use holdfast_runtime::{
-    Entropy, Event, NewSession, Opener, Opening, Parts, Routes, Runtime, SessionHandle, Surface, TurnReport,
+    Configuration, Entropy, Event, NewSession, Opener, Opening, Parts, Routes, Runtime, SessionHandle,
+    Surface, TurnReport, Zone,
 };
 use holdfast_store::{Options, Store};
 
@@ -45,6 +48,9 @@ pub struct LabBuilder {
     lanes: Vec<Arc<dyn Lane>>,
     found: Vec<FoundExtension>,
     channels: Channels,
+    clock: FakeClock,
+    secrets: Option<Arc<Secrets>>,
+    configuration: Option<Arc<dyn Configuration>>,
 }
 
 impl Default for LabBuilder {
@@ -61,6 +67,9 @@ impl Default for LabBuilder {
             lanes: Vec::new(),
             found: Vec::new(),
             channels: Channels::default(),
+            clock: FakeClock::default(),
+            secrets: None,
+            configuration: None,
         }
     }
 }
@@ -132,6 +141,24 @@ impl LabBuilder {
         self
     }
 
+    /// With these secrets.
+    pub fn secrets(mut self, secrets: Arc<Secrets>) -> Self {
+        self.secrets = Some(secrets);
+        self
+    }
+
+    /// Writing the settings of extensions here.
+    pub fn configuration(mut self, configuration: Arc<dyn Configuration>) -> Self {
+        self.configuration = Some(configuration);
+        self
+    }
+
+    /// Going by this clock.
+    pub fn clock(mut self, clock: FakeClock) -> Self {
+        self.clock = clock;
+        self
+    }
+
     /// Writing into this ledger.
     pub fn ledger(mut self, ledger: Ledger) -> Self {
         self.ledger = ledger;
@@ -156,7 +183,7 @@ impl LabBuilder {
         let native = self.extensions.into_iter().map(|it| lane.add(it));
         let extensions: Vec<FoundExtension> = native.chain(self.found).collect();
         let lanes: Vec<Arc<dyn Lane>> = std::iter::once(lane.clone() as _).chain(self.lanes).collect();
-        let clock = FakeClock::default();
+        let clock = self.clock;
         let watcher = Arc::new(Watcher { attended: self.attended, ..Watcher::default() });
         let runtime = Runtime::start(Parts {
             store,
@@ -171,6 +198,9 @@ impl LabBuilder {
                 channels: self.channels,
                 opener: Some(Arc::new(Founder(self.settings.clone()))),
             },
+            zone: Zone::utc(),
+            secrets: self.secrets,
+            configuration: self.configuration,
         })
         .await
         .unwrap();
@@ -273,6 +303,17 @@ impl Lab {
         self.watcher.approvals.lock().unwrap().remove(0)
     }
 
+    /// Waits for the next question of an extension and gives it.
+    pub async fn question(&self) -> (Seq, UiQuestion) {
+        self.until("a question", |lab| !lab.watcher.questions.lock().unwrap().is_empty()).await;
+        self.watcher.questions.lock().unwrap().remove(0)
+    }
+
+    /// What the user was told in no session.
+    pub fn notices(&self) -> Vec<String> {
+        self.watcher.notices.lock().unwrap().clone()
+    }
+
     /// What the model has written so far, as a surface was shown it.
     pub fn shown(&self) -> String {
         self.watcher.text.lock().unwrap().clone()
@@ -324,6 +365,8 @@ impl Lab {
 struct Watcher {
     attended: bool,
     approvals: Mutex<Vec<Pending>>,
+    questions: Mutex<Vec<(Seq, UiQuestion)>>,
+    notices: Mutex<Vec<String>>,
     text: Mutex<String>,
 }
 
@@ -332,7 +375,11 @@ impl Surface for Watcher {
         match event {
             Event::Approval(pending) => self.approvals.lock().unwrap().push(pending),
             Event::Text(text) => self.text.lock().unwrap().push_str(&text),
-            Event::Reasoning(_) | Event::Question { .. } | Event::Ended { .. } | Event::Broken(_) => {}
+            Event::Notice(text) => self.notices.lock().unwrap().push(text),
+            Event::Question { request, question } => {
+                self.questions.lock().unwrap().push((request, question));
+            }
+            Event::Reasoning(_) | Event::Ended { .. } | Event::Broken(_) => {}
         }
     }
 

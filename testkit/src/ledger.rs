@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use holdfast_contract::hook::{Decision, HookInput};
 use holdfast_contract::problem::Fault;
 use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::role::Role;
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::{Call, Host, Instance, Lane, Later, Reply};
 use holdfast_lane_native::{Extension, NativeLane};
@@ -90,6 +91,10 @@ impl Instance for Recorded {
 
     fn lives(&self) -> bool {
         self.inner.lives()
+    }
+
+    fn has(&self, role: Role) -> bool {
+        self.inner.has(role)
     }
 
     fn answers_at_once(&self) -> bool {

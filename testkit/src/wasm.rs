@@ -63,6 +63,8 @@ impl MapVault {
             priority: parsed.priority,
             schedules: Vec::new(),
             subscribes: parsed.events.subscribes.iter().map(SubscriptionSpec::from).collect(),
+            schedules: parsed.schedules.iter().map(Into::into).collect(),
+            ..FoundExtension::default()
         }
     }
 

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{
     AgentSettings, Channels, Health, LimitSettings, Log, LogLevel, MOST_BYTES, Mcp, ModelSettings, Models,
-    OFFLINE, RetentionSettings, SessionRule, Settings, StoreSettings, Web,
+    OFFLINE, RetentionSettings, SecretPlace, SecretSettings, SessionRule, Settings, StoreSettings, Web,
 };
 
 type Result<T> = std::result::Result<T, Reported>;
@@ -74,6 +74,7 @@ fn root(root: &Field<'_>) -> Result<Settings> {
         let retention = object.defaulted("retention", RetentionSettings::default(), retention);
         let health = object.defaulted("health", Health::default(), health);
         let log = object.defaulted("log", Log::default(), log);
+        let secrets = object.defaulted("secrets", SecretSettings::default(), secrets);
         let wasm = object.defaulted("wasm", SandboxOptions::default(), sandbox);
         Ok(Settings {
             models: models?,
@@ -90,8 +91,16 @@ fn root(root: &Field<'_>) -> Result<Settings> {
             retention: retention?,
             health: health?,
             log: log?,
+            secrets: secrets?,
             wasm: wasm?,
         })
+    })
+}
+
+fn secrets(field: &Field<'_>) -> Result<SecretSettings> {
+    field.object(|object| {
+        let store = object.defaulted("store", SecretPlace::default(), |field| field.choice(SecretPlace::ALL));
+        Ok(SecretSettings { store: store? })
     })
 }
 

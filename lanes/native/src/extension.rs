@@ -11,7 +11,9 @@ use holdfast_contract::manifest::Handler;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{AgentSpec, Descriptor};
 use holdfast_contract::role::Role;
-use holdfast_contract::system_frames::{FoundExtension, LifecycleCommand, SubscriptionSpec};
+use holdfast_contract::system_frames::{
+    FoundExtension, LifecycleCommand, ScheduleSpec, SetupSpec, SubscriptionSpec,
+};
 use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
 
 use crate::roles::{Api, Channel, Functions, Hook, Lifecycle, Service, Subscriber, Tasks, Tool, now};
@@ -45,6 +47,8 @@ impl Extension {
             priority: None,
             schedules: Vec::new(),
             subscribes: Vec::new(),
+            secrets: Vec::new(),
+            setup: None,
         };
         Self {
             found,
@@ -112,6 +116,24 @@ impl Extension {
     /// With tasks for its schedules.
     pub fn tasks(mut self, tasks: impl Tasks + 'static) -> Self {
         self.tasks = Some(Arc::new(tasks));
+        self
+    }
+
+    /// With a schedule, whose task is among its tasks.
+    pub fn schedule(mut self, schedule: ScheduleSpec) -> Self {
+        self.found.schedules.push(schedule);
+        self
+    }
+
+    /// With secrets that it may have, by name.
+    pub fn secrets(mut self, names: &[&str]) -> Self {
+        self.found.secrets = names.iter().map(|name| (*name).to_owned()).collect();
+        self
+    }
+
+    /// With something to be set up before it can work.
+    pub fn setup(mut self, setup: SetupSpec) -> Self {
+        self.found.setup = Some(setup);
         self
     }
 
@@ -286,6 +308,10 @@ impl Instance for Extension {
 
     fn background(&self) -> bool {
         self.service.is_some()
+    }
+
+    fn has(&self, role: Role) -> bool {
+        self.functions.as_ref().is_some_and(|functions| functions.has(role))
     }
 
     fn answers_at_once(&self) -> bool {

@@ -125,8 +125,13 @@ pub trait Channel: Send + Sync {
     }
 }
 
-/// Functions of the roles that have no trait of their own: commands, agents, renderers.
+/// Functions of the roles that have no trait of their own: commands, agents, renderers, setup.
 pub trait Functions: Send + Sync {
+    /// Whether there are functions of a role. To be set up, an extension must say so.
+    fn has(&self, _: Role) -> bool {
+        false
+    }
+
     /// Calls one by its name in [`Role::functions`]; none where there is no such function. The arguments are an object with the
     /// fields that `wit/` names.
     fn call(

@@ -64,8 +64,8 @@ impl Known {
     /// The same with what its manifest makes of it.
     pub(crate) fn under(mut self, manifest: &Manifest) -> Result<Self, Fault> {
         self.descriptors = self.registered(manifest)?;
-        let usual = if self.has(Function::SendToUser) { Scope::Shared } else { Scope::default() };
-        self.scope = manifest.scope.unwrap_or(usual);
+        let lasts = self.has(Function::SendToUser) || self.has(Function::SchedulerTask);
+        self.scope = manifest.scope.unwrap_or(if lasts { Scope::Shared } else { Scope::default() });
         Ok(self)
     }
 

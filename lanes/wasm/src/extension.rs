@@ -89,7 +89,7 @@ impl Extension {
             }
             Call::Lifecycle(command) if missing(step(*command)) => Some(Ok(Reply::Done)),
             Call::Health if missing(Function::Health) => Some(Ok(Reply::Health(true))),
-            Call::Task { .. } => Some(Err(self.lacks("tasks"))),
+            Call::Task { .. } if missing(Function::SchedulerTask) => Some(Err(self.lacks("tasks"))),
             _ => None,
         }
     }
@@ -156,7 +156,7 @@ impl Extension {
             }
             Call::Lifecycle(command) => (step(*command), Request::Nothing),
             Call::Health => (Function::Health, Request::Nothing),
-            Call::Task { .. } => return Err(self.lacks("tasks")),
+            Call::Task { task } => (Function::SchedulerTask, Request::Named("", task.as_str().into())),
             Call::Api { method, arguments } => {
                 (Function::ApiCall, Request::Named(method, arguments.json().into()))
             }
@@ -181,6 +181,9 @@ impl Extension {
             (Role::Agent, "invoke") => {
                 (Function::AgentInvoke, Request::Named("", field(arguments, "task")?.into()))
             }
+            (Role::Setup, "schema") => (Function::SetupSchema, Request::Nothing),
+            (Role::Setup, "apply") => (Function::SetupApply, Request::Named("", arguments.json().into())),
+            (Role::Setup, "complete") => (Function::SetupComplete, Request::Nothing),
             (Role::Renderer, "render-call") => {
                 let shown = Content::new(value(arguments, "arguments"));
                 let text = shown.json().to_owned();

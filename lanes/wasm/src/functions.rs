@@ -89,6 +89,14 @@ shapes! {
     Run: (&'static str, &'static str) -> Result<ContentOut, Failure>;
     /// An agent is asked.
     Invoke: (&'static str) -> Result<ContentOut, Failure>;
+    /// A scheduled task is run.
+    Task: (&'static str) -> Result<Option<ContentOut>, Failure>;
+    /// A JSON text is asked for.
+    Json: () -> String;
+    /// Values are taken over.
+    Apply: (&'static str) -> Result<(), Failure>;
+    /// A word is said on how it stands.
+    Word: () -> Result<String, Failure>;
     /// A call is shown.
     RenderCall: (&'static str, &'static str) -> Option<String>;
     /// A result is shown.

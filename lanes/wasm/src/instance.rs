@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use holdfast_contract::hook::{Decision, HookInput};
 use holdfast_contract::manifest::Scope;
 use holdfast_contract::problem::Fault;
+use holdfast_contract::role::Role;
 use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
 
 use crate::code::Code;
@@ -99,6 +100,11 @@ impl Instance for Handle {
 
     fn replayable(&self) -> bool {
         self.extension.known.scope != Scope::Shared
+    }
+
+    fn has(&self, role: Role) -> bool {
+        let known = &self.extension.known;
+        Function::ALL.iter().any(|function| function.role() == role && known.has(*function))
     }
 
     fn scope(&self) -> Scope {

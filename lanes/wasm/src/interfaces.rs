@@ -71,6 +71,10 @@ functions! {
     AgentInvoke: "agent"."invoke", Invoke, Agent;
     CommandsList: "commands"."list", Named, Commands;
     CommandsRun: "commands"."run", Run, Commands;
+    SchedulerTask: "scheduler"."execute-task", Task, Scheduler;
+    SetupSchema: "setup"."schema", Json, Setup;
+    SetupApply: "setup"."apply", Apply, Setup;
+    SetupComplete: "setup"."complete", Word, Setup;
     RenderCall: "render-call"."render-call", RenderCall, Renderer;
     RenderResult: "render-result"."render-result", RenderResult, Renderer;
     SendToUser: "channel"."send-to-user", Send, Channel;
@@ -102,9 +106,7 @@ functions! {
 /// Interfaces that have a name but are not offered yet, in either direction.
 const PLANNED: &[&str] = &[
     "streaming-channel",
-    "scheduler",
     "service",
-    "setup",
     "workflow",
     "memory-provider",
     "memory-forget",

@@ -154,6 +154,16 @@ macro_rules! invoke {
                 Ok(Answer::Content(content_out(ask!(function, (request.name(), request.text()))?)?))
             }
             Typed::Invoke(function) => Ok(Answer::Content(content_out(ask!(function, (request.text(),))?)?)),
+            Typed::Task(function) => {
+                let answer = ask!(function, (request.text(),))?;
+                Ok(Answer::Content(answer.map(content_out).transpose()?.unwrap_or_default()))
+            }
+            Typed::Json(function) => Ok(Answer::Content(json(&ask!(function, ()))?)),
+            Typed::Apply(function) => {
+                ask!(function, (request.text(),))?;
+                Ok(Answer::Content(Content::default()))
+            }
+            Typed::Word(function) => Ok(Answer::Content(Content::text(ask!(function, ())?))),
             Typed::RenderCall(function) => Ok(shown(ask!(function, (request.name(), request.text())))),
             Typed::RenderResult(function) => Ok(shown(ask!(function, (request.name(), request.subject())))),
             Typed::Send(function) => {

@@ -263,6 +263,29 @@ async fn descriptors_are_the_codes_with_the_manifests_hints() {
 }
 
 #[tokio::test]
+async fn tasks_are_run_and_questions_answered_by_an_instance_that_lasts() {
+    let loaded = load(Extension::guest("chores.wat")).await;
+    assert_eq!(loaded.scope(), Scope::Shared, "what has tasks lives on between them");
+    assert!(loaded.has(Role::Setup) && loaded.has(Role::Scheduler) && !loaded.has(Role::Agent));
+    let told = call(&loaded, Call::Task { task: "clean".to_owned() }).await.unwrap();
+    assert_eq!(told, Reply::Content(json!({ "text": "the house is clean" }).into()));
+    let setup = |function: &str, arguments: serde_json::Value| Call::Function {
+        role: Role::Setup,
+        function: function.to_owned(),
+        arguments: arguments.into(),
+    };
+    let asked = call(&loaded, setup("schema", json!(null))).await.unwrap();
+    assert_eq!(asked, Reply::Content(json!([{ "name": "token", "secret": true, "required": true }]).into()));
+    let missing = call(&loaded, setup("complete", json!(null))).await.unwrap_err();
+    assert_eq!(missing.message, "there is no token");
+    call(&loaded, setup("apply", json!({ "token": "secret:chores/token" }))).await.unwrap();
+    let word = call(&loaded, setup("complete", json!(null))).await.unwrap();
+    assert_eq!(word, Reply::Content(Content::text("the bot answers")));
+    let other = load(Extension::guest("roles.wat")).await;
+    assert!(call(&other, Call::Task { task: "clean".to_owned() }).await.is_err());
+}
+
+#[tokio::test]
 async fn the_other_roles_register_and_answer() {
     let loaded = load(Extension::guest("roles.wat")).await;
     let kinds: Vec<_> = descriptors(&loaded).await;

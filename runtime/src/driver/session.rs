@@ -1,6 +1,6 @@
 //! A session's actor: notes in, facts to the machine, frames to the log.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use holdfast_contract::body::Body;
@@ -14,7 +14,7 @@ use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::{
     Answer, ApprovalAnswered, ApprovalScope, ClockRead, CommandRun, CompactionRequested, HostCalled,
     InputReceived, MessageInjected, RandomDrawn, SessionCancelled, SessionEnded, SessionResumed,
-    StateWritten, TurnOutcome, UiAnswered, UiRequested,
+    StateWritten, TurnOutcome, UiAnswered, UiQuestion, UiRequested,
 };
 use holdfast_contract::system_frames::HeadAnchored;
 use holdfast_contract::tool::ToolOutcome;
@@ -56,6 +56,8 @@ pub(crate) struct SessionActor {
     /// Whether a turn's end is on its way to the disk and to whoever waits for it.
     pub(super) delivering: bool,
     asked: HashMap<Seq, oneshot::Sender<Result<Content, Fault>>>,
+    /// The questions whose answers are not written down.
+    unsaid: HashSet<Seq>,
     /// The children that run for this session, by the frame that opened them.
     pub(super) children: HashMap<Seq, StreamId>,
     broken: Option<Problem>,
@@ -88,6 +90,7 @@ impl SessionActor {
             answering: Vec::new(),
             delivering: false,
             asked: HashMap::new(),
+            unsaid: HashSet::new(),
             children: HashMap::new(),
             broken: None,
         };
@@ -173,6 +176,9 @@ impl SessionActor {
             }
             Note::AnswerUi { request, answer, reply } => {
                 let value = answer.clone();
+                // What must not be shown is not written down either.
+                let hidden = self.unsaid.remove(&request);
+                let answer = answer.map(|answer| if hidden { Content::text("[secret]") } else { answer });
                 let source = Source::Surface("ui".into());
                 let input = self.fact(source, Some(request), UiAnswered { request, answer });
                 self.answer_step(reply, input);
@@ -233,10 +239,11 @@ impl SessionActor {
 
     /// One step of the machine: its frames are kept for the log, its acts are performed. Frames that one input after the other leads to
     /// go to the log together; none is kept back when an act must wait for it.
-    fn advance(&mut self, input: Input) -> Result<(), Problem> {
+    fn advance(&mut self, mut input: Input) -> Result<(), Problem> {
         if let Some(problem) = &self.broken {
             return Err(problem.clone());
         }
+        self.inner.hide(&mut input.body);
         let ending = Ending::of(&input);
         let faulted = self.inner.fault_of(&input);
         let Effects { frames, acts } = self.session.step(input)?;
@@ -372,14 +379,21 @@ impl SessionActor {
                 (MessageInjected { extension: id, hook, text }.into(), Content::new(Default::default()))
             }
             Ask::Ui(question) => {
-                let body = UiRequested { extension: id, hook, question };
                 let request = self.session.next_seq();
+                if matches!(question, UiQuestion::Input { secret: true, .. }) {
+                    self.unsaid.insert(request);
+                }
+                let body = UiRequested { extension: id, hook, question };
                 let input = self.fact(Source::Extension(extension.clone()), Some(under), body);
                 match self.step(input) {
                     Ok(()) => drop(self.asked.insert(request, reply)),
                     Err(problem) => drop(reply.send(Err(problem.to_fault()))),
                 }
                 return;
+            }
+            Ask::Other { name, .. } if name == "secret.get" && hook.is_some() => {
+                let fault = Fault::new(Code::ToolDenied, "a hook has no secrets");
+                return drop(reply.send(Err(fault)));
             }
             Ask::Other { name, arguments, timeout } => {
                 let session = Some(self.session.id().clone());
@@ -401,8 +415,7 @@ impl SessionActor {
     /// Records what an extension asked for and was answered, and then lets it have the answer.
     fn answered(&mut self, answered: Answered) {
         let Answered { extension, under, hook, ask, arguments, answer, reply } = answered;
-        let outcome = ToolOutcome::from(answer.clone());
-        let body = HostCalled { extension: extension.id.clone(), hook, ask, arguments, outcome };
+        let body = self.inner.asked(&extension, hook, (ask, arguments), &answer);
         let input = self.fact(Source::Extension(extension), Some(under), body);
         let recorded = self.step(input).map_err(|problem| problem.to_fault());
         drop(reply.send(recorded.and(answer)));

@@ -6,23 +6,26 @@ use std::task::{Context, Poll, Waker};
 
 use fail::fail_point;
 use holdfast_contract::body::Body;
+use holdfast_contract::content::Content;
 use holdfast_contract::digest::canonical;
 use holdfast_contract::effect::{Act, Effects, Input};
 use holdfast_contract::frame::Source;
-use holdfast_contract::ids::{ExtensionId, Millis, Seq, StreamId};
+use holdfast_contract::ids::{ExtensionId, Millis, ScheduleId, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::TimerFired;
 use holdfast_contract::system_frames::{
-    ExtensionReported, ExtensionView, LifecycleCommand, LifecycleOutcome, ScheduleEnded, SystemSettled,
-    SystemStarted, SystemStopping,
+    ExtensionFaulted, ExtensionReported, ExtensionView, LifecycleCommand, LifecycleOutcome, ScheduleDue,
+    ScheduleEnded, SystemSettled, SystemStarted, SystemStopping,
 };
 use holdfast_contract::wire::{Call, Lane, Later, Reply};
 use holdfast_kernel::{BEHAVIOUR, System};
 use holdfast_store::{ObjectKind, StreamLog};
 use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 
 use crate::calling::{make, within};
+use crate::clockwork::Clockwork;
 use crate::host::SystemHost;
 use crate::refold::refold;
 use crate::runtime::Inner;
@@ -32,6 +35,9 @@ const LIFECYCLE_TIMEOUT: Millis = Millis(30_000);
 
 /// How long those who are calling an extension have to finish before it gives way.
 const QUIESCE_TIMEOUT: Millis = Millis(10_000);
+
+/// How long a scheduled task may take.
+const TASK_TIMEOUT: Millis = Millis(600_000);
 
 /// How many tasks share the work of one step.
 const HANDS: usize = 2;
@@ -45,6 +51,8 @@ pub(crate) enum SystemNote {
     Fact(Box<Body>),
     /// A fact that an extension brings, and the frame that it came of.
     Said(Source, Option<Seq>, Box<Body>),
+    /// A run of a schedule has ended.
+    Ran(Seq, ScheduleEnded),
     /// Facts that came of acts, each with the frame that decided it.
     Done(Vec<(Seq, Body)>),
     /// So many acts that were never performed: the frames that decided them did not reach the disk.
@@ -64,6 +72,9 @@ pub(crate) struct SystemActor {
     inner: Arc<Inner>,
     lanes: HashMap<ExtensionId, String>,
     queue: VecDeque<Input>,
+    clockwork: Clockwork,
+    /// The runs of schedules that are under way, by the schedule, with the moment they were due.
+    runs: HashMap<ScheduleId, (Millis, AbortHandle)>,
     /// Facts that may not be on disk yet, with their places.
     unwritten: VecDeque<(Seq, Input)>,
     under_way: usize,
@@ -92,6 +103,8 @@ impl SystemActor {
             snapshot_at: Seq(refolded.machine.next_seq().0.saturating_sub(refolded.read)),
             system: refolded.machine,
             log,
+            clockwork: Clockwork::new(inner.zone.clone()),
+            runs: HashMap::new(),
             inner,
             lanes: HashMap::new(),
             queue: VecDeque::new(),
@@ -109,13 +122,13 @@ impl SystemActor {
     }
 
     async fn run(mut self, mut notes: mpsc::UnboundedReceiver<SystemNote>) {
-        while let Some(note) = notes.recv().await {
-            self.take(note);
+        while let Some(note) = self.next(&mut notes).await {
+            note.into_iter().for_each(|note| self.take(note));
             // What came meanwhile is taken in one go, so that the registry is made once for all of it.
             while let Ok(note) = notes.try_recv() {
                 self.take(note);
             }
-            let drained = self.drain();
+            let drained = self.drain().and_then(|()| self.tick());
             if drained.is_ok() {
                 self.snapshot(self.stopping && self.under_way == 0);
             }
@@ -137,6 +150,38 @@ impl SystemActor {
         }
     }
 
+    /// What comes next: a note, or nothing when something may be due. None when nobody can send a note any more.
+    async fn next(&self, notes: &mut mpsc::UnboundedReceiver<SystemNote>) -> Option<Option<SystemNote>> {
+        let rest = self.clockwork.rest(self.inner.clock.now()).filter(|_| !self.stopping);
+        let Some(rest) = rest else { return notes.recv().await.map(Some) };
+        tokio::select! {
+            note = notes.recv() => note.map(Some),
+            () = self.inner.clock.sleep(rest) => Some(None),
+        }
+    }
+
+    /// Feeds what is due. A run that ends at once may let the next one begin.
+    fn tick(&mut self) -> Result<(), Problem> {
+        if self.stopping {
+            return Ok(());
+        }
+        let due = self.clockwork.due(self.inner.clock.now(), &self.system.fired);
+        if due.is_empty() {
+            return Ok(());
+        }
+        due.into_iter().for_each(|due| self.fact(None, due.into()));
+        self.drain()
+    }
+
+    /// Gives up the runs that are under way: the system is about to stop.
+    fn give_up_runs(&mut self) {
+        for (schedule, (due, run)) in std::mem::take(&mut self.runs) {
+            run.abort();
+            let fault = Fault::new(Code::ExtensionFault, "the system was stopped before it had ended");
+            self.fact(None, ScheduleEnded { schedule, due, fault: Some(fault) }.into());
+        }
+    }
+
     fn take(&mut self, note: SystemNote) {
         match note {
             SystemNote::Fact(body) => {
@@ -154,10 +199,16 @@ impl SystemActor {
                 self.under_way = self.under_way.saturating_sub(facts.len());
                 facts.into_iter().for_each(|(cause, body)| self.fact(Some(cause), body));
             }
+            SystemNote::Ran(cause, ended) => {
+                self.runs.remove(&ended.schedule);
+                self.clockwork.ended(&ended, self.inner.clock.now(), self.draw());
+                self.fact(Some(cause), ended.into());
+            }
             SystemNote::Undone(acts) => self.under_way = self.under_way.saturating_sub(acts),
             SystemNote::Extensions(reply) => self.asking.push(reply),
             SystemNote::Settled(reply) => self.waiting.push(reply),
             SystemNote::Stop { reason, reply } => {
+                self.give_up_runs();
                 self.fact(None, SystemStopping { reason }.into());
                 self.waiting.push(reply);
                 self.stopping = true;
@@ -201,16 +252,23 @@ impl SystemActor {
     }
 
     fn step_all(&mut self) -> Result<(), Problem> {
-        while let Some(input) = self.queue.pop_front() {
+        while let Some(mut input) = self.queue.pop_front() {
+            self.inner.hide(&mut input.body);
             self.unwritten.push_back((self.system.next_seq(), input.clone()));
+            let is_a_run = matches!(&input.body, Body::ScheduleDue(ScheduleDue { passed: None, .. }));
             let Ok(Effects { frames, acts }) = self.system.step(input) else {
                 // A report that nobody waits for any more; it was never recorded.
                 self.unwritten.pop_back();
                 continue;
             };
             for frame in &frames {
-                if let Body::ExtensionStateChanged(change) = &frame.body {
-                    self.inner.changed(change);
+                match &frame.body {
+                    Body::ExtensionStateChanged(change) => {
+                        self.inner.changed(change);
+                        self.clockwork.serves(&change.id, &self.inner.schedules(&change.id));
+                    }
+                    Body::ScheduleSkipped(skipped) if is_a_run => self.clockwork.skipped(&skipped.schedule),
+                    _ => {}
                 }
             }
             self.log.append(frames)?;
@@ -250,15 +308,52 @@ impl SystemActor {
                 None
             }
             Act::RunTask { decided_by, schedule, extension, task, due } => {
-                let (inner, call) = (self.inner.clone(), Call::Task { task });
-                let work = async move {
-                    let fault = call_instance(&inner, &extension, decided_by, call).await.err();
-                    ScheduleEnded { schedule, due, fault }.into()
-                };
-                Some((decided_by, Box::pin(work)))
+                self.run_task(decided_by, schedule, extension, task, due);
+                None
             }
             _ => None,
         })
+    }
+
+    /// Runs a scheduled task. Nobody waits for it but its schedule.
+    fn run_task(
+        &mut self,
+        decided_by: Seq,
+        schedule: ScheduleId,
+        extension: Arc<ExtensionRef>,
+        task: String,
+        due: Millis,
+    ) {
+        let (inner, durable, run) = (self.inner.clone(), self.log.durable(decided_by), schedule.clone());
+        let running = tokio::spawn(async move {
+            // A decision that did not reach the disk is taken again when the log is.
+            if durable.await.is_err() {
+                return;
+            }
+            let phase = format!("task {task}");
+            let call = call_instance(&inner, &extension, decided_by, Call::Task { task }, TASK_TIMEOUT);
+            let fault = match call.await {
+                Ok(reply) => {
+                    told(&inner, &reply);
+                    None
+                }
+                Err(fault) => {
+                    let (id, generation) = (extension.id.clone(), extension.generation);
+                    if fault.code.is_a_crash() {
+                        inner.tell_system(ExtensionFaulted { id, generation, phase, fault: fault.clone() });
+                    }
+                    Some(fault)
+                }
+            };
+            drop(inner.system.send(SystemNote::Ran(decided_by, ScheduleEnded { schedule, due, fault })));
+        });
+        self.runs.insert(run, (due, running.abort_handle()));
+    }
+
+    /// A number by chance.
+    fn draw(&self) -> u32 {
+        let drawn = self.inner.entropy.draw(4);
+        drawn.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
     }
 
     fn lifecycle(&self, extension: Arc<ExtensionRef>, under: Seq, command: LifecycleCommand) -> Later<Body> {
@@ -345,7 +440,8 @@ async fn load(
     let instance = lane.ok_or_else(no_lane)?.load(extension).await?;
     let (lives, alone) = (instance.lives(), instance.alone());
     inner.keep_instance(extension, instance);
-    match call_instance(inner, extension, under, Call::Lifecycle(LifecycleCommand::Load)).await? {
+    let call = Call::Lifecycle(LifecycleCommand::Load);
+    match call_instance(inner, extension, under, call, LIFECYCLE_TIMEOUT).await? {
         Reply::Descriptors(descriptors) => Ok(LifecycleOutcome::Loaded { descriptors, lives, alone }),
         other => Err(Fault::new(Code::ExtensionFault, format!("{other:?} is no answer to being loaded"))),
     }
@@ -371,7 +467,7 @@ async fn step_of_life(
         }
         inner.end_background(extension).await;
     }
-    call_instance(inner, extension, under, Call::Lifecycle(command)).await?;
+    call_instance(inner, extension, under, Call::Lifecycle(command), LIFECYCLE_TIMEOUT).await?;
     if command == LifecycleCommand::Start {
         inner.begin_background(extension, &inner.instance(extension)?);
         if serves {
@@ -381,14 +477,23 @@ async fn step_of_life(
     Ok(LifecycleOutcome::Done)
 }
 
+/// A task that answers with a `text` tells the user.
+fn told(inner: &Arc<Inner>, reply: &Reply) {
+    let Reply::Content(content) = reply else { return };
+    if let Some(text) = content.value().and_then(|value| value.get("text")).and_then(|text| text.as_str()) {
+        inner.notify_user(Content::text(text));
+    }
+}
+
 async fn call_instance(
     inner: &Arc<Inner>,
     extension: &Arc<ExtensionRef>,
     under: Seq,
     call: Call,
+    timeout: Millis,
 ) -> Result<Reply, Fault> {
     let instance = inner.instance(extension)?;
     let host = Arc::new(SystemHost::new(inner, extension.clone(), Some(under)));
     let made = make(&instance, call, host);
-    within(made, LIFECYCLE_TIMEOUT, Code::ExtensionFault, inner.clock.clone()).await
+    within(made, timeout, Code::ExtensionFault, inner.clock.clone()).await
 }

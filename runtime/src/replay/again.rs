@@ -460,6 +460,10 @@ struct Recorded(Mutex<Answers>);
 
 impl Host for Recorded {
     fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>> {
+        // A secret's value is nowhere in the record: whoever needs one is not run again.
+        if matches!(&ask, Ask::Other { name, .. } if name == "secret.get") {
+            return Box::pin(std::future::pending());
+        }
         let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         // How long it would have waited is not recorded.
         let ask = match ask {

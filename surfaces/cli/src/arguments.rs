@@ -53,6 +53,8 @@ pub(crate) enum Command {
     /// Extensions
     #[command(subcommand)]
     Ext(Ext),
+    /// Set an extension up: shows what it needs, asks for it, and says what is missing
+    Setup(Setup),
     /// Conversations
     #[command(subcommand)]
     Session(Session),
@@ -198,6 +200,18 @@ pub(crate) enum Ext {
         #[arg(value_name = "ID|PATH")]
         subject: Option<PathBuf>,
     },
+}
+
+#[derive(Args)]
+pub(crate) struct Setup {
+    /// The extension's id
+    pub id: String,
+    /// Set this and ask nothing; the value is JSON, or else a text
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
+    /// Read this secret from standard input, one line for each, and ask nothing
+    #[arg(long, value_name = "NAME")]
+    pub secret: Vec<String>,
 }
 
 #[derive(Args)]

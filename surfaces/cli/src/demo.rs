@@ -19,7 +19,7 @@ use holdfast_model::script::{Script, Step};
 use holdfast_policy::Policy;
 use holdfast_runtime::replay::{Mode, replay};
 use holdfast_runtime::verify::verify;
-use holdfast_runtime::{Event, NewSession, OsEntropy, Parts, Routes, Runtime, Surface, SystemClock};
+use holdfast_runtime::{Event, NewSession, OsEntropy, Parts, Routes, Runtime, Surface, SystemClock, Zone};
 use holdfast_store::{Options, Store};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -140,6 +140,9 @@ async fn record(store: Store, session: StreamId) -> Result<(), Problem> {
         policy: Policy::profile(Profile::Standard),
         surface: Arc::new(Approver(approvals)),
         routes: Routes::default(),
+        zone: Zone::utc(),
+        secrets: None,
+        configuration: None,
     })
     .await?;
     let handle = runtime.open(NewSession {

@@ -33,6 +33,7 @@ mod rpc;
 mod run;
 mod schema;
 mod session;
+mod setup;
 mod turn;
 mod up;
 
@@ -248,6 +249,7 @@ async fn over(output: &Output, plan: &Plan, mut link: Link, command: Command) ->
         Command::Ext(Ext::Show { id }) => listing::extension(output, link, &id).await,
         Command::Ext(Ext::Doctor { id }) => listing::troubles(output, link, id).await,
         Command::Ext(Ext::Restart { id }) => listing::restart(output, link, id).await,
+        Command::Setup(command) => setup::setup(output, link, command).await,
         Command::Session(command) => session::change(output, link, command).await,
         Command::Policy(Policy::Explain(command)) => policy::explain(output, link, command).await,
         Command::Log(command) => log::change(output, link, command).await,

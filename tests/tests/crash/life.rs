@@ -15,7 +15,7 @@ use holdfast_contract::session_frames::{Answer, ApprovalScope, SessionSettings, 
 use holdfast_kernel::Pending;
 use holdfast_policy::Policy;
 use holdfast_runtime::{
-    Clock, Event, NewSession, OsEntropy, Parts, Routes, Runtime, SessionHandle, Surface, TurnReport,
+    Clock, Event, NewSession, OsEntropy, Parts, Routes, Runtime, SessionHandle, Surface, TurnReport, Zone,
 };
 use holdfast_store::Store;
 use serde_json::json;
@@ -72,6 +72,9 @@ pub async fn start(world: &World, store: Store, clock: Arc<dyn Clock>) -> Result
         policy: Policy::profile(Profile::FullAuto),
         surface: Arc::new(Desk { outside: world.outside.clone(), asking }),
         routes: Routes::default(),
+        zone: Zone::utc(),
+        secrets: None,
+        configuration: None,
     })
     .await?;
     tokio::spawn(answer_approvals(runtime.clone(), asked));

@@ -16,7 +16,7 @@ use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
 use holdfast_model::Model;
 use holdfast_policy::Policy;
-use holdfast_runtime::{Entropy, Event, NewSession, Parts, Routes, Runtime, SessionHandle, Surface};
+use holdfast_runtime::{Entropy, Event, NewSession, Parts, Routes, Runtime, SessionHandle, Surface, Zone};
 use holdfast_store::{Options, Store};
 use holdfast_testkit::{FakeClock, Ledger, RecordingLane};
 use serde_json::json;
@@ -145,6 +145,9 @@ impl World {
             policy: self.policy.clone(),
             surface: stage,
             routes: Routes::default(),
+            zone: Zone::utc(),
+            secrets: None,
+            configuration: None,
         };
         Runtime::start(parts).await.unwrap()
     }
@@ -264,7 +267,11 @@ impl World {
                 let answer = self.dice.one_in(2).then(|| Content::new(json!(true)));
                 drop(handle.answer(request, answer).await);
             }
-            Event::Text(_) | Event::Reasoning(_) | Event::Ended { .. } | Event::Broken(_) => {}
+            Event::Text(_)
+            | Event::Reasoning(_)
+            | Event::Notice(_)
+            | Event::Ended { .. }
+            | Event::Broken(_) => {}
         }
     }
 }
@@ -352,7 +359,7 @@ impl Surface for Stage {
                 self.questions.lock().unwrap().push((session.clone(), event));
             }
             Event::Broken(problem) => self.broken.lock().unwrap().push(format!("{session}: {problem}")),
-            Event::Text(_) | Event::Reasoning(_) | Event::Ended { .. } => {}
+            Event::Text(_) | Event::Reasoning(_) | Event::Notice(_) | Event::Ended { .. } => {}
         }
     }
 

@@ -21,6 +21,10 @@ pub mod agent;
 #[rustfmt::skip]
 pub mod commands;
 #[rustfmt::skip]
+pub mod scheduler;
+#[rustfmt::skip]
+pub mod setup;
+#[rustfmt::skip]
 pub mod render_call;
 #[rustfmt::skip]
 pub mod render_result;

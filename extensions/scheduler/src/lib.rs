@@ -1,0 +1,248 @@
+//! Schedules that a conversation makes: reminders, events and tasks for later, kept across restarts in the extension's own data folder.
+//!
+//! [`extension`] is the whole of it. `book` is the file, `alarm` fires what is due, and the tools are here. When something is due is the
+//! host's to say: it is asked for `schedule.next` and `schedule.wait`.
+
+mod alarm;
+mod book;
+
+#[cfg(test)]
+mod scheduler_tests;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::ids::CallId;
+use holdfast_contract::message::TurnView;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::tool::{EffectClass, ToolSpec};
+use holdfast_contract::wire::{Host, Later};
+use holdfast_lane_native::{Extension, Tool, on_thread};
+use serde_json::{Map, Value, json};
+
+use crate::alarm::{Alarm, ask};
+use crate::book::{Action, Book, Entry};
+
+/// The extension, with its data folder. The folder is made when something is first scheduled.
+pub fn extension(data_dir: PathBuf) -> Extension {
+    let alarm = Alarm::new(Book::new(data_dir));
+    let tool = |kind| ScheduleTool { kind, alarm: alarm.clone() };
+    Extension::new("scheduler", env!("CARGO_PKG_VERSION"))
+        .lifecycle(alarm.clone())
+        .tool(tool(Kind::Once))
+        .tool(tool(Kind::Recurring))
+        .tool(tool(Kind::List))
+        .tool(tool(Kind::Cancel))
+        .tool(tool(Kind::Update))
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Once,
+    Recurring,
+    List,
+    Cancel,
+    Update,
+}
+
+struct ScheduleTool {
+    kind: Kind,
+    alarm: Alarm,
+}
+
+impl Tool for ScheduleTool {
+    fn spec(&self) -> ToolSpec {
+        let (name, description, fields, required) = match self.kind {
+            Kind::Once => (
+                "schedule_once",
+                "Does something once: `at` a moment or `in` some time. Name one of `text` (tell the user), `topic` (publish an event) and `task` (give it to the agent).",
+                [moment_fields(), action_fields()].concat(),
+                vec![],
+            ),
+            Kind::Recurring => (
+                "schedule_recurring",
+                "Does something again and again, by `cron` or at an `interval`. Name one of `text` (tell the user), `topic` (publish an event) and `task` (give it to the agent).",
+                [repeat_fields(), action_fields()].concat(),
+                vec![],
+            ),
+            Kind::List => (
+                "list_schedules",
+                "The schedules, when each is next due, and what came of it last.",
+                vec![],
+                vec![],
+            ),
+            Kind::Cancel => ("cancel_schedule", "Removes a schedule.", vec![id_field()], vec!["id"]),
+            Kind::Update => (
+                "update_schedule",
+                "Changes when a schedule is due, or what it does; what is not named stays.",
+                [vec![id_field()], moment_fields(), repeat_fields(), action_fields()].concat(),
+                vec!["id"],
+            ),
+        };
+        let properties: Map<String, Value> =
+            fields.into_iter().map(|(name, it)| (name.to_owned(), it)).collect();
+        let effects = if matches!(self.kind, Kind::List) { EffectClass::Read } else { EffectClass::Write };
+        ToolSpec {
+            effects,
+            input_schema: Content::new(json!({
+                "type": "object", "properties": properties, "required": required, "additionalProperties": false,
+            })),
+            ..ToolSpec::named(name, description)
+        }
+    }
+
+    fn call(
+        &self,
+        _: CallId,
+        arguments: Content,
+        _: TurnView,
+        host: Arc<dyn Host>,
+    ) -> Later<Result<Content, Fault>> {
+        let (kind, alarm) = (self.kind, self.alarm.clone());
+        Box::pin(async move {
+            let arguments = arguments.value().cloned().unwrap_or_default();
+            let result = carry_out(kind, &alarm, &arguments, &host).await?;
+            if !matches!(kind, Kind::List) {
+                alarm.changed.notify_one();
+            }
+            Ok(Content::new(result))
+        })
+    }
+}
+
+async fn carry_out(
+    kind: Kind,
+    alarm: &Alarm,
+    arguments: &Value,
+    host: &Arc<dyn Host>,
+) -> Result<Value, Fault> {
+    let book = alarm.book.clone();
+    let id = || arguments["id"].as_str().map(str::to_owned).ok_or_else(|| wrong("`id` is missing"));
+    match kind {
+        Kind::Once | Kind::Recurring => {
+            let (when, next) = due(arguments, host).await?.ok_or_else(|| wrong("name when it is due"))?;
+            if when.is_some() != matches!(kind, Kind::Recurring) {
+                let fields = if when.is_some() { "`at` or `in`" } else { "`cron` or `interval`" };
+                return Err(wrong(&format!("name {fields}")));
+            }
+            let action = action(arguments)?.ok_or_else(|| wrong("name a `text`, a `topic` or a `task`"))?;
+            let timezone = arguments["timezone"].as_str().map(str::to_owned);
+            let entry = Entry { when, timezone, action, next: Some(next), firing: None, fired: None };
+            let id = on_thread(move || book.add(entry)).await?;
+            Ok(json!({ "id": id, "next": next }))
+        }
+        Kind::List => {
+            let entries = on_thread(move || book.entries()).await?;
+            let listed = entries.into_iter().map(|(id, entry)| {
+                let mut shown = serde_json::to_value(entry).unwrap_or_default();
+                shown["id"] = id.into();
+                shown
+            });
+            Ok(json!({ "schedules": listed.collect::<Vec<_>>() }))
+        }
+        Kind::Cancel => {
+            let id = id()?;
+            let key = id.clone();
+            on_thread(move || book.edit(&key, |_| Ok(None))).await?;
+            Ok(json!({ "cancelled": id }))
+        }
+        Kind::Update => {
+            let (id, due, action) = (id()?, due(arguments, host).await?, action(arguments)?);
+            if due.is_none() && action.is_none() {
+                return Err(wrong("name what is to change"));
+            }
+            let timezone = arguments["timezone"].as_str().map(str::to_owned);
+            let key = id.clone();
+            let edit = move |entry: Entry| {
+                let mut entry = Entry { action: action.unwrap_or(entry.action.clone()), ..entry };
+                if let Some((when, next)) = due {
+                    (entry.when, entry.next, entry.timezone) = (when, Some(next), timezone);
+                }
+                Ok(Some(entry))
+            };
+            on_thread(move || book.edit(&key, edit)).await?;
+            Ok(json!({ "updated": id }))
+        }
+    }
+}
+
+/// When something is due, as the arguments have it: how it comes again, if it does, and when it comes first.
+async fn due(arguments: &Value, host: &Arc<dyn Host>) -> Result<Option<(Option<String>, u64)>, Fault> {
+    let text = |name: &str| arguments[name].as_str().map(str::to_owned);
+    let given: Vec<&str> =
+        ["at", "in", "cron", "interval"].into_iter().filter(|name| !arguments[*name].is_null()).collect();
+    let (asked, when) = match given[..] {
+        [] => return Ok(None),
+        ["in"] => (json!({ "in": text("in") }), None),
+        ["at"] => (json!({ "when": text("at"), "timezone": text("timezone") }), None),
+        ["cron"] => (json!({ "when": text("cron"), "timezone": text("timezone") }), text("cron")),
+        ["interval"] => {
+            let every = text("interval").map(|span| match span.starts_with(['P', 'p']) {
+                true => span,
+                false => format!("every {}", span.trim_start_matches("every ")),
+            });
+            (json!({ "when": every }), every)
+        }
+        _ => return Err(wrong("name one of `at`, `in`, `cron` and `interval`")),
+    };
+    let next = ask(host, "schedule.next", asked).await?;
+    let next = next["next"].as_u64().ok_or_else(|| wrong("this moment is over"))?;
+    Ok(Some((when, next)))
+}
+
+fn action(arguments: &Value) -> Result<Option<Action>, Fault> {
+    let text = |name: &str| arguments[name].as_str().map(str::to_owned);
+    Ok(match (text("text"), text("topic"), text("task")) {
+        (None, None, None) => None,
+        (Some(text), None, None) => Some(Action::Text(text)),
+        (None, Some(topic), None) => Some(Action::Event { topic, payload: arguments["payload"].clone() }),
+        (None, None, Some(task)) => Some(Action::Task(task)),
+        _ => return Err(wrong("name one of `text`, `topic` and `task`")),
+    })
+}
+
+fn wrong(what: &str) -> Fault {
+    Fault::new(Code::ToolArguments, what)
+}
+
+type Fields = Vec<(&'static str, Value)>;
+
+fn id_field() -> (&'static str, Value) {
+    ("id", json!({ "type": "string", "description": "The schedule's id." }))
+}
+
+fn moment_fields() -> Fields {
+    vec![
+        (
+            "at",
+            json!({ "type": "string", "description": "A moment: `2027-01-31T09:00`, or with an offset." }),
+        ),
+        ("in", json!({ "type": "string", "description": "After so long: `2h`, `1h30m`." })),
+        zone_field(),
+    ]
+}
+
+fn repeat_fields() -> Fields {
+    vec![
+        ("cron", json!({ "type": "string", "description": "A cron expression: `0 9 * * MON-FRI`." })),
+        ("interval", json!({ "type": "string", "description": "Every so often: `15m`, `2h`." })),
+        zone_field(),
+    ]
+}
+
+fn zone_field() -> (&'static str, Value) {
+    (
+        "timezone",
+        json!({ "type": "string", "description": "Such as `Europe/Vienna`; the host's if left out." }),
+    )
+}
+
+fn action_fields() -> Fields {
+    vec![
+        ("text", json!({ "type": "string", "description": "What the user is told." })),
+        ("topic", json!({ "type": "string", "description": "The topic of an event." })),
+        ("payload", json!({ "description": "What the event says." })),
+        ("task", json!({ "type": "string", "description": "What the agent is to do." })),
+    ]
+}

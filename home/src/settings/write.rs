@@ -1,0 +1,66 @@
+//! Writing one setting of an extension into `config/settings.yaml`, with every other line as it was.
+
+use std::fs::File;
+
+use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::problem::{Code, Problem};
+use serde_json::Value;
+
+use super::{BOUNDS, Settings};
+use crate::files;
+use crate::home::Home;
+
+impl Home {
+    /// Sets `extensions.ID.NAME`. The new text is read back first: where it would say anything else, nothing is written.
+    pub fn set_extension(&self, id: &ExtensionId, name: &str, value: &Value) -> Result<(), Problem> {
+        let (folder, file) = (self.config(), self.settings_file());
+        files::make_folder(&folder)?;
+        let failed = |error: std::io::Error| files::failed(Code::HomeUnavailable, &folder, "locked", &error);
+        // Held to the end, so that two settings at the same time are both written.
+        let guard = File::open(&folder).map_err(failed)?;
+        guard.lock().map_err(failed)?;
+        let bytes = files::read(&file, &BOUNDS)?.unwrap_or_default();
+        let text = files::text(&file, bytes, Code::SettingsUnreadable)?;
+        let mut wanted = Settings::parse(&file, text.as_bytes())?.value;
+        wanted.extensions.entry(id.clone()).or_default().insert(name.to_owned(), value.clone());
+        let says_it =
+            |text: &String| Settings::parse(&file, text.as_bytes()).is_ok_and(|read| read.value == wanted);
+        let Some(written) = with(&text, id.as_str(), name, value).into_iter().find(says_it) else {
+            let what = format!("`extensions.{id}.{name}` cannot be written without changing other lines");
+            let help = "Write it into the file by hand.";
+            return Err(files::problem(Code::SettingsInvalid, &file, what).help(help));
+        };
+        files::replace(&file, &written)
+    }
+}
+
+/// The text with the setting, in the ways in which it may be put there.
+fn with(text: &str, id: &str, name: &str, value: &Value) -> Vec<String> {
+    // JSON is YAML, and on one line.
+    let (setting, id) = (format!("    {name}: {value}"), format!("  {id}:"));
+    let mut lines: Vec<&str> = text.lines().collect();
+    let is = |line: &&str, wanted: &str| line.split(" #").next().unwrap_or_default().trim_end() == wanted;
+    let Some(section) = lines.iter().position(|line| is(line, "extensions:")) else {
+        let apart = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        return vec![format!("{text}{apart}\nextensions:\n{id}\n{setting}\n")];
+    };
+    let within = |from: usize, indent: &str| {
+        let inside = |line: &&&str| line.is_empty() || line.starts_with('#') || line.starts_with(indent);
+        from + 1 + lines[from + 1..].iter().take_while(inside).count()
+    };
+    let found = lines[section..within(section, " ")].iter().position(|line| is(line, &id));
+    let added = [id.as_str(), setting.as_str()];
+    match found.map(|place| section + place) {
+        None => drop(lines.splice(section + 1..section + 1, added)),
+        Some(place) => {
+            let end = within(place, "   ");
+            let field = format!("    {name}:");
+            let known = (place + 1..end).find(|line| lines[*line].starts_with(&field));
+            match known {
+                Some(known) => lines[known] = &setting,
+                None => lines.insert(place + 1, &setting),
+            }
+        }
+    }
+    vec![lines.join("\n") + "\n"]
+}

@@ -1,0 +1,55 @@
+;; Tasks for a schedule, and questions that are answered once a token was applied.
+(component
+  (core module $memory
+    (memory (export "memory") 1)
+    (global $free (mut i32) (i32.const 4096))
+    (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+      (local $at i32)
+      (local.set $at (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
+      (global.set $free (i32.add (local.get $at) (local.get 3)))
+      (local.get $at))
+    (data (i32.const 256) "{\22text\22:\22the house is clean\22}")
+    (data (i32.const 384) "[{\22name\22:\22token\22,\22secret\22:true,\22required\22:true}]")
+    (data (i32.const 512) "the bot answers")
+    (data (i32.const 544) "there is no token"))
+  (core instance $memory (instantiate $memory))
+  (core module $code
+    (import "memory" "memory" (memory 1))
+    (global $applied (mut i32) (i32.const 0))
+    ;; Some JSON.
+    (func (export "execute") (param i32 i32) (result i32)
+      (i32.store (i32.const 1024) (i32.const 0)) (i32.store (i32.const 1028) (i32.const 1))
+      (i32.store (i32.const 1032) (i32.const 1)) (i32.store (i32.const 1036) (i32.const 256))
+      (i32.store (i32.const 1040) (i32.const 29)) (i32.const 1024))
+    (func (export "schema") (result i32)
+      (i32.store (i32.const 1024) (i32.const 384)) (i32.store (i32.const 1028) (i32.const 48)) (i32.const 1024))
+    (func (export "apply") (param i32 i32) (result i32)
+      (global.set $applied (i32.const 1)) (i32.store (i32.const 1024) (i32.const 0)) (i32.const 1024))
+    (func (export "complete") (result i32)
+      (if (global.get $applied)
+        (then
+          (i32.store (i32.const 1024) (i32.const 0))
+          (i32.store (i32.const 1028) (i32.const 512)) (i32.store (i32.const 1032) (i32.const 15)))
+        (else
+          (i32.store (i32.const 1024) (i32.const 1)) (i32.store (i32.const 1028) (i32.const 3))
+          (i32.store (i32.const 1032) (i32.const 544)) (i32.store (i32.const 1036) (i32.const 17))))
+      (i32.const 1024)))
+  (core instance $code (instantiate $code (with "memory" (instance $memory))))
+  (type $content (variant (case "text" string) (case "json" string)))
+  (type $failure (variant
+    (case "invalid-arguments" string) (case "denied" string) (case "not-found" string) (case "failed" string)))
+  (func $execute (param "task" string) (result (result (option $content) (error $failure)))
+    (canon lift (core func $code "execute") (memory (core memory $memory "memory")) (realloc (core func $memory "realloc"))))
+  (func $schema (result string)
+    (canon lift (core func $code "schema") (memory (core memory $memory "memory"))))
+  (func $apply (param "values" string) (result (result (error $failure)))
+    (canon lift (core func $code "apply") (memory (core memory $memory "memory")) (realloc (core func $memory "realloc"))))
+  (func $complete (result (result string (error $failure)))
+    (canon lift (core func $code "complete") (memory (core memory $memory "memory"))))
+  (instance $scheduler
+    (export "content" (type $content)) (export "failure" (type $failure)) (export "execute-task" (func $execute)))
+  (export "holdfast:extension/scheduler@0.1.0-draft" (instance $scheduler))
+  (instance $setup
+    (export "failure" (type $failure))
+    (export "schema" (func $schema)) (export "apply" (func $apply)) (export "complete" (func $complete)))
+  (export "holdfast:extension/setup@0.1.0-draft" (instance $setup)))
