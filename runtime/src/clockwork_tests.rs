@@ -85,7 +85,7 @@ impl World {
                 Act::Lifecycle { decided_by, extension, command } => {
                     let outcome = match command {
                         LifecycleCommand::Load => {
-                            LifecycleOutcome::Loaded { descriptors: Vec::new(), lives: false }
+                            LifecycleOutcome::Loaded { descriptors: Vec::new(), lives: false, alone: false }
                         }
                         _ => LifecycleOutcome::Done,
                     };

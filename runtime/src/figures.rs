@@ -31,7 +31,6 @@ use crate::clock::SystemClock;
 use crate::driver::SessionHandle;
 use crate::host::NoHost;
 use crate::living::Routes;
-use crate::parts::{OsEntropy, Parts, Silent};
 use crate::parts::{OsEntropy, Parts, Silent, Zone};
 use crate::runtime::{NewSession, Runtime};
 use crate::vault::HomeVault;

@@ -16,7 +16,9 @@ use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, Override, Registry, RegistryPin};
 use holdfast_contract::session_frames::{Parent, SessionSettings, SessionStarted};
 use holdfast_contract::system_frames::{
-    ExtensionFaulted, ExtensionRejected, ExtensionRemoved, ExtensionRetried, ExtensionState, ExtensionStateChanged, ExtensionView, ExtensionsFound, FoundExtension, OverridesSet, PolicyChanged, ScheduleSpec, SubscriptionSpec,
+    ExtensionFaulted, ExtensionRejected, ExtensionRemoved, ExtensionRetried, ExtensionState,
+    ExtensionStateChanged, ExtensionView, ExtensionsFound, FoundExtension, OverridesSet, PolicyChanged,
+    ScheduleSpec, SubscriptionSpec,
 };
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Instance, Lane};
@@ -30,8 +32,8 @@ use crate::background::Background;
 use crate::clock::Clock;
 use crate::driver::{Note, SessionActor, SessionHandle, SystemActor, SystemNote, TurnReport};
 use crate::living::{self, Living};
-use crate::presence::{Presence, Visit};
 use crate::parts::{Configuration, Entropy, Parts, Surface, Zone};
+use crate::presence::{Presence, Visit};
 use crate::refold::refold;
 use crate::secrets::Secrets;
 use crate::setup::SetupState;

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use holdfast_bus::NewEvent;
+use holdfast_bus::topics::USER_NOTIFY;
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::{ExtensionId, Millis, Seq, StreamId};
-use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::ids::{ExtensionId, HookId, Millis, StreamId};
+use holdfast_contract::ids::{ExtensionId, HookId, Millis, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::{HostCalled, SecretUsed};
@@ -21,10 +21,9 @@ use serde_json::Value;
 use crate::calling::{make, within};
 use crate::clockwork::LONGEST_SLEEP;
 use crate::host::SystemHost;
-use crate::living::ASKS;
-use crate::runtime::{Inner, Wanted};
+use crate::living::{ASKS, Notice};
 use crate::parts::Event;
-use crate::runtime::Inner;
+use crate::runtime::{Inner, Wanted};
 use crate::setup::reference;
 
 /// How long an ask may take that names no time of its own.
@@ -121,6 +120,7 @@ impl Inner {
                     _ => Wanted::Stop(reason),
                 });
                 Box::pin(std::future::ready(Ok(Content::default())))
+            }
             "schedule.next" => {
                 let next =
                     read(name, arguments).and_then(|asked| self.next_due(&asked).map_err(|it| it.to_fault()));
@@ -271,10 +271,18 @@ impl Inner {
         HostCalled { extension: extension.id.clone(), hook, ask, arguments, outcome }.into()
     }
 
-    /// Tells the user something that came of no conversation.
-    pub(crate) fn notify_user(&self, text: Content) {
+    /// Tells the user something that came of no conversation: on the default channel, or where the program is watched if there is
+    /// none. The same key is told once.
+    pub(crate) async fn notify_user(&self, text: Content, key: String) {
         let text = text.to_text();
         let text = self.secrets.as_ref().map_or(text.clone(), |secrets| secrets.hide_in_text(&text));
+        if self.default_channel().is_ok() {
+            let notice = Notice { text: text.clone(), channel_id: None, user_id: None };
+            let event = NewEvent::new(USER_NOTIFY, Content::of(&notice)).idempotency(key);
+            if self.publish(event).await.is_ok() {
+                return;
+            }
+        }
         self.surface.show(&StreamId::system(), Event::Notice(text));
     }
 

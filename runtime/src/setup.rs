@@ -207,9 +207,9 @@ impl Inner {
             return known;
         }
         let mut open = Vec::new();
-        for id in self.all_serving() {
+        for extension in self.all_serving() {
             // One that cannot say is not set up either, and says so when it is asked.
-            if let Ok(state) = self.setup(&id).await
+            if let Ok(state) = self.setup(&extension.id).await
                 && !state.complete
             {
                 open.push(state);

@@ -10,7 +10,6 @@ use holdfast_contract::ids::{Millis, ModelName, Seq, StreamId};
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::message::{Limits, Origin};
 use holdfast_contract::problem::Problem;
-use holdfast_contract::session_frames::SessionSettings;
 use holdfast_contract::session_frames::{SessionSettings, UiQuestion};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;

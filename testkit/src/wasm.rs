@@ -61,7 +61,6 @@ impl MapVault {
             lane: "wasm".to_owned(),
             depends_on: parsed.depends_on,
             priority: parsed.priority,
-            schedules: Vec::new(),
             subscribes: parsed.events.subscribes.iter().map(SubscriptionSpec::from).collect(),
             schedules: parsed.schedules.iter().map(Into::into).collect(),
             ..FoundExtension::default()

@@ -334,7 +334,7 @@ impl SystemActor {
             let call = call_instance(&inner, &extension, decided_by, Call::Task { task }, TASK_TIMEOUT);
             let fault = match call.await {
                 Ok(reply) => {
-                    told(&inner, &reply);
+                    told(&inner, &reply, format!("{schedule}@{}", due.0)).await;
                     None
                 }
                 Err(fault) => {
@@ -478,10 +478,10 @@ async fn step_of_life(
 }
 
 /// A task that answers with a `text` tells the user.
-fn told(inner: &Arc<Inner>, reply: &Reply) {
+async fn told(inner: &Arc<Inner>, reply: &Reply, run: String) {
     let Reply::Content(content) = reply else { return };
     if let Some(text) = content.value().and_then(|value| value.get("text")).and_then(|text| text.as_str()) {
-        inner.notify_user(Content::text(text));
+        inner.notify_user(Content::text(text), run).await;
     }
 }
 

@@ -167,7 +167,7 @@ impl Inner {
     }
 
     /// The channel that reaches the user where nothing else is said: the one in the settings, or the only one.
-    fn default_channel(&self) -> Result<ExtensionId, Fault> {
+    pub(crate) fn default_channel(&self) -> Result<ExtensionId, Fault> {
         if let Some(channel) = &self.living.routes.channels.default {
             return Ok(channel.clone());
         }
