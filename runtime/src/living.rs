@@ -15,11 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use holdfast_bus::topics::EXTENSION_ERROR;
+use holdfast_bus::topics::{AGENT_BACKGROUND, AGENT_TASK, EXTENSION_ERROR};
 use holdfast_bus::{Bus, NewEvent, Published, Settings};
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
-use holdfast_contract::frame::Source;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::system_frames::{ExtensionFaulted, ExtensionRejected, HeadAnchored};
@@ -122,18 +121,22 @@ async fn announce(bus: Bus, mut told: mpsc::UnboundedReceiver<NewEvent>) {
 }
 
 impl Inner {
-    /// Publishes an event. A user's message gets its place in its session's order, and its message's id against doubles.
+    /// Publishes an event. A user's message gets its place in its session's order, and its message's id against doubles; a task that
+    /// has no key gets one of its own.
     pub(crate) async fn publish(&self, event: NewEvent) -> Result<Published, Problem> {
-        let event = topics::prepared(event, &self.living.routes)?;
+        let mut event = topics::prepared(event, &self.living.routes)?;
+        if matches!(event.topic.as_str(), AGENT_TASK | AGENT_BACKGROUND) && event.key.is_none() {
+            // Tasks do not wait for each other: each has an order of its own, under a name that no other has.
+            event.key = Some(self.entropy.draw(8).iter().map(|byte| format!("{byte:02x}")).collect());
+        }
         self.living.bus.publish(event).await
     }
 
     /// Has something of the program's own published, if anybody wants to know. The system stream has it in any case.
     pub(crate) fn announce(&self, topic: &str, payload: &impl serde::Serialize) {
-        let event = NewEvent::new(topic, Content::of(payload));
-        if self.living.wiring().is_wanted(&event.topic) {
+        if self.living.wiring().is_wanted(&topic.into()) {
             // Once nobody publishes any more the process is on its way out.
-            drop(self.living.announcements.send(event.source(Source::Host)));
+            drop(self.living.announcements.send(NewEvent::new(topic, Content::of(payload))));
         }
     }
 

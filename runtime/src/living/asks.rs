@@ -134,9 +134,7 @@ impl Inner {
     fn ask_task(self: &Arc<Self>, asker: &Asker, topic: &str, ask: Task) -> Later<Result<Content, Fault>> {
         let Task { task: prompt, agent, channel: channel_id, user: user_id, correlation } = ask;
         let payload = Content::of(&AgentTask { prompt, agent, channel_id, user_id });
-        // Tasks do not wait for each other: each has an order of its own, under a name that no other has.
-        let key = self.entropy.draw(8).iter().map(|byte| format!("{byte:02x}")).collect();
-        let event = NewEvent { key: Some(key), correlation, ..NewEvent::new(topic, payload) };
+        let event = NewEvent { correlation, ..NewEvent::new(topic, payload) };
         self.published(event.source(Source::Extension(asker.extension.clone())))
     }
 

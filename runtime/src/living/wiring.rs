@@ -252,7 +252,9 @@ impl Inner {
         let host = Arc::new(SystemHost::new(self, serving.clone(), None));
         let call = Call::Function { role, function: function.to_owned(), arguments };
         let answer = whole(make(&instance, call, host)).await;
-        if let Some(fault) = answer.as_ref().err().filter(|fault| fault.code.is_a_crash()) {
+        // That it has no such function, or says itself that something is wrong, is no reason to take it down.
+        let broke = |fault: &&Fault| fault.code.is_a_crash() && fault.code != Code::ExtensionFault;
+        if let Some(fault) = answer.as_ref().err().filter(broke) {
             let (id, generation, phase) = (id.clone(), serving.generation, function.to_owned());
             self.tell_system(ExtensionFaulted { id, generation, phase, fault: fault.clone() });
         }
