@@ -56,6 +56,31 @@ fn a_folder_in_the_home_is_a_tool() {
 }
 
 #[test]
+fn setup_asks_for_what_is_missing_and_keeps_it_out_of_sight() {
+    let scene = Scene::new();
+    install(&scene, "answer", TOOL, "secrets: [SEARCH_KEY]\nsetup_instructions: A key is needed.\n");
+    scene.run(&["setup", "nobody"]).fails(1, "HF-4005");
+    assert!(scene.run(&["setup", "kv"]).ok().err.contains("kv asks for nothing"));
+    let open = scene.run(&["setup", "answer"]);
+    assert_eq!(open.code, Some(1), "{}", open.err);
+    assert!(
+        open.err.contains("A key is needed.") && open.err.contains("missing: SEARCH_KEY"),
+        "{}",
+        open.err
+    );
+    scene.run(&["setup", "answer", "--set", "SEARCH_KEY=x"]).fails(2, "HF-9001");
+    scene.run(&["setup", "answer", "--set", "colour=red"]).fails(2, "HF-9001");
+    let done =
+        scene.run_with(&["setup", "answer", "--secret", "SEARCH_KEY", "--json"], b"canary-5512-kq9v\n").ok();
+    assert_eq!(done.json()["complete"], true);
+    for (path, bytes) in shared::tree(&scene.home()) {
+        assert!(!shared::contains(&bytes, "canary-5512-kq9v"), "{}", path.display());
+    }
+    scene.run(&["setup", "answer"]).ok();
+    scene.verifies();
+}
+
+#[test]
 fn one_that_is_broken_says_why_and_stops_nobody() {
     let scene = Scene::new();
     install(&scene, "answer", TOOL, "");

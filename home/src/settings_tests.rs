@@ -251,3 +251,35 @@ fn files_that_cannot_be_read() {
     fs::create_dir(&file).unwrap();
     assert!(load().contains("settings.yaml is not a file"));
 }
+
+/// The file after a setting was written.
+fn with_setting(before: &str, id: &str, name: &str, value: Value) -> Option<String> {
+    let scene = scene();
+    write(scene.home.settings_file(), before);
+    scene.home.set_extension(&id.into(), name, &value).ok()?;
+    Some(fs::read_to_string(scene.home.settings_file()).unwrap())
+}
+
+#[test]
+fn one_setting_is_written_and_every_other_line_stays() {
+    let set = |before: &str| with_setting(before, "weather", "city", json!("Graz"));
+    assert_eq!(set("# Mine.\n").unwrap(), "# Mine.\n\nextensions:\n  weather:\n    city: \"Graz\"\n");
+    let other = "extensions: # all of them\n  # the lights\n  lights:\n    on: true\nlog: { level: debug }\n";
+    let written = set(other).unwrap();
+    assert!(
+        written.starts_with("extensions: # all of them\n  weather:\n    city: \"Graz\"\n  # the lights\n")
+    );
+    assert!(written.ends_with("    on: true\nlog: { level: debug }\n"), "{written}");
+    let known = "extensions:\n  weather:\n    # where\n    city: Vienna\n    days: 2\n";
+    assert_eq!(set(known).unwrap(), known.replace("Vienna", "\"Graz\""));
+    let more = with_setting(known, "weather", "units", json!({ "wind": "km/h" })).unwrap();
+    assert_eq!(parse(&more).extensions[&"weather".into()]["units"]["wind"], "km/h");
+}
+
+#[test]
+fn what_cannot_be_changed_without_harm_is_left_to_the_user() {
+    let folded = "extensions: { weather: { city: Vienna } }\n";
+    assert_eq!(with_setting(folded, "weather", "city", json!("Graz")), None);
+    let spread = "extensions:\n  weather:\n    city:\n      name: Vienna\n";
+    assert_eq!(with_setting(spread, "weather", "city", json!("Graz")), None);
+}

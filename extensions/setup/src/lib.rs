@@ -21,7 +21,11 @@ const PATIENCE: Millis = Millis(600_000);
 
 /// The extension.
 pub fn extension() -> Extension {
-    Extension::new("setup", env!("CARGO_PKG_VERSION")).tool(Configure).tool(SecureInput).hook(Open)
+    Extension::new("setup", env!("CARGO_PKG_VERSION"))
+        .tool(Configure)
+        .tool(SecureInput)
+        .hook(Open)
+        .replayable()
 }
 
 /// `configure_extension`

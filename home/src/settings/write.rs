@@ -21,10 +21,14 @@ impl Home {
         guard.lock().map_err(failed)?;
         let bytes = files::read(&file, &BOUNDS)?.unwrap_or_default();
         let text = files::text(&file, bytes, Code::SettingsUnreadable)?;
-        let mut wanted = Settings::parse(&file, text.as_bytes())?.value;
+        let before = Settings::parse(&file, text.as_bytes())?;
+        let (mut wanted, odd) = (before.value, before.warnings.len());
         wanted.extensions.entry(id.clone()).or_default().insert(name.to_owned(), value.clone());
-        let says_it =
-            |text: &String| Settings::parse(&file, text.as_bytes()).is_ok_and(|read| read.value == wanted);
+        // A section that stands there twice says it too, and is a warning from then on.
+        let says_it = |text: &String| {
+            let read = Settings::parse(&file, text.as_bytes());
+            read.is_ok_and(|read| read.value == wanted && read.warnings.len() <= odd)
+        };
         let Some(written) = with(&text, id.as_str(), name, value).into_iter().find(says_it) else {
             let what = format!("`extensions.{id}.{name}` cannot be written without changing other lines");
             let help = "Write it into the file by hand.";
