@@ -372,7 +372,7 @@ impl Chat<'_> {
                     self.withdraw();
                 }
             }
-            Notice::Told { text } => self.screen.line(&text),
+            Notice::Told { text } => self.screen.line(harmless(&text)),
             Notice::Broken { session, problem } if session == self.session => {
                 self.turn = Turn::default();
                 self.problem(&problem);
