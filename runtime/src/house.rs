@@ -218,7 +218,7 @@ pub fn secrets(
         model.api_key_env.clone().or_else(|| usual_key(&model.provider).map(str::to_owned))
     });
     let also = keys.filter_map(|name| SecretName::global(&name).ok()).collect();
-    Ok(Secrets::new(Chain::new(stores, writes_to)?, Digester::open(home.root())?, also))
+    Secrets::new(Chain::new(stores, writes_to)?, Digester::open(home.root())?, also)
 }
 
 /// Keeps a running home in step with its folder: extensions that come, change and go, and the policy.

@@ -25,11 +25,12 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Reads what there is to hide. A store that cannot be read hides nothing, which is its problem when it is asked.
-    pub fn new(chain: Chain, digester: Digester, also: Vec<SecretName>) -> Self {
+    /// Reads what there is to hide.
+    pub fn new(chain: Chain, digester: Digester, also: Vec<SecretName>) -> Result<Self, Problem> {
         let secrets = Self { chain, digester, also, redactor: RwLock::default() };
-        drop(secrets.look());
-        secrets
+        // What cannot be read cannot be hidden either, so nothing is given out.
+        secrets.look()?;
+        Ok(secrets)
     }
 
     /// Looks again for what is to be hidden.

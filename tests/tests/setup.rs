@@ -161,7 +161,7 @@ fn telegram(functions: Telegram) -> Extension {
 fn lab(home: &Path, functions: Telegram) -> LabBuilder {
     let stores: Vec<Box<dyn holdfast_secrets::SecretStore>> = vec![Box::new(EncryptedFile::new(home, None))];
     let chain = Chain::new(stores, StoreKind::File).unwrap();
-    let secrets = Secrets::new(chain, Digester::open(home).unwrap(), Vec::new());
+    let secrets = Secrets::new(chain, Digester::open(home).unwrap(), Vec::new()).unwrap();
     Lab::build()
         .secrets(Arc::new(secrets))
         .configuration(Arc::new(Notes::default()))
@@ -267,7 +267,8 @@ async fn an_extension_has_no_secret_that_it_was_not_granted() {
         Chain::new(stores, StoreKind::File).unwrap(),
         Digester::open(home.path()).unwrap(),
         Vec::new(),
-    );
+    )
+    .unwrap();
     let name = holdfast_secrets::SecretName::global("token").unwrap();
     secrets.keep(&name, &CANARY.to_owned().into()).unwrap();
     let secrets = Arc::new(secrets);
