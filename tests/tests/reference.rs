@@ -50,7 +50,6 @@ fn errors() {
         ("6", "Replay and verification"),
         ("7", "The owner of the home"),
         ("8", "The bus and the channels"),
-        ("8", "The bus"),
         ("9", "Usage"),
     ];
     for (digit, title) in groups {
