@@ -18,6 +18,8 @@ use holdfast_contract::wire::{Call, Host, Instance, Lane, Later, Reply, Vault};
 /// The file beside the manifest whose text comes before the manifest's instructions.
 pub const PROMPT: &str = "prompt.jinja2";
 
+const NAME: &str = "declarative";
+
 /// Turns manifests into agents.
 pub struct DeclarativeLane(Arc<dyn Vault>);
 
@@ -29,6 +31,10 @@ impl DeclarativeLane {
 
     fn read(&self, extension: &ExtensionRef) -> Result<Declared, Fault> {
         let bundle = self.0.bundle(extension.digest)?;
+        if bundle.lane != NAME {
+            let message = format!("`{}` is no extension of the declarative lane", extension.id);
+            return Err(Fault::new(Code::ExtensionUnknown, message));
+        }
         let parsed = manifest::parse(Path::new("manifest.yaml"), &bundle.manifest).map_err(|rejected| {
             let unreadable = || Problem::new(Code::ManifestSyntax, "the manifest cannot be read");
             Problem::all(rejected.errors).unwrap_or_else(unreadable).to_fault()
@@ -46,7 +52,7 @@ impl DeclarativeLane {
 
 impl Lane for DeclarativeLane {
     fn name(&self) -> &str {
-        "declarative"
+        NAME
     }
 
     fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>> {

@@ -89,6 +89,10 @@ impl WasmLane {
     async fn bring_up(self, extension: ExtensionRef) -> Result<Arc<dyn Instance>, Fault> {
         // Only what is in the vault is this lane's to run.
         let bundle = self.vault.bundle(extension.digest)?;
+        if bundle.lane != self.name() {
+            let message = format!("`{}` is no component", extension.id);
+            return Err(Fault::new(ErrorCode::ExtensionUnknown, message));
+        }
         self.expects_calls.store(true, Ordering::Relaxed);
         let name = format!("descriptors-{}", extension.digest);
         let remembered = self.vault.derived(&name).as_deref().and_then(Known::read);
