@@ -178,7 +178,11 @@ fn hits(folder: &Path) -> Vec<String> {
             found.extend(hits(&path));
             continue;
         }
-        let bytes = std::fs::read(&path).unwrap();
+        let bytes = match std::fs::read(&path) {
+            // The database's side files go with its last connection.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            read => read.unwrap(),
+        };
         if bytes.windows(CANARY.len()).any(|part| part == CANARY.as_bytes()) {
             found.push(path.display().to_string());
         }
