@@ -44,8 +44,10 @@ pub const TOOL: &[u8] = include_bytes!("figures/guests/tool/tool.wasm");
 const CALLS: usize = 10_240;
 /// Calls that a model asks for at once.
 const AT_ONCE: usize = 32;
-/// Turns of one session before the next has its own.
-const IN_A_ROW: usize = 20;
+/// How often each kind has its turn.
+const PASSES: usize = 4;
+/// Turns before the first one that counts.
+const WARM: usize = 4;
 
 /// Times of one kind.
 pub struct Figure {
@@ -90,22 +92,16 @@ pub async fn sandboxed(folder: &Path) -> Result<Sandboxed, Problem> {
     let arguments = arguments(0);
     let bare = Figure::new("", bare_gate(GATE, arguments.json(), CALLS)?);
     let lane = Figure::new("", lane_calls(&folder.join("lane"), arguments).await?);
-    let mut lines = Vec::new();
-    for gates in [0, 1, 10, 100] {
-        lines.push(Line::start(&folder.join(gates.to_string()), gates).await?);
-    }
-    // In turns: what the machine does meanwhile then falls on all of them alike.
-    for _ in 0..CALLS / AT_ONCE / IN_A_ROW {
-        for line in &mut lines {
-            line.run().await?;
+    // In turns, so that what the machine does meanwhile falls on all of them alike.
+    let mut times = [0, 1, 10, 100].map(|gates| (gates, Vec::new()));
+    for pass in 0..PASSES {
+        for (gates, times) in &mut times {
+            let line = Line::start(&folder.join(format!("{pass}-{gates}")), *gates).await?;
+            times.extend(line.run().await?);
         }
     }
-    let mut pipeline = Vec::new();
-    for line in lines {
-        pipeline.push(line.stop().await?);
-    }
-    let missing = |_| Problem::new(Code::Internal, "a figure is missing");
-    Ok(Sandboxed { bare, lane, pipeline: pipeline.try_into().map_err(missing)? })
+    let pipeline = times.map(|(gates, times)| Figure::new(gates.to_string(), times));
+    Ok(Sandboxed { bare, lane, pipeline })
 }
 
 /// A KiB of arguments.
@@ -181,13 +177,11 @@ async fn lane_calls(folder: &Path, arguments: Content) -> Result<Vec<Duration>, 
 
 /// A session whose tool calls pass so many gates.
 struct Line {
-    gates: usize,
     runtime: Runtime,
     session: SessionHandle,
     /// When the model answered, and when the last tool ran.
     answered: Moment,
     ran: Moment,
-    times: Vec<Duration>,
 }
 
 impl Line {
@@ -229,24 +223,21 @@ impl Line {
             instructions: Content::default(),
             settings: SessionSettings { models: vec!["caller".into()], limits, ..SessionSettings::default() },
         })?;
-        Ok(Self { gates: count, runtime, session, answered, ran, times: Vec::new() })
+        Ok(Self { runtime, session, answered, ran })
     }
 
-    /// A few turns. The times are from the model's answer to the tool's run, on the deciding thread, spread over the calls
-    /// asked for at once; the first turn brings code and data in.
-    async fn run(&mut self) -> Result<(), Problem> {
-        for round in 0..=IN_A_ROW {
+    /// The times from the model's answer to the tool's run, on the deciding thread, spread over the calls asked for at once. The first
+    /// turns bring code and data in.
+    async fn run(self) -> Result<Vec<Duration>, Problem> {
+        let mut times = Vec::new();
+        for turn in 0..WARM + CALLS / AT_ONCE / PASSES {
             self.session.say("bench", "go").await?;
-            if round > 0 {
-                self.times.push(self.ran.get().duration_since(self.answered.get()) / AT_ONCE as u32);
+            if turn >= WARM {
+                times.push(self.ran.get().duration_since(self.answered.get()) / AT_ONCE as u32);
             }
         }
-        Ok(())
-    }
-
-    async fn stop(self) -> Result<Figure, Problem> {
         self.runtime.stop("measured").await?;
-        Ok(Figure::new(self.gates.to_string(), self.times))
+        Ok(times)
     }
 }
 

@@ -133,6 +133,10 @@ impl Instance for Handle {
         Some(now(&self.extension, self.ready()?, &self.keeps, input, nobody()))
     }
 
+    fn alone(&self) -> bool {
+        self.extension.known.scope == Scope::Shared
+    }
+
     fn fresh(&self) -> Option<Arc<dyn Instance>> {
         let keeps = match self.extension.known.scope {
             Scope::Turn => Keeps::Own(Arc::default()),
