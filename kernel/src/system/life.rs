@@ -57,7 +57,7 @@ impl System {
     /// The pause after an extension went down is over.
     pub(super) fn timer(&mut self, timer: Seq) -> Taken {
         let extension = self.extensions.values_mut().find(|it| it.timer == Some(timer));
-        extension.map_or_else(|| unexpected("nobody set this timer"), |it| Ok(it.come_back()))
+        extension.map(Extension::come_back).map_or_else(|| unexpected("nobody set this timer"), Ok)
     }
 
     /// An extension that cannot be read. The generation that serves, if any, goes on.

@@ -3,7 +3,7 @@
 //! `up` is a supervisor. It runs the owner of the home as a child, which it starts again when that asks for it or dies, and gives up when
 //! it keeps dying. The child comes up, answers on the control socket, and goes when it is told to.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -185,7 +185,7 @@ async fn orphaned(supervisor: Option<i32>) {
 }
 
 /// Waits until a file is there.
-async fn appears(flag: &PathBuf) {
+async fn appears(flag: &Path) {
     while !flag.exists() {
         sleep(LOOK).await;
     }
