@@ -1,6 +1,6 @@
 //! Secrets in a running system: found for extensions, kept for setup, and hidden from whatever is recorded or shown.
 //!
-//! Where they lie is the business of `holdfast-secrets`, whose stores block; whoever asks from a task goes through [`Secrets::on_thread`].
+//! Where they lie is the business of `holdfast-secrets`, whose stores block; whoever asks from a task goes through `Secrets::on_thread`.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
