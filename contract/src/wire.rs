@@ -103,11 +103,6 @@ pub trait Instance: Send + Sync {
         false
     }
 
-    /// Whether it has a loop in the background, to be run from its start to its stop.
-    fn background(&self) -> bool {
-        false
-    }
-
     /// Whether it has a role whose functions are called by name.
     fn has(&self, _: crate::role::Role) -> bool {
         false

@@ -159,8 +159,21 @@ pub struct Status {
     pub active: u64,
     /// How many sessions are open.
     pub sessions: u64,
-    /// Why others do not serve.
-    pub failed: Vec<TroubleLine>,
+    /// Those that do not serve, and why.
+    pub failed: Vec<DownLine>,
+}
+
+/// An extension that is down.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct DownLine {
+    /// The extension.
+    pub extension: String,
+    /// The stable code.
+    pub code: String,
+    /// Why.
+    pub message: String,
+    /// What to do.
+    pub fix: String,
 }
 
 /// Who asks.

@@ -512,10 +512,8 @@ impl Connection {
         let failed = extensions.into_iter().filter(|extension| extension.active.is_none());
         let failed = failed.filter_map(|extension| {
             let fault = extension.fault?;
-            Some(TroubleLine {
+            Some(DownLine {
                 extension: extension.id.to_string(),
-                at: 0,
-                phase: "state".to_owned(),
                 code: fault.code.as_str().to_owned(),
                 fix: fault.code.help().to_owned(),
                 message: fault.message,

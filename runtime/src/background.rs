@@ -9,8 +9,8 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::role::Role;
 use holdfast_contract::system_frames::{ExtensionFaulted, HealthReported};
-use holdfast_contract::wire::{Call, Instance};
-use tokio::task::JoinHandle;
+use holdfast_contract::wire::{Call, Instance, Reply};
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::calling::{make, whole, within};
 use crate::host::SystemHost;
@@ -43,7 +43,7 @@ impl Inner {
         extension: &Arc<ExtensionRef>,
         instance: &Arc<dyn Instance>,
     ) {
-        if !instance.background() {
+        if !instance.has(Role::Service) {
             return;
         }
         let (host, function) = (SystemHost::new(self, extension.clone(), None), "run-background".to_owned());
@@ -71,27 +71,31 @@ impl Inner {
         }
     }
 
-    /// Asks everybody who serves and has a life whether they are well, and tells the system of those who are not.
+    /// Asks everybody who serves and has a life whether they are well, all at once, and tells the system of those who are not.
     pub(crate) async fn check_health(self: &Arc<Self>) {
+        let mut checks = JoinSet::new();
         for extension in self.all_serving() {
-            let Ok(instance) = self.instance(&extension) else { continue };
-            if !instance.lives() {
-                continue;
+            if let Ok(instance) = self.instance(&extension)
+                && instance.lives()
+            {
+                checks.spawn(self.clone().check(extension, instance));
             }
-            let host = Arc::new(SystemHost::new(self, extension.clone(), None));
-            let made = make(&instance, Call::Health, host);
-            let answer = within(made, CHECK_TIMEOUT, Code::ExtensionUnhealthy, self.clock.clone()).await;
-            let ExtensionRef { id, generation, .. } = (*extension).clone();
-            match answer {
-                Ok(holdfast_contract::wire::Reply::Health(false)) => {
-                    self.tell_system(HealthReported { id, generation, healthy: false });
-                }
-                Ok(_) => {}
-                Err(fault) => {
-                    let phase = "health check".to_owned();
-                    self.tell_system(ExtensionFaulted { id: id.clone(), generation, phase, fault });
-                    self.tell_system(HealthReported { id, generation, healthy: false });
-                }
+        }
+        while checks.join_next().await.is_some() {}
+    }
+
+    async fn check(self: Arc<Self>, extension: Arc<ExtensionRef>, instance: Arc<dyn Instance>) {
+        let host = Arc::new(SystemHost::new(&self, extension.clone(), None));
+        let made = make(&instance, Call::Health, host);
+        let answer = within(made, CHECK_TIMEOUT, Code::ExtensionUnhealthy, self.clock.clone()).await;
+        let ExtensionRef { id, generation, .. } = (*extension).clone();
+        match answer {
+            Ok(Reply::Health(false)) => self.tell_system(HealthReported { id, generation, healthy: false }),
+            Ok(_) => {}
+            Err(fault) => {
+                let phase = "health check".to_owned();
+                self.tell_system(ExtensionFaulted { id: id.clone(), generation, phase, fault });
+                self.tell_system(HealthReported { id, generation, healthy: false });
             }
         }
     }

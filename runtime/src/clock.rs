@@ -2,17 +2,9 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+pub use holdfast_bus::Clock;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::wire::Later;
-
-/// Where time comes from.
-pub trait Clock: Send + Sync {
-    /// The moment.
-    fn now(&self) -> Millis;
-
-    /// Waits.
-    fn sleep(&self, span: Millis) -> Later<()>;
-}
 
 /// The machine's own clock.
 pub struct SystemClock;

@@ -58,9 +58,7 @@ impl Host for SystemHost {
         match ask {
             Ask::Clock => Box::pin(std::future::ready(Ok(Content::of(&inner.clock.now())))),
             Ask::Random { bytes } => {
-                let drawn = inner.entropy.draw(bytes);
-                let bytes: String = drawn.iter().map(|byte| format!("{byte:02x}")).collect();
-                Box::pin(std::future::ready(Ok(Content::text(bytes))))
+                Box::pin(std::future::ready(Ok(Content::text(inner.entropy.draw_hex(bytes)))))
             }
             Ask::StateGet { .. } | Ask::StateSet { .. } | Ask::Inject { .. } | Ask::Ui(_) => {
                 let message = "a call outside any session has no conversation, no state and no user";

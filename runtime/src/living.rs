@@ -22,7 +22,6 @@ use holdfast_contract::content::Content;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::system_frames::{ExtensionFaulted, ExtensionRejected, HeadAnchored};
-use holdfast_contract::wire::Later;
 use holdfast_store::Store;
 use tokio::sync::{mpsc, watch};
 
@@ -55,26 +54,6 @@ pub(crate) struct Living {
     opened: AtomicU64,
 }
 
-struct BusClock(Arc<dyn Clock>);
-
-impl holdfast_bus::Clock for BusClock {
-    fn now(&self) -> Millis {
-        self.0.now()
-    }
-
-    fn sleep(&self, span: Millis) -> Later<()> {
-        self.0.sleep(span)
-    }
-}
-
-struct BusEntropy(Arc<dyn Entropy>);
-
-impl holdfast_bus::Entropy for BusEntropy {
-    fn draw(&self, count: u32) -> Vec<u8> {
-        self.0.draw(count)
-    }
-}
-
 impl Living {
     /// Takes up the bus of this log. Nobody subscribes yet.
     pub(crate) async fn open(
@@ -83,7 +62,6 @@ impl Living {
         entropy: Arc<dyn Entropy>,
         routes: Routes,
     ) -> Result<Self, Problem> {
-        let (clock, entropy) = (Arc::new(BusClock(clock)), Arc::new(BusEntropy(entropy)));
         let bus = Bus::open(store, clock, entropy, Settings::default(), Vec::new()).await?;
         let (announcements, told) = mpsc::unbounded_channel();
         tokio::spawn(announce(bus.clone(), told));
@@ -127,7 +105,7 @@ impl Inner {
         let mut event = topics::prepared(event, &self.living.routes)?;
         if matches!(event.topic.as_str(), AGENT_TASK | AGENT_BACKGROUND) && event.key.is_none() {
             // Tasks do not wait for each other: each has an order of its own, under a name that no other has.
-            event.key = Some(self.entropy.draw(8).iter().map(|byte| format!("{byte:02x}")).collect());
+            event.key = Some(self.entropy.draw_hex(8));
         }
         self.living.bus.publish(event).await
     }
@@ -146,7 +124,7 @@ impl Inner {
             Body::ExtensionRemoved(removed) => return self.uninstalled(&removed.id),
             Body::ExtensionRejected(fact) => {
                 let ExtensionRejected { id: extension, fault } = fact.clone();
-                ExtensionError { extension, generation: None, phase: "load".to_owned(), fault }
+                ExtensionError { extension, generation: None, phase: "discovery".to_owned(), fault }
             }
             Body::ExtensionFaulted(fact) => {
                 let ExtensionFaulted { id: extension, generation, phase, fault } = fact.clone();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use holdfast_bus::Entropy;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{ExtensionId, ModelName, Seq, StreamId};
 use holdfast_contract::problem::Problem;
@@ -56,12 +57,6 @@ pub trait Configuration: Send + Sync {
     /// Sets one value, for good, and gives the extensions that are others for it.
     fn set(&self, extension: &ExtensionId, name: &str, value: &Value)
     -> Result<Vec<FoundExtension>, Problem>;
-}
-
-/// Where random bytes come from.
-pub trait Entropy: Send + Sync {
-    /// So many bytes.
-    fn draw(&self, count: u32) -> Vec<u8>;
 }
 
 /// The operating system's random bytes.

@@ -18,7 +18,7 @@ use holdfast_contract::session_frames::{Parent, SessionSettings, SessionStarted}
 use holdfast_contract::system_frames::{
     ExtensionFaulted, ExtensionRejected, ExtensionRemoved, ExtensionRetried, ExtensionState,
     ExtensionStateChanged, ExtensionView, ExtensionsFound, FoundExtension, OverridesSet, PolicyChanged,
-    ScheduleSpec, SubscriptionSpec,
+    ScheduleSpec,
 };
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Instance, Lane};
@@ -449,12 +449,6 @@ impl Inner {
     pub(crate) fn know(self: &Arc<Self>, found: &[FoundExtension]) {
         write(&self.known).extend(found.iter().map(|found| (found.digest, found.clone())));
         self.installed(found);
-    }
-
-    /// What an activation subscribes to.
-    pub(crate) fn subscribes_of(&self, extension: &ExtensionRef) -> Option<Vec<SubscriptionSpec>> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.get(&extension.digest).map(|found| found.subscribes.clone())
     }
 
     /// An extension's state has changed.

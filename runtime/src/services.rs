@@ -299,18 +299,27 @@ impl Inner {
             let help = format!("List `{extension}` under `depends_on` in its manifest.");
             return failed(Fault::new(Code::ExtensionDependency, format!("{message}. {help}")));
         }
-        let (inner, what) = (self.clone(), format!("`{extension}` answered `{method}` with"));
+        let inner = self.clone();
         Box::pin(async move {
             let (serving, _visit) = inner.visit(&extension, timeout).await?;
             let instance = inner.instance(&serving)?;
             let host = Arc::new(SystemHost::new(&inner, serving, None));
-            let made = make(&instance, Call::Api { method, arguments }, host);
-            match within(made, timeout, Code::ExtensionFault, inner.clock.clone()).await? {
-                Reply::Content(content) => Ok(content),
-                Reply::Done => Ok(Content::default()),
-                other => Err(Fault::new(Code::ExtensionFault, format!("{what} {other:?}"))),
-            }
+            let made = make(&instance, Call::Api { method: method.clone(), arguments }, host);
+            let reply = within(made, timeout, Code::ExtensionFault, inner.clock.clone()).await?;
+            content_of(reply, &extension, &method)
         })
+    }
+}
+
+/// What an extension has to say when it is called by a function's name.
+pub(crate) fn content_of(reply: Reply, id: &ExtensionId, function: &str) -> Result<Content, Fault> {
+    match reply {
+        Reply::Content(content) => Ok(content),
+        Reply::Done => Ok(Content::default()),
+        other => {
+            let message = format!("`{id}` answered `{function}` with {other:?}");
+            Err(Fault::new(Code::ExtensionFault, message))
+        }
     }
 }
 

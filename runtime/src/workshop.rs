@@ -14,6 +14,7 @@ use holdfast_contract::registry::{Descriptor, ExtensionRef};
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::system_frames::LifecycleCommand;
 use holdfast_contract::wire::{Call, Instance, Lane, Reply};
+use holdfast_lane_declarative::DeclarativeLane;
 use holdfast_lane_wasm::{LogSink, WasmLane};
 use holdfast_policy::Policy;
 use serde_json::{Map, Value};
@@ -58,16 +59,12 @@ impl Workbench {
     ) -> Result<Self, Problem> {
         let Candidate { manifest, warnings, bundle, files } =
             candidate(folder, policy, set, options.budgets)?;
-        let (content, granted) = (bundle.content(), bundle.grants.clone());
+        let (content, granted, kind) = (bundle.content(), bundle.grants.clone(), bundle.lane.clone());
         let vault = LooseVault::new(bundle, files);
         let version = manifest.version.as_str().into();
         let (id, digest, generation) = (manifest.id.clone(), vault.digest(), Generation(1));
         let reference = ExtensionRef { id, version, digest, generation };
-        let mut lane = WasmLane::new(options.few(), Arc::new(vault))?;
-        if let Some(log) = log {
-            lane = lane.with_log(log);
-        }
-        let instance = lane.load(&reference).await?;
+        let instance = lane(&kind, options, Arc::new(vault), log)?.load(&reference).await?;
         let made = make(&instance, Call::Lifecycle(LifecycleCommand::Load), Arc::new(NoHost));
         let reply = within(made, PATIENCE, Code::ExtensionFault, Arc::new(SystemClock)).await?;
         let Reply::Descriptors(descriptors) = reply else {
@@ -88,4 +85,22 @@ impl Workbench {
             descriptors: self.descriptors.clone(),
         }
     }
+}
+
+/// The lane that an extension needs.
+fn lane(
+    kind: &str,
+    options: &SandboxOptions,
+    vault: Arc<LooseVault>,
+    log: Option<LogSink>,
+) -> Result<Arc<dyn Lane>, Problem> {
+    let words = DeclarativeLane::new(vault.clone());
+    if kind == words.name() {
+        return Ok(Arc::new(words));
+    }
+    let lane = WasmLane::new(options.few(), vault)?;
+    Ok(Arc::new(match log {
+        Some(log) => lane.with_log(log),
+        None => lane,
+    }))
 }

@@ -32,10 +32,19 @@ pub(crate) type State = Box<dyn FnOnce() -> Result<Vec<u8>, Problem> + Send>;
 
 /// What is handed over. Everything is carried out in the order in which it came.
 pub(crate) enum Entry {
-    Frames { stream: Arc<Stream>, drafts: Vec<Draft> },
+    /// A stream's frames, step by step.
+    Frames {
+        stream: Arc<Stream>,
+        steps: Vec<Vec<Draft>>,
+    },
     Together(Together),
     Object(Object),
-    Snapshot { stream: Arc<Stream>, at: Seq, kernel: u32, state: State },
+    Snapshot {
+        stream: Arc<Stream>,
+        at: Seq,
+        kernel: u32,
+        state: State,
+    },
     Task(Box<dyn FnOnce(&mut Desk) + Send>),
 }
 
@@ -49,7 +58,7 @@ pub(crate) struct Object {
 impl Entry {
     fn frames(&self) -> usize {
         match self {
-            Self::Frames { drafts, .. } => drafts.len(),
+            Self::Frames { steps, .. } => steps.iter().map(Vec::len).sum(),
             Self::Together(together) => together.frames(),
             Self::Object(_) | Self::Snapshot { .. } | Self::Task(_) => 1,
         }

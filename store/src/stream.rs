@@ -54,13 +54,18 @@ impl StreamLog {
     /// Hands frames over to be written, in order, and does not wait for the disk. The first must follow the last one that was
     /// handed over. Fails if the stream has failed or the log was closed; blocks only while the queue is full.
     pub fn append(&self, drafts: Vec<Draft>) -> Result<(), Problem> {
+        self.append_steps(vec![drafts])
+    }
+
+    /// Hands over the frames of several steps, each as the step left them.
+    pub fn append_steps(&self, steps: Vec<Vec<Draft>>) -> Result<(), Problem> {
         if self.stream.has_failed.load(Ordering::Relaxed) {
             return self.stream.failure();
         }
-        if drafts.is_empty() {
+        if steps.iter().all(Vec::is_empty) {
             return Ok(());
         }
-        self.inner.shared.queue.push(Entry::Frames { stream: Arc::clone(&self.stream), drafts })
+        self.inner.shared.queue.push(Entry::Frames { stream: Arc::clone(&self.stream), steps })
     }
 
     /// Resolves when the frame is on disk, or with the reason why it never will be.

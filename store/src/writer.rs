@@ -55,7 +55,7 @@ struct Batch {
 
 /// What is written in the order in which it came.
 enum Work {
-    Frames(Arc<Stream>, Vec<Draft>),
+    Frames(Arc<Stream>, Vec<Vec<Draft>>),
     Together(Together),
 }
 
@@ -122,7 +122,7 @@ impl Desk {
         for entry in entries.drain(..) {
             match entry {
                 Entry::Frames { stream, .. } if stream.has_failed() => {}
-                Entry::Frames { stream, drafts } => batch.work.push(Work::Frames(stream, drafts)),
+                Entry::Frames { stream, steps } => batch.work.push(Work::Frames(stream, steps)),
                 Entry::Together(together) => batch.work.push(Work::Together(together)),
                 Entry::Object(object) => batch.objects.push(object),
                 Entry::Snapshot { stream, at, kernel, state } => snapshots.push((stream, at, kernel, state)),
@@ -181,7 +181,7 @@ impl Desk {
             desk.insert_objects()?;
             for work in &mut work {
                 match work {
-                    Work::Frames(stream, drafts) => written += desk.insert_frames(&stream, drafts)?,
+                    Work::Frames(stream, steps) => written += desk.insert_frames(&stream, steps)?,
                     Work::Together(mut together) => {
                         let inserted = desk.insert_together(&mut together, &mut changed);
                         let refusal = inserted.as_ref().ok().and_then(|parts| parts.as_ref().err().cloned());
@@ -262,10 +262,10 @@ impl Desk {
         released
     }
 
-    fn insert_frames(&mut self, stream: &Stream, drafts: Vec<Draft>) -> Result<u64, Problem> {
+    fn insert_frames(&mut self, stream: &Stream, steps: Vec<Vec<Draft>>) -> Result<u64, Problem> {
         let mut tail = stream.tail();
         let mut written = 0;
-        for draft in drafts {
+        for draft in steps.into_iter().flatten() {
             if tail.broken.is_some() || stream.has_failed() {
                 break;
             }

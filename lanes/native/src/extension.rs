@@ -306,12 +306,11 @@ impl Instance for Extension {
         self.alone
     }
 
-    fn background(&self) -> bool {
-        self.service.is_some()
-    }
-
     fn has(&self, role: Role) -> bool {
-        self.functions.as_ref().is_some_and(|functions| functions.has(role))
+        match role {
+            Role::Service => self.service.is_some(),
+            role => self.functions.as_ref().is_some_and(|functions| functions.has(role)),
+        }
     }
 
     fn answers_at_once(&self) -> bool {

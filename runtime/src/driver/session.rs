@@ -6,7 +6,7 @@ use std::sync::Arc;
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::canonical;
-use holdfast_contract::effect::{Effects, Input};
+use holdfast_contract::effect::{Act, Effects, Input};
 use holdfast_contract::frame::{Draft, Source};
 use holdfast_contract::ids::{ExtensionId, HookId, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault, Problem};
@@ -44,8 +44,10 @@ pub(crate) struct SessionActor {
     notes: mpsc::UnboundedReceiver<Note>,
     /// Facts that came at once and wait for their turn.
     pub(super) queue: VecDeque<Input>,
-    /// Frames that the log has not been given yet.
-    unlogged: Vec<Draft>,
+    /// Frames that the log has not been given yet, step by step.
+    unlogged: Vec<Vec<Draft>>,
+    /// Acts that wait until the facts before them are taken.
+    acts: VecDeque<Act>,
     pub(super) tasks: Tasks,
     pub(super) checks: Checks,
     /// What the calls of the running turn run on.
@@ -83,6 +85,7 @@ impl SessionActor {
             notes,
             queue: first.into(),
             unlogged: Vec::new(),
+            acts: VecDeque::new(),
             tasks: Tasks::default(),
             checks: Checks::default(),
             instances: Instances::default(),
@@ -195,9 +198,9 @@ impl SessionActor {
     /// Steps until nothing is left that is there at once.
     fn drain(&mut self) {
         loop {
-            while let Some(input) = self.queue.pop_front() {
-                // A fact that nobody waits for any more came too late; it was never recorded.
-                let _late = self.advance(input);
+            while !(self.queue.is_empty() && self.acts.is_empty()) {
+                self.take_facts();
+                self.act();
             }
             // A log that cannot be written has broken the session down.
             let _broken = self.hand_over();
@@ -210,6 +213,33 @@ impl SessionActor {
             }
             let Some(say) = self.waiting.pop_front() else { return };
             self.begin_turn(*say);
+        }
+    }
+
+    /// Steps over what waits, and only then acts: many calls that are at the same place are all decided, and then all made, and
+    /// the code of the one does not drive the other's out of the caches. A fact that ends a call waits for the acts before it, because
+    /// what runs on which instance follows from the order of the frames.
+    fn take_facts(&mut self) {
+        while let Some(input) = self.queue.pop_front() {
+            let ending = Ending::of(&input);
+            if ending.is_some() {
+                self.act();
+            }
+            // A fact that nobody waits for any more came too late; it was never recorded.
+            let _late = self.advance(input, ending);
+        }
+    }
+
+    /// Performs the acts that wait. What comes of them at once waits in its turn.
+    fn act(&mut self) {
+        while let Some(act) = self.acts.pop_front() {
+            if act.barrier().is_some() && self.hand_over().is_err() {
+                return self.acts.clear();
+            }
+            self.perform(act);
+        }
+        if !self.session.is_busy() {
+            self.instances.clear();
         }
     }
 
@@ -233,18 +263,18 @@ impl SessionActor {
 
     /// One step of the machine, whose frames are with the log when it returns.
     fn step(&mut self, input: Input) -> Result<(), Problem> {
-        self.advance(input)?;
+        let ending = Ending::of(&input);
+        self.advance(input, ending)?;
         self.hand_over()
     }
 
-    /// One step of the machine: its frames are kept for the log, its acts are performed. Frames that one input after the other leads to
-    /// go to the log together; none is kept back when an act must wait for it.
-    fn advance(&mut self, mut input: Input) -> Result<(), Problem> {
+    /// One step of the machine: its frames are kept for the log, its acts for when all facts are taken. Frames that one input after
+    /// the other leads to go to the log together; none is kept back when an act must wait for it.
+    fn advance(&mut self, mut input: Input, ending: Option<Ending>) -> Result<(), Problem> {
         if let Some(problem) = &self.broken {
             return Err(problem.clone());
         }
         self.inner.hide(&mut input.body);
-        let ending = Ending::of(&input);
         let faulted = self.inner.fault_of(&input);
         let Effects { frames, acts } = self.session.step(input)?;
         if let Some(ending) = ending {
@@ -253,16 +283,8 @@ impl SessionActor {
         if let Some(faulted) = faulted {
             self.inner.tell_system(faulted);
         }
-        self.unlogged.extend(frames);
-        for act in acts {
-            if act.barrier().is_some() {
-                self.hand_over()?;
-            }
-            self.perform(act);
-        }
-        if !self.session.is_busy() {
-            self.instances.clear();
-        }
+        self.unlogged.push(frames);
+        self.acts.extend(acts);
         let since = self.session.next_seq().0 - self.snapshot_at.0;
         if since >= SNAPSHOT_EVERY.max(self.session.weight()) {
             self.snapshot();
@@ -275,7 +297,7 @@ impl SessionActor {
         if self.unlogged.is_empty() {
             return Ok(());
         }
-        let handed = self.log.append(std::mem::take(&mut self.unlogged));
+        let handed = self.log.append_steps(std::mem::take(&mut self.unlogged));
         handed.inspect_err(|problem| self.break_down(problem.clone()))
     }
 
@@ -334,6 +356,7 @@ impl SessionActor {
         }
         self.tasks.abort_all();
         self.queue.clear();
+        self.acts.clear();
         self.inner.surface.show(self.session.id(), Event::Broken(problem.clone()));
         for reply in self.answering.drain(..).chain(self.waiting.drain(..).map(|say| say.reply)) {
             drop(reply.send(Err(problem.clone())));
@@ -358,8 +381,7 @@ impl SessionActor {
                 (body.into(), Content::of(&clock))
             }
             Ask::Random { bytes } => {
-                let drawn = self.inner.entropy.draw(bytes);
-                let bytes: String = drawn.iter().map(|byte| format!("{byte:02x}")).collect();
+                let bytes = self.inner.entropy.draw_hex(bytes);
                 (RandomDrawn { extension: id, hook, bytes: bytes.clone() }.into(), Content::text(bytes))
             }
             Ask::StateGet { key } => {

@@ -217,7 +217,7 @@ impl Inner {
     ) -> Result<Content, Fault> {
         let (parent, depth) = self.nested(asker)?;
         let count = self.living.opened.fetch_add(1, Ordering::Relaxed);
-        let chance: String = self.entropy.draw(4).iter().map(|byte| format!("{byte:02x}")).collect();
+        let chance = self.entropy.draw_hex(4);
         let id = format!("agent.{}.{}-{count}-{chance}", asker.extension.id, self.clock.now().0);
         let origin = Origin { channel: asker.extension.id.to_string(), user: None };
         let errand = Errand { session: id.into(), origin, agent, text: task, message: None };

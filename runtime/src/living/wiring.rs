@@ -13,13 +13,14 @@ use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::role::Role;
 use holdfast_contract::system_frames::{ExtensionFaulted, FoundExtension};
-use holdfast_contract::wire::{Call, Reply};
+use holdfast_contract::wire::Call;
 use serde::Serialize;
 
 use super::topics;
 use crate::calling::{make, whole};
 use crate::host::SystemHost;
 use crate::runtime::Inner;
+use crate::services::content_of;
 
 /// Who is installed, what they want, and what the bus has of it.
 #[derive(Default)]
@@ -28,13 +29,13 @@ pub(super) struct Wiring {
     /// What extensions asked for in their code, by the generation that did.
     asked: BTreeMap<ExtensionId, BTreeMap<Generation, BTreeSet<Topic>>>,
     /// The bus's subscribers; none before the first time.
-    current: Option<BTreeSet<Wanted>>,
+    current: Option<BTreeSet<Interest>>,
     patterns: Vec<Pattern>,
 }
 
 /// One subscription of one extension.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Wanted {
+struct Interest {
     extension: ExtensionId,
     topic: Topic,
     handler: Takes,
@@ -62,7 +63,7 @@ impl Wiring {
     /// Whether an extension has to do with the bus at all.
     fn concerns(&self, id: &ExtensionId) -> bool {
         let has = |found: &FoundExtension| !found.subscribes.is_empty();
-        let subscribed = |current: &BTreeSet<Wanted>| current.iter().any(|wanted| wanted.extension == *id);
+        let subscribed = |current: &BTreeSet<Interest>| current.iter().any(|wanted| wanted.extension == *id);
         self.installed.get(id).is_some_and(has)
             || self.asked.contains_key(id)
             || self.current.as_ref().is_some_and(subscribed)
@@ -183,12 +184,12 @@ impl Inner {
     }
 
     /// What the installed extensions want: what serves has the word, and where nothing does, what was found last.
-    fn wanted(&self) -> BTreeSet<Wanted> {
+    fn wanted(&self) -> BTreeSet<Interest> {
         let wiring = self.living.wiring();
         let mut all = BTreeMap::new();
         for (id, found) in &wiring.installed {
-            let serving = self.serving(id).and_then(|serving| self.subscribes_of(&serving));
-            for subscription in serving.as_ref().unwrap_or(&found.subscribes) {
+            let serving = self.serving(id).and_then(|serving| self.found(&serving.digest));
+            for subscription in &serving.as_ref().unwrap_or(found).subscribes {
                 all.insert((id.clone(), subscription.topic.clone()), subscription.handler.into());
             }
             let asked = wiring.asked.get(id).into_iter().flat_map(BTreeMap::values).flatten();
@@ -196,11 +197,11 @@ impl Inner {
                 all.entry((id.clone(), topic.clone())).or_insert(Takes::Itself);
             }
         }
-        let wanted = |((extension, topic), handler)| Wanted { extension, topic, handler };
+        let wanted = |((extension, topic), handler)| Interest { extension, topic, handler };
         all.into_iter().map(wanted).collect()
     }
 
-    fn subscription(self: &Arc<Self>, wanted: &Wanted) -> Result<Subscription, Problem> {
+    fn subscription(self: &Arc<Self>, wanted: &Interest) -> Result<Subscription, Problem> {
         let (inner, id, takes) = (Arc::downgrade(self), wanted.extension.clone(), wanted.handler);
         let handler = move |delivery: Delivery| {
             let (inner, id) = (inner.upgrade(), id.clone());
@@ -258,14 +259,7 @@ impl Inner {
             let (id, generation, phase) = (id.clone(), serving.generation, function.to_owned());
             self.tell_system(ExtensionFaulted { id, generation, phase, fault: fault.clone() });
         }
-        match answer? {
-            Reply::Content(content) => Ok(content),
-            Reply::Done => Ok(Content::default()),
-            other => {
-                let message = format!("`{id}` answered `{function}` with {other:?}");
-                Err(Fault::new(Code::ExtensionFault, message))
-            }
-        }
+        content_of(answer?, id, function)
     }
 
     /// Shows the user what an event says, because a manifest wants it so.

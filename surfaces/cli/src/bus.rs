@@ -45,7 +45,7 @@ async fn status(output: &Output, link: &Link) -> Result<Exit, Problem> {
         let [open, under_way, delayed] = numbers;
         [harmless(&it.name), state.to_owned(), open, under_way, delayed, it.dead.to_string(), fault]
     });
-    let head = ["SUBSCRIBER", "STATE", "OPEN", "UNDER WAY", "DELAYED", "DEAD", "LAST FAULT"];
+    let head = ["subscriber", "state", "open", "under way", "delayed", "dead", "last fault"];
     output.line(table(head, rows, "nobody subscribes"))?;
     if let Some(trouble) = &status.trouble {
         output.line(format!("nothing moves at the moment: {}", harmless(trouble)))?;
@@ -80,7 +80,7 @@ async fn list(output: &Output, link: &Link, subscriber: Option<String>) -> Resul
         let (died, attempts) = (moment(letter.died), letter.attempts.to_string());
         [letter.event.clone(), topic, harmless(&letter.subscriber), attempts, died, fault]
     });
-    let head = ["ID", "TOPIC", "SUBSCRIBER", "ATTEMPTS", "GIVEN UP", "LAST FAULT"];
+    let head = ["id", "topic", "subscriber", "attempts", "given up", "last fault"];
     output.line(table(head, rows, "there are no dead letters"))?;
     Ok(Exit::Done)
 }
