@@ -91,9 +91,14 @@ impl Home {
         self.root.join("extensions")
     }
 
+    /// The folder of the extensions' private folders.
+    pub fn all_data(&self) -> PathBuf {
+        self.root.join("data")
+    }
+
     /// The private folder of an extension.
     pub fn data(&self, id: &ExtensionId) -> PathBuf {
-        self.root.join("data").join(id.as_str())
+        self.all_data().join(id.as_str())
     }
 
     /// Every version of an extension that was ever active.

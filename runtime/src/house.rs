@@ -17,8 +17,9 @@ use holdfast_home::{
     Environment, Home, ModelSettings, OFFLINE, PromptContext, PromptTool, Prompts, SecretPlace, Settings,
 };
 use holdfast_lane_declarative::DeclarativeLane;
+use holdfast_lane_process::{Places, ProcessLane};
+pub use holdfast_lane_wasm::Progress;
 use holdfast_lane_wasm::WasmLane;
-pub use holdfast_lane_wasm::{LogLevel, Progress};
 use holdfast_model::cassette::Recorder;
 use holdfast_model::detect::{self, Found};
 use holdfast_model::provider::{Provider, ProviderSettings, usual_key};
@@ -274,7 +275,12 @@ impl House {
         let store = Store::open(&home.database(), Options::default())?;
         let vault = Arc::new(HomeVault::new(store.clone(), home.generations()));
         let wasm = WasmLane::when_needed(settings.wasm, vault.clone()).with_progress(Arc::new(*progress));
-        let lanes: [Arc<dyn Lane>; 2] = [Arc::new(wasm), Arc::new(DeclarativeLane::new(vault.clone()))];
+        let places = Places { code: home.generations().join("running"), data: home.all_data() };
+        let lanes: [Arc<dyn Lane>; 3] = [
+            Arc::new(wasm),
+            Arc::new(DeclarativeLane::new(vault.clone())),
+            Arc::new(ProcessLane::new(vault.clone(), places)),
+        ];
         let mut loader = Loader::new(
             home.extensions(),
             vault,

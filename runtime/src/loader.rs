@@ -25,8 +25,10 @@ use serde_json::{Map, Value};
 
 use crate::vault::HomeVault;
 
-/// The largest component that is read.
+/// The largest file that is read.
 const MOST_BYTES: u64 = 256 << 20;
+/// The most files that an extension's folder may have.
+const MOST_FILES: usize = 10_000;
 
 /// Looks through the extensions of a home.
 pub struct Loader {
@@ -49,6 +51,8 @@ struct Seen {
     set: Option<Map<String, Value>>,
     /// What it came to; none if it was broken.
     digest: Option<Digest>,
+    /// Whether the files in its folders are its own too.
+    deep: bool,
 }
 
 type Stamp = (PathBuf, u64, u64, i64, i64);
@@ -104,7 +108,11 @@ impl Loader {
 
     /// The folders to watch: the one of all extensions, and each extension's.
     pub fn folders(&self) -> Vec<PathBuf> {
-        let each = self.seen.keys().map(|id| self.folder.join(id.as_str()));
+        let each = self.seen.iter().flat_map(|(id, seen)| {
+            let folder = self.folder.join(id.as_str());
+            let inside = if seen.deep { tree(&folder).folders } else { Vec::new() };
+            std::iter::once(folder).chain(inside)
+        });
         std::iter::once(self.folder.clone()).chain(each).collect()
     }
 
@@ -128,7 +136,8 @@ impl Loader {
 
     fn look(&mut self, id: &ExtensionId, policy: &Policy, changes: &mut Changes) {
         let folder = self.folder.join(id.as_str());
-        let stamps = stamps(&folder);
+        let mut deep = self.seen.get(id).is_some_and(|seen| seen.deep);
+        let mut stamps = stamps_of(&folder, deep);
         let (seen, in_force, set) = (self.seen.get(id), policy.digest(), self.settings.get(id).cloned());
         if seen.is_some_and(|seen| seen.stamps == stamps && seen.policy == in_force && seen.set == set) {
             return;
@@ -138,6 +147,10 @@ impl Loader {
         match self.read(id, &folder, policy) {
             Ok(Some((found, warnings))) => {
                 digest = Some(found.digest);
+                if (found.lane == LaneKind::Process.as_str()) != deep {
+                    deep = !deep;
+                    stamps = stamps_of(&folder, deep);
+                }
                 changes.warnings.extend(warnings);
                 if digest != before {
                     changes.found.push(found);
@@ -148,7 +161,7 @@ impl Loader {
             Ok(None) => {}
             Err(problem) => changes.rejected.push((id.clone(), problem)),
         }
-        self.seen.insert(id.clone(), Seen { stamps, policy: in_force, set, digest });
+        self.seen.insert(id.clone(), Seen { stamps, policy: in_force, set, digest, deep });
     }
 
     fn read(
@@ -240,6 +253,7 @@ pub fn candidate(
             let prompt = inside.contains(&PROMPT).then(|| PROMPT.to_owned());
             (String::new(), prompt.into_iter().collect())
         }
+        LaneKind::Process => (String::new(), all_files(folder)?),
         _ => {
             let what = format!("this program has no `{lane}` lane yet, which `{name}` needs");
             return Err(at(&file, Code::ExtensionUnknown, what)
@@ -269,6 +283,49 @@ pub fn candidate(
     let given = policy.given(&manifest.id, &bundle.content(), folder.to_str());
     bundle.grants = effective_grant(&manifest.requests(), &given);
     Ok(Candidate { manifest, warnings, bundle, files: contents })
+}
+
+/// What is in an extension's folder, without hidden files and links.
+#[derive(Default)]
+struct Tree {
+    files: Vec<PathBuf>,
+    folders: Vec<PathBuf>,
+}
+
+/// Looks through a folder, as far as an extension may be large.
+fn tree(folder: &Path) -> Tree {
+    let (mut tree, mut left) = (Tree::default(), vec![folder.to_owned()]);
+    while let Some(inside) = left.pop() {
+        for path in names(&inside).into_iter().map(|name| inside.join(name)) {
+            match fs::symlink_metadata(&path) {
+                Ok(about) if about.is_dir() => {
+                    tree.folders.push(path.clone());
+                    left.push(path);
+                }
+                Ok(about) if about.is_file() => tree.files.push(path),
+                _ => {}
+            }
+        }
+        if tree.files.len() > MOST_FILES {
+            break;
+        }
+    }
+    tree
+}
+
+/// Every file in an extension's folder but the manifest, by its path from there.
+fn all_files(folder: &Path) -> Result<Vec<String>, Problem> {
+    let files = tree(folder).files;
+    if files.len() > MOST_FILES {
+        let what = format!("the extension has more than {MOST_FILES} files");
+        return Err(at(folder, Code::ManifestValue, what).help(
+            "Leave out what it does not need to run, or put it into a folder whose name begins with a dot.",
+        ));
+    }
+    let inside = files.iter().filter_map(|path| path.strip_prefix(folder).ok()?.to_str());
+    let mut files: Vec<String> = inside.filter(|name| *name != "manifest.yaml").map(str::to_owned).collect();
+    files.sort();
+    Ok(files)
 }
 
 /// A file of the extension's own: not one elsewhere that a link or `..` leads to.
@@ -319,13 +376,16 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 /// How the files that decide about an extension lie on the disk.
-fn stamps(folder: &Path) -> Vec<Stamp> {
-    let all = names(folder).into_iter().map(|name| folder.join(name));
+fn stamps_of(folder: &Path, deep: bool) -> Vec<Stamp> {
+    let all = match deep {
+        true => tree(folder).files,
+        false => names(folder).into_iter().map(|name| folder.join(name)).collect(),
+    };
     let stamp = |path: PathBuf| {
         let about = fs::metadata(&path).ok().filter(|about| about.is_file())?;
         Some((path, about.ino(), about.len(), about.mtime(), about.mtime_nsec()))
     };
-    all.filter_map(stamp).collect()
+    all.into_iter().filter_map(stamp).collect()
 }
 
 fn at(path: &Path, code: Code, what: impl Into<String>) -> Problem {

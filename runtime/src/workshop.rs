@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::{Generation, Millis};
+use holdfast_contract::log::LogSink;
 use holdfast_contract::manifest::{Grants, Manifest};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::registry::{Descriptor, ExtensionRef};
@@ -15,7 +16,8 @@ use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::system_frames::LifecycleCommand;
 use holdfast_contract::wire::{Call, Instance, Lane, Reply};
 use holdfast_lane_declarative::DeclarativeLane;
-use holdfast_lane_wasm::{LogSink, WasmLane};
+use holdfast_lane_process::{Places, ProcessLane};
+use holdfast_lane_wasm::WasmLane;
 use holdfast_policy::Policy;
 use serde_json::{Map, Value};
 
@@ -46,6 +48,8 @@ pub struct Workbench {
     /// What it registers.
     pub descriptors: Vec<Descriptor>,
     instance: Arc<dyn Instance>,
+    /// Where a program lives meanwhile.
+    _yard: tempfile::TempDir,
 }
 
 impl Workbench {
@@ -64,7 +68,10 @@ impl Workbench {
         let version = manifest.version.as_str().into();
         let (id, digest, generation) = (manifest.id.clone(), vault.digest(), Generation(1));
         let reference = ExtensionRef { id, version, digest, generation };
-        let instance = lane(&kind, options, Arc::new(vault), log)?.load(&reference).await?;
+        let yard = tempfile::tempdir()
+            .map_err(|error| Problem::new(Code::Internal, format!("no folder for a while: {error}")))?;
+        let places = Places { code: yard.path().join("code"), data: yard.path().join("data") };
+        let instance = lane(&kind, options, Arc::new(vault), log, places)?.load(&reference).await?;
         let made = make(&instance, Call::Lifecycle(LifecycleCommand::Load), Arc::new(NoHost));
         let reply = within(made, PATIENCE, Code::ExtensionFault, Arc::new(SystemClock)).await?;
         let Reply::Descriptors(descriptors) = reply else {
@@ -74,7 +81,7 @@ impl Workbench {
             ));
         };
         let requested = manifest.requests();
-        Ok(Self { manifest, warnings, content, requested, granted, descriptors, instance })
+        Ok(Self { manifest, warnings, content, requested, granted, descriptors, instance, _yard: yard })
     }
 
     /// The build, to be tried on recorded sessions.
@@ -93,10 +100,18 @@ fn lane(
     options: &SandboxOptions,
     vault: Arc<LooseVault>,
     log: Option<LogSink>,
+    places: Places,
 ) -> Result<Arc<dyn Lane>, Problem> {
     let words = DeclarativeLane::new(vault.clone());
     if kind == words.name() {
         return Ok(Arc::new(words));
+    }
+    let programs = ProcessLane::new(vault.clone(), places);
+    if kind == programs.name() {
+        return Ok(Arc::new(match log {
+            Some(log) => programs.with_log(log),
+            None => programs,
+        }));
     }
     let lane = WasmLane::new(options.few(), vault)?;
     Ok(Arc::new(match log {

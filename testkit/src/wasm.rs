@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 
+use holdfast_contract::budgets::Budgets;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
-use holdfast_contract::manifest::Grants;
+use holdfast_contract::manifest::{Grants, Manifest};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::system_frames::{FoundExtension, SubscriptionSpec};
@@ -37,28 +38,43 @@ impl MapVault {
         options: &SandboxOptions,
         grants: Grants,
     ) -> FoundExtension {
-        let parsed = holdfast_contract::manifest::parse("manifest.yaml".as_ref(), manifest).unwrap().manifest;
-        let entrypoint = format!("{}.wasm", parsed.id);
-        let code = Digest::of(&component);
+        let id = parsed(manifest).id;
+        let entrypoint = format!("{id}.wasm");
+        let files = [(entrypoint.as_str(), component)];
         let bundle = Bundle {
-            lane: "wasm".to_owned(),
-            manifest: manifest.to_owned(),
             entrypoint: entrypoint.clone(),
-            files: BTreeMap::from([(entrypoint, code)]),
-            config: Content::of(&parsed.config),
             grants,
             budgets: options.budgets,
+            ..bundle(manifest, "wasm")
         };
+        self.keep(bundle, files)
+    }
+
+    /// Keeps an extension of another lane, with these files.
+    pub fn add_files<const N: usize>(
+        &self,
+        manifest: &str,
+        lane: &str,
+        files: [(&str, Vec<u8>); N],
+    ) -> FoundExtension {
+        self.keep(bundle(manifest, lane), files)
+    }
+
+    fn keep<const N: usize>(&self, mut bundle: Bundle, files: [(&str, Vec<u8>); N]) -> FoundExtension {
+        let mut objects = self.objects.lock().unwrap();
+        for (name, bytes) in files {
+            bundle.files.insert(name.to_owned(), Digest::of(&bytes));
+            objects.insert(Digest::of(&bytes), bytes);
+        }
         let bytes = holdfast_contract::digest::canonical(&bundle).unwrap();
         let digest = Digest::of(&bytes);
-        let mut objects = self.objects.lock().unwrap();
-        objects.insert(code, component);
         objects.insert(digest, bytes);
+        let parsed = parsed(&bundle.manifest);
         FoundExtension {
             id: parsed.id,
             version: parsed.version.as_str().into(),
             digest,
-            lane: "wasm".to_owned(),
+            lane: bundle.lane,
             depends_on: parsed.depends_on,
             priority: parsed.priority,
             subscribes: parsed.events.subscribes.iter().map(SubscriptionSpec::from).collect(),
@@ -70,6 +86,22 @@ impl MapVault {
     fn object(&self, digest: Digest, code: Code) -> Result<Vec<u8>, Fault> {
         let objects = self.objects.lock().unwrap();
         objects.get(&digest).cloned().ok_or_else(|| Fault::new(code, format!("{digest} is not in the vault")))
+    }
+}
+
+fn parsed(manifest: &str) -> Manifest {
+    holdfast_contract::manifest::parse("manifest.yaml".as_ref(), manifest).unwrap().manifest
+}
+
+fn bundle(manifest: &str, lane: &str) -> Bundle {
+    Bundle {
+        lane: lane.to_owned(),
+        manifest: manifest.to_owned(),
+        entrypoint: String::new(),
+        files: BTreeMap::new(),
+        config: Content::of(&parsed(manifest).config),
+        grants: Grants::default(),
+        budgets: Budgets::default(),
     }
 }
 

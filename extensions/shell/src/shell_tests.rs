@@ -2,20 +2,18 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
+use holdfast_confinement::Switch;
 use holdfast_contract::content::Content;
 use holdfast_contract::manifest::{LaneKind, lane, parse};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_lane_native::{Tool, Workspace};
 use serde_json::{Value, json};
 
-use crate::linux::calls::{self, Wanted};
-use crate::linux::group::Switch;
+use crate::Options;
 use crate::linux::output::Kept;
 use crate::linux::tool::{Shell, run};
-use crate::{Options, confinement};
 
 struct Desk {
     scratch: tempfile::TempDir,
@@ -56,14 +54,6 @@ fn the_manifest_is_one_and_says_what_the_code_says() {
     assert_eq!((hint.effects, hint.timeout_ms), (Some(spec.effects), Some(spec.timeout)));
     let options: Options = serde_json::from_value(Value::Object(parsed.manifest.config)).unwrap();
     assert_eq!(options, Options::default());
-}
-
-#[test]
-fn this_machine_can_confine() {
-    let report = confinement();
-    assert!(report.confined && report.seccomp, "{report}");
-    assert!(report.landlock.is_some_and(|version| version >= 3), "{report}");
-    assert!(report.to_string().starts_with("commands run confined\n  landlock: version "));
 }
 
 #[test]
@@ -233,23 +223,4 @@ fn an_open_network_is_no_local_socket() {
     assert!(local["stderr"].as_str().unwrap().contains("not permitted"), "{local}");
     let closed = Desk::new().run(&script("socket(S, PF_INET, SOCK_STREAM, 0)"));
     assert!(closed["stderr"].as_str().unwrap().contains("not permitted"), "{closed}");
-}
-
-/// On a kernel whose Landlock does not hold signals back, seccomp lets them reach the own group only.
-#[test]
-fn signals_stay_in_the_group_without_landlocks_help() {
-    let mut victim = Command::new("/bin/sleep").arg("60").spawn().unwrap();
-    let wanted = Wanted { group: std::process::id(), signals_by_group: true, network: false };
-    let filters = calls::filters(&wanted).unwrap();
-    let script = format!("kill -9 {}; kill -0 {}; kill -0 0 && echo own", victim.id(), std::process::id());
-    let output = std::thread::spawn(move || {
-        calls::apply(filters).unwrap();
-        Command::new("/bin/sh").args(["-c", &script]).output().unwrap()
-    });
-    let output = output.join().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "own\n");
-    assert_eq!(String::from_utf8_lossy(&output.stderr).matches("not permitted").count(), 2);
-    assert!(victim.try_wait().unwrap().is_none(), "it lives");
-    victim.kill().unwrap();
-    victim.wait().unwrap();
 }

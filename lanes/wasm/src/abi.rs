@@ -195,6 +195,12 @@ pub(crate) struct Named {
     pub description: String,
 }
 
+impl From<Named> for holdfast_contract::exports::Named {
+    fn from(Named { name, description }: Named) -> Self {
+        Self { name, description }
+    }
+}
+
 /// `agent.integration`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ComponentType, Lift, Lower, Serialize, Deserialize)]
 #[component(enum)]

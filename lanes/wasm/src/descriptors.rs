@@ -1,17 +1,16 @@
 //! What an extension registers: made of what its code says about itself and of what its manifest adds. What the code says is
 //! asked once for each activation and remembered, so that a start reads no code at all.
 
-use std::collections::BTreeSet;
-
 use holdfast_contract::content::Content;
-use holdfast_contract::hook::{HookPoint, HookSpec};
-use holdfast_contract::ids::{ExtensionId, Millis};
+use holdfast_contract::exports::{Exports, Named};
+use holdfast_contract::hook::HookPoint;
+use holdfast_contract::ids::Millis;
 use holdfast_contract::manifest::{Manifest, Scope};
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::registry::{Descriptor, Payload};
+use holdfast_contract::registry::Descriptor;
 use holdfast_contract::tool::{EffectClass, ToolSpec, agent_arguments_schema, default_timeout};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::abi;
 use crate::faults::one_line;
@@ -30,8 +29,8 @@ pub(crate) struct Known {
     /// The interfaces that it exports.
     pub interfaces: Vec<String>,
     pub tools: Vec<abi::ToolSpec>,
-    pub methods: Vec<abi::Named>,
-    pub commands: Vec<abi::Named>,
+    pub methods: Vec<Named>,
+    pub commands: Vec<Named>,
     pub agent: Option<abi::AgentSpec>,
     /// Everything that it registers, as its manifest has it.
     pub descriptors: Vec<Descriptor>,
@@ -63,80 +62,28 @@ impl Known {
 
     /// The same with what its manifest makes of it.
     pub(crate) fn under(mut self, manifest: &Manifest) -> Result<Self, Fault> {
-        self.descriptors = self.registered(manifest)?;
+        self.descriptors = self.exports()?.descriptors(manifest)?;
         let lasts = self.has(Function::SendToUser) || self.has(Function::SchedulerTask);
         self.scope = manifest.scope.unwrap_or(if lasts { Scope::Shared } else { Scope::default() });
         Ok(self)
     }
 
-    fn registered(&self, manifest: &Manifest) -> Result<Vec<Descriptor>, Fault> {
-        let mut all = Vec::new();
-        for tool in &self.tools {
-            all.push(Descriptor::tool(hinted(tool_spec(tool)?, manifest)));
-        }
-        if let Some(agent) = &self.agent {
-            all.push(Descriptor::tool(hinted(agent_spec(agent)?, manifest)));
-        }
-        all.extend(self.hooks(manifest));
-        for command in &self.commands {
-            filled("a command's name", &command.name)?;
-            all.push(other("command", &command.name, json!({ "description": command.description })));
-        }
-        if self.has(Function::ApiCall) {
-            for method in &self.methods {
-                filled("a method's name", &method.name)?;
-            }
-            unique("method", self.methods.iter().map(|method| method.name.as_str()))?;
-            all.push(other("api", manifest.id.as_str(), json!({ "methods": self.methods })));
-        }
-        let (calls, results) = (self.has(Function::RenderCall), self.has(Function::RenderResult));
-        if calls || results {
-            all.push(other("renderer", manifest.id.as_str(), json!({ "calls": calls, "results": results })));
-        }
-        if self.has(Function::SendToUser) {
-            all.push(Descriptor::channel(&manifest.id, self.has(Function::SendMessage)));
-        }
-        for kind in ["tool", "command"] {
-            let of_kind = all.iter().filter(|descriptor| descriptor.kind.as_str() == kind);
-            unique(kind, of_kind.map(|descriptor| descriptor.id.as_str()))?;
-        }
-        for descriptor in &mut all {
-            let hint = manifest
-                .descriptors
-                .iter()
-                .find(|hint| hint.kind == descriptor.kind && hint.id == descriptor.id);
-            descriptor.priority = hint.and_then(|hint| hint.priority);
-        }
-        Ok(all)
-    }
-
-    /// Its hooks in the order of the points, one for each hint that the manifest has for a point and one where it has none.
-    fn hooks(&self, manifest: &Manifest) -> Vec<Descriptor> {
-        let id: &ExtensionId = &manifest.id;
-        let points = HookPoint::ALL.iter().filter(|point| self.has(Function::at(**point)));
-        let specs = points.flat_map(|point| {
-            let hints = manifest.hooks.iter().filter(|hint| hint.point == *point);
-            let hinted = hints.map(|hint| {
-                let spec = HookSpec::at(*point);
-                HookSpec {
-                    point: *point,
-                    matcher: hint.matcher.clone(),
-                    priority: hint.priority.unwrap_or(spec.priority),
-                    timeout: hint.timeout_ms.unwrap_or(spec.timeout),
-                }
-            });
-            let mut specs: Vec<_> = hinted.collect();
-            if specs.is_empty() {
-                specs.push(HookSpec::at(*point));
-            }
-            specs
-        });
-        specs.enumerate().map(|(index, spec)| Descriptor::hook(id, index, spec)).collect()
+    fn exports(&self) -> Result<Exports, Fault> {
+        let mut tools = self.tools.iter().map(tool_spec).collect::<Result<Vec<_>, _>>()?;
+        tools.extend(self.agent.as_ref().map(agent_spec).transpose()?);
+        let points = HookPoint::ALL.iter().copied().filter(|point| self.has(Function::at(*point)));
+        Ok(Exports {
+            tools,
+            points: points.collect(),
+            commands: self.commands.clone(),
+            methods: self.has(Function::ApiCall).then(|| self.methods.clone()),
+            renders: (self.has(Function::RenderCall), self.has(Function::RenderResult)),
+            channel: self.has(Function::SendToUser).then(|| self.has(Function::SendMessage)),
+        })
     }
 }
 
 fn tool_spec(tool: &abi::ToolSpec) -> Result<ToolSpec, Fault> {
-    filled("a tool's name", &tool.name)?;
     let of = |what: &str| format!("the {what} of its tool `{}`", one_line(&tool.name));
     Ok(ToolSpec {
         name: tool.name.as_str().into(),
@@ -173,24 +120,6 @@ fn agent_spec(agent: &abi::AgentSpec) -> Result<ToolSpec, Fault> {
     Ok(ToolSpec { input_schema: agent_arguments_schema(), ..spec })
 }
 
-fn hinted(spec: ToolSpec, manifest: &Manifest) -> ToolSpec {
-    let hint = manifest.tools.get(&spec.name).copied().unwrap_or_default();
-    ToolSpec {
-        timeout: hint.timeout_ms.unwrap_or(spec.timeout),
-        effects: hint.effects.unwrap_or(spec.effects),
-        ..spec
-    }
-}
-
-fn other(kind: &str, id: &str, payload: Value) -> Descriptor {
-    Descriptor {
-        kind: kind.into(),
-        id: id.into(),
-        priority: None,
-        payload: Payload::Other(Content::new(payload)),
-    }
-}
-
 fn parsed(what: &str, text: &str) -> Result<Content, Fault> {
     let value: Result<Value, _> = serde_json::from_str(text);
     value
@@ -211,16 +140,6 @@ fn filled(what: &str, text: &str) -> Result<(), Fault> {
         true => Err(wrong(format!("{what} is empty or has control characters"))),
         false => Ok(()),
     }
-}
-
-fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Fault> {
-    let mut seen = BTreeSet::new();
-    for name in names {
-        if !seen.insert(name) {
-            return Err(wrong(format!("it has two of the {kind} `{}`", one_line(name))));
-        }
-    }
-    Ok(())
 }
 
 fn wrong(message: String) -> Fault {

@@ -15,7 +15,7 @@ use holdfast_contract::wire::{Ask, Call, Host, Later, Reply};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use crate::abi::{Delivery, Event};
+use crate::abi::{self, Delivery, Event};
 use crate::code::{Code, Origin};
 use crate::descriptors::Known;
 use crate::guest::{Activation, Allowance, Guest};
@@ -292,6 +292,7 @@ pub(crate) async fn describe(
         Trouble::Broken(fault) | Trouble::Nonsense(fault) => fault,
         Trouble::Said(failure) => Fault::new(ErrorCode::ExtensionFault, failure.text()),
     };
+    let all = |names: Vec<abi::Named>| names.into_iter().map(Into::into).collect();
     Guest::begin(&mut store, outside.clone(), None, allowance).map_err(|error| faulted(error.into()))?;
     let mut live = Live::make_waiting(code, store).await.map_err(faulted)?;
     for function in describing {
@@ -299,8 +300,8 @@ pub(crate) async fn describe(
             .map_err(|error| faulted(error.into()))?;
         match live.call_waiting(code, function, &Request::Nothing).await.map_err(faulted)? {
             Answer::Tools(tools) => known.tools = tools,
-            Answer::Named(names) if function == Function::ApiMethods => known.methods = names,
-            Answer::Named(names) => known.commands = names,
+            Answer::Named(names) if function == Function::ApiMethods => known.methods = all(names),
+            Answer::Named(names) => known.commands = all(names),
             Answer::Agent(agent) => known.agent = Some(agent),
             Answer::Decision(_) | Answer::Content(_) | Answer::Health(_) | Answer::Done => {}
         }

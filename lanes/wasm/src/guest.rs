@@ -5,13 +5,14 @@ use std::sync::Arc;
 use holdfast_contract::budgets::Budgets;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::log::LogLevel;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::wire::Host;
 use wasmtime::{Engine, ResourceLimiter, Result, Store, UpdateDeadline};
 
 use crate::faults::{Stop, stop};
-use crate::sinks::{LogLevel, Sinks};
+use crate::sinks::Sinks;
 
 /// What all instances of an activation share.
 pub(crate) struct Activation {

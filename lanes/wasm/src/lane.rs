@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use holdfast_contract::log::LogSink;
 use holdfast_contract::manifest::{self, Manifest};
 use holdfast_contract::problem::{Code as ErrorCode, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
@@ -16,7 +17,7 @@ use crate::engine::{self, Room};
 use crate::extension::{Extension, bring, describe, hook_timeouts};
 use crate::guest::Activation;
 use crate::instance::Handle;
-use crate::sinks::{LogSink, ProgressSink, Sinks};
+use crate::sinks::{ProgressSink, Sinks};
 use crate::spares::Spare;
 use holdfast_contract::sandbox::SandboxOptions;
 

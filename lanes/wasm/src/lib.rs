@@ -37,4 +37,4 @@ pub use engine::reserve;
 pub use figures::bare_gate;
 pub use inspect::{Inspection, inspect};
 pub use lane::WasmLane;
-pub use sinks::{LogLevel, LogSink, Progress, ProgressSink};
+pub use sinks::{Progress, ProgressSink};

@@ -4,6 +4,7 @@
 //! the interface's `failure` where the signature has one, and stops the guest where it has not.
 
 use holdfast_contract::content::Content;
+use holdfast_contract::log::LogLevel;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::UiQuestion;
 use holdfast_contract::wire::Ask;
@@ -16,7 +17,6 @@ use crate::abi::{Failure, Level, TurnInfo};
 use crate::faults::{Stop, stop};
 use crate::guest::Guest;
 use crate::interfaces::Name;
-use crate::sinks::LogLevel;
 use crate::wasi;
 
 /// Random bytes that a guest may ask for at once.

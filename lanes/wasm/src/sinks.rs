@@ -3,19 +3,7 @@
 use std::sync::Arc;
 
 use holdfast_contract::ids::ExtensionId;
-
-/// How important a line of an extension's log is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogLevel {
-    /// For whoever looks for a fault.
-    Debug,
-    /// What goes on.
-    Info,
-    /// Something is odd.
-    Warning,
-    /// Something failed.
-    Error,
-}
+use holdfast_contract::log::{LogLevel, LogSink};
 
 /// How a compilation is getting on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +19,6 @@ pub enum Progress {
         millis: u64,
     },
 }
-
-/// Takes the lines that extensions log.
-pub type LogSink = Arc<dyn Fn(&ExtensionId, LogLevel, &str) + Send + Sync>;
 
 /// Takes what there is to say about compilations.
 pub type ProgressSink = Arc<dyn Fn(&ExtensionId, Progress) + Send + Sync>;

@@ -3,6 +3,7 @@
 //!
 //! Streams have no state here: a handle's number says which stream it is.
 
+use holdfast_contract::log::LogLevel;
 use holdfast_contract::problem::Code;
 use wasmtime::component::types::{ComponentExtern, ComponentItem};
 use wasmtime::component::{ComponentType, Lift, LinkerInstance, Lower, Resource, ResourceType};
@@ -12,7 +13,6 @@ use crate::faults::stop;
 use crate::guest::Guest;
 use crate::interfaces::Name;
 use crate::link::{draw, now};
-use crate::sinks::LogLevel;
 
 /// Bytes that a stream takes at once.
 const WRITE_LIMIT: u64 = 4096;

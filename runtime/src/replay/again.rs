@@ -335,8 +335,8 @@ impl<'a> Again<'a> {
 }
 
 impl Again<'_> {
-    /// Code that is built into the program changes with it, and its answers are then taken from the log. Code from a folder was kept
-    /// when it was activated: that it is gone is a problem.
+    /// Code that is built into the program changes with it, and its answers are then taken from the log, as a
+    /// program's always are. A component was kept when it was activated: that it is gone is a problem.
     fn check_gone(&self, extension: &ExtensionRef) -> Result<(), Problem> {
         let mut lane = None;
         let mut latest = None;
@@ -354,7 +354,7 @@ impl Again<'_> {
             Ok(ControlFlow::Continue(()))
         })?;
         match lane.as_deref() {
-            None | Some("native") => Ok(()),
+            None | Some("native" | "process") => Ok(()),
             Some(lane) => {
                 let ExtensionRef { id, version, digest, .. } = extension;
                 let now = latest.map(|digest| digest.to_string()).unwrap_or_default();

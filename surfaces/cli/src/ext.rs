@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::log::LogLevel;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::{Home, Settings};
 use holdfast_runtime::house::Plan;
-use holdfast_runtime::house::{LogLevel, Progress};
+use holdfast_runtime::house::Progress;
 use holdfast_runtime::workshop::Workbench;
 
 pub(crate) use check::check;

@@ -73,6 +73,7 @@ fn rank(folder: &str) -> Option<u8> {
         "runtime" => 4,
         "rpc" | "authoring" => 5,
         "sdk/rust/macros" => 0,
+        "confinement" => 1,
         "sdk/rust" => 1,
         "holdfast" => 7,
         "testkit" | "tests" | "benches" => SUPPORT,
@@ -87,8 +88,12 @@ fn rank(folder: &str) -> Option<u8> {
 const KNOWS: &[(&str, &str)] = &[("home", "policy")];
 
 /// Crates that may depend on fewer of ours than their layer allows.
-const NARROW: &[(&str, &[&str])] =
-    &[("home", &["contract", "policy"]), ("schedules", &["contract"]), ("secrets", &["contract"])];
+const NARROW: &[(&str, &[&str])] = &[
+    ("home", &["contract", "policy"]),
+    ("schedules", &["contract"]),
+    ("secrets", &["contract"]),
+    ("confinement", &["contract"]),
+];
 
 /// Crates for tests and benches: they may depend on anything, and no product crate depends on them.
 const SUPPORT: u8 = 9;
@@ -131,9 +136,10 @@ pub fn kernel_dependencies(crates: &[Crate]) -> Vec<String> {
         .collect()
 }
 
-/// A built-in extension is written as anybody's would be: against the contract and the native lane, and nothing else of ours.
+/// A built-in extension is written as anybody's would be: against the contract, the native lane and what confines programs, and nothing
+/// else of ours.
 pub fn extension_dependencies(crates: &[Crate]) -> Vec<String> {
-    let allowed = ["holdfast-contract", "holdfast-lane-native"];
+    let allowed = ["holdfast-confinement", "holdfast-contract", "holdfast-lane-native"];
     let ours = |name: &String| crates.iter().any(|found| found.name == *name);
     crates
         .iter()
@@ -141,11 +147,7 @@ pub fn extension_dependencies(crates: &[Crate]) -> Vec<String> {
         .flat_map(|found| found.dependencies.iter().map(move |name| (found, name)))
         .filter(|(_, name)| ours(name) && !allowed.contains(&name.as_str()))
         .map(|(found, name)| {
-            format!(
-                "`{}` depends on `{name}`: an extension may depend on {}",
-                found.name,
-                allowed.join(" and ")
-            )
+            format!("`{}` depends on `{name}`: an extension may depend on {}", found.name, allowed.join(", "))
         })
         .collect()
 }

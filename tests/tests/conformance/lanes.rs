@@ -11,6 +11,7 @@ use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
 use holdfast_lane_native::NativeLane;
+use holdfast_lane_process::{Places, ProcessLane};
 use holdfast_testkit::LabBuilder;
 use holdfast_testkit::wasm::{MapVault, lane};
 
@@ -24,6 +25,11 @@ pub trait ConformingLane {
     /// Its name, as cases write it.
     fn name(&self) -> &'static str;
 
+    /// Whether a strict replay calls it again; where it does not, the recorded answers stand for it.
+    fn runs_again(&self) -> bool {
+        true
+    }
+
     /// Puts the extension, as this manifest sets it up, into a lab. Gives the extension's digest, which is the lane's own.
     fn install(&self, lab: LabBuilder, manifest: &str) -> (LabBuilder, Digest);
 
@@ -33,7 +39,7 @@ pub trait ConformingLane {
 
 /// Every lane.
 pub fn all() -> Vec<Box<dyn ConformingLane>> {
-    vec![Box::new(Native), Box::new(Wasm::build())]
+    vec![Box::new(Native), Box::new(Wasm::build()), Box::new(Process::new())]
 }
 
 fn reference(found: &FoundExtension) -> ExtensionRef {
@@ -100,6 +106,48 @@ impl Wasm {
 impl ConformingLane for Wasm {
     fn name(&self) -> &'static str {
         "wasm"
+    }
+
+    fn install(&self, lab: LabBuilder, manifest: &str) -> (LabBuilder, Digest) {
+        let found = self.found(manifest);
+        let digest = found.digest;
+        (lab.lane(self.lane.clone(), [found]), digest)
+    }
+
+    fn alone(&self, manifest: &str) -> (Arc<dyn Lane>, ExtensionRef) {
+        (self.lane.clone(), reference(&self.found(manifest)))
+    }
+}
+
+/// A program in Python, which knows nothing but the protocol.
+struct Process {
+    vault: Arc<MapVault>,
+    lane: Arc<dyn Lane>,
+    _folder: tempfile::TempDir,
+}
+
+impl Process {
+    fn new() -> Self {
+        let (vault, folder) = (Arc::new(MapVault::default()), tempfile::tempdir().unwrap());
+        let places = Places { code: folder.path().join("code"), data: folder.path().join("data") };
+        let lane = Arc::new(ProcessLane::new(vault.clone(), places));
+        Self { vault, lane, _folder: folder }
+    }
+
+    fn found(&self, manifest: &str) -> FoundExtension {
+        let manifest = manifest.replace("entrypoint: conformance.wasm", "command: [python3, guest.py]");
+        let guest = include_bytes!("../../conformance/process/guest.py").to_vec();
+        self.vault.add_files(&manifest, "process", [("guest.py", guest)])
+    }
+}
+
+impl ConformingLane for Process {
+    fn name(&self) -> &'static str {
+        "process"
+    }
+
+    fn runs_again(&self) -> bool {
+        false
     }
 
     fn install(&self, lab: LabBuilder, manifest: &str) -> (LabBuilder, Digest) {

@@ -4,25 +4,22 @@
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use holdfast_confinement::{Group, Limits, Reach, Switch, threads_on_machine};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_lane_native::Workspace;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, prlimit};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::Serialize;
 
 use crate::Options;
-use crate::linux::calls::Wanted;
-use crate::linux::confine::Reach;
-use crate::linux::group::{Group, Switch, threads_on_machine};
 use crate::linux::output::Stream;
-use crate::linux::probe;
 
 /// How often the number of processes is looked at.
 const TICK: Duration = Duration::from_millis(25);
@@ -63,17 +60,13 @@ fn failed(what: &str, error: impl std::fmt::Display) -> Fault {
 impl Job<'_> {
     /// Runs it. Whatever happens, nothing of it is left when this returns.
     pub(crate) fn run(&self, switch: &Switch) -> Result<Outcome, Fault> {
-        let report = probe::report();
-        if !report.confined {
-            return Err(Fault::new(Code::Unconfined, report.notes.join("; ")));
-        }
         self.no_file_of_the_home_inside()?;
         let folder = self.folder()?;
         let scratch = tempfile::Builder::new().prefix("holdfast-").tempdir();
         let scratch = scratch.map_err(|error| failed("no folder for temporary files", error))?;
         let mut group = Group::start().map_err(|error| failed("no process group", error))?;
         let outcome = match switch.connect(group.id()) {
-            true => self.run_in(&mut group, &folder, scratch.path(), report.landlock),
+            true => self.run_in(&mut group, &folder, scratch.path()),
             false => Err(Fault::new(Code::ToolCancelled, "the call was cancelled before it began")),
         };
         switch.disconnect();
@@ -81,26 +74,13 @@ impl Job<'_> {
         outcome
     }
 
-    fn run_in(
-        &self,
-        group: &mut Group,
-        folder: &OwnedFd,
-        scratch: &Path,
-        landlock: Option<u32>,
-    ) -> Result<Outcome, Fault> {
+    fn run_in(&self, group: &mut Group, folder: &OwnedFd, scratch: &Path) -> Result<Outcome, Fault> {
         let scratch_handle =
             open_folder(scratch).map_err(|error| failed("no folder for temporary files", error))?;
-        let wanted = Wanted {
-            network: self.options.network,
-            group: group.id().as_raw_nonzero().get().unsigned_abs(),
-            signals_by_group: landlock.is_none_or(|version| version < probe::SIGNALS),
-        };
-        // Whatever this process was started with, the command does not get.
-        close_fds::set_fds_cloexec_threadsafe(3, &[]);
-        let command = self.command(group.id(), folder, scratch);
+        let command = self.command(folder, scratch);
         let handles = [self.workspace.as_fd(), scratch_handle.as_fd()];
         let began = threads_on_machine();
-        let mut child = self.reach.start(command, handles, &wanted)?;
+        let mut child = self.reach.start(command, &handles, group)?;
         let watched = self.watch(group, &mut child, began);
         group.kill();
         let ended = child.wait();
@@ -119,7 +99,7 @@ impl Job<'_> {
         })
     }
 
-    fn command(&self, group: Pid, folder: &OwnedFd, scratch: &Path) -> Command {
+    fn command(&self, folder: &OwnedFd, scratch: &Path) -> Command {
         let mut command = Command::new("/bin/sh");
         command
             .args(["-c", BEGIN, "sh", self.command])
@@ -131,7 +111,6 @@ impl Job<'_> {
             .env("TMPDIR", scratch)
             // By its handle: whoever swaps the folder meanwhile swaps another one.
             .current_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))
-            .process_group(group.as_raw_nonzero().get())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -180,23 +159,9 @@ impl Job<'_> {
 
     fn limit(&self, process: Pid) -> rustix::io::Result<()> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-        let limits = [
-            (Resource::Core, 0),
-            (Resource::Fsize, self.options.file_bytes),
-            (Resource::Data, self.options.memory_bytes),
-            (Resource::Nofile, 4096),
-            (Resource::Cpu, (self.timeout.as_secs() + 1) * cores),
-        ];
-        for (resource, most) in limits {
-            // Never more than this process has itself.
-            let most = getrlimit(resource).maximum.map_or(most, |own| own.min(most));
-            prlimit(Some(process), resource, Rlimit { current: Some(most), maximum: Some(most) })?;
-        }
-        // Manners, not walls: when memory or time is short, the command feels it first.
-        let id = process.as_raw_nonzero();
-        let _ = std::fs::write(format!("/proc/{id}/oom_score_adj"), "1000");
-        let _ = rustix::process::setpriority_process(Some(process), 10);
-        Ok(())
+        let cpu_seconds = Some((self.timeout.as_secs() + 1) * cores);
+        let Options { file_bytes, memory_bytes, .. } = *self.options;
+        Limits { file_bytes, memory_bytes, cpu_seconds }.set(process)
     }
 
     fn note(&self, ending: &Ending) -> Option<String> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_confinement::{Reach, Switch};
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::message::TurnView;
@@ -14,8 +15,6 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::Options;
-use crate::linux::confine::Reach;
-use crate::linux::group::Switch;
 use crate::linux::run::Job;
 
 /// Milliseconds that a command has, and may have.
@@ -53,7 +52,16 @@ fn here() -> String {
 
 impl Shell {
     pub(crate) fn new(workspace: Workspace, options: Options) -> Result<Self, Problem> {
-        let reach = Reach::new(workspace.home(), &options.readable, options.network)?;
+        let reach = Reach::new(&options.readable, options.network);
+        for path in reach.readable() {
+            // What may be worked in without showing the home may also be read.
+            Workspace::new(path, workspace.home()).map_err(|problem| {
+                let what = format!("commands cannot be kept from the home folder: {}", problem.what);
+                Problem::new(Code::WorkspaceRefused, what).help(
+                    "Put the home folder elsewhere, or leave the folder that is named out of `readable`.",
+                )
+            })?;
+        }
         Ok(Self(Arc::new(Setting { workspace, options, reach })))
     }
 }

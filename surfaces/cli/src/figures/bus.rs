@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use holdfast_bus::{Bus, Clock, Delivery, Entropy, NewEvent, Settings, Subscription};
+use holdfast_bus::{Bus, Delivery, NewEvent, Settings, Subscription};
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Problem};
-use holdfast_contract::wire::Later;
+use holdfast_runtime::{OsEntropy, SystemClock};
 use holdfast_store::{Options, Store};
 use rusqlite::Connection;
 use serde_json::json;
@@ -76,25 +76,6 @@ fn whole(rate: f64) -> String {
     format!("{rate:.0}")
 }
 
-/// The machine's own time, for the bus.
-struct Machine;
-
-impl Clock for Machine {
-    fn now(&self) -> Millis {
-        holdfast_runtime::Clock::now(&holdfast_runtime::SystemClock)
-    }
-
-    fn sleep(&self, span: Millis) -> Later<()> {
-        Box::pin(tokio::time::sleep(Duration::from_millis(span.0)))
-    }
-}
-
-impl Entropy for Machine {
-    fn draw(&self, count: u32) -> Vec<u8> {
-        vec![0; count as usize]
-    }
-}
-
 struct Figures {
     /// Events that were acknowledged in a second.
     rate: f64,
@@ -142,7 +123,7 @@ async fn through_the_bus(folder: &Path, publishers: u64, events: u64) -> Result<
     };
     let mut subscription = Subscription::new("bench/all", &["bench.>"], handler)?;
     (subscription.concurrency, subscription.backlog) = (256, 1_000_000);
-    let (clock, entropy) = (Arc::new(Machine), Arc::new(Machine));
+    let (clock, entropy) = (Arc::new(SystemClock), Arc::new(OsEntropy));
     let bus = Bus::open(store.clone(), clock, entropy, Settings::default(), vec![subscription]).await?;
     let began = Instant::now();
     let tasks: Vec<_> = (0..publishers)

@@ -1,13 +1,13 @@
-//! What a machine offers to confine commands with, for people.
+//! What a machine offers to confine programs with, for people.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// What this machine offers to confine commands with.
+/// What this machine offers to confine programs with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// Whether commands run at all. Where it is `false`, every call is refused.
+    /// Whether programs run at all. Where it is `false`, every one is refused.
     pub confined: bool,
     /// The version of Landlock's interface, where there is one.
     pub landlock: Option<u32>,
@@ -27,7 +27,7 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.confined { "commands run confined" } else { "commands do not run" })?;
+        f.write_str(if self.confined { "programs run confined" } else { "programs do not run" })?;
         match self.landlock {
             Some(version) => write!(f, "\n  landlock: version {version}")?,
             None => f.write_str("\n  landlock: none")?,

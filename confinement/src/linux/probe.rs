@@ -7,7 +7,7 @@ use landlock::{ABI, AccessFs, LandlockStatus, Ruleset, RulesetAttr};
 use crate::linux::calls;
 use crate::report::Report;
 
-/// The first version that can keep a file from being emptied. With less, a command could wipe what it cannot write.
+/// The first version that can keep a file from being emptied. With less, a program could wipe what it cannot write.
 pub(crate) const LEAST: u32 = 3;
 /// The first version that keeps signals inside.
 pub(crate) const SIGNALS: u32 = 6;
@@ -52,7 +52,7 @@ pub(crate) fn report() -> Report {
             notes.push(format!("Landlock {version} is too old: {LEAST} is needed (Linux 6.2)"));
         }
         Some(version) if version < SIGNALS => notes.push(format!(
-            "Landlock {version} does not hold signals back: commands may signal their own group only (Linux 6.12 has no such limit)"
+            "Landlock {version} does not hold signals back: programs may signal their own group only (Linux 6.12 has no such limit)"
         )),
         Some(_) => {}
     }

@@ -1,12 +1,11 @@
-//! Closing the doors: a thread confines itself and starts the command, which inherits all of it. The thread then ends, so
+//! Closing the doors: a thread confines itself and starts the program, which inherits all of it. The thread then ends, so
 //! that nothing else of this process is confined.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use holdfast_contract::problem::{Code, Fault, Problem};
-use holdfast_lane_native::Workspace;
+use holdfast_contract::problem::{Code, Fault};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
@@ -14,6 +13,8 @@ use landlock::{
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use crate::linux::calls::{self, Wanted};
+use crate::linux::group::Group;
+use crate::linux::probe;
 
 /// Programs and what they need, readable for everybody on any system. Those that are missing are passed over.
 const PROGRAMS: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"];
@@ -72,41 +73,52 @@ const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random",
 /// [`crate::linux::probe::LEAST`].
 const NEWEST: ABI = ABI::V9;
 
-/// What a command may reach.
-#[derive(Debug)]
-pub(crate) struct Reach {
-    /// Folders with programs.
-    programs: Vec<PathBuf>,
+/// What a program may reach, besides the folders that it is given when it starts.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    /// What it may read and run.
+    readable: Vec<PathBuf>,
     network: bool,
 }
 
 impl Reach {
-    /// What every command may read, with these folders besides. Refused where the home folder could be seen.
-    pub(crate) fn new(home: &Path, further: &[PathBuf], network: bool) -> Result<Self, Problem> {
+    /// The system's programs with what they look up, and these files and folders besides.
+    pub fn new(further: &[PathBuf], network: bool) -> Self {
         let usual = PROGRAMS.iter().map(PathBuf::from).filter(|path| path.exists());
-        let programs: Vec<_> = usual.chain(further.iter().cloned()).collect();
-        for path in &programs {
-            // What may be worked in without showing the home may also be read.
-            Workspace::new(path, home).map_err(|problem| {
-                let what = format!("commands cannot be kept from the home folder: {}", problem.what);
-                Problem::new(Code::WorkspaceRefused, what).help(
-                    "Put the home folder elsewhere, or leave the folder that is named out of `readable`.",
-                )
-            })?;
-        }
-        Ok(Self { programs, network })
+        Self { readable: usual.chain(further.iter().cloned()).collect(), network }
     }
 
-    /// Starts a command that reaches this, reads and writes these folders, and lives in this process group.
-    pub(crate) fn start(
+    /// What may be read, apart from what programs look up in `/etc`.
+    pub fn readable(&self) -> &[PathBuf] {
+        &self.readable
+    }
+
+    /// Starts a program in a group. It reaches this, reads and writes these folders, and nothing else. Refused where the machine has no
+    /// means to hold it.
+    pub fn start(
         &self,
         mut command: Command,
-        folders: [BorrowedFd<'_>; 2],
-        wanted: &Wanted,
+        folders: &[BorrowedFd<'_>],
+        group: &Group,
     ) -> Result<Child, Fault> {
+        use std::os::unix::process::CommandExt;
+
+        let report = probe::report();
+        if !report.confined {
+            return Err(Fault::new(Code::Unconfined, report.notes.join("; ")));
+        }
+        let id = group.id().as_raw_nonzero().get();
+        command.process_group(id);
+        let wanted = Wanted {
+            network: self.network,
+            group: id.unsigned_abs(),
+            signals_by_group: report.landlock.is_none_or(|version| version < probe::SIGNALS),
+        };
+        // Whatever this process was started with, the program does not get.
+        close_fds::set_fds_cloexec_threadsafe(3, &[]);
         let unconfined = |error: String| Fault::new(Code::Unconfined, error);
         // Compiled first: a thread that is half confined should have nothing left to prepare.
-        let filters = calls::filters(wanted).map_err(unconfined)?;
+        let filters = calls::filters(&wanted).map_err(unconfined)?;
         std::thread::scope(|scope| {
             let run = || {
                 let ruleset = self.ruleset(folders).map_err(|error| unconfined(error.to_string()))?;
@@ -117,7 +129,7 @@ impl Reach {
                 }
                 calls::apply(filters).map_err(unconfined)?;
                 command.spawn().map_err(|error| {
-                    Fault::new(Code::ToolFailed, format!("the command could not be started: {error}"))
+                    Fault::new(Code::ToolFailed, format!("the program could not be started: {error}"))
                 })
             };
             let started = std::thread::Builder::new().name("confined".to_owned()).spawn_scoped(scope, run);
@@ -131,7 +143,7 @@ impl Reach {
         })
     }
 
-    fn ruleset(&self, folders: [BorrowedFd<'_>; 2]) -> Result<RulesetCreated, RulesetError> {
+    fn ruleset(&self, folders: &[BorrowedFd<'_>]) -> Result<RulesetCreated, RulesetError> {
         let mut ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
             .handle_access(AccessFs::from_all(ABI::V3))?
@@ -144,7 +156,7 @@ impl Reach {
         let mut ruleset = ruleset.create()?;
         let run = AccessFs::Execute | AccessFs::ReadFile | AccessFs::ReadDir;
         let look = AccessFs::ReadFile | AccessFs::ReadDir;
-        let programs = self.programs.iter().map(|path| (path.as_path(), run));
+        let programs = self.readable.iter().map(|path| (path.as_path(), run));
         let settings = SETTINGS.iter().map(|path| (Path::new(path), look));
         let devices = DEVICES.iter().map(|path| (Path::new(path), AccessFs::ReadFile | AccessFs::WriteFile));
         for (path, access) in programs.chain(settings).chain(devices) {
@@ -153,7 +165,7 @@ impl Reach {
         // Everything but device nodes, which would be doors of their own.
         let all = AccessFs::from_all(NEWEST) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
         for folder in folders {
-            ruleset = ruleset.add_rule(PathBeneath::new(folder.as_fd(), all))?;
+            ruleset = ruleset.add_rule(PathBeneath::new(*folder, all))?;
         }
         Ok(ruleset)
     }

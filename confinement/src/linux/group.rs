@@ -1,4 +1,4 @@
-//! The process group that a command lives in. It is led by a small process of its own that is not confined and that waits: when
+//! The process group that a program lives in. It is led by a small process of its own that is not confined and that waits: when
 //! this process is gone, by whatever death, it ends the group. Nothing in the group can leave it, so ending the group ends everything.
 
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A process group and its leader.
-pub(crate) struct Group {
+pub struct Group {
     leader: Child,
     /// While this is open, the leader waits.
     _alive: Option<ChildStdin>,
@@ -20,7 +20,7 @@ pub(crate) struct Group {
 
 impl Group {
     /// Starts the leader.
-    pub(crate) fn start() -> std::io::Result<Self> {
+    pub fn start() -> std::io::Result<Self> {
         use std::os::unix::process::CommandExt;
 
         let mut leader = Command::new("/bin/sh")
@@ -36,23 +36,24 @@ impl Group {
         Ok(Self { _alive: leader.stdin.take(), leader, id })
     }
 
-    pub(crate) fn id(&self) -> Pid {
+    /// Its number.
+    pub fn id(&self) -> Pid {
         self.id
     }
 
     /// How many processes and threads are in it, the leader included.
-    pub(crate) fn tasks(&self) -> usize {
+    pub fn tasks(&self) -> usize {
         members(self.id).map(|(_, threads)| threads).sum()
     }
 
     /// Kills everything in it.
-    pub(crate) fn kill(&self) {
+    pub fn kill(&self) {
         // One that is empty already is as good.
         let _ = kill_process_group(self.id, Signal::KILL);
     }
 
     /// Kills everything in it, and waits until it is gone.
-    pub(crate) fn end(&mut self) {
+    pub fn end(&mut self) {
         self.kill();
         let _ = self.leader.wait();
         let began = Instant::now();
@@ -79,7 +80,7 @@ fn members(group: Pid) -> impl Iterator<Item = (u32, usize)> {
 }
 
 /// Threads on the whole machine: a cheap look before an expensive one.
-pub(crate) fn threads_on_machine() -> usize {
+pub fn threads_on_machine() -> usize {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let total = load.split(['/', ' ']).nth(4);
     total.and_then(|total| total.parse().ok()).unwrap_or(usize::MAX)
@@ -87,7 +88,7 @@ pub(crate) fn threads_on_machine() -> usize {
 
 /// Lets a call be ended from outside while it runs.
 #[derive(Default)]
-pub(crate) struct Switch(Mutex<State>);
+pub struct Switch(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -101,19 +102,19 @@ impl Switch {
     }
 
     /// Connects the group, and says whether the call is still wanted.
-    pub(crate) fn connect(&self, group: Pid) -> bool {
+    pub fn connect(&self, group: Pid) -> bool {
         let mut state = self.state();
         state.group = Some(group);
         !state.off
     }
 
     /// Before the group's number is given back.
-    pub(crate) fn disconnect(&self) {
+    pub fn disconnect(&self) {
         self.state().group = None;
     }
 
     /// Ends the call.
-    pub(crate) fn turn_off(&self) {
+    pub fn turn_off(&self) {
         let mut state = self.state();
         state.off = true;
         if let Some(group) = state.group {

@@ -1,0 +1,143 @@
+//! What an extension's code says that it is, in whatever lane, and what it therefore registers: the same rules for all of them. The
+//! manifest adds what is not the code's to say: priorities, matchers, time limits.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::content::Content;
+use crate::hook::{HookPoint, HookSpec};
+use crate::manifest::Manifest;
+use crate::problem::{Code, Fault};
+use crate::registry::{Descriptor, Payload};
+use crate::tool::ToolSpec;
+
+/// Something that goes by a name: a command, or a method for other extensions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Named {
+    /// The name.
+    pub name: String,
+    /// What it does.
+    #[serde(default)]
+    pub description: String,
+}
+
+/// What an extension's code says that it is.
+#[derive(Clone, Debug, Default)]
+pub struct Exports {
+    /// Its tools, an agent that is called like one among them.
+    pub tools: Vec<ToolSpec>,
+    /// The points at which it has a hook.
+    pub points: Vec<HookPoint>,
+    /// Its commands.
+    pub commands: Vec<Named>,
+    /// Its methods for other extensions; none where it has no `api`.
+    pub methods: Option<Vec<Named>>,
+    /// Whether it shows calls, and results.
+    pub renders: (bool, bool),
+    /// Where it is a channel, whether it knows whom to write to where no user is named.
+    pub channel: Option<bool>,
+}
+
+impl Exports {
+    /// What it registers under this manifest.
+    pub fn descriptors(self, manifest: &Manifest) -> Result<Vec<Descriptor>, Fault> {
+        let Self { tools, points, commands, methods, renders: (calls, results), channel } = self;
+        let mut all = Vec::new();
+        for tool in tools {
+            filled("a tool's name", tool.name.as_str())?;
+            all.push(Descriptor::tool(hinted(tool, manifest)));
+        }
+        all.extend(hooks(&points, manifest));
+        for command in &commands {
+            filled("a command's name", &command.name)?;
+            all.push(other("command", &command.name, json!({ "description": command.description })));
+        }
+        if let Some(methods) = methods {
+            for method in &methods {
+                filled("a method's name", &method.name)?;
+            }
+            unique("method", methods.iter().map(|method| method.name.as_str()))?;
+            all.push(other("api", manifest.id.as_str(), json!({ "methods": methods })));
+        }
+        if calls || results {
+            all.push(other("renderer", manifest.id.as_str(), json!({ "calls": calls, "results": results })));
+        }
+        all.extend(channel.map(|messages| Descriptor::channel(&manifest.id, messages)));
+        for kind in ["tool", "command"] {
+            let of_kind = all.iter().filter(|descriptor| descriptor.kind.as_str() == kind);
+            unique(kind, of_kind.map(|descriptor| descriptor.id.as_str()))?;
+        }
+        for descriptor in &mut all {
+            let mut hints = manifest.descriptors.iter();
+            let hint = hints.find(|hint| hint.kind == descriptor.kind && hint.id == descriptor.id);
+            descriptor.priority = hint.and_then(|hint| hint.priority);
+        }
+        Ok(all)
+    }
+}
+
+/// Hooks in the order of the points, one for each hint that the manifest has for a point and one where it has none.
+fn hooks(points: &[HookPoint], manifest: &Manifest) -> impl Iterator<Item = Descriptor> {
+    let points = HookPoint::ALL.iter().filter(|point| points.contains(point));
+    let specs = points.flat_map(|point| {
+        let plain = HookSpec::at(*point);
+        let hints = manifest.hooks.iter().filter(|hint| hint.point == *point);
+        let hinted = hints.map(|hint| HookSpec {
+            point: *point,
+            matcher: hint.matcher.clone(),
+            priority: hint.priority.unwrap_or(plain.priority),
+            timeout: hint.timeout_ms.unwrap_or(plain.timeout),
+        });
+        let mut specs: Vec<_> = hinted.collect();
+        if specs.is_empty() {
+            specs.push(plain);
+        }
+        specs
+    });
+    specs.enumerate().map(|(index, spec)| Descriptor::hook(&manifest.id, index, spec))
+}
+
+fn hinted(spec: ToolSpec, manifest: &Manifest) -> ToolSpec {
+    let hint = manifest.tools.get(&spec.name).copied().unwrap_or_default();
+    ToolSpec {
+        timeout: hint.timeout_ms.unwrap_or(spec.timeout),
+        effects: hint.effects.unwrap_or(spec.effects),
+        ..spec
+    }
+}
+
+fn other(kind: &str, id: &str, payload: Value) -> Descriptor {
+    Descriptor {
+        kind: kind.into(),
+        id: id.into(),
+        priority: None,
+        payload: Payload::Other(Content::new(payload)),
+    }
+}
+
+fn filled(what: &str, text: &str) -> Result<(), Fault> {
+    match text.trim().is_empty() || text.chars().any(char::is_control) {
+        true => Err(wrong(format!("{what} is empty or has control characters"))),
+        false => Ok(()),
+    }
+}
+
+fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Fault> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            let shown: String =
+                name.chars().map(|it| if it.is_control() { ' ' } else { it }).take(80).collect();
+            return Err(wrong(format!("it has two of the {kind} `{shown}`")));
+        }
+    }
+    Ok(())
+}
+
+fn wrong(message: String) -> Fault {
+    Fault::new(Code::ComponentExport, message)
+}

@@ -1,0 +1,126 @@
+//! Extensions that are programs: called, swapped, replayed without their language, and gone when their owner is.
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
+
+mod shared;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use shared::{PATIENCE, Scene};
+
+const MANIFEST: &str = "id: shouter\nname: Shouter\ncommand: [python3, main.py]\nconfig: { mark: '!' }\n";
+
+/// The program of `docs/protocol.md`, as it stands there.
+fn program() -> String {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/protocol.md")).unwrap();
+    let (_, rest) = page.split_once("```python\n").unwrap();
+    rest.split_once("```").unwrap().0.to_owned()
+}
+
+fn install(scene: &Scene, program: &str) {
+    let folder = scene.home().join("extensions/shouter");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("main.py"), program).unwrap();
+    fs::write(folder.join("manifest.yaml"), MANIFEST).unwrap();
+}
+
+fn shout(scene: &Scene) -> String {
+    scene.run(&["call", "shout", r#"{"text": "hello"}"#]).out
+}
+
+/// The programs that run in the scene's home.
+fn running(scene: &Scene) -> usize {
+    let home = scene.home().canonicalize().unwrap();
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let folders = entries.filter_map(|entry| fs::read_link(entry.path().join("cwd")).ok());
+    folders.filter(|folder| folder.starts_with(home.join("generations"))).count()
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// An owner of the home that lives until it is killed.
+struct Owner(Child);
+
+impl Owner {
+    fn begin(scene: &Scene) -> Self {
+        let mut command = scene.command(&["up", "--unsupervised"]);
+        let owner = Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        until("it comes up", || scene.run(&["status"]).code == Some(0));
+        owner
+    }
+
+    fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+#[test]
+fn a_program_is_an_extension_like_any_other() {
+    let scene = Scene::new();
+    install(&scene, &program());
+    assert!(scene.run(&["ext", "check", "shouter"]).ok().out.contains("shout"));
+    assert!(shout(&scene).contains("HELLO!"), "{}", shout(&scene));
+    assert!(scene.run(&["ext", "list"]).ok().out.contains("shouter"));
+    // What it answered is in the log, so that nobody needs it to replay.
+    fs::remove_dir_all(scene.home().join("extensions/shouter")).unwrap();
+    let sessions = scene.run(&["session", "list", "--all", "--json"]).ok().out;
+    let sessions: Vec<serde_json::Value> =
+        sessions.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(!sessions.is_empty());
+    for session in sessions {
+        scene.run(&["replay", session["session"].as_str().unwrap()]).ok();
+    }
+    scene.verifies();
+}
+
+#[test]
+fn an_edit_is_live_and_a_broken_one_takes_nothing_away() {
+    let scene = Scene::new();
+    install(&scene, &program());
+    let _owner = Owner::begin(&scene);
+    until("it shouts", || shout(&scene).contains("HELLO!"));
+    install(&scene, &program().replace(".upper()", ".title()"));
+    until("the edit is live", || shout(&scene).contains("Hello!"));
+    install(&scene, "this is no program");
+    until("the edit is reported", || scene.run(&["ext", "doctor", "shouter"]).out.contains("HF-4003"));
+    assert!(shout(&scene).contains("Hello!"), "the last good one serves: {}", shout(&scene));
+    assert!(
+        running(&scene) <= 2,
+        "the one that serves and perhaps the one before, and none that was given up"
+    );
+}
+
+#[test]
+fn nothing_outlives_an_owner_that_is_killed() {
+    let scene = Scene::new();
+    install(&scene, &program());
+    let mut owner = Owner::begin(&scene);
+    until("it runs", || running(&scene) > 0);
+    owner.kill();
+    until("it is gone", || running(&scene) == 0);
+    let _next = Owner::begin(&scene);
+    assert!(shout(&scene).contains("HELLO!"));
+}

@@ -1,0 +1,418 @@
+//! Requests and answers, both ways, a message to a line.
+//!
+//! Whoever breaks the rules of the protocol is no longer listened to: what is waited for fails with the reason, and the process ends.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::log::{LogLevel, LogSink};
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::protocol::{LogLine, Question, RpcError, ToExtension, ToHost, plain, present};
+use holdfast_contract::wire::{Ask, Host};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::{mpsc, oneshot};
+
+/// The longest line that either side may send.
+pub(crate) const LINE_BYTES: usize = 8 << 20;
+/// What is said of a process that says nothing more.
+pub(crate) const ENDED: &str = "the process has ended";
+/// Requests that may be under way at once.
+const CALLS: usize = 256;
+/// Questions that may be under way at once.
+const QUESTIONS: usize = 64;
+/// Lines that may wait for a process that does not read.
+const QUEUE: usize = 64;
+/// JSON-RPC's numbers for arguments that do not fit, and for a method that is not known.
+const INVALID: i64 = -32602;
+const UNKNOWN: i64 = -32601;
+/// Characters of an offending line that are shown.
+const SHOWN: usize = 120;
+
+/// What one process is allowed in one call, and whom its log lines go to.
+#[derive(Clone)]
+pub(crate) struct Terms {
+    pub id: ExtensionId,
+    pub log: Option<LogSink>,
+    /// How often one call may ask the host.
+    pub host_calls: u32,
+    /// Bytes that may be logged between two requests.
+    pub log_bytes: u32,
+}
+
+/// A request to the process, or a word that needs no answer.
+#[derive(Serialize)]
+struct Outgoing<'a> {
+    jsonrpc: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u64>,
+    #[serde(flatten)]
+    message: &'a ToExtension,
+}
+
+/// Anything that a process may say.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Incoming {
+    jsonrpc: String,
+    #[serde(default)]
+    id: Option<Value>,
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(default)]
+    params: Option<Value>,
+    #[serde(default, deserialize_with = "present")]
+    result: Option<Value>,
+    #[serde(default)]
+    error: Option<RpcError>,
+}
+
+/// A conversation with a process.
+pub(crate) struct Connection {
+    lines: mpsc::Sender<String>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    terms: Terms,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    last: u64,
+    waiting: HashMap<u64, Waiting>,
+    /// Requests whose answers are no longer wanted; they may still come.
+    given_up: HashSet<u64>,
+    questions: usize,
+    logged: usize,
+    /// Why nothing more is said.
+    over: Option<Fault>,
+}
+
+struct Waiting {
+    reply: oneshot::Sender<Result<Value, Fault>>,
+    host: Arc<dyn Host>,
+    asked: u32,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn log(&self, level: LogLevel, text: &str) {
+        let Some(sink) = &self.terms.log else { return };
+        let mut state = self.state();
+        let (before, most) = (state.logged, self.terms.log_bytes as usize);
+        state.logged = before.saturating_add(text.len());
+        let (fits, first) = (state.logged <= most, before <= most);
+        drop(state);
+        if fits {
+            sink(&self.terms.id, level, text);
+        } else if first {
+            sink(&self.terms.id, LogLevel::Warning, "it logs too much; the rest of this call's is left out");
+        }
+    }
+}
+
+impl Connection {
+    /// Talks over these. `over` is told once why it has ended, when it has.
+    pub(crate) fn open(
+        input: impl AsyncWrite + Send + Unpin + 'static,
+        output: impl AsyncRead + Send + Unpin + 'static,
+        terms: Terms,
+        over: oneshot::Sender<Fault>,
+    ) -> Self {
+        let shared = Arc::new(Shared { terms, state: Mutex::default() });
+        let (lines, queue) = mpsc::channel(QUEUE);
+        tokio::spawn(write(input, queue));
+        let (reading, answers) = (shared.clone(), lines.downgrade());
+        tokio::spawn(async move {
+            let why = read(output, &reading, &answers).await;
+            // Nobody waits for it who is gone.
+            let _ = over.send(why);
+        });
+        Self { lines, shared }
+    }
+
+    /// Nothing more is said, for this reason; whoever waits is told.
+    pub(crate) fn close(&self, why: &Fault) {
+        let mut state = self.shared.state();
+        state.over.get_or_insert_with(|| why.clone());
+        for (_, waiting) in state.waiting.drain() {
+            // Whoever does not wait any more needs no reason.
+            let _ = waiting.reply.send(Err(why.clone()));
+        }
+    }
+
+    /// Why nothing more is said, if so.
+    pub(crate) fn over(&self) -> Option<Fault> {
+        self.shared.state().over.clone()
+    }
+
+    /// Makes a request. Dropping the future tells the process that the answer is no longer wanted.
+    pub(crate) async fn request(&self, message: &ToExtension, host: Arc<dyn Host>) -> Result<Value, Fault> {
+        let (reply, answer) = oneshot::channel();
+        let id = self.begin(Waiting { reply, host, asked: 0 })?;
+        let mut wanted = Wanted { connection: self, id, answered: false };
+        self.say(Some(id), message).await?;
+        let answer = answer.await;
+        wanted.answered = true;
+        answer.unwrap_or_else(|_| Err(Fault::new(Code::ExtensionFault, "the process is gone")))
+    }
+
+    fn begin(&self, waiting: Waiting) -> Result<u64, Fault> {
+        let mut state = self.shared.state();
+        if let Some(why) = &state.over {
+            return Err(why.clone());
+        }
+        if state.waiting.len() >= CALLS {
+            let message = format!("{CALLS} calls are under way already");
+            return Err(Fault::new(Code::SlotsExhausted, message));
+        }
+        state.last += 1;
+        state.logged = 0;
+        let id = state.last;
+        state.waiting.insert(id, waiting);
+        Ok(id)
+    }
+
+    async fn say(&self, id: Option<u64>, message: &ToExtension) -> Result<(), Fault> {
+        let line = line(&Outgoing { jsonrpc: "2.0", id, message })?;
+        let gone = |_| self.over().unwrap_or_else(|| Fault::new(Code::ExtensionFault, "the process is gone"));
+        self.lines.send(line).await.map_err(gone)
+    }
+}
+
+/// A message as a line. One that is too long is not sent.
+fn line(message: &impl Serialize) -> Result<String, Fault> {
+    let mut line = serde_json::to_string(message)
+        .map_err(|error| Fault::new(Code::Internal, format!("a message cannot be written: {error}")))?;
+    if line.len() >= LINE_BYTES {
+        let text = format!("a message of {} bytes is too long for a process", line.len());
+        return Err(Fault::new(Code::AnswerTooLarge, text));
+    }
+    line.push('\n');
+    Ok(line)
+}
+
+/// A request whose answer is wanted for as long as this lives.
+struct Wanted<'a> {
+    connection: &'a Connection,
+    id: u64,
+    answered: bool,
+}
+
+impl Drop for Wanted<'_> {
+    fn drop(&mut self) {
+        if self.answered {
+            return;
+        }
+        let mut state = self.connection.shared.state();
+        if state.waiting.remove(&self.id).is_some() {
+            state.given_up.insert(self.id);
+        }
+        drop(state);
+        let cancel = Outgoing { jsonrpc: "2.0", id: None, message: &ToExtension::Cancel { id: self.id } };
+        if let Ok(line) = line(&cancel) {
+            // A process that does not read is not told.
+            let _ = self.connection.lines.try_send(line);
+        }
+    }
+}
+
+async fn write(mut input: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<String>) {
+    while let Some(line) = lines.recv().await {
+        // One that cannot be written to has ended, which the other side sees.
+        if input.write_all(line.as_bytes()).await.is_err() || input.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Listens until there is nothing more to hear, and says why.
+async fn read(
+    output: impl AsyncRead + Unpin,
+    shared: &Arc<Shared>,
+    answers: &mpsc::WeakSender<String>,
+) -> Fault {
+    let mut output = BufReader::new(output);
+    let mut bytes = Vec::new();
+    loop {
+        bytes.clear();
+        match next_line(&mut output, &mut bytes).await {
+            Ok(true) => {}
+            Ok(false) => return Fault::new(Code::ExtensionFault, ENDED),
+            Err(error) => return broken(&error, &bytes),
+        }
+        if let Err(error) = heard(&bytes, shared, answers) {
+            return broken(&error, &bytes);
+        }
+    }
+}
+
+fn broken(why: &str, line: &[u8]) -> Fault {
+    let shown: String = String::from_utf8_lossy(line).chars().take(SHOWN).collect();
+    let shown = if shown.is_empty() { String::new() } else { format!(": {shown:?}") };
+    Fault::new(Code::ExtensionFault, format!("the process does not keep to the protocol: {why}{shown}"))
+}
+
+/// The next line without its end; false where there is none.
+async fn next_line(output: &mut (impl AsyncBufReadExt + Unpin), line: &mut Vec<u8>) -> Result<bool, String> {
+    loop {
+        let chunk = output.fill_buf().await.map_err(|error| format!("it cannot be read: {error}"))?;
+        if chunk.is_empty() {
+            return match line.is_empty() {
+                true => Ok(false),
+                false => Err("it ended in the middle of a line".to_owned()),
+            };
+        }
+        let end = chunk.iter().position(|byte| *byte == b'\n');
+        let part = chunk.get(..end.unwrap_or(chunk.len())).unwrap_or_default();
+        if line.len() + part.len() > LINE_BYTES {
+            return Err(format!("a line is longer than {LINE_BYTES} bytes"));
+        }
+        line.extend_from_slice(part);
+        let used = end.map_or(chunk.len(), |end| end + 1);
+        output.consume(used);
+        if end.is_some() {
+            return Ok(true);
+        }
+    }
+}
+
+/// Takes one line. An error is a breach of the protocol.
+fn heard(line: &[u8], shared: &Arc<Shared>, answers: &mpsc::WeakSender<String>) -> Result<(), String> {
+    let message: Incoming = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    if message.jsonrpc != "2.0" {
+        return Err(format!("`jsonrpc` is {:?} and not \"2.0\"", message.jsonrpc));
+    }
+    match message {
+        Incoming { method: Some(method), id, params, result: None, error: None, .. } => {
+            asked(method, params, id, shared, answers)
+        }
+        Incoming { method: None, id: Some(id), params: None, result, error, .. } => {
+            let answer = match (result, error) {
+                (Some(result), None) => Ok(result),
+                (None, Some(error)) => Err(failure(error)),
+                _ => return Err("an answer has either a result or an error".to_owned()),
+            };
+            let id = id.as_u64().ok_or_else(|| format!("{id} is no request's id"))?;
+            answered(id, answer, shared)
+        }
+        _ => Err("it is neither a request nor an answer".to_owned()),
+    }
+}
+
+/// What an extension's own failure is to whoever called it.
+fn failure(error: RpcError) -> Fault {
+    let code = if error.code == INVALID { Code::ToolArguments } else { Code::ToolFailed };
+    Fault::new(code, error.message)
+}
+
+fn answered(id: u64, answer: Result<Value, Fault>, shared: &Shared) -> Result<(), String> {
+    let mut state = shared.state();
+    if let Some(waiting) = state.waiting.remove(&id) {
+        // Nobody waits any more: the answer came as it was given up.
+        let _ = waiting.reply.send(answer);
+        return Ok(());
+    }
+    match state.given_up.remove(&id) {
+        true => Ok(()),
+        false => Err(format!("nobody asked for the answer to {id}")),
+    }
+}
+
+fn asked(
+    method: String,
+    params: Option<Value>,
+    id: Option<Value>,
+    shared: &Arc<Shared>,
+    answers: &mpsc::WeakSender<String>,
+) -> Result<(), String> {
+    let mut request = json!({ "method": method });
+    if let (Some(params), Some(fields)) = (params, request.as_object_mut()) {
+        fields.insert("params".to_owned(), params);
+    }
+    match (serde_json::from_value(request), id) {
+        (Ok(ToHost::Log(LogLine { level, text })), None) => shared.log(level, &text),
+        (Ok(ToHost::Ask(question)), Some(id)) => ask(question, id, shared, answers),
+        (Ok(ToHost::Ask(_)), None) => return Err("a question has an id".to_owned()),
+        (Ok(ToHost::Log(_)), Some(_)) => return Err("a line for the log has no id".to_owned()),
+        (Err(_), None) if !["ask", "log"].contains(&method.as_str()) => {
+            shared.log(LogLevel::Warning, &format!("it says `{method}`, which means nothing here"));
+        }
+        (Err(error), None) => return Err(error.to_string()),
+        (Err(error), Some(id)) => {
+            let code = if method == "ask" { INVALID } else { UNKNOWN };
+            say(answers, &id, Err(RpcError { code, message: error.to_string(), data: None }));
+        }
+    }
+    Ok(())
+}
+
+/// Answers a question of the process when the host has.
+fn ask(question: Question, id: Value, shared: &Arc<Shared>, answers: &mpsc::WeakSender<String>) {
+    let host = permitted(&question, shared);
+    let ask = host.and_then(|host| match Ask::try_from(question) {
+        Ok(ask) => Ok((host, ask)),
+        Err(error) => {
+            shared.state().questions -= 1;
+            Err(RpcError { code: INVALID, message: error.to_string(), data: None })
+        }
+    });
+    let (host, ask) = match ask {
+        Ok(both) => both,
+        Err(error) => return say(answers, &id, Err(error)),
+    };
+    let (shared, answers) = (shared.clone(), answers.clone());
+    let answer = host.ask(ask);
+    tokio::spawn(async move {
+        let answer = answer.await;
+        shared.state().questions -= 1;
+        let answer = answer.as_ref().map(plain).map_err(RpcError::from);
+        say(&answers, &id, answer);
+    });
+}
+
+/// The host of the call that a question belongs to, if the call may ask once more.
+fn permitted(question: &Question, shared: &Shared) -> Result<Arc<dyn Host>, RpcError> {
+    let mut state = shared.state();
+    let refused = |code: Code, message: String| Err(RpcError::from(&Fault::new(code, message)));
+    if state.questions >= QUESTIONS {
+        return refused(
+            Code::HostCallsExhausted,
+            format!("{QUESTIONS} questions are waiting for their answers already"),
+        );
+    }
+    let Some(waiting) = state.waiting.get_mut(&question.call) else {
+        return refused(Code::ToolCancelled, format!("no call {} is under way", question.call));
+    };
+    if waiting.asked >= shared.terms.host_calls {
+        let most = shared.terms.host_calls;
+        return refused(Code::HostCallsExhausted, format!("one call may ask the host {most} times"));
+    }
+    waiting.asked += 1;
+    let host = waiting.host.clone();
+    state.questions += 1;
+    Ok(host)
+}
+
+/// Answers the process.
+fn say(answers: &mpsc::WeakSender<String>, id: &Value, answer: Result<Value, RpcError>) {
+    let message = match &answer {
+        Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+        Err(error) => json!({ "jsonrpc": "2.0", "id": id, "error": error }),
+    };
+    let line = line(&message)
+        .or_else(|fault| line(&json!({ "jsonrpc": "2.0", "id": id, "error": RpcError::from(&fault) })));
+    if let (Ok(line), Some(lines)) = (line, answers.upgrade()) {
+        tokio::spawn(async move {
+            // A process that is gone needs no answer.
+            let _ = lines.send(line).await;
+        });
+    }
+}

@@ -1,0 +1,349 @@
+//! Programs that do not keep to the protocol. Each is contained: whoever waits is told why, the program is ended with all it has started,
+//! and its neighbour goes on.
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
+
+mod support;
+
+use std::time::Duration;
+
+use holdfast_contract::problem::{Code, Fault};
+use serde_json::json;
+use support::{Yard, go};
+
+/// A program that answers as it should.
+const GOOD: &str = r#"
+greet()
+while True:
+    message = receive()
+    if "id" in message: send(id=message["id"], result=message["params"]["arguments"])
+"#;
+
+/// Programs that are not let in, and what is said of them.
+const REFUSED: &[(&str, &str, &str)] = &[
+    ("ends before it says a word", "sys.exit(3)", "has ended (exit status: 3)"),
+    ("is killed", "os.kill(os.getpid(), 9)", "has ended (signal: 9"),
+    ("is no program", "raise SystemError('broken')", "has ended (exit status: 1): SystemError: broken"),
+    ("speaks another language", "print('hello')", "keep to the protocol: expected value"),
+    ("sends nothing but a line's end", "print()", "keep to the protocol: EOF while parsing"),
+    (
+        "sends bytes that are no text",
+        "sys.stdout.buffer.write(b'\\xff\\xfe\\n'); sys.stdout.flush(); time.sleep(9)",
+        "keep to the protocol",
+    ),
+    ("sends a list", "print('[]')", "keep to the protocol"),
+    (
+        "says what it likes besides",
+        "receive(); print('{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{},\"more\":1}')",
+        "unknown field `more`",
+    ),
+    (
+        "speaks another version of JSON-RPC",
+        "receive(); print('{\"jsonrpc\":\"1.0\",\"id\":1,\"result\":{}}')",
+        "`jsonrpc` is \"1.0\"",
+    ),
+    (
+        "answers before it is asked",
+        "print('{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":1}'); time.sleep(9)",
+        "nobody asked for the answer to 7",
+    ),
+    (
+        "answers under a name",
+        "receive(); print('{\"jsonrpc\":\"2.0\",\"id\":\"1\",\"result\":1}')",
+        "is no request's id",
+    ),
+    (
+        "answers with a result and an error",
+        "receive(); send(id=1, result=1, error={'code': 1, 'message': 'no'})",
+        "either a result or an error",
+    ),
+    ("answers with neither", "receive(); send(id=1)", "either a result or an error"),
+    (
+        "breaks off in the middle of a line",
+        "receive(); sys.stdout.write('{\"jsonrpc\"'); sys.stdout.flush()",
+        "ended in the middle of a line",
+    ),
+    ("does not know what it is", "receive(); send(id=1, result=None)", "its answer to `hello`"),
+    (
+        "speaks another protocol",
+        "receive(); send(id=1, result={'protocol': '9.9'})",
+        "speaks protocol \"9.9\"",
+    ),
+    ("has a tool without a name", "greet(tools=[{'description': 'x'}])", "missing field `name`"),
+    ("has a tool with an empty name", "greet(tools=[{'name': ''}]); receive()", "a tool's name is empty"),
+    (
+        "has two tools of one name",
+        "greet(tools=[{'name': 'a'}, {'name': 'a'}]); receive()",
+        "it has two of the tool `a`",
+    ),
+    ("has a hook at no point", "greet(hooks=['nowhere']); receive()", "unknown variant `nowhere`"),
+    ("says more than there is to say", "greet(extra=1); receive()", "unknown field `extra`"),
+    (
+        "refuses to say what it is",
+        "receive(); send(id=1, error={'code': 1, 'message': 'not today'})",
+        "not today",
+    ),
+    (
+        "sends a line without end",
+        "receive()\nwhile True: sys.stdout.write('x' * 65536)",
+        "a line is longer than",
+    ),
+    (
+        "sends one line that is too long",
+        "receive(); print('\"' + 'x' * (9 << 20) + '\"')",
+        "a line is longer than",
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_does_not_say_what_it_is_is_not_let_in() {
+    let yard = Yard::new();
+    let good = yard.load("good", GOOD).await.unwrap();
+    for (what, script, expected) in REFUSED {
+        let fault = yard.load("bad", script).await.err().unwrap_or_else(|| panic!("{what}: it was let in"));
+        assert!(fault.message.contains(expected), "{what}: {fault}");
+        assert_eq!(go(&good, json!({ "n": 1 })).await, Ok(json!({ "n": 1 })), "{what}: its neighbour");
+    }
+    drop(good);
+    yard.empties().await;
+}
+
+/// Programs that were let in and go wrong when they are called, and what is said of them.
+const WRONG: &[(&str, &str, &str)] = &[
+    ("ends in the middle of a call", "greet(); receive(); sys.exit(7)", "has ended (exit status: 7)"),
+    (
+        "is killed in the middle of a call",
+        "greet(); receive(); os.kill(os.getpid(), 11)",
+        "has ended (signal: 11",
+    ),
+    ("answers with garbage", "greet(); receive(); print('garbage'); time.sleep(9)", "keep to the protocol"),
+    (
+        "answers twice",
+        "greet(); m = receive(); print('{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":1}'); time.sleep(9)",
+        "nobody asked for the answer to 99",
+    ),
+    (
+        "asks without an id",
+        "greet(); receive(); send(method='ask', params={'call': 2, 'name': 'clock'}); time.sleep(9)",
+        "a question has an id",
+    ),
+    (
+        "logs with an id",
+        "greet(); receive(); send(id=1, method='log', params={'text': 'x'}); time.sleep(9)",
+        "a line for the log has no id",
+    ),
+    (
+        "logs a number",
+        "greet(); receive(); send(method='log', params={'text': 1}); time.sleep(9)",
+        "invalid type",
+    ),
+    (
+        "sends half a message",
+        "greet(); receive(); sys.stdout.write('{'); sys.stdout.flush(); sys.exit(0)",
+        "middle of a line",
+    ),
+    (
+        "fails in its own words",
+        "greet()\nwhile True:\n    m = receive()\n    send(id=m['id'], error={'code': 1, 'message': 'the disk is full'})",
+        "the disk is full",
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_goes_wrong_in_a_call_is_told_to_whoever_waits() {
+    let yard = Yard::new();
+    let good = yard.load("good", GOOD).await.unwrap();
+    for (what, script, expected) in WRONG {
+        let bad = yard.load("bad", script).await.unwrap_or_else(|fault| panic!("{what}: {fault}"));
+        let fault = go(&bad, json!({})).await.unwrap_err();
+        assert!(fault.message.contains(expected), "{what}: {fault}");
+        assert_eq!(go(&good, json!({ "n": 1 })).await, Ok(json!({ "n": 1 })), "{what}: its neighbour");
+    }
+    drop(good);
+    yard.empties().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_without_a_life_of_its_own_is_started_again_by_the_next_call() {
+    let yard = Yard::new();
+    let script = "greet(); m = receive(); send(id=m['id'], result=os.getpid()); receive(); sys.exit(1)";
+    let it = yard.load("mortal", script).await.unwrap();
+    let first = go(&it, json!({})).await.unwrap();
+    let fault = go(&it, json!({})).await.unwrap_err();
+    assert_eq!(fault.code, Code::ExtensionFault, "{fault}");
+    let second = go(&it, json!({})).await.unwrap();
+    assert_ne!(first, second, "another process");
+    drop(it);
+    yard.empties().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silence_is_bounded_by_whoever_waits_and_the_process_is_told() {
+    let yard = Yard::new();
+    let script = r#"
+greet()
+receive()
+cancelled = receive()
+message = receive()
+send(id=message["id"], result=cancelled)
+send(id=2, result="late")
+message = receive()
+send(id=message["id"], result="still here")
+"#;
+    let it = yard.load("slow", script).await.unwrap();
+    let waited = tokio::time::timeout(Duration::from_millis(300), go(&it, json!({}))).await;
+    assert!(waited.is_err(), "it does not answer");
+    let told = go(&it, json!({})).await.unwrap();
+    assert_eq!((&told["method"], &told["params"]), (&json!("cancel"), &json!({ "id": 2 })));
+    assert_eq!(go(&it, json!({})).await, Ok(json!("still here")), "an answer that came late does no harm");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_asks_its_host_and_no_more_than_it_may() {
+    let yard = Yard::new();
+    let script = r#"
+greet()
+message = receive()
+answers = []
+for number in range(22):
+    send(id=number, method="ask", params={"call": message["id"], "name": "clock"})
+    answers.append(receive())
+send(id="x", method="ask", params={"call": 99, "name": "clock"})
+other = receive()
+send(id="y", method="ask", params={"call": message["id"], "name": "random", "arguments": {"bytes": "many"}})
+senseless = receive()
+send(id="z", method="whistle")
+unknown = receive()
+send(id=message["id"], result={
+    "first": answers[0]["result"], "last": answers[21]["error"]["data"], "other": other["error"]["data"],
+    "senseless": senseless["error"], "unknown": unknown["error"]["code"]})
+receive()
+"#;
+    let it = yard.load("asks", script).await.unwrap();
+    let answer = go(&it, json!({})).await.unwrap();
+    assert_eq!(answer["first"], "Clock");
+    assert_eq!(answer["last"]["code"], Code::HostCallsExhausted.as_str());
+    assert_eq!(answer["other"]["code"], Code::ToolCancelled.as_str());
+    assert_eq!(answer["senseless"]["data"]["code"], Code::HostCallsExhausted.as_str());
+    assert_eq!(answer["unknown"], -32601);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_it_logs_and_what_it_complains_of_is_kept_within_bounds() {
+    let yard = Yard::new();
+    let script = r#"
+greet()
+message = receive()
+send(method="log", params={"level": "error", "text": "the first line"})
+for number in range(1000): send(method="log", params={"text": "x" * 100})
+sys.stderr.write("a complaint\n"); sys.stderr.flush()
+send(id=message["id"], result="done")
+receive()
+"#;
+    let it = yard.load("talks", script).await.unwrap();
+    assert_eq!(go(&it, json!({})).await, Ok(json!("done")));
+    for _ in 0..200 {
+        if yard.lines.lock().unwrap().iter().any(|line| line.contains("a complaint")) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let lines = yard.lines.lock().unwrap();
+    assert_eq!(lines[0], "Error: the first line");
+    assert!(lines.iter().any(|line| line.starts_with("Warning: it logs too much")), "{lines:?}");
+    assert!(lines.iter().any(|line| line == "Warning: a complaint"), "{lines:?}");
+    assert!(lines.len() < 50, "{}", lines.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_it_starts_ends_with_it() {
+    let yard = Yard::new();
+    let script = r#"
+greet()
+message = receive()
+for number in range(3):
+    if os.fork() == 0:
+        os.close(0); os.close(1); os.close(2)
+        if os.fork() == 0:
+            try: os.setsid()
+            except OSError: pass
+            while True: time.sleep(1)
+        while True: time.sleep(1)
+send(id=message["id"], result="started")
+receive()
+"#;
+    let it = yard.load("parent", script).await.unwrap();
+    assert_eq!(go(&it, json!({})).await, Ok(json!("started")));
+    while yard.running().len() < 7 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    drop(it);
+    yard.empties().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_reaches_its_data_and_neither_the_home_nor_the_network() {
+    let yard = Yard::new();
+    std::fs::write(yard.path().join("secret"), "key").unwrap();
+    let script = r#"
+import socket
+hello = greet()
+message = receive()
+def tried(attempt):
+    try: attempt(); return "done"
+    except OSError as error: return error.strerror
+data = hello["params"]["data_dir"]
+send(id=message["id"], result={
+    "own": tried(lambda: open(os.path.join(data, "kept"), "w").write("x")),
+    "secret": tried(lambda: open(message["params"]["arguments"]["secret"]).read()),
+    "code": tried(lambda: open("main.py", "a").write("x")),
+    "shadow": tried(lambda: open("/etc/shadow").read()),
+    "network": tried(lambda: socket.create_connection(("127.0.0.1", 1))),
+    "host": tried(lambda: os.kill(message["params"]["arguments"]["host"], 0)),
+    "environment": sorted(os.environ)})
+receive()
+"#;
+    let it = yard.load("curious", script).await.unwrap();
+    let secret = yard.path().join("secret");
+    let answer = go(&it, json!({ "secret": secret, "host": std::process::id() })).await.unwrap();
+    assert_eq!(answer["own"], "done");
+    assert!(yard.path().join("data/curious/kept").exists());
+    for closed in ["secret", "code", "shadow"] {
+        assert_eq!(answer[closed], "Permission denied", "{closed}");
+    }
+    for closed in ["network", "host"] {
+        assert_eq!(answer[closed], "Operation not permitted", "{closed}");
+    }
+    assert!(answer["environment"].as_array().unwrap().len() <= 8, "{}", answer["environment"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_run_side_by_side() {
+    let yard = Yard::new();
+    let script = r#"
+greet()
+first, second = receive(), receive()
+send(id=second["id"], result="second")
+send(id=first["id"], result="first")
+receive()
+"#;
+    let it = yard.load("juggler", script).await.unwrap();
+    let both = async {
+        let first = tokio::spawn({
+            let it = it.clone();
+            async move { go(&it, json!({ "n": 1 })).await }
+        });
+        let second = go(&it, json!({ "n": 2 })).await;
+        (first.await.unwrap(), second)
+    };
+    let (first, second): (Result<_, Fault>, _) = both.await;
+    let mut answers = [first.unwrap(), second.unwrap()];
+    answers.sort_by_key(ToString::to_string);
+    assert_eq!(answers, [json!("first"), json!("second")]);
+}

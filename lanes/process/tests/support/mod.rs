@@ -1,0 +1,139 @@
+//! A vault in memory and programs in Python to put into it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use holdfast_contract::budgets::Budgets;
+use holdfast_contract::content::Content;
+use holdfast_contract::digest::Digest;
+use holdfast_contract::ids::Generation;
+use holdfast_contract::log::{LogLevel, LogSink};
+use holdfast_contract::manifest::Grants;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::wire::{Ask, Bundle, Call, Host, Instance, Lane, Later, Reply, Vault};
+use holdfast_lane_process::{Places, ProcessLane};
+use serde_json::{Value, json};
+
+/// What every program begins with: `send`, `receive`, and `greet`, which answers the first request.
+pub const PRELUDE: &str = r#"
+import json, os, sys, time
+def send(**message):
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n"); sys.stdout.flush()
+def receive():
+    line = sys.stdin.readline()
+    if not line: sys.exit(0)
+    return json.loads(line)
+def greet(**more):
+    hello = receive()
+    send(id=hello["id"], result={"protocol": "0.1", "tools": [{"name": "go"}], **more})
+    return hello
+"#;
+
+/// Where a test's programs live.
+pub struct Yard {
+    pub folder: tempfile::TempDir,
+    vault: Arc<MemoryVault>,
+    pub lane: ProcessLane,
+    pub lines: Arc<Mutex<Vec<String>>>,
+}
+
+#[derive(Default)]
+struct MemoryVault(Mutex<BTreeMap<Digest, Vec<u8>>>);
+
+impl Vault for MemoryVault {
+    fn bundle(&self, digest: Digest) -> Result<Bundle, Fault> {
+        Ok(serde_json::from_slice(&self.file(digest)?).unwrap())
+    }
+
+    fn file(&self, digest: Digest) -> Result<Vec<u8>, Fault> {
+        let missing = || Fault::new(Code::ExtensionGone, "not here");
+        self.0.lock().unwrap().get(&digest).cloned().ok_or_else(missing)
+    }
+
+    fn derived(&self, _: &str) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn keep_derived(&self, _: &str, _: &[u8]) {}
+}
+
+impl Yard {
+    pub fn new() -> Self {
+        let (folder, vault) = (tempfile::tempdir().unwrap(), Arc::new(MemoryVault::default()));
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let places = Places { code: folder.path().join("code"), data: folder.path().join("data") };
+        let kept = lines.clone();
+        let sink: LogSink = Arc::new(move |_, level: LogLevel, line: &str| {
+            kept.lock().unwrap().push(format!("{level:?}: {line}"));
+        });
+        let lane = ProcessLane::new(vault.clone(), places).with_log(sink);
+        Self { folder, vault, lane, lines }
+    }
+
+    /// Loads a program.
+    pub async fn load(&self, id: &str, script: &str) -> Result<Arc<dyn Instance>, Fault> {
+        let script = format!("{PRELUDE}\n{script}").into_bytes();
+        let code = Digest::of(&script);
+        let bundle = Bundle {
+            lane: "process".to_owned(),
+            manifest: format!("id: {id}\nname: {id}\ncommand: [python3, -u, -S, main.py]\n"),
+            entrypoint: String::new(),
+            files: BTreeMap::from([("main.py".to_owned(), code)]),
+            config: Content::new(json!({})),
+            grants: Grants::default(),
+            budgets: Budgets { host_calls: 20, log_bytes: 4096, ..Budgets::default() },
+        };
+        let bytes = serde_json::to_vec(&bundle).unwrap();
+        let digest = Digest::of(&bytes);
+        self.vault.0.lock().unwrap().extend([(code, script), (digest, bytes)]);
+        let version = "1.0.0".into();
+        self.lane.load(&ExtensionRef { id: id.into(), version, digest, generation: Generation(1) }).await
+    }
+
+    /// The processes that run on this yard's code or data, by what `/proc` says of their working folder.
+    pub fn running(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir("/proc").unwrap().flatten();
+        let folders = entries.filter_map(|entry| std::fs::read_link(entry.path().join("cwd")).ok());
+        folders.filter(|folder| folder.starts_with(self.folder.path())).collect()
+    }
+
+    /// Waits until nothing of it runs any more.
+    pub async fn empties(&self) {
+        for _ in 0..500 {
+            if self.running().is_empty() {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        panic!("still running: {:?}", self.running());
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// Calls the tool `go`.
+pub async fn go(instance: &Arc<dyn Instance>, arguments: Value) -> Result<Value, Fault> {
+    let call = Call::Tool {
+        call: holdfast_contract::ids::CallId { turn: 1, index: 1 },
+        tool: "go".into(),
+        arguments: Content::new(arguments),
+        turn: Arc::default(),
+    };
+    match instance.call(call, Arc::new(Echo)).await? {
+        Reply::Content(content) => Ok(content.value().cloned().unwrap()),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A host that answers every question with the question.
+pub struct Echo;
+
+impl Host for Echo {
+    fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>> {
+        Box::pin(std::future::ready(Ok(Content::text(format!("{ask:?}")))))
+    }
+}
