@@ -276,10 +276,11 @@ impl House {
         let vault = Arc::new(HomeVault::new(store.clone(), home.generations()));
         let wasm = WasmLane::when_needed(settings.wasm, vault.clone()).with_progress(Arc::new(*progress));
         let places = Places { code: home.generations().join("running"), data: home.all_data() };
-        let lanes: [Arc<dyn Lane>; 3] = [
+        let lanes: [Arc<dyn Lane>; 4] = [
             Arc::new(wasm),
             Arc::new(DeclarativeLane::new(vault.clone())),
-            Arc::new(ProcessLane::new(vault.clone(), places)),
+            Arc::new(ProcessLane::new(vault.clone(), places.clone())),
+            Arc::new(ProcessLane::python(vault.clone(), places)),
         ];
         let mut loader = Loader::new(
             home.extensions(),

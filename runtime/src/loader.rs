@@ -108,48 +108,70 @@ impl Loader {
 
     /// The folders to watch: the one of all extensions, and each extension's.
     pub fn folders(&self) -> Vec<PathBuf> {
-        let each = self.seen.iter().flat_map(|(id, seen)| {
-            let folder = self.folder.join(id.as_str());
+        let folders = self.seen.iter().map(|(id, seen)| (self.folder.join(id.as_str()), seen));
+        let each = folders.filter(|(folder, _)| folder.is_dir()).flat_map(|(folder, seen)| {
             let inside = if seen.deep { tree(&folder).folders } else { Vec::new() };
             std::iter::once(folder).chain(inside)
         });
-        std::iter::once(self.folder.clone()).chain(each).collect()
+        let single = SINGLE.iter().map(|kind| self.folder.join(kind)).filter(|folder| folder.is_dir());
+        std::iter::once(self.folder.clone()).chain(single).chain(each).collect()
     }
 
     /// Looks at every folder.
     pub fn scan(&mut self, policy: &Policy) -> Changes {
         let mut changes = Changes::default();
-        let names = names(&self.folder);
-        let there: BTreeSet<ExtensionId> = names.iter().map(|name| name.as_str().into()).collect();
+        let there = self.there(&mut changes);
         self.seen.retain(|id, _| {
-            let stays = there.contains(id);
+            let stays = there.contains_key(id);
             if !stays {
                 changes.removed.push(id.clone());
             }
             stays
         });
-        for id in there {
-            self.look(&id, policy, &mut changes);
+        for (id, place) in there {
+            self.look(&id, &place, policy, &mut changes);
         }
         changes
     }
 
-    fn look(&mut self, id: &ExtensionId, policy: &Policy, changes: &mut Changes) {
-        let folder = self.folder.join(id.as_str());
+    /// What is there: a folder each, or a single file. Where two have one name, the folder has it.
+    fn there(&self, changes: &mut Changes) -> BTreeMap<ExtensionId, Place> {
+        let folders = names(&self.folder).into_iter();
+        let mut there: BTreeMap<ExtensionId, Place> =
+            folders.map(|name| (name.as_str().into(), Place::Folder(self.folder.join(name)))).collect();
+        for (kind, file) in
+            SINGLE.iter().flat_map(|kind| single_files(&self.folder.join(kind)).map(move |file| (kind, file)))
+        {
+            let id = file.trim_end_matches(".py").into();
+            if let Some(other) = there.get(&id) {
+                let path = self.folder.join(kind).join(&file);
+                let what = format!("`{id}` is also the name of {}", other.path().display());
+                changes.warnings.push(
+                    at(&path, Code::ManifestValue, what)
+                        .help("Rename one of them: this file is passed over."),
+                );
+                continue;
+            }
+            there.insert(id, Place::File { folder: self.folder.clone(), file: format!("{kind}/{file}") });
+        }
+        there
+    }
+
+    fn look(&mut self, id: &ExtensionId, place: &Place, policy: &Policy, changes: &mut Changes) {
         let mut deep = self.seen.get(id).is_some_and(|seen| seen.deep);
-        let mut stamps = stamps_of(&folder, deep);
+        let mut stamps = place.stamps(deep);
         let (seen, in_force, set) = (self.seen.get(id), policy.digest(), self.settings.get(id).cloned());
         if seen.is_some_and(|seen| seen.stamps == stamps && seen.policy == in_force && seen.set == set) {
             return;
         }
         let before = seen.and_then(|seen| seen.digest);
         let mut digest = None;
-        match self.read(id, &folder, policy) {
+        match self.read(id, place, policy) {
             Ok(Some((found, warnings))) => {
                 digest = Some(found.digest);
                 if (found.lane == LaneKind::Process.as_str()) != deep {
                     deep = !deep;
-                    stamps = stamps_of(&folder, deep);
+                    stamps = place.stamps(deep);
                 }
                 changes.warnings.extend(warnings);
                 if digest != before {
@@ -167,17 +189,18 @@ impl Loader {
     fn read(
         &self,
         id: &ExtensionId,
-        folder: &Path,
+        place: &Place,
         policy: &Policy,
     ) -> Result<Option<(FoundExtension, Vec<Problem>)>, Problem> {
         if self.built_in.contains(id) {
             let what = format!("`{id}` is the id of a built-in extension");
-            return Err(
-                at(folder, Code::ManifestValue, what).help("Give the folder and the manifest another id.")
-            );
+            return Err(at(&place.path(), Code::ManifestValue, what).help("Give it another name."));
         }
         let set = self.settings.get(id);
-        let Candidate { manifest, warnings, bundle, files } = candidate(folder, policy, set, self.budgets)?;
+        let Candidate { manifest, warnings, bundle, files } = match place {
+            Place::Folder(folder) => candidate(folder, policy, set, self.budgets)?,
+            Place::File { folder, file } => single(folder, file, policy, set, self.budgets)?,
+        };
         if !manifest.enabled {
             return Ok(None);
         }
@@ -198,6 +221,72 @@ impl Loader {
         };
         Ok(Some((found, warnings)))
     }
+}
+
+/// The folders whose files are extensions by themselves.
+const SINGLE: &[&str] = &["tools", "channels"];
+
+/// Where an extension lies.
+enum Place {
+    Folder(PathBuf),
+    /// A file, by its path from the folder of all extensions.
+    File {
+        folder: PathBuf,
+        file: String,
+    },
+}
+
+impl Place {
+    fn path(&self) -> PathBuf {
+        match self {
+            Self::Folder(folder) => folder.clone(),
+            Self::File { folder, file } => folder.join(file),
+        }
+    }
+
+    fn stamps(&self, deep: bool) -> Vec<Stamp> {
+        match self {
+            Self::Folder(folder) => stamps_of(folder, deep),
+            Self::File { .. } => stamp(self.path()).into_iter().collect(),
+        }
+    }
+}
+
+/// The files in a folder of single files that are extensions: those whose names do not begin with `_`.
+fn single_files(folder: &Path) -> impl Iterator<Item = String> + use<> {
+    let files = names(folder).into_iter();
+    files.filter(|name| name.ends_with(".py") && !name.starts_with('_'))
+}
+
+/// Reads an extension that is a file.
+fn single(
+    folder: &Path,
+    file: &str,
+    policy: &Policy,
+    set: Option<&Map<String, Value>>,
+    budgets: Budgets,
+) -> Result<Candidate, Problem> {
+    let path = folder.join(file);
+    let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let text = format!("id: {name}\nname: {name}\nentrypoint: {file}\n");
+    let Parsed { manifest, warnings, .. } = manifest::parse(&path, &text).map_err(|_| {
+        let what = format!("`{name}` is no name that an extension may have");
+        at(&path, Code::ManifestValue, what).help("Rename the file: letters, digits, `-` and `_`.")
+    })?;
+    let content = read_within(folder, file)?;
+    let digest = Digest::of(&content);
+    let files = BTreeMap::from([(file.to_owned(), digest)]);
+    let mut bundle = Bundle {
+        lane: LaneKind::Python.as_str().to_owned(),
+        manifest: text,
+        entrypoint: file.to_owned(),
+        files,
+        config: Content::new(Value::Object(set.cloned().unwrap_or_default())),
+        grants: Default::default(),
+        budgets,
+    };
+    bundle.grants = policy.given(&manifest.id, &bundle.content(), path.to_str());
+    Ok(Candidate { manifest, warnings, bundle, files: BTreeMap::from([(digest, content)]) })
 }
 
 /// Reads an extension's folder.
@@ -381,11 +470,12 @@ fn stamps_of(folder: &Path, deep: bool) -> Vec<Stamp> {
         true => tree(folder).files,
         false => names(folder).into_iter().map(|name| folder.join(name)).collect(),
     };
-    let stamp = |path: PathBuf| {
-        let about = fs::metadata(&path).ok().filter(|about| about.is_file())?;
-        Some((path, about.ino(), about.len(), about.mtime(), about.mtime_nsec()))
-    };
     all.into_iter().filter_map(stamp).collect()
+}
+
+fn stamp(path: PathBuf) -> Option<Stamp> {
+    let about = fs::metadata(&path).ok().filter(|about| about.is_file())?;
+    Some((path, about.ino(), about.len(), about.mtime(), about.mtime_nsec()))
 }
 
 fn at(path: &Path, code: Code, what: impl Into<String>) -> Problem {

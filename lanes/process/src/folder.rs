@@ -11,7 +11,7 @@ use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Bundle, Vault};
 
-use crate::lane::Places;
+use crate::lane::{Places, Starts};
 
 /// What a process is started with.
 #[derive(Clone, Debug)]
@@ -30,6 +30,17 @@ pub(crate) struct Plan {
     pub writable: Vec<PathBuf>,
 }
 
+/// The Python worker, and the name that it has beside the extension's own files.
+const WORKER: &str = include_str!("python/worker.py");
+const WORKER_FILE: &str = ".holdfast_worker.py";
+
+/// How the worker is started on a file in `tools/` or `channels/`.
+fn worker(file: &str) -> Option<Command> {
+    let kind = if file.starts_with("channels/") { "channel" } else { "tool" };
+    let words = ["python3", "-u", "-B", WORKER_FILE, kind, file];
+    Command::new(words.map(str::to_owned).to_vec())
+}
+
 fn failed(path: &Path, error: impl std::fmt::Display) -> Fault {
     Fault::new(Code::ExtensionGone, format!("{}: {error}", path.display()))
 }
@@ -40,16 +51,25 @@ pub(crate) fn plan(
     bundle: &Bundle,
     vault: &dyn Vault,
     places: &Places,
+    starts: Starts,
 ) -> Result<Plan, Fault> {
     let parsed = manifest::parse(Path::new("manifest.yaml"), &bundle.manifest).map_err(|rejected| {
         let unreadable = || Problem::new(Code::ManifestSyntax, "the manifest cannot be read");
         Problem::all(rejected.errors).unwrap_or_else(unreadable).to_fault()
     })?;
     let missing = || Fault::new(Code::ManifestMissingField, "the manifest has no `command`");
-    let command = parsed.manifest.command.clone().ok_or_else(missing)?;
+    let command = match starts {
+        Starts::Command => parsed.manifest.command.clone(),
+        Starts::Python => worker(&bundle.entrypoint),
+    };
+    let command = command.ok_or_else(missing)?;
     let data = places.data.join(extension.id.as_str());
     fs::create_dir_all(&data).map_err(|error| failed(&data, error))?;
     let code = Arc::new(lay_out(bundle, vault, &places.code)?);
+    if starts == Starts::Python {
+        let path = code.path().join(WORKER_FILE);
+        fs::write(&path, WORKER).map_err(|error| failed(&path, error))?;
+    }
     let granted = |access: Access| {
         let grants = bundle.grants.files.iter().filter(move |grant| grant.access == access);
         grants.map(|grant| PathBuf::from(&grant.path)).filter(|path| path.is_absolute()).collect()

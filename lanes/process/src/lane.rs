@@ -4,11 +4,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdfast_contract::log::LogSink;
+use holdfast_contract::manifest::LaneKind;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Instance, Lane, Later, Vault};
 
-pub(crate) const NAME: &str = "process";
+/// What starts the programs of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Starts {
+    /// The manifest's `command`.
+    Command,
+    /// The Python worker, on a file of the extension's.
+    Python,
+}
 
 /// Where on the disk processes find what is theirs.
 #[derive(Clone, Debug)]
@@ -19,19 +27,39 @@ pub struct Places {
     pub data: PathBuf,
 }
 
+impl Starts {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Command => LaneKind::Process.as_str(),
+            Self::Python => LaneKind::Python.as_str(),
+        }
+    }
+}
+
 /// Runs extensions that are programs.
 pub struct ProcessLane {
     vault: Arc<dyn Vault>,
     places: Places,
     log: Option<LogSink>,
+    starts: Starts,
 }
 
 impl ProcessLane {
-    /// A lane over the activations of a vault.
+    /// A lane for programs with a `command`, over the activations of a vault.
     pub fn new(vault: Arc<dyn Vault>, places: Places) -> Self {
+        Self::starting(Starts::Command, vault, places)
+    }
+
+    /// A lane for plain Python files.
+    pub fn python(vault: Arc<dyn Vault>, places: Places) -> Self {
+        Self::starting(Starts::Python, vault, places)
+    }
+
+    fn starting(starts: Starts, vault: Arc<dyn Vault>, mut places: Places) -> Self {
+        places.code.push(starts.name());
         // What an earlier life has left there is of no use; where nothing was left, there is nothing to remove.
         let _ = std::fs::remove_dir_all(&places.code);
-        Self { vault, places, log: None }
+        Self { vault, places, log: None, starts }
     }
 
     /// Tells what programs log, and what they write to their standard error.
@@ -43,20 +71,20 @@ impl ProcessLane {
 
 impl Lane for ProcessLane {
     fn name(&self) -> &str {
-        NAME
+        self.starts.name()
     }
 
     #[cfg(target_os = "linux")]
     fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>> {
         let (vault, places, log) = (self.vault.clone(), self.places.clone(), self.log.clone());
-        let extension = extension.clone();
+        let (extension, starts) = (extension.clone(), self.starts);
         Box::pin(async move {
             let bundle = vault.bundle(extension.digest)?;
-            if bundle.lane != NAME {
-                let message = format!("`{}` is no extension of the process lane", extension.id);
+            if bundle.lane != starts.name() {
+                let message = format!("`{}` is no extension of the {} lane", extension.id, starts.name());
                 return Err(Fault::new(Code::ExtensionUnknown, message));
             }
-            let plan = crate::folder::plan(&extension, &bundle, &*vault, &places)?;
+            let plan = crate::folder::plan(&extension, &bundle, &*vault, &places, starts)?;
             let loaded = crate::extension::Extension::load(plan, bundle, log).await?;
             Ok(Arc::new(loaded) as Arc<dyn Instance>)
         })

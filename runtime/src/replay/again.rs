@@ -354,7 +354,7 @@ impl Again<'_> {
             Ok(ControlFlow::Continue(()))
         })?;
         match lane.as_deref() {
-            None | Some("native" | "process") => Ok(()),
+            None | Some("native" | "process" | "python") => Ok(()),
             Some(lane) => {
                 let ExtensionRef { id, version, digest, .. } = extension;
                 let now = latest.map(|digest| digest.to_string()).unwrap_or_default();
