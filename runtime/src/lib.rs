@@ -20,6 +20,7 @@ mod instances;
 mod living;
 pub mod loader;
 mod machine;
+mod meter;
 mod parts;
 mod presence;
 pub mod refold;
@@ -44,6 +45,7 @@ pub use living::{
     AgentTask, ExtensionError, ExtensionState, Notice, Opener, Opening, Outgoing, Routes, UserMessage,
 };
 pub use machine::Machine;
+pub use meter::Used;
 pub use parts::{Configuration, Entropy, Event, OsEntropy, Parts, Silent, Surface, Zone};
 pub use runtime::{NewSession, Runtime, Wanted};
 pub use schemas::schema;

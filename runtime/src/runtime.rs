@@ -32,6 +32,7 @@ use crate::background::Background;
 use crate::clock::Clock;
 use crate::driver::{Note, SessionActor, SessionHandle, SystemActor, SystemNote, TurnReport};
 use crate::living::{self, Living};
+use crate::meter::Meter;
 use crate::parts::{Configuration, Entropy, Parts, Surface, Zone};
 use crate::presence::{Presence, Visit};
 use crate::refold::refold;
@@ -83,6 +84,8 @@ pub(crate) struct Inner {
     pub presence: Arc<Presence>,
     /// The loops in the background.
     pub background: Background,
+    /// What models have used.
+    pub meter: Meter,
     policies: RwLock<HashMap<Digest, Arc<Policy>>>,
     sessions: Mutex<BTreeMap<StreamId, SessionHandle>>,
     /// The bus and who is on it.
@@ -130,6 +133,7 @@ impl Runtime {
         let living = Living::open(store.clone(), clock.clone(), entropy.clone(), routes).await?;
         let inner = Arc::new(Inner {
             store,
+            meter: Meter::new(clock.now()),
             clock,
             entropy,
             models: RwLock::new(models),
