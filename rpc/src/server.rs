@@ -10,7 +10,7 @@ use holdfast_contract::message::{Origin, TurnContext};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::{Answer, ApprovalScope};
 use holdfast_policy::{Policy, Request as Judged, Rule};
-use holdfast_runtime::diagnosis::{Trouble, troubles};
+use holdfast_runtime::diagnosis::Trouble;
 use holdfast_runtime::{NewSession, Runtime, SessionHandle, TurnReport, Used, Wanted};
 use holdfast_store::Retention;
 use serde::Serialize;
@@ -246,7 +246,7 @@ impl Connection {
                 runtime.settled().await?;
                 self.kept().await
             }
-            Request::ExtensionDoctor(ExtensionDoctor { id }) => value(&self.troubles(id.as_deref(), 5)?),
+            Request::ExtensionDoctor(ExtensionDoctor { id }) => value(&self.troubles(id.as_deref())?),
             Request::SystemStatus(Nothing {}) => value(&self.status().await?),
             Request::SystemStop(Nothing {}) => {
                 runtime.want(Wanted::Stop("somebody asked for it".to_owned()));
@@ -491,10 +491,8 @@ impl Connection {
         Ok(lines.collect())
     }
 
-    fn troubles(&self, id: Option<&str>, most: usize) -> Result<Vec<TroubleLine>, Problem> {
-        self.owner.runtime.store().flush()?;
-        let only = id.map(ExtensionId::from);
-        let troubles = troubles(self.owner.runtime.store(), only.as_ref(), most)?;
+    fn troubles(&self, id: Option<&str>) -> Result<Vec<TroubleLine>, Problem> {
+        let troubles = self.owner.runtime.troubles(id.map(ExtensionId::from).as_ref())?;
         let line = |trouble: Trouble| TroubleLine {
             extension: trouble.extension.to_string(),
             at: trouble.at.0,

@@ -71,6 +71,23 @@ struct ScheduleWait {
     until: Millis,
 }
 
+/// `extension.doctor`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExtensionDoctor {
+    /// All, if none is named.
+    #[serde(default)]
+    extension: Option<ExtensionId>,
+}
+
+/// `system.restart` and `system.shutdown`
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SystemWish {
+    #[serde(default)]
+    reason: Option<String>,
+}
+
 /// `secret.keep`
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -114,13 +131,19 @@ impl Inner {
                 Err(fault) => failed(fault),
             },
             "system.restart" | "system.shutdown" => {
-                let reason = format!("`{}` asked for it", asker.extension.id);
-                self.wanted.send_replace(match name {
-                    "system.restart" => Wanted::Restart(reason),
-                    _ => Wanted::Stop(reason),
-                });
-                Box::pin(std::future::ready(Ok(Content::default())))
+                let asked = read(name, arguments).and_then(|asked| self.want_it(&asker, name, asked));
+                Box::pin(std::future::ready(asked))
             }
+            "extension.doctor" if asker.is_setup() => match read(name, arguments) {
+                Ok(ExtensionDoctor { extension }) => {
+                    let inner = self.clone();
+                    Box::pin(async move {
+                        let told = inner.troubles(extension.as_ref());
+                        told.map(|told| Content::of(&told)).map_err(|problem| problem.to_fault())
+                    })
+                }
+                Err(fault) => failed(fault),
+            },
             "schedule.next" => {
                 let next =
                     read(name, arguments).and_then(|asked| self.next_due(&asked).map_err(|it| it.to_fault()));
@@ -162,6 +185,24 @@ impl Inner {
                 failed(Fault::new(Code::ExtensionFault, message))
             }
         }
+    }
+
+    /// Asks whoever owns the process to restart or to stop it.
+    fn want_it(&self, asker: &Asker, name: &str, asked: Option<SystemWish>) -> Result<Content, Fault> {
+        if self.wanted.receiver_count() == 0 {
+            let message =
+                "nobody here can do that: the home is not up, only in use. `holdfast up` brings it up";
+            return Err(Fault::new(Code::ToolFailed, message));
+        }
+        let reason = match asked.unwrap_or_default().reason {
+            Some(why) => format!("`{}` asked for it: {why}", asker.extension.id),
+            None => format!("`{}` asked for it", asker.extension.id),
+        };
+        self.wanted.send_replace(match name {
+            "system.restart" => Wanted::Restart(reason),
+            _ => Wanted::Stop(reason),
+        });
+        Ok(Content::default())
     }
 
     /// When something is next due.

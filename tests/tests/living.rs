@@ -19,3 +19,5 @@ mod pieces;
 mod rpc;
 #[path = "living/sandboxed.rs"]
 mod sandboxed;
+#[path = "living/upkeep.rs"]
+mod upkeep;
