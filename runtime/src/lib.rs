@@ -30,6 +30,7 @@ mod schemas;
 pub mod secrets;
 mod services;
 mod setup;
+mod shared;
 pub mod upkeep;
 mod vault;
 pub mod verify;

@@ -38,6 +38,7 @@ use crate::presence::{Presence, Visit};
 use crate::refold::refold;
 use crate::secrets::Secrets;
 use crate::setup::SetupState;
+use crate::shared::Shared;
 use crate::upkeep;
 
 /// A running system. Cheap to clone; dropping the last handle does not stop it, [`Runtime::stop`] does.
@@ -84,6 +85,8 @@ pub(crate) struct Inner {
     pub presence: Arc<Presence>,
     /// The loops in the background.
     pub background: Background,
+    /// The services that extensions share.
+    pub shared: Shared,
     /// What models have used.
     pub meter: Meter,
     policies: RwLock<HashMap<Digest, Arc<Policy>>>,
@@ -152,6 +155,7 @@ impl Runtime {
             wanted: watch::Sender::default(),
             presence: Arc::default(),
             background: Background::default(),
+            shared: Shared::default(),
             policies: RwLock::default(),
             sessions: Mutex::default(),
             living,
@@ -224,7 +228,8 @@ impl Runtime {
         self.0.rewire().await
     }
 
-    /// Stops everything in reverse order: first nothing is handed over any more, then the sessions are let go of, then the extensions.
+    /// Stops everything in reverse order: first nothing is handed over any more, then the sessions are let go of, then the
+    /// services that extensions share, then the extensions.
     pub async fn stop(&self, reason: &str) -> Result<(), Problem> {
         self.0.close_bus().await?;
         let handles: Vec<SessionHandle> = lock(&self.0.sessions).values().cloned().collect();
@@ -235,6 +240,7 @@ impl Runtime {
                 .await
                 .or_else(|problem| if problem.code == Code::SessionEnded { Ok(()) } else { Err(problem) })?;
         }
+        self.0.close_services().await;
         self.ask_system(|reply| SystemNote::Stop { reason: reason.to_owned(), reply }).await?;
         self.0.store.flush()
     }
@@ -458,6 +464,7 @@ impl Inner {
     /// An extension's state has changed.
     pub(crate) fn changed(self: &Arc<Self>, change: &ExtensionStateChanged) {
         self.keep_serving(change);
+        self.services_follow(change);
         self.living.stir();
         if change.state == ExtensionState::Active {
             self.took_over(&change.id, change.generation);

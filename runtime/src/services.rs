@@ -25,6 +25,7 @@ use crate::living::{ASKS, Notice};
 use crate::parts::Event;
 use crate::runtime::{Inner, Wanted};
 use crate::setup::reference;
+use crate::shared;
 
 /// How long an ask may take that names no time of its own.
 const ASK_TIMEOUT: Millis = Millis(60_000);
@@ -49,7 +50,7 @@ struct ApiCall {
     extension: ExtensionId,
     method: String,
     #[serde(default)]
-    arguments: Content,
+    arguments: Value,
 }
 
 /// `schedule.next`
@@ -125,6 +126,9 @@ impl Inner {
             return self.serve_living(asker, name, arguments, timeout);
         }
         let timeout = timeout.unwrap_or(ASK_TIMEOUT);
+        if shared::ASKS.contains(&name) {
+            return self.serve_shared(&asker, name, arguments, timeout);
+        }
         match name {
             "api.call" => match read(name, arguments) {
                 Ok(call) => self.api_call(asker, call, timeout),
@@ -327,6 +331,16 @@ impl Inner {
         self.surface.show(&StreamId::system(), Event::Notice(text));
     }
 
+    /// Refuses an extension that reaches for another without having said that it depends on it.
+    pub(crate) fn must_depend(&self, extension: &ExtensionRef, other: &ExtensionId) -> Result<(), Fault> {
+        if self.depends_on(extension, other) {
+            return Ok(());
+        }
+        let message = format!("`{}` does not depend on `{other}`", extension.id);
+        let help = format!("List `{other}` under `depends_on` in its manifest.");
+        Err(Fault::new(Code::ExtensionDependency, format!("{message}. {help}")))
+    }
+
     /// Calls a method of another extension: of whichever generation serves now, so that a reload leaves nobody behind.
     fn api_call(
         self: &Arc<Self>,
@@ -335,12 +349,15 @@ impl Inner {
         timeout: Millis,
     ) -> Later<Result<Content, Fault>> {
         let ApiCall { extension, method, arguments } = call;
-        if !self.depends_on(&asker.extension, &extension) {
-            let message = format!("`{}` does not depend on `{extension}`", asker.extension.id);
-            let help = format!("List `{extension}` under `depends_on` in its manifest.");
-            return failed(Fault::new(Code::ExtensionDependency, format!("{message}. {help}")));
+        if let Err(fault) = self.must_depend(&asker.extension, &extension) {
+            return failed(fault);
         }
-        let inner = self.clone();
+        if method.starts_with(shared::RESERVED) {
+            let message =
+                format!("`{method}` is the host's to call: ask for `service.get` and `service.call`");
+            return failed(Fault::new(Code::ToolDenied, message));
+        }
+        let (inner, arguments) = (self.clone(), Content::new(arguments));
         Box::pin(async move {
             let (serving, _visit) = inner.visit(&extension, timeout).await?;
             let instance = inner.instance(&serving)?;
