@@ -30,6 +30,9 @@ use crate::shared;
 /// How long an ask may take that names no time of its own.
 const ASK_TIMEOUT: Millis = Millis(60_000);
 
+/// What waits for a moment.
+pub(crate) const WAIT: &str = "schedule.wait";
+
 /// The built-in extension that sets others up.
 const SETUP: &str = "setup";
 
@@ -153,7 +156,7 @@ impl Inner {
                     read(name, arguments).and_then(|asked| self.next_due(&asked).map_err(|it| it.to_fault()));
                 Box::pin(std::future::ready(next))
             }
-            "schedule.wait" => match read(name, arguments) {
+            WAIT => match read(name, arguments) {
                 Ok(ScheduleWait { until }) => self.wait_until(until),
                 Err(fault) => failed(fault),
             },

@@ -159,7 +159,12 @@ pub fn inputs(lab: &Lab, session: &str) -> Vec<String> {
 
 /// What the lab's session's tools came to, in the order of the calls.
 pub fn outcomes(lab: &Lab) -> Vec<Result<Value, Fault>> {
-    let frames = lab.frames();
+    outcomes_of(lab, "s1")
+}
+
+/// What a session's tools came to, in the order of the calls.
+pub fn outcomes_of(lab: &Lab, session: &str) -> Vec<Result<Value, Fault>> {
+    let frames = lab.frames_of(session);
     let bodies = frames.iter().map(|frame| lab.runtime.store().body(frame).unwrap());
     let mut returned: Vec<_> = bodies
         .filter_map(|body| match body {

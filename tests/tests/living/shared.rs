@@ -15,14 +15,14 @@ use crate::pieces::{Asking, outcomes};
 
 /// Makes services and notes what becomes of them.
 #[derive(Clone, Default)]
-struct Pool {
+pub struct Pool {
     version: &'static str,
     notes: Arc<Mutex<Vec<String>>>,
     failures: Arc<AtomicUsize>,
 }
 
 impl Pool {
-    fn new(version: &'static str) -> Self {
+    pub fn new(version: &'static str) -> Self {
         Self { version, ..Self::default() }
     }
 
@@ -30,11 +30,11 @@ impl Pool {
         self.notes.lock().unwrap().push(what);
     }
 
-    fn notes(&self) -> Vec<String> {
+    pub fn notes(&self) -> Vec<String> {
         self.notes.lock().unwrap().clone()
     }
 
-    fn extension(&self) -> Extension {
+    pub fn extension(&self) -> Extension {
         Extension::new("pool", self.version).api(self.clone())
     }
 
