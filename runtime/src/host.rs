@@ -66,7 +66,7 @@ impl Host for SystemHost {
             }
             Ask::Other { name, arguments, timeout } => {
                 let (extension, under) = (self.extension.clone(), self.under);
-                let asker = Asker { extension: extension.clone(), session: None, under };
+                let asker = Asker { extension: extension.clone(), session: None, under, budget: None };
                 let answer = inner.serve(asker, &name, &arguments, timeout);
                 // Like the clock, it brings nothing in but the time, and a loop waits for ever.
                 if name == WAIT {

@@ -6,6 +6,7 @@
 //! from the log after a stop or a crash. [`upkeep`] erases and collects.
 
 mod background;
+mod budget;
 mod calling;
 mod checks;
 mod clock;

@@ -18,6 +18,7 @@ use holdfast_secrets::{ExposeSecret, Found, SecretName, SecretString};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::budget::Budget;
 use crate::calling::{make, within};
 use crate::clockwork::LONGEST_SLEEP;
 use crate::host::SystemHost;
@@ -44,6 +45,8 @@ pub(crate) struct Asker {
     pub session: Option<StreamId>,
     /// The frame that the call came of.
     pub under: Option<Seq>,
+    /// What its session may use, for agents that it asks.
+    pub budget: Option<Budget>,
 }
 
 /// `api.call`
