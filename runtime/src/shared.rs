@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::{ExtensionId, Generation, Millis};
+use holdfast_contract::ids::{ExtensionId, Millis};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::system_frames::{ExtensionFaulted, ExtensionState, ExtensionStateChanged};
@@ -124,20 +124,17 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes these services out, the one that was made last first.
-    fn take(&self, which: impl Fn(&Service) -> bool) -> Vec<(Key, Service)> {
+    /// Takes out the one of these services that was made last.
+    fn take_last(&self, which: impl Fn(&Service) -> bool) -> Option<(Key, Service)> {
         let mut state = self.state();
         let of_them = |place: &Place| match place {
             Place::Made(service) if which(service) => Some(service.clone()),
             _ => None,
         };
         let found = state.places.iter().filter_map(|(key, place)| Some((key.clone(), of_them(place)?)));
-        let mut taken: Vec<_> = found.collect();
-        taken.sort_by_key(|(_, service)| std::cmp::Reverse(service.number));
-        for (key, _) in &taken {
-            state.places.remove(key);
-        }
-        taken
+        let last = found.max_by_key(|(_, service)| service.number)?;
+        state.places.remove(&last.0);
+        Some(last)
     }
 }
 
@@ -192,18 +189,16 @@ impl Inner {
     async fn service(self: &Arc<Self>, key: &Key, arguments: Option<Value>) -> Result<Service, Fault> {
         let mut made = {
             let mut state = self.shared.state();
-            if state.closed {
-                return Err(Fault::new(
-                    Code::ExtensionUnknown,
-                    "the system is stopping, and its services are gone",
-                ));
-            }
             if let Some(arguments) = arguments {
                 state.arguments.entry(key.clone()).or_insert(arguments);
             }
             match state.places.get(key) {
                 Some(Place::Made(service)) if self.serves(&service.owner) => return Ok(service.clone()),
                 Some(Place::Making(made)) => made.clone(),
+                _ if state.closed => {
+                    let message = "the system is stopping, and no service is made any more";
+                    return Err(Fault::new(Code::ExtensionUnknown, message));
+                }
                 // One whose owner has given way a moment ago is on its way out.
                 Some(Place::Made(_)) | None => {
                     let old = state.places.remove(key);
@@ -214,7 +209,7 @@ impl Inner {
                     // Nobody who gives up takes it away from those who wait.
                     tokio::spawn(async move {
                         if let Some(Place::Made(old)) = old {
-                            inner.dispose_of(vec![(key.clone(), old)]).await;
+                            inner.dispose_alone(&key, &old).await;
                         }
                         tell.send_replace(Some(inner.create(&key, arguments).await));
                     });
@@ -233,25 +228,33 @@ impl Inner {
     /// Has a service made by its owner, and keeps it. What could not be made leaves the key as it was.
     async fn create(self: &Arc<Self>, key: &Key, arguments: Value) -> Result<Service, Fault> {
         let asked = json!({ "name": key.name, "arguments": arguments });
-        let made = self.of_owner(&key.owner, CREATE, asked.into(), CREATE_TIMEOUT, None).await;
-        let mut service = match made {
-            Ok((owner, says)) => Service { owner, says, number: 0 },
+        let made = async {
+            // Until it is kept, so that an owner that gives way meanwhile has it to let go of.
+            let (owner, visit) = self.visit(&key.owner, CREATE_TIMEOUT).await?;
+            let says = self.of_generation(&owner, CREATE, asked.into(), CREATE_TIMEOUT).await?;
+            Ok((owner, says, visit))
+        };
+        let (owner, says, _visit) = match made.await {
+            Ok(made) => made,
             Err(fault) => {
-                self.shared.state().places.remove(key);
+                let mut state = self.shared.state();
+                state.places.remove(key);
+                state.arguments.remove(key);
                 return Err(fault);
             }
         };
-        {
+        let service = {
             let mut state = self.shared.state();
             state.count += 1;
-            service.number = state.count;
+            let service = Service { owner, says, number: state.count };
             if !state.closed && self.serves(&service.owner) {
                 state.places.insert(key.clone(), Place::Made(service.clone()));
                 return Ok(service);
             }
             state.places.remove(key);
-        }
-        self.dispose_of(vec![(key.clone(), service)]).await;
+            service
+        };
+        self.dispose_alone(key, &service).await;
         let message = format!("`{}` gave way while it made `{}`; ask again", key.owner, key.name);
         Err(Fault::new(Code::ExtensionUnknown, message))
     }
@@ -262,40 +265,18 @@ impl Inner {
         let asked = Content::from(json!({ "name": key.name, "method": method, "arguments": arguments }));
         for _ in 0..RELOADS {
             let service = self.patiently(&key, timeout, self.service(&key, None)).await?;
-            let called =
-                self.of_owner(&key.owner, CALL, asked.clone(), timeout, Some(service.owner.generation));
-            match called.await {
-                Err(fault) if !self.serves(&service.owner) && fault.code == Code::ExtensionUnknown => {}
-                Err(fault) if fault.code.is_a_crash() => {
-                    // What a crash leaves is not to be relied on; in a sandbox nothing of it is left.
-                    let taken = self.shared.take(|it| it.number == service.number);
-                    self.dispose_of(taken).await;
-                    return Err(fault);
-                }
-                answer => return answer.map(|(_, answer)| answer),
+            let (serving, _visit) = self.visit(&key.owner, timeout).await?;
+            if serving.generation != service.owner.generation {
+                continue;
             }
+            let called = self.of_generation(&serving, CALL, asked.clone(), timeout).await;
+            if called.as_ref().is_err_and(|fault| fault.code.is_a_crash()) {
+                // What a crash leaves is not to be relied on; in a sandbox nothing of it is left.
+                self.dispose_all(|it| it.number == service.number).await;
+            }
+            return called;
         }
         Err(Fault::new(Code::ExtensionUnknown, format!("`{}` is being reloaded again and again", key.owner)))
-    }
-
-    /// Calls a method of whichever generation of an owner serves, or of the one that is named as long as it does.
-    async fn of_owner(
-        self: &Arc<Self>,
-        owner: &ExtensionId,
-        method: &str,
-        arguments: Content,
-        timeout: Millis,
-        only: Option<Generation>,
-    ) -> Result<(Arc<ExtensionRef>, Content), Fault> {
-        let (serving, _visit) = self.visit(owner, timeout).await?;
-        if only.is_some_and(|only| only != serving.generation) {
-            return Err(Fault::new(
-                Code::ExtensionUnknown,
-                format!("`{owner}` has given way to its next version"),
-            ));
-        }
-        let answer = self.of_generation(&serving, method, arguments, timeout).await?;
-        Ok((serving, answer))
     }
 
     async fn of_generation(
@@ -314,17 +295,14 @@ impl Inner {
 
     /// Lets the services of a generation go, and waits until they have. Those that go already are waited for too.
     pub(crate) async fn dispose_services(self: &Arc<Self>, owner: &ExtensionRef) {
-        let _alone = self.shared.going.lock().await;
-        let whose =
-            |service: &Service| service.owner.id == owner.id && service.owner.generation == owner.generation;
-        self.dispose_one_by_one(self.shared.take(whose)).await;
+        let (id, generation) = (owner.id.clone(), owner.generation);
+        self.dispose_all(|service| service.owner.id == id && service.owner.generation == generation).await;
     }
 
     /// Lets all services go, for good.
     pub(crate) async fn close_services(self: &Arc<Self>) {
         self.shared.state().closed = true;
-        let _alone = self.shared.going.lock().await;
-        self.dispose_one_by_one(self.shared.take(|_| true)).await;
+        self.dispose_all(|_| true).await;
     }
 
     /// An extension's state has changed: the services of a generation that no longer serves go. One that has a life of its own is waited
@@ -338,28 +316,30 @@ impl Inner {
         let any = self.shared.state().places.values().any(|it| matches!(it, Place::Made(it) if left(it)));
         if any {
             let inner = self.clone();
-            tokio::spawn(async move {
-                let _alone = inner.shared.going.lock().await;
-                inner.dispose_one_by_one(inner.shared.take(left)).await;
-            });
+            tokio::spawn(async move { inner.dispose_all(left).await });
         }
     }
 
-    async fn dispose_of(self: &Arc<Self>, services: Vec<(Key, Service)>) {
+    /// Lets these services go, the one that was made last first. Those that are still to go can be used by those that go.
+    async fn dispose_all(self: &Arc<Self>, which: impl Fn(&Service) -> bool) {
         let _alone = self.shared.going.lock().await;
-        self.dispose_one_by_one(services).await;
+        while let Some((key, service)) = self.shared.take_last(&which) {
+            self.dispose(&key, &service).await;
+        }
     }
 
-    /// Whatever goes wrong with one, the next ones go too.
-    async fn dispose_one_by_one(self: &Arc<Self>, services: Vec<(Key, Service)>) {
-        for (Key { name, .. }, Service { owner, .. }) in services {
-            let gone =
-                self.of_generation(&owner, DISPOSE, json!({ "name": name }).into(), DISPOSE_TIMEOUT).await;
-            if let Err(fault) = gone {
-                let (id, generation) = (owner.id.clone(), owner.generation);
-                let phase = format!("dispose of service {name}");
-                self.tell_system(ExtensionFaulted { id, generation, phase, fault });
-            }
+    async fn dispose_alone(self: &Arc<Self>, key: &Key, service: &Service) {
+        let _alone = self.shared.going.lock().await;
+        self.dispose(key, service).await;
+    }
+
+    /// Whatever goes wrong with one is told, and the next ones go too.
+    async fn dispose(self: &Arc<Self>, Key { name, .. }: &Key, Service { owner, .. }: &Service) {
+        let gone = self.of_generation(owner, DISPOSE, json!({ "name": name }).into(), DISPOSE_TIMEOUT).await;
+        if let Err(fault) = gone {
+            let (id, generation) = (owner.id.clone(), owner.generation);
+            let phase = format!("dispose of service {name}");
+            self.tell_system(ExtensionFaulted { id, generation, phase, fault });
         }
     }
 }

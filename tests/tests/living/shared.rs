@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::wire::{Host, Later};
+use holdfast_contract::wire::{Ask, Host, Later};
 use holdfast_lane_native::{Api, Extension, Lifecycle, now};
 use holdfast_testkit::{Lab, LabBuilder, Step};
 use serde_json::{Value, json};
@@ -216,4 +216,35 @@ async fn a_method_of_another_extension_is_called_with_plain_values() {
     lab.say("go").await;
     assert_eq!(outcomes(&lab), [Ok(json!({ "name": "db", "n": 7 }))]);
     lab.stop().await;
+}
+
+/// Makes services that stand on those of another.
+#[derive(Clone, Default)]
+struct Leaning(Arc<Mutex<Vec<String>>>);
+
+impl Api for Leaning {
+    fn call(&self, method: String, _: Content, host: Arc<dyn Host>) -> Later<Result<Content, Fault>> {
+        let notes = self.0.clone();
+        Box::pin(async move {
+            let key = json!({ "key": "pool/db", "method": method });
+            let ask = Ask::Other { name: "service.call".to_owned(), arguments: key.into(), timeout: None };
+            let answer = host.ask(ask).await?;
+            notes.lock().unwrap().push(answer.to_text());
+            Ok(answer)
+        })
+    }
+}
+
+#[tokio::test]
+async fn one_that_goes_can_still_use_what_it_stands_on() {
+    let (pool, leaning) = (Pool::new("1.0.0"), Leaning::default());
+    let upper = Extension::new("upper", "1.0.0").depends_on(&["pool"]).api(leaning.clone());
+    let user = Extension::new("user", "1.0.0").depends_on(&["upper"]).tool(Asking("reach", "service.get"));
+    let steps = [Step::calls([("reach", json!({ "key": "upper/any" }))]), Step::says("done")];
+    let lab = lab(&pool, steps).extension(upper).extension(user).start().await;
+    lab.say("go").await;
+    lab.stop().await;
+    let notes = leaning.0.lock().unwrap().clone();
+    assert_eq!(notes, ["service:create by db 1.0.0", "service:dispose by db 1.0.0"]);
+    assert_eq!(pool.notes(), ["create db 1.0.0", "dispose db 1.0.0", "stop 1.0.0"]);
 }
