@@ -103,7 +103,15 @@ fn a_home_comes_up_answers_and_goes_down() {
     assert_eq!(status["failed"], Value::Array(Vec::new()), "{status:#}");
     assert!(status["active"].as_u64().unwrap() >= 3, "{status:#}");
     assert!(scene.run(&["status"]).ok().out.contains(&format!("process {process}")));
+    assert_eq!(
+        (&status["queues"]["open"], &status["spent"]["model_calls"]),
+        (&0.into(), &0.into()),
+        "{status:#}"
+    );
     assert!(!scene.run(&["run", "hello"]).ok().out.is_empty(), "commands attach");
+    let (status, _) = up.status(&[]);
+    assert!(status["spent"]["model_calls"].as_u64().unwrap() >= 1, "{status:#}");
+    assert!(scene.run(&["status"]).ok().out.contains("every extension is well"));
     let second = scene.run(&["up", "--unsupervised"]);
     second.fails(2, "HF-1502");
     assert!(scene.run(&["down"]).ok().out.contains("has stopped"));

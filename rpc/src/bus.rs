@@ -7,7 +7,7 @@ use holdfast_contract::problem::{Code, Problem};
 use holdfast_runtime::Runtime;
 
 use crate::protocol::{
-    BusDead, BusDeadDiscard, BusPublish, BusPublished, BusStatus, DeadLine, SubscriberLine,
+    BusDead, BusDeadDiscard, BusPublish, BusPublished, BusStatus, DeadLine, Queues, SubscriberLine,
 };
 
 pub(crate) async fn publish(runtime: &Runtime, asked: BusPublish) -> Result<BusPublished, Problem> {
@@ -40,6 +40,20 @@ pub(crate) fn status(runtime: &Runtime) -> BusStatus {
     let mut subscribers: Vec<_> = status.subscribers.iter().filter(there).map(line).collect();
     subscribers.sort_by(|a, b| a.name.cmp(&b.name));
     BusStatus { subscribers, trouble: status.trouble.map(|trouble| trouble.to_string()) }
+}
+
+/// All subscribers' queues together.
+pub(crate) fn queues(runtime: &Runtime) -> Queues {
+    let status = runtime.bus().status();
+    let trouble = status.trouble.map(|trouble| trouble.to_string());
+    let none = Queues { trouble, ..Queues::default() };
+    status.subscribers.iter().fold(none, |sum, it| Queues {
+        open: sum.open + it.open as u64,
+        under_way: sum.under_way + it.under_way as u64,
+        delayed: sum.delayed + it.delayed as u64,
+        dead: sum.dead + it.dead,
+        ..sum
+    })
 }
 
 pub(crate) async fn dead_letters(

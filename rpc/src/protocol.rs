@@ -160,12 +160,50 @@ pub struct Status {
     /// How many sessions are open.
     pub sessions: u64,
     /// Those that do not serve, and why.
-    pub failed: Vec<DownLine>,
+    pub failed: Vec<TroubledLine>,
+    /// Those that serve although something is wrong: what was found last cannot be used, and what served before goes on.
+    #[serde(default)]
+    pub unwell: Vec<TroubledLine>,
+    /// How long the process has had the home, in milliseconds.
+    #[serde(default)]
+    pub uptime_ms: u64,
+    /// What the bus has in its queues, over all subscribers.
+    #[serde(default)]
+    pub queues: Queues,
+    /// What models have used since the process has had the home, over all sessions.
+    #[serde(default)]
+    pub spent: SpentLine,
 }
 
-/// An extension that is down.
+/// What the bus has in its queues.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Queues {
+    /// Events that some subscriber has not finished, once for each.
+    pub open: u64,
+    /// Of these, how many are with their subscriber.
+    pub under_way: u64,
+    /// How many wait because one before them failed.
+    pub delayed: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// Why nothing moves, if nothing does.
+    pub trouble: Option<String>,
+}
+
+/// What models have used.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct SpentLine {
+    /// Calls of a model.
+    pub model_calls: u64,
+    /// Tokens.
+    pub tokens: u64,
+    /// Money in millionths of a dollar.
+    pub cost_micros: u64,
+}
+
+/// An extension with which something is wrong.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct DownLine {
+pub struct TroubledLine {
     /// The extension.
     pub extension: String,
     /// The stable code.

@@ -10,8 +10,8 @@ use holdfast_contract::message::{Origin, TurnContext};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::{Answer, ApprovalScope};
 use holdfast_policy::{Policy, Request as Judged, Rule};
-use holdfast_runtime::diagnosis::{Trouble, troubles};
-use holdfast_runtime::{NewSession, Runtime, SessionHandle, TurnReport, Wanted};
+use holdfast_runtime::diagnosis::Trouble;
+use holdfast_runtime::{NewSession, Runtime, SessionHandle, TurnReport, Used, Wanted};
 use holdfast_store::Retention;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -246,7 +246,7 @@ impl Connection {
                 runtime.settled().await?;
                 self.kept().await
             }
-            Request::ExtensionDoctor(ExtensionDoctor { id }) => value(&self.troubles(id.as_deref(), 5)?),
+            Request::ExtensionDoctor(ExtensionDoctor { id }) => value(&self.troubles(id.as_deref())?),
             Request::SystemStatus(Nothing {}) => value(&self.status().await?),
             Request::SystemStop(Nothing {}) => {
                 runtime.want(Wanted::Stop("somebody asked for it".to_owned()));
@@ -491,10 +491,8 @@ impl Connection {
         Ok(lines.collect())
     }
 
-    fn troubles(&self, id: Option<&str>, most: usize) -> Result<Vec<TroubleLine>, Problem> {
-        self.owner.runtime.store().flush()?;
-        let only = id.map(ExtensionId::from);
-        let troubles = troubles(self.owner.runtime.store(), only.as_ref(), most)?;
+    fn troubles(&self, id: Option<&str>) -> Result<Vec<TroubleLine>, Problem> {
+        let troubles = self.owner.runtime.troubles(id.map(ExtensionId::from).as_ref())?;
         let line = |trouble: Trouble| TroubleLine {
             extension: trouble.extension.to_string(),
             at: trouble.at.0,
@@ -507,20 +505,31 @@ impl Connection {
     }
 
     async fn status(&self) -> Result<Status, Problem> {
-        let extensions = self.owner.runtime.extensions().await?;
+        let runtime = &self.owner.runtime;
+        let extensions = runtime.extensions().await?;
         let active = extensions.iter().filter(|extension| extension.active.is_some()).count() as u64;
-        let failed = extensions.into_iter().filter(|extension| extension.active.is_none());
-        let failed = failed.filter_map(|extension| {
-            let fault = extension.fault?;
-            Some(DownLine {
+        let (mut failed, mut unwell) = (Vec::new(), Vec::new());
+        for extension in extensions {
+            let Some(fault) = extension.fault else { continue };
+            let line = TroubledLine {
                 extension: extension.id.to_string(),
                 code: fault.code.as_str().to_owned(),
                 fix: fault.code.help().to_owned(),
                 message: fault.message,
-            })
-        });
-        let sessions = self.owner.runtime.open_sessions() as u64;
-        Ok(Status { process: self.owner.welcome.process, active, sessions, failed: failed.collect() })
+            };
+            if extension.active.is_some() { &mut unwell } else { &mut failed }.push(line);
+        }
+        let Used { model_calls, tokens, cost_micros } = runtime.used();
+        Ok(Status {
+            process: self.owner.welcome.process,
+            active,
+            sessions: runtime.open_sessions() as u64,
+            failed,
+            unwell,
+            uptime_ms: runtime.uptime().0,
+            queues: bus::queues(runtime),
+            spent: SpentLine { model_calls, tokens, cost_micros },
+        })
     }
 
     fn explain(&self, asked: &PolicyExplain) -> Result<Value, Problem> {

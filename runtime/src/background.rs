@@ -19,6 +19,9 @@ use crate::runtime::Inner;
 /// How long a health check may take.
 const CHECK_TIMEOUT: Millis = Millis(10_000);
 
+/// How long a loop may take to go. One that waits or yields goes at once; one that holds its thread is left behind.
+const END_TIMEOUT: Millis = Millis(5_000);
+
 /// The loops that run.
 #[derive(Default)]
 pub(crate) struct Background(Mutex<HashMap<(ExtensionId, Generation), JoinHandle<()>>>);
@@ -63,11 +66,18 @@ impl Inner {
         self.background.put(&extension, run);
     }
 
-    /// Ends an extension's loop, if one runs, and waits until it is gone.
+    /// Ends an extension's loop, if one runs, and waits until it is gone, but not for ever.
     pub(crate) async fn end_background(&self, extension: &ExtensionRef) {
-        if let Some(run) = self.background.take(extension) {
-            run.abort();
-            drop(run.await);
+        let Some(run) = self.background.take(extension) else { return };
+        run.abort();
+        tokio::select! {
+            _gone = run => {}
+            () = self.clock.sleep(END_TIMEOUT) => {
+                let ExtensionRef { id, generation, .. } = extension.clone();
+                let message = "its loop in the background holds its thread and was left behind";
+                let (phase, fault) = ("service".to_owned(), Fault::new(Code::ExtensionFault, message));
+                self.tell_system(ExtensionFaulted { id, generation, phase, fault });
+            }
         }
     }
 

@@ -7,6 +7,8 @@ use holdfast_contract::system_frames::LifecycleOutcome;
 use holdfast_store::Store;
 use serde::Serialize;
 
+use crate::runtime::{Inner, Runtime};
+
 /// How far back is looked.
 const FRAMES: u64 = 10_000;
 
@@ -57,6 +59,24 @@ pub fn troubles(store: &Store, only: Option<&ExtensionId>, most: usize) -> Resul
         troubles.push(Trouble { extension, seq, at, phase, code, message, fix });
     }
     Ok(troubles)
+}
+
+/// Troubles of each extension that are told where nobody says how many.
+const MOST: usize = 5;
+
+impl Inner {
+    /// The last troubles of each extension, or of one, including those of a moment ago.
+    pub(crate) fn troubles(&self, only: Option<&ExtensionId>) -> Result<Vec<Trouble>, Problem> {
+        self.store.flush()?;
+        troubles(&self.store, only, MOST)
+    }
+}
+
+impl Runtime {
+    /// The last troubles of each extension, or of one, the latest first.
+    pub fn troubles(&self, only: Option<&ExtensionId>) -> Result<Vec<Trouble>, Problem> {
+        self.inner().troubles(only)
+    }
 }
 
 /// What a frame tells of an extension's trouble.

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::driver::Note;
 use crate::runtime::Inner;
-use crate::services::{Asker, failed};
+use crate::services::{Asker, WAIT, failed};
 
 /// The host as one call sees it.
 pub(crate) struct SessionHost {
@@ -66,8 +66,12 @@ impl Host for SystemHost {
             }
             Ask::Other { name, arguments, timeout } => {
                 let (extension, under) = (self.extension.clone(), self.under);
-                let asker = Asker { extension: extension.clone(), session: None, under };
+                let asker = Asker { extension: extension.clone(), session: None, under, budget: None };
                 let answer = inner.serve(asker, &name, &arguments, timeout);
+                // Like the clock, it brings nothing in but the time, and a loop waits for ever.
+                if name == WAIT {
+                    return answer;
+                }
                 Box::pin(async move {
                     let answer = answer.await;
                     let body = inner.asked(&extension, None, (name, arguments), &answer);

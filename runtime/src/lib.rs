@@ -6,6 +6,7 @@
 //! from the log after a stop or a crash. [`upkeep`] erases and collects.
 
 mod background;
+mod budget;
 mod calling;
 mod checks;
 mod clock;
@@ -20,6 +21,7 @@ mod instances;
 mod living;
 pub mod loader;
 mod machine;
+mod meter;
 mod parts;
 mod presence;
 pub mod refold;
@@ -29,6 +31,7 @@ mod schemas;
 pub mod secrets;
 mod services;
 mod setup;
+mod shared;
 pub mod upkeep;
 mod vault;
 pub mod verify;
@@ -44,6 +47,7 @@ pub use living::{
     AgentTask, ExtensionError, ExtensionState, Notice, Opener, Opening, Outgoing, Routes, UserMessage,
 };
 pub use machine::Machine;
+pub use meter::Used;
 pub use parts::{Configuration, Entropy, Event, OsEntropy, Parts, Silent, Surface, Zone};
 pub use runtime::{NewSession, Runtime, Wanted};
 pub use schemas::schema;

@@ -30,7 +30,7 @@ use crate::parts::Entropy;
 use crate::runtime::Inner;
 use wiring::Wiring;
 
-pub(crate) use asks::ASKS;
+pub(crate) use asks::{ASKS, INVOKE};
 pub use routes::{Opener, Opening, Routes};
 pub use topics::{AgentTask, ExtensionError, ExtensionState, Notice, Outgoing, UserMessage};
 

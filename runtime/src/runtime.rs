@@ -32,11 +32,13 @@ use crate::background::Background;
 use crate::clock::Clock;
 use crate::driver::{Note, SessionActor, SessionHandle, SystemActor, SystemNote, TurnReport};
 use crate::living::{self, Living};
+use crate::meter::Meter;
 use crate::parts::{Configuration, Entropy, Parts, Surface, Zone};
 use crate::presence::{Presence, Visit};
 use crate::refold::refold;
 use crate::secrets::Secrets;
 use crate::setup::SetupState;
+use crate::shared::Shared;
 use crate::upkeep;
 
 /// A running system. Cheap to clone; dropping the last handle does not stop it, [`Runtime::stop`] does.
@@ -83,6 +85,10 @@ pub(crate) struct Inner {
     pub presence: Arc<Presence>,
     /// The loops in the background.
     pub background: Background,
+    /// The services that extensions share.
+    pub shared: Shared,
+    /// What models have used.
+    pub meter: Meter,
     policies: RwLock<HashMap<Digest, Arc<Policy>>>,
     sessions: Mutex<BTreeMap<StreamId, SessionHandle>>,
     /// The bus and who is on it.
@@ -130,6 +136,7 @@ impl Runtime {
         let living = Living::open(store.clone(), clock.clone(), entropy.clone(), routes).await?;
         let inner = Arc::new(Inner {
             store,
+            meter: Meter::new(clock.now()),
             clock,
             entropy,
             models: RwLock::new(models),
@@ -148,6 +155,7 @@ impl Runtime {
             wanted: watch::Sender::default(),
             presence: Arc::default(),
             background: Background::default(),
+            shared: Shared::default(),
             policies: RwLock::default(),
             sessions: Mutex::default(),
             living,
@@ -220,7 +228,8 @@ impl Runtime {
         self.0.rewire().await
     }
 
-    /// Stops everything in reverse order: first nothing is handed over any more, then the sessions are let go of, then the extensions.
+    /// Stops everything in reverse order: first nothing is handed over any more, then the sessions are let go of, then the
+    /// services that extensions share, then the extensions.
     pub async fn stop(&self, reason: &str) -> Result<(), Problem> {
         self.0.close_bus().await?;
         let handles: Vec<SessionHandle> = lock(&self.0.sessions).values().cloned().collect();
@@ -231,6 +240,7 @@ impl Runtime {
                 .await
                 .or_else(|problem| if problem.code == Code::SessionEnded { Ok(()) } else { Err(problem) })?;
         }
+        self.0.close_services().await;
         self.ask_system(|reply| SystemNote::Stop { reason: reason.to_owned(), reply }).await?;
         self.0.store.flush()
     }
@@ -454,6 +464,7 @@ impl Inner {
     /// An extension's state has changed.
     pub(crate) fn changed(self: &Arc<Self>, change: &ExtensionStateChanged) {
         self.keep_serving(change);
+        self.services_follow(change);
         self.living.stir();
         if change.state == ExtensionState::Active {
             self.took_over(&change.id, change.generation);

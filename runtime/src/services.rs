@@ -18,6 +18,7 @@ use holdfast_secrets::{ExposeSecret, Found, SecretName, SecretString};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::budget::Budget;
 use crate::calling::{make, within};
 use crate::clockwork::LONGEST_SLEEP;
 use crate::host::SystemHost;
@@ -25,9 +26,13 @@ use crate::living::{ASKS, Notice};
 use crate::parts::Event;
 use crate::runtime::{Inner, Wanted};
 use crate::setup::reference;
+use crate::shared;
 
 /// How long an ask may take that names no time of its own.
 const ASK_TIMEOUT: Millis = Millis(60_000);
+
+/// What waits for a moment.
+pub(crate) const WAIT: &str = "schedule.wait";
 
 /// The built-in extension that sets others up.
 const SETUP: &str = "setup";
@@ -40,6 +45,8 @@ pub(crate) struct Asker {
     pub session: Option<StreamId>,
     /// The frame that the call came of.
     pub under: Option<Seq>,
+    /// What its session may use, for agents that it asks.
+    pub budget: Option<Budget>,
 }
 
 /// `api.call`
@@ -49,7 +56,7 @@ struct ApiCall {
     extension: ExtensionId,
     method: String,
     #[serde(default)]
-    arguments: Content,
+    arguments: Value,
 }
 
 /// `schedule.next`
@@ -69,6 +76,23 @@ struct ScheduleNext {
 #[serde(deny_unknown_fields)]
 struct ScheduleWait {
     until: Millis,
+}
+
+/// `extension.doctor`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExtensionDoctor {
+    /// All, if none is named.
+    #[serde(default)]
+    extension: Option<ExtensionId>,
+}
+
+/// `system.restart` and `system.shutdown`
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SystemWish {
+    #[serde(default)]
+    reason: Option<String>,
 }
 
 /// `secret.keep`
@@ -108,25 +132,34 @@ impl Inner {
             return self.serve_living(asker, name, arguments, timeout);
         }
         let timeout = timeout.unwrap_or(ASK_TIMEOUT);
+        if shared::ASKS.contains(&name) {
+            return self.serve_shared(&asker, name, arguments, timeout);
+        }
         match name {
             "api.call" => match read(name, arguments) {
                 Ok(call) => self.api_call(asker, call, timeout),
                 Err(fault) => failed(fault),
             },
             "system.restart" | "system.shutdown" => {
-                let reason = format!("`{}` asked for it", asker.extension.id);
-                self.wanted.send_replace(match name {
-                    "system.restart" => Wanted::Restart(reason),
-                    _ => Wanted::Stop(reason),
-                });
-                Box::pin(std::future::ready(Ok(Content::default())))
+                let asked = read(name, arguments).and_then(|asked| self.want_it(&asker, name, asked));
+                Box::pin(std::future::ready(asked))
             }
+            "extension.doctor" if asker.is_setup() => match read(name, arguments) {
+                Ok(ExtensionDoctor { extension }) => {
+                    let inner = self.clone();
+                    Box::pin(async move {
+                        let told = inner.troubles(extension.as_ref());
+                        told.map(|told| Content::of(&told)).map_err(|problem| problem.to_fault())
+                    })
+                }
+                Err(fault) => failed(fault),
+            },
             "schedule.next" => {
                 let next =
                     read(name, arguments).and_then(|asked| self.next_due(&asked).map_err(|it| it.to_fault()));
                 Box::pin(std::future::ready(next))
             }
-            "schedule.wait" => match read(name, arguments) {
+            WAIT => match read(name, arguments) {
                 Ok(ScheduleWait { until }) => self.wait_until(until),
                 Err(fault) => failed(fault),
             },
@@ -162,6 +195,24 @@ impl Inner {
                 failed(Fault::new(Code::ExtensionFault, message))
             }
         }
+    }
+
+    /// Asks whoever owns the process to restart or to stop it.
+    fn want_it(&self, asker: &Asker, name: &str, asked: Option<SystemWish>) -> Result<Content, Fault> {
+        if self.wanted.receiver_count() == 0 {
+            let message =
+                "nobody here can do that: the home is not up, only in use. `holdfast up` brings it up";
+            return Err(Fault::new(Code::ToolFailed, message));
+        }
+        let reason = match asked.unwrap_or_default().reason {
+            Some(why) => format!("`{}` asked for it: {why}", asker.extension.id),
+            None => format!("`{}` asked for it", asker.extension.id),
+        };
+        self.wanted.send_replace(match name {
+            "system.restart" => Wanted::Restart(reason),
+            _ => Wanted::Stop(reason),
+        });
+        Ok(Content::default())
     }
 
     /// When something is next due.
@@ -286,6 +337,16 @@ impl Inner {
         self.surface.show(&StreamId::system(), Event::Notice(text));
     }
 
+    /// Refuses an extension that reaches for another without having said that it depends on it.
+    pub(crate) fn must_depend(&self, extension: &ExtensionRef, other: &ExtensionId) -> Result<(), Fault> {
+        if self.depends_on(extension, other) {
+            return Ok(());
+        }
+        let message = format!("`{}` does not depend on `{other}`", extension.id);
+        let help = format!("List `{other}` under `depends_on` in its manifest.");
+        Err(Fault::new(Code::ExtensionDependency, format!("{message}. {help}")))
+    }
+
     /// Calls a method of another extension: of whichever generation serves now, so that a reload leaves nobody behind.
     fn api_call(
         self: &Arc<Self>,
@@ -294,12 +355,15 @@ impl Inner {
         timeout: Millis,
     ) -> Later<Result<Content, Fault>> {
         let ApiCall { extension, method, arguments } = call;
-        if !self.depends_on(&asker.extension, &extension) {
-            let message = format!("`{}` does not depend on `{extension}`", asker.extension.id);
-            let help = format!("List `{extension}` under `depends_on` in its manifest.");
-            return failed(Fault::new(Code::ExtensionDependency, format!("{message}. {help}")));
+        if let Err(fault) = self.must_depend(&asker.extension, &extension) {
+            return failed(fault);
         }
-        let inner = self.clone();
+        if method.starts_with(shared::RESERVED) {
+            let message =
+                format!("`{method}` is the host's to call: ask for `service.get` and `service.call`");
+            return failed(Fault::new(Code::ToolDenied, message));
+        }
+        let (inner, arguments) = (self.clone(), Content::new(arguments));
         Box::pin(async move {
             let (serving, _visit) = inner.visit(&extension, timeout).await?;
             let instance = inner.instance(&serving)?;

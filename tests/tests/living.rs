@@ -19,3 +19,7 @@ mod pieces;
 mod rpc;
 #[path = "living/sandboxed.rs"]
 mod sandboxed;
+#[path = "living/shared.rs"]
+mod shared;
+#[path = "living/upkeep.rs"]
+mod upkeep;

@@ -1,7 +1,10 @@
 //! Setting other extensions up from a conversation: `configure_extension` takes over what the user says, `request_secure_input` asks for a
-//! secret that nobody but the secret store sees, and a context provider tells the agent what is not set up yet.
+//! secret that nobody but the secret store sees, and a context provider tells the agent what is not set up yet. `upkeep.rs` has the tools
+//! that look after extensions once they run.
 //!
 //! [`extension`] is the whole of it. What each extension needs, and where it is kept, is the host's: it is asked for by name.
+
+mod upkeep;
 
 use std::sync::Arc;
 
@@ -16,6 +19,8 @@ use holdfast_contract::wire::{Ask, Host, Later};
 use holdfast_lane_native::{Extension, Hook, Tool};
 use serde_json::{Value, json};
 
+use crate::upkeep::{Doctor, RequestRestart};
+
 /// How long a person may take to type a secret.
 const PATIENCE: Millis = Millis(600_000);
 
@@ -24,6 +29,8 @@ pub fn extension() -> Extension {
     Extension::new("setup", env!("CARGO_PKG_VERSION"))
         .tool(Configure)
         .tool(SecureInput)
+        .tool(Doctor)
+        .tool(RequestRestart)
         .hook(Open)
         .replayable()
 }

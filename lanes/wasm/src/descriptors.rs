@@ -63,7 +63,8 @@ impl Known {
     /// The same with what its manifest makes of it.
     pub(crate) fn under(mut self, manifest: &Manifest) -> Result<Self, Fault> {
         self.descriptors = self.exports()?.descriptors(manifest)?;
-        let lasts = self.has(Function::SendToUser) || self.has(Function::SchedulerTask);
+        let lasting = [Function::SendToUser, Function::SchedulerTask, Function::RunBackground];
+        let lasts = lasting.into_iter().any(|function| self.has(function));
         self.scope = manifest.scope.unwrap_or(if lasts { Scope::Shared } else { Scope::default() });
         Ok(self)
     }

@@ -50,7 +50,10 @@ impl Extension {
     pub(crate) fn allowance(&self, call: &Call, yields: bool) -> Allowance {
         match call {
             Call::Hook(input) => self.hook_allowance(input.point, yields),
-            call => self.allow(self.activation.budgets.fuel, self.timeout(call), yields),
+            call => Allowance {
+                renews: is_background(call),
+                ..self.allow(self.activation.budgets.fuel, self.timeout(call), yields)
+            },
         }
     }
 
@@ -62,7 +65,7 @@ impl Extension {
     fn allow(&self, fuel: u64, timeout: Millis, yields: bool) -> Allowance {
         // Nobody can give up a call that holds the thread, so its own time is all that it has.
         let ticks = if yields { self.options.patient_ticks(timeout) } else { self.options.ticks(timeout) };
-        Allowance { fuel, ticks, yields }
+        Allowance { fuel, ticks, yields, renews: false }
     }
 
     /// How long a call may take.
@@ -201,6 +204,7 @@ impl Extension {
             (Role::Channel, "send-message") => {
                 (Function::SendMessage, Request::Sent("", field(arguments, "text")?, delivery(arguments)?))
             }
+            (Role::Service, "run-background") => (Function::RunBackground, Request::Nothing),
             (Role::Subscriber, "on-event") => (Function::OnEvent, event(arguments)?),
             _ => return Err(self.lacks(&format!("function `{function}`"))),
         })
@@ -255,6 +259,11 @@ pub(crate) fn hook_timeouts(descriptors: &[Descriptor]) -> HookTimeouts {
     timeouts
 }
 
+/// Whether a call is a loop in the background, which has an instance of its own and no end.
+pub(crate) fn is_background(call: &Call) -> bool {
+    matches!(call, Call::Function { role: Role::Service, .. })
+}
+
 /// The turn that a call serves.
 pub(crate) fn turn(call: &Call) -> Option<TurnView> {
     match call {
@@ -286,7 +295,7 @@ pub(crate) async fn describe(
     }
     let mut store = Live::store(code, activation);
     let ticks = options.patient_ticks(tool::default_timeout());
-    let allowance = Allowance { fuel: activation.budgets.fuel, ticks, yields: true };
+    let allowance = Allowance { fuel: activation.budgets.fuel, ticks, yields: true, renews: false };
     let outside = nobody();
     let faulted = |trouble| match trouble {
         Trouble::Broken(fault) | Trouble::Nonsense(fault) => fault,

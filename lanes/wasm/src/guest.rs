@@ -9,7 +9,7 @@ use holdfast_contract::log::LogLevel;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::wire::Host;
-use wasmtime::{Engine, ResourceLimiter, Result, Store, UpdateDeadline};
+use wasmtime::{Engine, ResourceLimiter, Result, Store, StoreContextMut, UpdateDeadline};
 
 use crate::faults::{Stop, stop};
 use crate::sinks::Sinks;
@@ -41,8 +41,8 @@ pub(crate) struct Guest {
     pub turn: Option<TurnView>,
     /// Ticks that the call may still compute.
     ticks: u64,
-    /// Whether the call runs where it can let others have the thread.
-    yields: bool,
+    /// What the call could use up when it began.
+    allowance: Allowance,
     host_calls: u32,
     log_bytes: u64,
     memory: usize,
@@ -58,7 +58,7 @@ impl Guest {
             host: None,
             turn: None,
             ticks: 0,
-            yields: false,
+            allowance: Allowance { fuel: 0, ticks: 0, yields: false, renews: false },
             host_calls: 0,
             log_bytes: 0,
             memory: 0,
@@ -81,10 +81,29 @@ impl Guest {
     ) -> Result<()> {
         let guest = store.data_mut();
         (guest.host, guest.turn) = (Some(host), turn);
-        (guest.ticks, guest.yields) = (allowance.ticks, allowance.yields);
-        (guest.host_calls, guest.log_bytes) = (0, 0);
+        guest.fresh(allowance);
         store.set_fuel(allowance.fuel)?;
         store.set_epoch_deadline(1);
+        Ok(())
+    }
+
+    fn fresh(&mut self, allowance: Allowance) {
+        (self.allowance, self.ticks) = (allowance, allowance.ticks);
+        (self.host_calls, self.log_bytes) = (0, 0);
+    }
+
+    /// Whether the call is a loop, which has no end.
+    pub(crate) fn is_a_loop(&self) -> bool {
+        self.allowance.renews
+    }
+
+    /// Gives a loop all that it may use up again. It has waited.
+    pub(crate) fn renew(store: &mut StoreContextMut<'_, Guest>) -> Result<()> {
+        let allowance = store.data().allowance;
+        if allowance.renews {
+            store.data_mut().fresh(allowance);
+            store.set_fuel(allowance.fuel)?;
+        }
         Ok(())
     }
 
@@ -96,7 +115,7 @@ impl Guest {
     fn tick(&mut self) -> Result<UpdateDeadline> {
         let Some(left) = self.ticks.checked_sub(1) else { return Ok(UpdateDeadline::Interrupt) };
         self.ticks = left;
-        Ok(if self.yields { UpdateDeadline::Yield(1) } else { UpdateDeadline::Continue(1) })
+        Ok(if self.allowance.yields { UpdateDeadline::Yield(1) } else { UpdateDeadline::Continue(1) })
     }
 
     /// Counts a question to the host.
@@ -145,6 +164,8 @@ pub(crate) struct Allowance {
     pub fuel: u64,
     pub ticks: u64,
     pub yields: bool,
+    /// Whether all of it is there again after each wait: a loop has no end.
+    pub renews: bool,
 }
 
 /// What memory or a table wants to be, and what bounds it.

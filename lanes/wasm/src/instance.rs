@@ -11,7 +11,7 @@ use holdfast_contract::role::Role;
 use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
 
 use crate::code::Code;
-use crate::extension::{Extension, nobody, turn};
+use crate::extension::{Extension, is_background, nobody, turn};
 use crate::guest::Guest;
 use crate::interfaces::Function;
 use crate::live::{Live, Trouble};
@@ -75,7 +75,9 @@ impl Instance for Handle {
             let answer = now(&self.extension, code, &self.keeps, input, host);
             return Box::pin(ready(answer.map(Reply::Decision)));
         }
-        let (extension, keeps) = (self.extension.clone(), self.keeps.clone());
+        let extension = self.extension.clone();
+        // Whoever calls the others would wait for a loop for ever.
+        let keeps = if is_background(&call) { Keeps::Nothing } else { self.keeps.clone() };
         Box::pin(async move {
             let code = extension.code().await?;
             match &keeps {
@@ -121,7 +123,8 @@ impl Instance for Handle {
     }
 
     fn lives(&self) -> bool {
-        let steps = [Function::Initialize, Function::Start, Function::Stop, Function::Destroy];
+        let loops = Function::RunBackground;
+        let steps = [Function::Initialize, Function::Start, Function::Stop, Function::Destroy, loops];
         steps.into_iter().any(|step| self.extension.known.has(step))
     }
 

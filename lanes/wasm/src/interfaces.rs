@@ -80,6 +80,7 @@ functions! {
     SendToUser: "channel"."send-to-user", Send, Channel;
     SendMessage: "channel-message"."send-message", Message, Channel;
     OnEvent: "subscriber"."on-event", Event, Subscriber;
+    RunBackground: "service"."run-background", Step, Service;
     SessionStart: "session-start"."session-start", Step, SessionHooks, at SessionStart;
     SessionEnd: "session-end"."session-end", Step, SessionHooks, at SessionEnd;
     SessionCancel: "session-cancel"."session-cancel", Step, SessionHooks, at SessionCancel;
@@ -104,18 +105,8 @@ functions! {
 }
 
 /// Interfaces that have a name but are not offered yet, in either direction.
-const PLANNED: &[&str] = &[
-    "streaming-channel",
-    "service",
-    "workflow",
-    "memory-provider",
-    "memory-forget",
-    "model-provider",
-    "extensions",
-    "agents",
-    "http",
-    "files",
-];
+const PLANNED: &[&str] =
+    &["streaming-channel", "workflow", "memory-provider", "memory-forget", "model-provider", "http", "files"];
 
 /// Whether an interface is named in `wit/` but not offered yet.
 pub(crate) fn is_planned(interface: &str) -> bool {
@@ -164,6 +155,10 @@ pub(crate) const IMPORTS: &[Import] = &[
     import("subscriptions", Needs::Interface, true, true),
     import("ui", Needs::Interface, false, true),
     import("secrets", Needs::Secret, true, true),
+    import("timers", Needs::Nothing, true, true),
+    import("extensions", Needs::Interface, true, true),
+    import("services", Needs::Interface, true, true),
+    import("agents", Needs::Interface, true, true),
 ];
 
 /// An import's or export's name, taken apart.

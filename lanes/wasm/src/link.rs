@@ -13,7 +13,7 @@ use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Linker, LinkerInstance};
 use wasmtime::{Result, StoreContextMut};
 
-use crate::abi::{Failure, Level, TurnInfo};
+use crate::abi::{ContentOut, Failure, Level, TurnInfo};
 use crate::faults::{Stop, stop};
 use crate::guest::Guest;
 use crate::interfaces::Name;
@@ -21,6 +21,9 @@ use crate::wasi;
 
 /// Random bytes that a guest may ask for at once.
 pub(crate) const RANDOM_LIMIT: u64 = 4096;
+
+/// Milliseconds that a loop in the background waits at least, so that none is without end and without pause.
+const LEAST_WAIT: u64 = 10;
 
 /// Links what a component imports. What there is not is left out, and instantiating then says so.
 pub(crate) fn link(linker: &mut Linker<Guest>, component: &Component) -> Result<()> {
@@ -47,6 +50,10 @@ pub(crate) fn link(linker: &mut Linker<Guest>, component: &Component) -> Result<
             "subscriptions" => subscriptions(&mut at)?,
             "ui" => ui(&mut at)?,
             "secrets" => secrets(&mut at)?,
+            "timers" => timers(&mut at)?,
+            "extensions" => extensions(&mut at)?,
+            "services" => services(&mut at)?,
+            "agents" => agents(&mut at)?,
             _ => {}
         }
     }
@@ -255,6 +262,88 @@ fn secrets(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
             Ok((answer.map(|reference| reference.to_text()).map_err(Failure::from),))
         })
     })
+}
+
+fn timers(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
+    at.func_wrap_async("wait-until", |mut store: StoreContextMut<'_, Guest>, (moment,): (u64,)| {
+        Box::new(async move {
+            let until = match store.data().is_a_loop() {
+                true => moment.max(now(&mut store).await?.saturating_add(LEAST_WAIT)),
+                false => moment,
+            };
+            let answer = ask(&mut store, other("schedule.wait", json!({ "until": until }).into())).await?;
+            Guest::renew(&mut store)?;
+            let time = |answer: Content| answer.value().and_then(Value::as_u64).unwrap_or(until);
+            Ok((answer.map(time).map_err(Failure::from),))
+        })
+    })
+}
+
+fn extensions(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
+    type Called = (String, String, String);
+    at.func_wrap_async(
+        "call",
+        |mut store: StoreContextMut<'_, Guest>, (extension, method, arguments): Called| {
+            Box::new(async move {
+                let named = json!({ "extension": extension, "method": method });
+                Ok((with_arguments(&mut store, "api.call", named, &arguments).await?,))
+            })
+        },
+    )
+}
+
+fn services(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
+    at.func_wrap_async(
+        "get",
+        |mut store: StoreContextMut<'_, Guest>, (key, arguments): (String, String)| {
+            Box::new(async move {
+                let named = json!({ "key": key });
+                Ok((with_arguments(&mut store, "service.get", named, &arguments).await?,))
+            })
+        },
+    )?;
+    type Called = (String, String, String);
+    at.func_wrap_async("call", |mut store: StoreContextMut<'_, Guest>, (key, method, arguments): Called| {
+        Box::new(async move {
+            let named = json!({ "key": key, "method": method });
+            Ok((with_arguments(&mut store, "service.call", named, &arguments).await?,))
+        })
+    })
+}
+
+fn agents(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
+    type Asked = (Option<String>, String);
+    at.func_wrap_async("invoke", |mut store: StoreContextMut<'_, Guest>, (agent, task): Asked| {
+        Box::new(async move {
+            let arguments = json!({ "agent": agent, "task": task });
+            let answer = ask(&mut store, other("agent.invoke", arguments.into())).await?;
+            Ok((answer.map(content).map_err(Failure::from),))
+        })
+    })
+}
+
+/// Asks for something by name whose arguments a guest has written as JSON.
+async fn with_arguments(
+    store: &mut StoreContextMut<'_, Guest>,
+    name: &str,
+    mut named: Value,
+    arguments: &str,
+) -> Result<Result<ContentOut, Failure>> {
+    match parse(arguments) {
+        Ok(arguments) => named["arguments"] = arguments.value().cloned().unwrap_or_default(),
+        Err(failure) => {
+            store.data_mut().count()?;
+            return Ok(Err(failure));
+        }
+    }
+    Ok(ask(store, other(name, named.into())).await?.map(content).map_err(Failure::from))
+}
+
+fn content(answer: Content) -> ContentOut {
+    match answer.value() {
+        Some(Value::String(text)) => ContentOut::Text(text.clone()),
+        _ => ContentOut::Json(answer.json().to_owned()),
+    }
 }
 
 fn other(name: &str, arguments: Content) -> Ask {

@@ -62,7 +62,7 @@ fn the_package_resolves() {
 #[test]
 fn every_role_of_the_package_is_understood() {
     let roles: Vec<_> = interfaces("roles.wit").into_iter().chain(interfaces("hooks.wit")).collect();
-    assert_eq!(roles.len(), 37);
+    assert_eq!(roles.len(), 38);
     for role in &roles {
         let found = look(&toolchain(&[], std::slice::from_ref(role)), &Grants::default());
         assert_eq!(found.unwrap_or_else(|why| panic!("{role}: {why:?}")).exports, [role.as_str()]);
@@ -75,12 +75,12 @@ fn every_role_of_the_package_is_understood() {
 
 #[tokio::test]
 async fn every_import_of_the_package_is_linked() {
-    let interfaces_granted = names(&["events", "subscriptions", "ui"]);
+    let interfaces_granted = names(&["events", "subscriptions", "ui", "extensions", "services", "agents"]);
     let grants = Grants { interfaces: interfaces_granted, secrets: names(&["TOKEN"]), ..Grants::default() };
     let vault = Arc::new(MemoryVault::default());
     let lane = WasmLane::new(SandboxOptions::small(), vault.clone()).unwrap();
     let imports: Vec<_> = interfaces("host.wit");
-    assert_eq!(imports.len(), 11);
+    assert_eq!(imports.len(), 15);
     for import in &imports {
         let bytes = toolchain(std::slice::from_ref(import), &names(&["lifecycle-start"]));
         let found = look(&bytes, &grants).unwrap();

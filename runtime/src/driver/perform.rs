@@ -301,8 +301,9 @@ pub(super) struct Back {
 
 impl Back {
     pub(super) fn send(self, body: impl Into<holdfast_contract::body::Body>) {
-        let at = self.inner.clock.now();
-        let input = Input { at, source: self.source, cause: Some(self.cause), body: body.into() };
+        let (at, body) = (self.inner.clock.now(), body.into());
+        self.inner.meter.count(&body);
+        let input = Input { at, source: self.source, cause: Some(self.cause), body };
         drop(self.inbox.send(Note::Fact(Box::new(input))));
     }
 

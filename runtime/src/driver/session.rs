@@ -9,6 +9,7 @@ use holdfast_contract::digest::canonical;
 use holdfast_contract::effect::{Act, Effects, Input};
 use holdfast_contract::frame::{Draft, Source};
 use holdfast_contract::ids::{ExtensionId, HookId, Seq, StreamId};
+use holdfast_contract::message::Spent;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::{
@@ -25,8 +26,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::tasks::Tasks;
 use super::{Answered, Note, Reply, Say, SessionHandle, TurnReport};
+use crate::budget::Lent;
 use crate::checks::Checks;
 use crate::instances::{Ending, Instances};
+use crate::living::INVOKE;
 use crate::machine::Machine;
 use crate::parts::Event;
 use crate::runtime::Inner;
@@ -62,6 +65,8 @@ pub(crate) struct SessionActor {
     unsaid: HashSet<Seq>,
     /// The children that run for this session, by the frame that opened them.
     pub(super) children: HashMap<Seq, StreamId>,
+    /// What agents have used that extensions asked.
+    lent: Lent,
     broken: Option<Problem>,
     snapshot_at: Seq,
 }
@@ -76,6 +81,8 @@ impl SessionActor {
     ) -> SessionHandle {
         let (inbox, notes) = mpsc::unbounded_channel();
         let handle = SessionHandle { id: session.id().clone(), inbox: inbox.clone() };
+        // Of a turn that is taken up again, all that the session has used counts.
+        let lent = Lent::resumed(if session.is_busy() { Spent::default() } else { session.spent() });
         let actor = Self {
             snapshot_at: session.next_seq(),
             session,
@@ -95,6 +102,7 @@ impl SessionActor {
             asked: HashMap::new(),
             unsaid: HashSet::new(),
             children: HashMap::new(),
+            lent,
             broken: None,
         };
         tokio::spawn(actor.run());
@@ -344,6 +352,7 @@ impl SessionActor {
             self.inner.tell_system(HeadAnchored { stream, seq: head.seq, hash: head.hash });
         }
         let report = TurnReport { ended, outcome, answer, spent: self.session.spent() };
+        self.lent.turn_ended(report.spent);
         for reply in self.answering.drain(..) {
             drop(reply.send(Ok(report.clone())));
         }
@@ -419,11 +428,21 @@ impl SessionActor {
             }
             Ask::Other { name, arguments, timeout } => {
                 let session = Some(self.session.id().clone());
-                let asker = Asker { extension: extension.clone(), session, under: Some(under) };
+                let budget = Some(self.lent.budget(self.session.settings().limits, self.session.spent()));
+                let asker = Asker { extension: extension.clone(), session, under: Some(under), budget };
                 let answer = self.inner.serve(asker, &name, &arguments, timeout);
                 let (extension, inbox) = (extension.clone(), self.inbox.clone());
+                let mut reply = reply;
                 tokio::spawn(async move {
-                    let answer = answer.await;
+                    let answer = match name.as_str() {
+                        // Nobody waits for what an agent says after whoever asked has gone.
+                        INVOKE => tokio::select! {
+                            biased;
+                            answer = answer => answer,
+                            () = reply.closed() => Err(Fault::new(Code::TurnCancelled, "whoever asked has gone")),
+                        },
+                        _ => answer.await,
+                    };
                     let note = Answered { extension, under, hook, ask: name, arguments, answer, reply };
                     drop(inbox.send(Note::Answered(Box::new(note))));
                 });

@@ -465,6 +465,7 @@ async fn step_of_life(
                 () = inner.clock.sleep(QUIESCE_TIMEOUT) => {}
             }
         }
+        inner.dispose_services(extension).await;
         inner.end_background(extension).await;
     }
     call_instance(inner, extension, under, Call::Lifecycle(command), LIFECYCLE_TIMEOUT).await?;

@@ -14,6 +14,9 @@ use super::topics::{AgentTask, Notice};
 use crate::runtime::Inner;
 use crate::services::{Asker, failed, read};
 
+/// What asks an agent and waits for its answer.
+pub(crate) const INVOKE: &str = "agent.invoke";
+
 /// The names of what is answered here.
 pub(crate) const ASKS: &[&str] = &[
     "event.publish",
@@ -22,7 +25,7 @@ pub(crate) const ASKS: &[&str] = &[
     "user.notify",
     "agent.task",
     "agent.background",
-    "agent.invoke",
+    INVOKE,
 ];
 
 /// `event.publish`. Answered with the event's id, once the event is on disk.
@@ -100,6 +103,15 @@ impl Inner {
     fn ask_publish(self: &Arc<Self>, asker: &Asker, ask: Publish) -> Later<Result<Content, Fault>> {
         let Publish { topic, payload, key, correlation, idempotency } = ask;
         let source = Source::Extension(asker.extension.clone());
+        let mut payload = payload;
+        if let (known::AGENT_TASK | known::AGENT_BACKGROUND, Some(fields)) =
+            (topic.as_str(), payload.as_object_mut())
+        {
+            match self.nested(asker) {
+                Ok((_, depth)) => drop(fields.insert("depth".to_owned(), depth.into())),
+                Err(fault) => return failed(fault),
+            }
+        }
         let payload = Content::new(payload);
         self.published(NewEvent { topic, payload, key, correlation, idempotency, source })
     }
@@ -133,7 +145,11 @@ impl Inner {
 
     fn ask_task(self: &Arc<Self>, asker: &Asker, topic: &str, ask: Task) -> Later<Result<Content, Fault>> {
         let Task { task: prompt, agent, channel: channel_id, user: user_id, correlation } = ask;
-        let payload = Content::of(&AgentTask { prompt, agent, channel_id, user_id });
+        let depth = match self.nested(asker) {
+            Ok((_, depth)) => depth,
+            Err(fault) => return failed(fault),
+        };
+        let payload = Content::of(&AgentTask { prompt, agent, channel_id, user_id, depth });
         let event = NewEvent { correlation, ..NewEvent::new(topic, payload) };
         self.published(event.source(Source::Extension(asker.extension.clone())))
     }

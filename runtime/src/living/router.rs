@@ -80,7 +80,7 @@ impl Inner {
         let UserMessage { text, user_id, channel_id, .. } = message;
         let session = self.living.routes.session(&channel_id, &user_id);
         let origin = Origin { channel: channel_id.to_string(), user: Some(user_id.clone()) };
-        let errand = Errand { session, origin, agent: None, text, message: Some(delivery.into()) };
+        let errand = Errand { session, origin, agent: None, text, message: Some(delivery.into()), depth: 0 };
         let report = self.turn(errand).await?;
         let out = Outgoing { text: answer_of(&report), user_id: Some(user_id) };
         self.send(&channel_id, out, delivery).await
@@ -93,11 +93,11 @@ impl Inner {
         delivery: &Delivery,
         told: bool,
     ) -> Result<(), Fault> {
-        let AgentTask { prompt, agent, channel_id, user_id } = task;
+        let AgentTask { prompt, agent, channel_id, user_id, depth } = task;
         let channel = channel_id.as_ref().map_or("task", |channel| channel.as_str()).to_owned();
         let origin = Origin { channel, user: user_id.clone() };
         let session = super::turns::session_for(delivery);
-        let errand = Errand { session, origin, agent, text: prompt, message: Some(delivery.into()) };
+        let errand = Errand { session, origin, agent, text: prompt, message: Some(delivery.into()), depth };
         let report = self.turn_alone(errand).await?;
         match told {
             true => self.notify(Notice { text: answer_of(&report), channel_id, user_id }, delivery).await,

@@ -56,6 +56,13 @@ pub struct AgentTask {
     /// Whom the answer is for; the channel knows if left out.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some_words")]
     pub user_id: Option<String>,
+    /// How deep its session is under the one that asked for it. The program's own word: what an extension says is not taken.
+    #[serde(default, skip_serializing_if = "is_on_top")]
+    pub depth: u8,
+}
+
+fn is_on_top(depth: &u8) -> bool {
+    *depth == 0
 }
 
 /// `channel.out.<id>`: a message on its way out. The event's id is the delivery's.

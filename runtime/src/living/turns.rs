@@ -45,6 +45,22 @@ pub(super) struct Errand {
     pub text: String,
     /// What it comes of, if that can come again.
     pub message: Option<Message>,
+    /// How deep a session that is opened is under others.
+    pub depth: u8,
+}
+
+/// A session that somebody waits for. Dropped before it has ended, because its asker was late or is gone, it is cancelled.
+struct UnderWay<'a> {
+    inner: &'a Arc<Inner>,
+    session: Option<StreamId>,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        if let Some(session) = &self.session {
+            self.inner.give_up(session);
+        }
+    }
 }
 
 /// The event that a turn comes of.
@@ -113,7 +129,7 @@ impl Inner {
         }
         let handle = match there {
             true => self.resume(session)?,
-            false => self.open(self.founded(errand)?, None, 0)?,
+            false => self.open(self.founded(errand)?, None, errand.depth)?,
         };
         let id = message.as_ref().map(|message| message.id.clone());
         handle.say_message(&origin.channel, Content::text(text.clone()), id).await
@@ -198,7 +214,7 @@ impl Inner {
                 let (session, agent) = (session_for(delivery), Some(agent));
                 let origin = Origin { channel: extension.to_string(), user: None };
                 let message = Some(delivery.into());
-                answer_of(&self.turn_alone(Errand { session, origin, agent, text, message }).await?)
+                answer_of(&self.turn_alone(Errand { session, origin, agent, text, message, depth: 0 }).await?)
             }
             None => {
                 let task = json!({ "task": text }).into();
@@ -220,14 +236,25 @@ impl Inner {
         let chance = self.entropy.draw_hex(4);
         let id = format!("agent.{}.{}-{count}-{chance}", asker.extension.id, self.clock.now().0);
         let origin = Origin { channel: asker.extension.id.to_string(), user: None };
-        let errand = Errand { session: id.into(), origin, agent, text: task, message: None };
+        let session: StreamId = id.into();
+        let errand = Errand { session: session.clone(), origin, agent, text: task, message: None, depth };
+        let mut under_way = UnderWay { inner: self, session: Some(session) };
         let run = async {
-            let handle = self.open(self.founded(&errand)?, parent, depth)?;
+            let mut new = self.founded(&errand)?;
+            if let Some(budget) = &asker.budget {
+                new.settings.limits = budget.left_for(new.settings.limits);
+            }
+            let handle = self.open(new, parent, depth)?;
             let report = handle.say_pinned(&errand.origin.channel, Content::text(errand.text), None).await;
             handle.close().await?;
             report
         };
-        let report = run.await.map_err(|problem| problem.to_fault())?;
+        let report = run.await.map_err(|problem| problem.to_fault());
+        under_way.session = None;
+        let report = report?;
+        if let Some(budget) = &asker.budget {
+            budget.lend(report.spent);
+        }
         match report.outcome {
             TurnOutcome::Answered => Ok(report.answer.unwrap_or_default()),
             TurnOutcome::Failed(fault) => Err(fault),
@@ -236,7 +263,7 @@ impl Inner {
     }
 
     /// What a session is under that an extension asks for, and how deep it is.
-    fn nested(&self, asker: &Asker) -> Result<(Option<Parent>, u8), Fault> {
+    pub(super) fn nested(&self, asker: &Asker) -> Result<(Option<Parent>, u8), Fault> {
         let Some(stream) = asker.session.clone() else { return Ok((None, 0)) };
         let first = self.store.frames(&stream, Seq(0)..=Seq(0)).map_err(|problem| problem.to_fault())?;
         let started = match first.first().map(|frame| self.store.body(frame)) {

@@ -114,3 +114,45 @@ pub mod ui {
 pub mod secrets {
     pub use crate::bindings::secrets::holdfast::extension::secrets::reference;
 }
+
+/// Waiting. Not for hooks, which a turn waits for.
+pub mod timers {
+    use crate::Failure;
+    pub use crate::bindings::timers::holdfast::extension::timers::wait_until;
+
+    /// Waits for so many milliseconds, and gives the time.
+    pub fn wait(millis: u64) -> Result<u64, Failure> {
+        wait_until(super::clock::now().saturating_add(millis))
+    }
+}
+
+/// Methods of the extensions that this one depends on. Needs the grant `extensions`.
+pub mod extensions {
+    use crate::bindings::extensions::holdfast::extension::extensions as host;
+    use crate::{Content, Failure, Value};
+
+    /// Calls a method.
+    pub fn call(extension: &str, method: &str, arguments: &Value) -> Result<Content, Failure> {
+        host::call(extension, method, &arguments.to_string())
+    }
+}
+
+/// Services that extensions share, by their keys: `<extension>/<name>`. Needs the grant `services`.
+pub mod services {
+    use crate::bindings::services::holdfast::extension::services as host;
+    use crate::{Content, Failure, Value};
+
+    /// What its owner says of a service, which is made with these arguments if it is not there.
+    pub fn get(key: &str, arguments: &Value) -> Result<Content, Failure> {
+        host::get(key, &arguments.to_string())
+    }
+    /// Calls a method of a service, which is made if it is not there.
+    pub fn call(key: &str, method: &str, arguments: &Value) -> Result<Content, Failure> {
+        host::call(key, method, &arguments.to_string())
+    }
+}
+
+/// The agents. Needs the grant `agents`.
+pub mod agents {
+    pub use crate::bindings::agents::holdfast::extension::agents::invoke;
+}

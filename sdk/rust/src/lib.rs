@@ -33,11 +33,11 @@ mod roles;
 pub use serde_json::{Value, json};
 
 pub use holdfast_extension_macros::{
-    Argument, agent, command, compaction_before, compaction_provide, context, destroy, guard_chunk,
-    guard_input, guard_output, guard_result, health_check, initialize, input_normalise, method, model_route,
-    on_event, render_call, render_result, response_process, sanitize_input, sanitize_output, sanitize_result,
-    send_message, send_to_user, session_cancel, session_end, session_start, start, stop, tool, tool_after,
-    tool_gate, tool_modify, turn_end, turn_start,
+    Argument, agent, command, compaction_before, compaction_provide, context, destroy, execute_task,
+    guard_chunk, guard_input, guard_output, guard_result, health_check, initialize, input_normalise, method,
+    model_route, on_event, render_call, render_result, response_process, run_background, sanitize_input,
+    sanitize_output, sanitize_result, send_message, send_to_user, session_cancel, session_end, session_start,
+    setup, start, stop, tool, tool_after, tool_gate, tool_modify, turn_end, turn_start,
 };
 
 pub use answer::{Answer, Json, Outcome};
@@ -52,7 +52,11 @@ pub use bindings::tool_gate::exports::holdfast::extension::tool_gate::Decision;
 pub use bindings::tool_modify::exports::holdfast::extension::tool_modify::Modification;
 pub use bindings::types::holdfast::extension::types::{Artifact, Content, Effects, Failure, ToolCall};
 pub use bindings::verdicts::holdfast::extension::verdicts::{Sanitized, Verdict};
-pub use host::{clock, config, events, log, messages, random, secrets, session, state, subscriptions, ui};
+pub use host::{
+    agents, clock, config, events, extensions, log, messages, random, secrets, services, session, state,
+    subscriptions, timers, ui,
+};
+pub use roles::Setup;
 
 /// What the attributes' expansions use.
 #[doc(hidden)]
@@ -64,6 +68,7 @@ pub mod private {
     pub use crate::roles::api::Method;
     #[cfg(feature = "commands")]
     pub use crate::roles::commands::Command;
+    pub use crate::roles::json;
     #[cfg(feature = "tools")]
     pub use crate::roles::tools::Tool;
 }

@@ -1,5 +1,22 @@
 //! Roles that several functions fill together: each attribute submits one entry, and these exports list and call them.
 
+use crate::{Failure, Value};
+
+/// What an extension needs before it can work. `#[setup]` on the `impl` exports it.
+pub trait Setup {
+    /// A list of `{name, description, secret, required}`.
+    fn schema() -> Value;
+    /// Takes answers over: an object with a value for each name. A secret's value is its reference.
+    fn apply(values: Value) -> Result<(), Failure>;
+    /// Whether everything is there: a word for the user. The failure says what is missing.
+    fn complete() -> Result<String, Failure>;
+}
+
+/// A JSON text, read.
+pub fn json(text: &str) -> Result<Value, Failure> {
+    serde_json::from_str(text).map_err(|error| Failure::InvalidArguments(error.to_string()))
+}
+
 /// Entries by name, so that a list is the same however the linker laid them out.
 #[cfg(any(feature = "tools", feature = "commands", feature = "api"))]
 fn by_name<T: inventory::Collect>(name: fn(&T) -> &'static str) -> Vec<&'static T> {
@@ -54,9 +71,7 @@ pub mod tools {
         fn call(name: String, arguments: String) -> Result<Content, Failure> {
             let tool = inventory::iter::<Tool>.into_iter().find(|tool| tool.name == name);
             let tool = tool.ok_or_else(|| Failure::NotFound(format!("there is no tool `{name}`")))?;
-            let arguments = serde_json::from_str(&arguments)
-                .map_err(|error| Failure::InvalidArguments(error.to_string()))?;
-            (tool.call)(arguments)
+            (tool.call)(super::json(&arguments)?)
         }
     }
 
@@ -145,9 +160,7 @@ pub mod api {
         fn call(name: String, arguments: String) -> Result<Content, Failure> {
             let method = inventory::iter::<Method>.into_iter().find(|method| method.name == name);
             let method = method.ok_or_else(|| Failure::NotFound(format!("there is no method `{name}`")))?;
-            let arguments = serde_json::from_str(&arguments)
-                .map_err(|error| Failure::InvalidArguments(error.to_string()))?;
-            (method.call)(arguments)
+            (method.call)(super::json(&arguments)?)
         }
     }
 

@@ -4,8 +4,8 @@
 
 use holdfast_extension::private::{Tool, inventory};
 use holdfast_extension::{
-    Argument, Content, Decision, Delivery, Effects, Event, Failure, Json, ToolCall, Value, json, on_event,
-    send_message, send_to_user, tool, tool_gate,
+    Argument, Content, Decision, Delivery, Effects, Event, Failure, Json, Setup, ToolCall, Value,
+    execute_task, json, on_event, run_background, send_message, send_to_user, setup, timers, tool, tool_gate,
 };
 
 #[derive(Argument)]
@@ -58,6 +58,40 @@ fn sends(user: String, text: String, delivery: Delivery) -> Result<(), Failure> 
 #[send_message]
 fn broadcasts(text: String, delivery: Delivery) -> Result<(), Failure> {
     if delivery.id.is_empty() { Err(Failure::Failed(text)) } else { Ok(()) }
+}
+
+#[execute_task]
+fn tidies(task: String) -> Option<Content> {
+    (task == "tidy").then(|| json!({ "text": "tidied up" }).into())
+}
+
+#[run_background]
+fn ticks() -> Result<(), Failure> {
+    loop {
+        timers::wait(1_000)?;
+    }
+}
+
+struct Token;
+
+#[setup]
+impl Setup for Token {
+    fn schema() -> Value {
+        json!([{ "name": "token", "description": "The bot's token.", "secret": true, "required": true }])
+    }
+    fn apply(values: Value) -> Result<(), Failure> {
+        if values["token"].is_string() { Ok(()) } else { Err("a token is a text".into()) }
+    }
+    fn complete() -> Result<String, Failure> {
+        Err(Failure::NotFound("the token is missing".to_owned()))
+    }
+}
+
+#[test]
+fn what_belongs_together_is_one_impl() {
+    assert_eq!(Token::schema()[0]["name"], "token");
+    assert!(Token::apply(json!({ "token": "secret:token" })).is_ok() && Token::complete().is_err());
+    assert!(tidies("tidy".to_owned()).is_some() && tidies("dust".to_owned()).is_none());
 }
 
 #[tool_gate]

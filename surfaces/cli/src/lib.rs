@@ -34,6 +34,7 @@ mod run;
 mod schema;
 mod session;
 mod setup;
+mod status;
 mod turn;
 mod up;
 
@@ -192,7 +193,7 @@ async fn linked(output: &Output, plan: &Plan, command: Command) -> Result<Exit, 
         Command::Up(arguments::Up { unsupervised: false }) => return up::supervise(output, plan).await,
         Command::Up(arguments::Up { unsupervised: true }) => return up::own(output, plan).await,
         Command::Down => return up::down(output, plan).await,
-        Command::Status => return up::status(output, plan).await,
+        Command::Status => return status::status(output, plan).await,
         command => command,
     };
     if let Command::Policy(Policy::Show) = command {

@@ -1,4 +1,4 @@
-//! `holdfast up`, `down`, `status`: a home that is up without anybody talking to it.
+//! `holdfast up`, `down`: a home that is up without anybody talking to it.
 //!
 //! `up` is a supervisor. It runs the owner of the home as a child, which it starts again when that asks for it or dies, and gives up when
 //! it keeps dying. The child comes up, answers on the control socket, and goes when it is told to.
@@ -10,17 +10,16 @@ use std::time::Duration;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::Home;
-use holdfast_rpc::{Nothing, Request, Status, connect};
+use holdfast_rpc::{Nothing, Request, connect};
 use holdfast_runtime::Wanted;
 use holdfast_runtime::house::Plan;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::chat::harmless;
 use crate::exit::Exit;
 use crate::link::{Link, Way};
-use crate::output::{Output, table};
+use crate::output::Output;
 
 /// What a child leaves with that is to be started again at once.
 const AGAIN: u8 = 75;
@@ -192,7 +191,7 @@ async fn appears(flag: &Path) {
 }
 
 /// A link to whoever has the home up; none if nobody has.
-async fn attached(home: &Home) -> Result<Option<Link>, Problem> {
+pub(crate) async fn attached(home: &Home) -> Result<Option<Link>, Problem> {
     match connect(&home.control_socket()).await {
         Ok(connection) => Link::over(connection, home.database(), "down").await.map(Some),
         Err(_) => Ok(None),
@@ -219,32 +218,5 @@ pub(crate) async fn down(output: &Output, plan: &Plan) -> Result<Exit, Problem> 
         sleep(Duration::from_millis(20)).await;
     }
     output.line(format!("down: process {process} has stopped"))?;
-    Ok(Exit::Done)
-}
-
-/// How the home is.
-pub(crate) async fn status(output: &Output, plan: &Plan) -> Result<Exit, Problem> {
-    let Some(link) = attached(&plan.home).await? else {
-        match output.json {
-            true => output.document(&serde_json::json!({ "up": false }))?,
-            false => output.line("nothing is up; `holdfast up` brings the home up")?,
-        }
-        return Ok(Exit::Failed);
-    };
-    let status: Status = link.client.ask(&Request::SystemStatus(Nothing {})).await?;
-    if output.json {
-        output.document(&status)?;
-        return Ok(Exit::Done);
-    }
-    output.line(format!("up: process {}, version {}", link.welcome.process, link.welcome.program))?;
-    output.line(format!("model {}, profile {}", link.welcome.model, link.welcome.profile))?;
-    output.line(format!("{} extensions active, {} down", status.active, status.failed.len()))?;
-    output.line(format!("{} sessions open", status.sessions))?;
-    if !status.failed.is_empty() {
-        let rows = status.failed.iter().map(|line| {
-            [line.extension.clone(), line.code.clone(), harmless(&line.message), line.fix.clone()]
-        });
-        output.line(table(["extension", "code", "why", "what to do"], rows, ""))?;
-    }
     Ok(Exit::Done)
 }

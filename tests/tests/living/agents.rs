@@ -1,13 +1,18 @@
 //! Agents that nobody at a surface asks: for tasks, for events, for other extensions.
 
 use holdfast_bus::NewEvent;
+use holdfast_contract::body::Kind;
+use holdfast_contract::ids::Millis;
 use holdfast_contract::manifest::Handler;
+use holdfast_contract::message::Limits;
+use holdfast_contract::problem::Code;
 use holdfast_lane_native::Extension;
 use holdfast_testkit::pieces::agent;
+use holdfast_testkit::story::bodies;
 use holdfast_testkit::{Lab, Script, Step};
 use serde_json::json;
 
-use crate::pieces::{Asking, Mailbox, bus_story, later};
+use crate::pieces::{Asking, Mailbox, bus_story, later, outcomes, outcomes_of};
 
 fn chat(mailbox: &Mailbox) -> Extension {
     Extension::new("chat", "1.0.0").channel(mailbox.clone())
@@ -133,4 +138,95 @@ async fn a_tool_tells_the_user_and_asks_for_a_task() {
     assert_eq!(sent.len(), 2);
     assert!(sent.contains(&"*: one moment".to_owned()), "{sent:?}");
     lab.stop().await;
+}
+
+/// The sessions whose names begin like this.
+fn sessions(lab: &Lab, beginning: &str) -> Vec<String> {
+    let streams = lab.runtime.store().streams().unwrap();
+    let ids = streams.into_iter().map(|info| info.id.as_str().to_owned());
+    ids.filter(|id| id.starts_with(beginning)).collect()
+}
+
+#[tokio::test]
+async fn an_agent_that_is_asked_has_what_is_left_of_the_budget() {
+    let think = || Step::calls([("think", json!({ "agent": "sage", "task": "think" }))]);
+    let lab = Lab::build()
+        .limits(Limits { max_tokens: 100, session_tokens: Some(1_000), ..Limits::default() })
+        .script([think().costing(60, 0), think().costing(5, 0), Step::says("done")])
+        .model("other", Script::new([Step::says("42").costing(10, 0)]))
+        .extension(Extension::new("helper", "1.0.0").tool(Asking("think", "agent.invoke")))
+        .extension(Extension::new("wise", "1.0.0").agent(agent("sage", "other")))
+        .start()
+        .await;
+    lab.say("go").await;
+    let limits = |id: &String| {
+        let started = bodies(&lab.frames_of(id), Kind::SessionStarted).remove(0);
+        let limits = &started["settings"]["limits"];
+        (limits["max_tokens"].as_u64().unwrap(), limits["session_tokens"].as_u64().unwrap())
+    };
+    let mut left: Vec<_> = sessions(&lab, "agent.helper.").iter().map(limits).collect();
+    left.sort();
+    assert_eq!(left, [(25, 925), (40, 940)], "the second has less by what the first and the turn have used");
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_nobody_waits_for_any_more_is_cancelled() {
+    let lab = Lab::build()
+        .script([
+            Step::calls([("think", json!({ "agent": "sage", "task": "think" }))]),
+            Step::says("too slow"),
+        ])
+        .model("other", Script::new([Step::Hangs]))
+        .extension(Extension::new("helper", "1.0.0").tool(Asking("think", "agent.invoke")))
+        .extension(Extension::new("wise", "1.0.0").agent(agent("sage", "other")))
+        .start()
+        .await;
+    let turn = lab.begin("go");
+    lab.until("the question", |lab| !sessions(lab, "agent.helper.").is_empty()).await;
+    let asked = sessions(&lab, "agent.helper.").remove(0);
+    lab.until("the model", |lab| {
+        lab.frames_of(&asked).iter().any(|frame| frame.envelope.kind == Kind::ModelRequested)
+    })
+    .await;
+    lab.clock.advance(Millis(61_000));
+    assert_eq!(turn.await.unwrap().answer.unwrap().to_text(), "too slow");
+    assert_eq!(outcomes(&lab)[0].as_ref().unwrap_err().code, Code::ToolTimeout);
+    lab.until("it to be let go of", |lab| !lab.runtime.is_open(&asked.as_str().into())).await;
+    let ended = bodies(&lab.frames_of(&asked), Kind::TurnEnded);
+    assert!(ended[0].to_string().contains("the turn that called it is over"), "{ended:#?}");
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn a_task_that_asks_for_a_task_comes_to_an_end() {
+    let ways = [
+        ("agent.task", json!({ "task": "again" })),
+        // What is published says nothing of its own depth.
+        (
+            "event.publish",
+            json!({ "topic": "system.agent.background", "payload": { "task": "again", "depth": 0 } }),
+        ),
+    ];
+    for (ask, arguments) in ways {
+        let mailbox = mailbox();
+        let kit = Extension::new("kit", "1.0.0").tool(Asking("order", ask));
+        let script = [Step::calls([("order", arguments)]), Step::says("ordered")];
+        let lab = Lab::build()
+            .settings(|settings| settings.depth_cap = 3)
+            .script(script)
+            .extension(chat(&mailbox))
+            .extension(kit)
+            .start()
+            .await;
+        lab.say("go").await;
+        let refused = |lab: &Lab| {
+            let all = sessions(lab, "task.");
+            let faults = all.iter().flat_map(|id| outcomes_of(lab, id)).filter_map(Result::err);
+            faults.filter(|fault| fault.code == Code::ChildDepth).count()
+        };
+        later(&lab, "the last one", |lab| refused(lab) == 1).await;
+        assert_eq!(sessions(&lab, "task.").len(), 3, "{ask}");
+        lab.stop().await;
+    }
 }

@@ -9,7 +9,7 @@ use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::tool::{EffectClass, ToolSpec};
+use holdfast_contract::tool::{EffectClass, ToolOutcome, ToolSpec};
 use holdfast_contract::wire::{Ask, Host, Later};
 use holdfast_lane_native::{Channel, Subscriber, Tool, now};
 use holdfast_runtime::Runtime;
@@ -155,4 +155,27 @@ pub fn inputs(lab: &Lab, session: &str) -> Vec<String> {
             _ => String::new(),
         })
         .collect()
+}
+
+/// What the lab's session's tools came to, in the order of the calls.
+pub fn outcomes(lab: &Lab) -> Vec<Result<Value, Fault>> {
+    outcomes_of(lab, "s1")
+}
+
+/// What a session's tools came to, in the order of the calls.
+pub fn outcomes_of(lab: &Lab, session: &str) -> Vec<Result<Value, Fault>> {
+    let frames = lab.frames_of(session);
+    let bodies = frames.iter().map(|frame| lab.runtime.store().body(frame).unwrap());
+    let mut returned: Vec<_> = bodies
+        .filter_map(|body| match body {
+            Body::ToolReturned(fact) => Some((fact.call, fact.outcome)),
+            _ => None,
+        })
+        .collect();
+    returned.sort_by_key(|(call, _)| *call);
+    let outcome = |outcome| match outcome {
+        ToolOutcome::Result(content) => Ok(content.value().cloned().unwrap()),
+        ToolOutcome::Failure(fault) => Err(fault),
+    };
+    returned.into_iter().map(|(_, it)| outcome(it)).collect()
 }

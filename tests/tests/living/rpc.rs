@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use holdfast_bus::NewEvent;
 use holdfast_contract::manifest::Handler;
-use holdfast_lane_native::Extension;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::wire::Later;
+use holdfast_lane_native::{Extension, Lifecycle, now};
 use holdfast_rpc::{
     BusDead, BusDeadDiscard, BusDeadList, BusPublish, BusPublished, BusStatus, Client, DeadLine, Hub,
-    Nothing, Owner, Request, Server, VERSION, Welcome,
+    Nothing, Owner, Request, Server, SpentLine, Status, TroubledLine, VERSION, Welcome,
 };
-use holdfast_testkit::Lab;
+use holdfast_testkit::{Lab, Step};
 use serde_json::json;
 
 use crate::pieces::{Takes, later};
@@ -79,4 +82,47 @@ async fn dead_letters_are_listed_shown_retried_and_discarded() {
     assert_eq!(missing.code.as_str(), "HF-8008");
     assert_eq!(lab.findings(), Vec::new());
     lab.stop().await;
+}
+
+/// Cannot start.
+struct Falls;
+
+impl Lifecycle for Falls {
+    fn start(&self) -> Later<Result<(), Fault>> {
+        now(Err(Fault::new(Code::ExtensionFault, "no ground to stand on")))
+    }
+}
+
+#[tokio::test]
+async fn the_status_has_what_waits_what_was_spent_and_who_is_not_well() {
+    let list =
+        Extension::new("list", "1.0.0").subscribes("shop.*", Handler::Custom).subscriber(Takes::failing(10));
+    let broken = Extension::new("broken", "1.0.0").lifecycle(Falls);
+    let hello = Step::says("hello").costing(12, 30);
+    let lab = Lab::build().script([hello]).extension(list).extension(broken).start().await;
+    let client = client(&lab).await;
+    let status = || async { client.ask::<Status>(&Request::SystemStatus(Nothing {})).await.unwrap() };
+    let Status { queues, spent, unwell, failed, .. } = status().await;
+    assert_eq!((queues.open, queues.dead, spent.model_calls, spent.tokens), (0, 0, 0, 0));
+    assert!(unwell.is_empty());
+    let names = |lines: &[TroubledLine]| lines.iter().map(|it| it.extension.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&failed), ["broken"]);
+    assert!(failed[0].message.contains("no ground to stand on") && !failed[0].fix.is_empty());
+
+    lab.session().say("chat", "hello").await.unwrap();
+    lab.runtime.rejected("list".into(), Fault::new(Code::ManifestSyntax, "what is there now cannot be read"));
+    lab.runtime.settled().await.unwrap();
+    for number in 0..3 {
+        let event = NewEvent::new("shop.sold", json!({ "number": number })).key("tea");
+        lab.runtime.publish(event).await.unwrap();
+    }
+    let during = status().await;
+    assert_eq!(during.queues.open, 3, "{during:#?}");
+    assert_eq!(names(&during.unwell), ["list"], "it serves as it was");
+    let SpentLine { model_calls, tokens, cost_micros } = during.spent;
+    assert_eq!((model_calls, tokens, cost_micros), (1, 12, 30));
+    later(&lab, "dead letters", |lab| lab.runtime.bus().status().subscribers.iter().any(|it| it.dead == 2))
+        .await;
+    let after = status().await;
+    assert!(after.queues.dead == 2 && after.uptime_ms >= 500, "{after:#?}");
 }

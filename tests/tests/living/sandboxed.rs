@@ -1,16 +1,18 @@
-//! A component as a subscriber and as a channel.
+//! A component as a subscriber, as a channel, as a loop in the background, and as one that asks others.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use holdfast_bus::NewEvent;
 use holdfast_contract::manifest::{Grants, Handler};
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_lane_native::Extension;
-use holdfast_testkit::wasm::{MapVault, lane, manifest, radio};
-use holdfast_testkit::{Lab, Step};
+use holdfast_testkit::wasm::{Loops, MapVault, api, lane, manifest, radio, relay, service};
+use holdfast_testkit::{Lab, LabBuilder, Step};
 use serde_json::json;
 
-use crate::pieces::Takes;
+use crate::pieces::{Asking, Takes, later, outcomes, outcomes_of};
+use crate::shared::Pool;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_component_takes_events_and_delivers_messages() {
@@ -41,5 +43,158 @@ async fn a_component_takes_events_and_delivers_messages() {
     assert_eq!(takes.all()[1]["payload"], "good evening");
     assert!(!lab.frames_of("radio.7").is_empty());
     assert_eq!(lab.findings(), Vec::new());
+    lab.stop().await;
+}
+
+fn granted(interfaces: &[&str]) -> Grants {
+    let interfaces = interfaces.iter().map(|name| (*name).to_owned()).collect();
+    Grants { interfaces, ..Grants::default() }
+}
+
+/// A lab with a component that has a loop in the background, and one who takes what it publishes.
+fn with_loop(does: &Loops, takes: &Takes, options: &SandboxOptions) -> LabBuilder {
+    let vault = Arc::new(MapVault::default());
+    let found = vault.add_granted(&manifest("clockwork", ""), service(does), options, granted(&["events"]));
+    let probe =
+        Extension::new("probe", "1.0.0").subscribes("tick", Handler::Custom).subscriber(takes.clone());
+    Lab::build().script([]).extension(probe).lane(lane(&vault), [found])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_components_loop_runs_on_fresh_budgets_until_it_is_stopped() {
+    let (takes, mut options) = (Takes::default(), SandboxOptions::small());
+    // Enough for a few rounds, and far from enough for thirty.
+    options.budgets.host_calls = 12;
+    let lab = with_loop(&Loops::Ticks, &takes, &options).start().await;
+    later(&lab, "thirty ticks", |_| takes.all().len() >= 30).await;
+    let all = lab.runtime.extensions().await.unwrap();
+    assert!(all.iter().all(|it| it.active.is_some() && it.fault.is_none()), "{all:#?}");
+    let asked =
+        lab.frames_of("system").iter().filter(|frame| frame.envelope.kind.as_str() == "host.called").count();
+    assert!(asked >= 30, "what it publishes is recorded");
+    lab.runtime.removed("clockwork".into());
+    lab.runtime.settled().await.unwrap();
+    let before = takes.all().len();
+    for _ in 0..10 {
+        lab.clock.advance(holdfast_contract::ids::Millis(500));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(takes.all().len() <= before + 1, "it has stopped");
+    lab.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_loop_that_never_waits_can_be_stopped_too() {
+    let lab = with_loop(&Loops::Spins, &Takes::default(), &SandboxOptions::small()).start().await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let begun = Instant::now();
+    lab.stop().await;
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_loop_that_ends_by_itself_is_not_well() {
+    let lab = with_loop(&Loops::Ends, &Takes::default(), &SandboxOptions::small()).start().await;
+    lab.until("the fault", |lab| {
+        let troubles = lab.runtime.troubles(Some(&"clockwork".into())).unwrap();
+        troubles.iter().any(|it| it.phase == "service" && it.message.contains("has ended"))
+    })
+    .await;
+    lab.stop().await;
+}
+
+/// A lab with a component that passes its tool's arguments on.
+fn with_relay(component: Vec<u8>, grant: &str, pool: &Pool) -> LabBuilder {
+    let vault = Arc::new(MapVault::default());
+    let manifest = manifest("asking", "depends_on: [pool]\n");
+    let found = vault.add_granted(&manifest, component, &SandboxOptions::small(), granted(&[grant]));
+    let arguments = json!({ "name": "db", "n": 7 });
+    let steps = [Step::calls([("relay", arguments)]), Step::says("done")];
+    Lab::build().script(steps).extension(pool.extension()).lane(lane(&vault), [found])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_calls_methods_and_services_of_those_it_depends_on() {
+    let asked = json!({ "name": "db", "n": 7 });
+    let cases = [
+        (
+            relay(
+                "extensions",
+                "call",
+                &[("extension", Some("pool")), ("method", Some("echo"))],
+                "arguments",
+            ),
+            "extensions",
+            asked.clone(),
+        ),
+        (
+            relay("services", "get", &[("key", Some("pool/db"))], "arguments"),
+            "services",
+            json!({ "name": "db", "with": asked }),
+        ),
+        (
+            relay("services", "call", &[("key", Some("pool/db")), ("method", Some("query"))], "arguments"),
+            "services",
+            json!("query by db 1.0.0"),
+        ),
+    ];
+    for (component, grant, expected) in cases {
+        let pool = Pool::new("1.0.0");
+        let lab = with_relay(component, grant, &pool).start().await;
+        lab.say("go").await;
+        assert_eq!(outcomes(&lab), [Ok(expected)], "{grant}");
+        assert!(lab.replay("s1").identical, "{grant}");
+        lab.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_that_does_not_depend_on_another_does_not_reach_it() {
+    let given = [("extension", Some("stranger")), ("method", Some("echo"))];
+    let component = relay("extensions", "call", &given, "arguments");
+    let stranger = Extension::new("stranger", "1.0.0").api(Pool::new("1.0.0"));
+    let lab = with_relay(component, "extensions", &Pool::new("1.0.0")).extension(stranger).start().await;
+    lab.say("go").await;
+    let told = outcomes(&lab).remove(0).unwrap_err();
+    assert!(told.message.contains("does not depend on `stranger`"), "{told}");
+    lab.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_asks_an_agent() {
+    let component = relay("agents", "invoke", &[("agent", None)], "task");
+    let pool = Pool::new("1.0.0");
+    let lab = with_relay(component, "agents", &pool);
+    // The session that asks calls the tool; the one that is asked is of the same script, and calls it too, until that is too deep.
+    let lab = lab.settings(|settings| settings.depth_cap = 1).start().await;
+    lab.say("go").await;
+    assert_eq!(outcomes(&lab), [Ok(json!("done"))]);
+    let sessions = lab.runtime.store().streams().unwrap();
+    let asked: Vec<_> = sessions.iter().filter(|it| it.id.as_str().starts_with("agent.asking.")).collect();
+    assert_eq!(asked.len(), 1, "{sessions:#?}");
+    let deeper = outcomes_of(&lab, asked[0].id.as_str()).remove(0).unwrap_err();
+    assert!(deeper.message.contains("2 deep"), "{deeper}");
+    lab.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_offers_services_to_others() {
+    let vault = Arc::new(MapVault::default());
+    let found = vault.add(&manifest("index", "scope: shared\n"), api(), &SandboxOptions::small());
+    let app = Extension::new("app", "1.0.0")
+        .depends_on(&["index"])
+        .tool(Asking("get", "service.get"))
+        .tool(Asking("use", "service.call"));
+    let steps = [
+        Step::calls([("get", json!({ "key": "index/words", "arguments": { "n": 1 } }))]),
+        Step::calls([("use", json!({ "key": "index/words", "method": "find", "arguments": ["tea"] }))]),
+        Step::says("done"),
+    ];
+    let lab = Lab::build().script(steps).extension(app).lane(lane(&vault), [found]).start().await;
+    lab.say("go").await;
+    let made = r#"service:create {"arguments":{"n":1},"name":"words"}"#;
+    let called = r#"service:call {"arguments":["tea"],"method":"find","name":"words"}"#;
+    assert_eq!(outcomes(&lab), [Ok(json!(made)), Ok(json!(called))]);
+    assert!(lab.replay("s1").identical);
     lab.stop().await;
 }

@@ -55,7 +55,7 @@ fn parameter_types(hook: &Hook) -> Vec<TokenStream> {
     let of = |name: &str| match (hook.function, name) {
         ("on_event", _) => quote! { ::holdfast_extension::Event },
         (_, "delivery") => quote! { module::exports::holdfast::extension::#module::Delivery },
-        ("send_to_user" | "send_message", _) => quote! { ::std::string::String },
+        ("send_to_user" | "send_message" | "execute_task", _) => quote! { ::std::string::String },
         ("turn_end", _) => quote! { ::core::option::Option<::holdfast_extension::Content> },
         (_, "call") => quote! { ::holdfast_extension::ToolCall },
         (_, "tool" | "arguments") => quote! { ::std::string::String },
@@ -72,7 +72,9 @@ fn answer(hook: &Hook, call: TokenStream) -> (TokenStream, TokenStream) {
         "render_call" | "render_result" | "get_context" | "compaction_provide" => {
             option(quote! { ::std::string::String })
         }
-        "input_normalise" | "response_process" => option(quote! { ::holdfast_extension::Content }),
+        "input_normalise" | "response_process" | "execute_task" => {
+            option(quote! { ::holdfast_extension::Content })
+        }
         "model_route" => option(quote! { ::holdfast_extension::Route }),
         "tool_modify" => option(quote! { ::holdfast_extension::Modification }),
         "tool_after" => option(quote! { ::holdfast_extension::Enrichment }),

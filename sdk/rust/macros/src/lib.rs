@@ -1,10 +1,11 @@
 //! The attributes of `holdfast-extension`. [`tool`](macro@tool), [`command`](macro@command) and [`method`](macro@method) submit an
 //! entry to a list; a hook's attribute exports the hook's interface. `functions.rs` has the former, `hooks.rs` the latter,
-//! `argument.rs` the derive.
+//! `setup.rs` the one that takes an `impl`, `argument.rs` the derive.
 
 mod argument;
 mod functions;
 mod hooks;
+mod setup;
 
 use proc_macro::TokenStream;
 
@@ -41,6 +42,12 @@ pub fn derive_argument(item: TokenStream) -> TokenStream {
     argument::expand(item.into()).into()
 }
 
+/// What an extension needs before it can work: on the `impl` of `Setup` for a type of its own.
+#[proc_macro_attribute]
+pub fn setup(options: TokenStream, item: TokenStream) -> TokenStream {
+    setup::expand(options.into(), item.into()).into()
+}
+
 macro_rules! hooks {
     ($($(#[doc = $doc:literal])+ $name:ident: $module:literal, $function:literal, $parameters:literal;)+) => {
         $($(#[doc = $doc])+
@@ -69,6 +76,10 @@ hooks! {
     send_to_user: "channel", "send_to_user", "user, text, delivery";
     /// Sends a text to whomever the channel reaches: `fn(text: String, delivery: Delivery) -> Result<(), Failure>`.
     send_message: "channel_message", "send_message", "text, delivery";
+    /// Runs a task that the manifest's schedules name: `fn(task: String) -> Option<Content>`. An object with a `text` tells the user.
+    execute_task: "scheduler", "execute_task", "task";
+    /// A loop in the background, which waits with `timers::wait_until`: `fn() -> Result<(), Failure>`.
+    run_background: "service", "run_background", "";
     /// A session began: `fn()`.
     session_start: "session_start", "session_start", "";
     /// A session ended: `fn()`.

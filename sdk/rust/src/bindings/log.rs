@@ -11,8 +11,8 @@
 #[allow(dead_code, clippy::all)]
 pub mod holdfast {
     pub mod extension {
-        /// What an extension may import. `log`, `config`, `session`, `state`, `messages`, `clock` and `random` are everybody's; the
-        /// others must be granted. Hooks, context providers and guardrails may import none that reaches outside.
+        /// What an extension may import. `log`, `config`, `session`, `state`, `messages`, `clock`, `random` and `timers` are
+        /// everybody's; the others must be granted. Hooks, context providers and guardrails may import none that reaches outside.
         /// Lines for the host's log.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod log {

@@ -35,6 +35,8 @@ pub mod channel_message;
 #[rustfmt::skip]
 pub mod subscriber;
 #[rustfmt::skip]
+pub mod service;
+#[rustfmt::skip]
 pub mod session_start;
 #[rustfmt::skip]
 pub mod session_end;
@@ -100,3 +102,11 @@ pub mod subscriptions;
 pub mod ui;
 #[rustfmt::skip]
 pub mod secrets;
+#[rustfmt::skip]
+pub mod timers;
+#[rustfmt::skip]
+pub mod extensions;
+#[rustfmt::skip]
+pub mod services;
+#[rustfmt::skip]
+pub mod agents;
