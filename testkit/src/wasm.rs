@@ -1,5 +1,7 @@
 //! Components made from text, a vault for them, and a lane on it: no guest toolchain is needed.
 
+mod relay;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};
@@ -12,6 +14,8 @@ use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::system_frames::{FoundExtension, SubscriptionSpec};
 use holdfast_contract::wire::{Bundle, Lane, Vault};
 use holdfast_lane_wasm::WasmLane;
+
+pub use relay::relay;
 
 /// The version of the interface that components are built for.
 pub const VERSION: &str = "0.1.0-draft";
