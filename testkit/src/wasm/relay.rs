@@ -4,7 +4,7 @@ use super::{Data, VERSION};
 
 /// A channel, of which each generation says which one it is. It publishes on `relay`, one event for each thing that happens to it and in
 /// that order: `[7,"started"]`, `[7,"sent","ada","hello","bus.01/4",false]` with the delivery's id and whether it is a repeat, and
-/// `[7,"stopped"]`. What goes to nobody in particular is sent to `*`. It needs the grant `events`.
+/// `[7,"stopped"]`. What goes to nobody in particular is sent to `*`. It takes its time to send. It needs the grant `events`.
 pub fn relay(generation: u64) -> Vec<u8> {
     let mut data = Data::new(4096);
     let mut put = |text: &str| {
@@ -54,6 +54,10 @@ pub fn relay(generation: u64) -> Vec<u8> {
     (func (export "start") (result i32) (call $add {started}) (call $tell))
     (func (export "stop") (result i32) (call $add {stopped}) (call $tell))
     (func $send (export "send-to-user") (param i32 i32 i32 i32 i32 i32 i32) (result i32)
+      (local $count i32)
+      (loop $again
+        (local.set $count (i32.add (local.get $count) (i32.const 1)))
+        (br_if $again (i32.lt_u (local.get $count) (i32.const 1000000))))
       (call $add {sent}) (call $add (local.get 0) (local.get 1))
       (call $add {next}) (call $add (local.get 2) (local.get 3))
       (call $add {next}) (call $add (local.get 4) (local.get 5))

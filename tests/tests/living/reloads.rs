@@ -10,7 +10,7 @@ use holdfast_bus::NewEvent;
 use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::Frame;
-use holdfast_contract::ids::CallId;
+use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
@@ -120,7 +120,7 @@ async fn stream(
     while !*end.borrow() {
         count += 1;
         runtime.publish(NewEvent::new(topic, says(format!("notice {count}")))).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(40)).await;
     }
     count
 }
@@ -223,7 +223,8 @@ async fn replaced_on_disk(more: &str, side: Side) {
     house.runtime.stop("the test is over").await.unwrap();
 }
 
-/// A channel in plain Rust that polls for its users' messages, as one that holds a connection does, and takes its time to send.
+/// A channel in plain Rust that polls for its users' messages, as one that holds a connection does, takes its time to send, and says of
+/// every ninth message first that it could not.
 #[derive(Clone)]
 struct Poller {
     generation: u64,
@@ -238,6 +239,8 @@ struct World {
     told: Mutex<Vec<Told>>,
     /// Who took messages in.
     polled: Mutex<BTreeSet<u64>>,
+    /// Messages that were sent and of which nobody was told so.
+    unsure: Mutex<BTreeSet<String>>,
 }
 
 impl World {
@@ -265,8 +268,10 @@ impl Poller {
         Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(3)).await;
             let (id, repeat) = (delivery["id"].as_str().unwrap().to_owned(), delivery["repeat"] == true);
+            let number: usize = id.rsplit('/').next().unwrap().parse().unwrap();
+            let unsure = number % 9 == 4 && world.unsure.lock().unwrap().insert(id.clone());
             world.tell(Told::Sent { by, user, text, delivery: id, repeat });
-            Ok(())
+            if unsure { Err(Fault::new(Code::ToolFailed, "the line was cut")) } else { Ok(()) }
         })
     }
 }
@@ -339,8 +344,15 @@ async fn a_channel_that_polls_is_replaced_a_hundred_times_under_traffic() {
         lab.runtime.publish(NewEvent::new("system.user.notify", notice)).await.unwrap();
         lab.runtime.found(vec![lab.lane.add(Poller::extension(reload + 1, &world))]);
         lab.runtime.settled().await.unwrap();
+        lab.clock.advance(Millis(500));
     }
-    all_arrives(|| world.told(), Side::Alone, (vec![said; USERS.len()], notices)).await;
+    let told = || {
+        lab.clock.advance(Millis(500));
+        world.told()
+    };
+    all_arrives(told, Side::Alone, (vec![said; USERS.len()], notices)).await;
+    let repeats = world.told().iter().filter(|it| matches!(it, Told::Sent { repeat: true, .. })).count();
+    assert!(repeats > 10, "some messages were sent again: {repeats}");
     assert!(world.polled.lock().unwrap().len() > 10, "many generations took messages in");
     assert_eq!(lab.findings(), Vec::new());
     for user in USERS {
@@ -450,6 +462,10 @@ async fn what_is_being_called_gives_way_afterwards() {
         commands.iter().filter(stops).count() == 1
     })
     .await;
+    lab.runtime.store().flush().unwrap();
+    // Whoever stopped it all the same would do so now.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(lab.ledger.count("life poller Stop"), 0, "somebody is in the middle of a call");
     gate.add_permits(1);
     assert_eq!(turn.await.unwrap().answer.unwrap().to_text(), "done");
     lab.runtime.settled().await.unwrap();
