@@ -682,9 +682,7 @@ impl Inner {
         let unknown = || Problem::new(Code::ExtensionUnknown, format!("there is no agent `{}`", act.agent));
         let agent = agent.ok_or_else(unknown)?;
         settings.limits = act.limits;
-        if !agent.models.is_empty() {
-            settings.models = agent.models;
-        }
+        settings.models = self.models_of_child(agent.models, settings.models, &act)?;
         let new = NewSession {
             id: act.child.clone(),
             origin: act.turn.origin.clone(),
