@@ -1,6 +1,7 @@
 //! Components made from text, a vault for them, and a lane on it: no guest toolchain is needed.
 
 mod relay;
+mod talker;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,6 +17,7 @@ use holdfast_contract::wire::{Bundle, Lane, Vault};
 use holdfast_lane_wasm::WasmLane;
 
 pub use relay::relay;
+pub use talker::talker;
 
 /// The version of the interface that components are built for.
 pub const VERSION: &str = "0.1.0-draft";
