@@ -27,7 +27,10 @@ fn the_process_leaves_no_core_file() {
     let mut unlimited = Command::new("sh");
     let program = env!("CARGO_BIN_EXE_holdfast");
     let begin = format!("ulimit -c unlimited; exec {program} --home '{}' rpc", scene.home().display());
-    unlimited.args(["-c", &begin]).current_dir(scene.work()).envs(rpc.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    unlimited
+        .args(["-c", &begin])
+        .current_dir(scene.work())
+        .envs(rpc.get_envs().filter_map(|(name, value)| Some((name, value?))));
     unlimited.stdout(std::process::Stdio::piped());
     let mut rpc = shared::Rpc::start(unlimited);
 
@@ -37,7 +40,9 @@ fn the_process_leaves_no_core_file() {
     assert_eq!(words[4..6], ["0", "0"], "{core}");
     // What cannot be dumped belongs to root as far as /proc shows it, whoever runs it; and no core is made, not even for a program that
     // takes them.
-    let owner = std::os::unix::fs::MetadataExt::uid(&fs::metadata(format!("/proc/{}/environ", rpc.child.id())).unwrap());
+    let owner = std::os::unix::fs::MetadataExt::uid(
+        &fs::metadata(format!("/proc/{}/environ", rpc.child.id())).unwrap(),
+    );
     assert_eq!(owner, 0);
     assert!(Command::new("kill").args(["-ABRT", &rpc.child.id().to_string()]).status().unwrap().success());
     let status = rpc.child.wait().unwrap();
@@ -112,7 +117,8 @@ fn a_secret_is_in_no_file_no_export_no_backup_no_log_line_and_no_request() {
     shared::finish(back).ok();
     for home in [scene.home(), restored] {
         for (path, bytes) in tree(&home) {
-            let own = path.extension().is_some_and(|it| it == "wasm") || path.starts_with(home.join("generations"));
+            let own =
+                path.extension().is_some_and(|it| it == "wasm") || path.starts_with(home.join("generations"));
             if !own {
                 without(&path.display().to_string(), &bytes);
             }

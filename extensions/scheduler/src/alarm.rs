@@ -126,7 +126,9 @@ async fn publish(host: &Arc<dyn Host>, id: &str, due: u64, action: &Action) -> R
         Action::Task(task) => ("system.agent.task", json!({ "prompt": task })),
     };
     let key = format!("scheduler/{id}@{due}");
-    ask(host, "event.publish", json!({ "topic": topic, "payload": payload, "idempotency": key })).await.map(drop)
+    ask(host, "event.publish", json!({ "topic": topic, "payload": payload, "idempotency": key }))
+        .await
+        .map(drop)
 }
 
 /// Whether what failed so may succeed later: the disk is full or cannot be written, somebody is too far behind, or all is about to stop.

@@ -192,7 +192,8 @@ async fn what_cannot_be_published_now_is_published_later_and_what_never_can_is_s
         }
         assert_eq!(last().await, json!([now + 100, outcome]));
     }
-    let keys: Vec<Value> = host.asked(3).await.iter().map(|(_, asked)| asked["idempotency"].clone()).collect();
+    let keys: Vec<Value> =
+        host.asked(3).await.iter().map(|(_, asked)| asked["idempotency"].clone()).collect();
     assert_eq!(keys, ["scheduler/s1@100", "scheduler/s1@100", "scheduler/s2@300"]);
 }
 

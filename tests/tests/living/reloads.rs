@@ -90,8 +90,7 @@ impl Traffic {
     fn begin(runtime: &Runtime) -> Self {
         let (ends, end) = tokio::sync::watch::channel(false);
         let user = |user: &'static str| {
-            let said =
-                move |text: String| json!({ "text": text, "user_id": user, "channel_id": "relay" });
+            let said = move |text: String| json!({ "text": text, "user_id": user, "channel_id": "relay" });
             tokio::spawn(stream(runtime.clone(), end.clone(), "user.message", said))
         };
         let notice = |text: String| json!({ "text": text });
@@ -153,7 +152,8 @@ fn home() -> Scene {
     let settings = format!("models: {{ default: main, main: {{ provider: script, file: {file} }} }}\n");
     fs::write(root.join("home/config/settings.yaml"), settings).unwrap();
     let folder = scene.extension("relay");
-    let grant = json!({ "extension": "relay", "tied_to": { "path": folder }, "give": { "interfaces": ["events"] } });
+    let grant =
+        json!({ "extension": "relay", "tied_to": { "path": folder }, "give": { "interfaces": ["events"] } });
     let policy = json!({ "profile": "full-auto", "grants": [grant] });
     fs::write(root.join("home/config/policy.yaml"), policy.to_string()).unwrap();
     fs::create_dir_all(&folder).unwrap();
