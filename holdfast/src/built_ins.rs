@@ -44,10 +44,11 @@ pub fn examine(_: &Home) -> Vec<Check> {
     let report = holdfast_confinement::report();
     let help = "The shell tool is not offered without it; everything else works.".to_owned();
     let help = (!report.confined).then_some(help);
-    vec![Check {
+    let confinement = Check {
         name: "confinement",
         ok: report.confined,
         detail: report.to_string().replace('\n', "; "),
         help,
-    }]
+    };
+    vec![confinement, crate::cores::check()]
 }

@@ -1,6 +1,7 @@
 //! The binary: brings the built-in extensions along and hands its arguments to the command line.
 
 mod built_ins;
+mod cores;
 
 use std::process::ExitCode;
 
@@ -11,6 +12,7 @@ use holdfast_cli::Program;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    cores::forbid();
     small_pages();
     let program = Program { built_ins: built_ins::make, examine: built_ins::examine };
     holdfast_cli::run(program, std::env::args_os())

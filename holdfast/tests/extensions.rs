@@ -12,10 +12,12 @@ mod shared;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use holdfast_runtime::figures::{GATE, TOOL};
 use holdfast_testkit::wasm::{Gates, gate};
-use shared::Scene;
+use serde_json::json;
+use shared::{PATIENCE, Scene};
 
 /// Installs an extension, with these further lines in its manifest.
 fn install(scene: &Scene, id: &str, component: &[u8], more: &str) -> PathBuf {
@@ -164,4 +166,53 @@ fn another_build_and_another_policy_are_tried_on_what_was_recorded() {
         .unwrap();
     let denied = scene.run(&["replay", "--with", policy.to_str().unwrap()]).ok();
     assert!(denied.out.contains("1 different"), "{}", denied.out);
+}
+
+/// The manifest that the documentation has of an agent without any code.
+fn documented_agent() -> String {
+    let page = include_str!("../../docs/extensions/README.md");
+    let section = page.split_once("## No code at all").unwrap().1;
+    let block = section.lines().skip_while(|line| !line.starts_with("    "));
+    let lines = block.take_while(|line| line.starts_with("    ")).map(|line| &line[4..]);
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn the_documented_agent_without_code_is_live_and_answers() {
+    let scene = Scene::new();
+    let model = scene.script("summary", &json!([{ "says": "It was 3 of them." }]));
+    let file = model.strip_prefix("script:").unwrap();
+    let models = format!("models: {{ default: main, main: {{ provider: script, file: {file} }} }}\n");
+    scene.settings(&models);
+    let manifest = documented_agent();
+    assert!(manifest.contains("id: summarist") && manifest.contains("instructions: "), "{manifest}");
+    let folder = scene.home().join("extensions/summarist");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("manifest.yaml"), manifest).unwrap();
+
+    assert!(scene.run(&["ext", "check", "summarist"]).ok().out.contains("it would load"));
+    let shown = scene.run(&["ext", "show", "summarist"]).ok().out;
+    assert!(shown.contains("ACTIVE") && shown.contains("declarative"), "{shown}");
+    let agents = scene.run(&["agents", "--json"]).ok().lines();
+    assert!(agents.iter().any(|agent| agent["id"] == "summarist"), "{agents:?}");
+    // As a tool.
+    let called = scene.run(&["call", "summarist", r#"{"task": "one, two, three"}"#, "--json"]).ok().json();
+    assert_eq!(called["result"], "It was 3 of them.", "{called}");
+    // As an agent for a task.
+    let task = r#"{"prompt": "one, two, three", "agent": "summarist"}"#;
+    let event = scene.run(&["bus", "publish", "system.agent.background", task]).ok().out;
+    let session = format!("task.{}", event.trim().replace('/', "-"));
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        // Whoever owns the home for a moment goes on with what is owed.
+        scene.run(&["bus", "status"]).ok();
+        let frames = scene.run(&["log", "export", &session]);
+        let ended = frames.code == Some(0) && frames.out.contains("\"turn.ended\"");
+        if ended {
+            assert!(frames.out.contains("It was 3 of them.") && frames.out.contains("Keep every number."));
+            break;
+        }
+        assert!(Instant::now() < deadline, "{frames:#?}");
+    }
+    scene.verifies();
 }

@@ -10,6 +10,9 @@ use serde_json::Value;
 
 use crate::{Deltas, Model};
 
+/// The name under which it is always there.
+pub const NAME: &str = "direct";
+
 /// Takes `/tool {json}` as the call it is.
 pub struct Direct;
 

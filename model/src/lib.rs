@@ -48,7 +48,7 @@ pub trait Model: Send + Sync {
 pub fn built_in(name: &str) -> Option<Result<Arc<dyn Model>, Vec<Problem>>> {
     match name {
         "offline" => return Some(Ok(Arc::new(offline::Offline))),
-        "direct" => return Some(Ok(Arc::new(direct::Direct))),
+        direct::NAME => return Some(Ok(Arc::new(direct::Direct))),
         _ => {}
     }
     let (kind, file) = name.split_once(':')?;

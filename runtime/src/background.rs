@@ -88,13 +88,16 @@ impl Inner {
             if let Ok(instance) = self.instance(&extension)
                 && instance.lives()
             {
-                checks.spawn(self.clone().check(extension, instance));
+                checks.spawn(self.clone().check(extension.id.clone()));
             }
         }
         while checks.join_next().await.is_some() {}
     }
 
-    async fn check(self: Arc<Self>, extension: Arc<ExtensionRef>, instance: Arc<dyn Instance>) {
+    /// Asks whoever serves; one that gives way is not asked, and what has taken its place is.
+    async fn check(self: Arc<Self>, id: ExtensionId) {
+        let Ok((extension, _visit)) = self.visit(&id, CHECK_TIMEOUT).await else { return };
+        let Ok(instance) = self.instance(&extension) else { return };
         let host = Arc::new(SystemHost::new(&self, extension.clone(), None));
         let made = make(&instance, Call::Health, host);
         let answer = within(made, CHECK_TIMEOUT, Code::ExtensionUnhealthy, self.clock.clone()).await;

@@ -38,6 +38,11 @@ pub(crate) fn make(instance: &Arc<dyn Instance>, call: Call, host: Arc<dyn Host>
     }
 }
 
+/// A call that is made as soon as something else has come about.
+pub(crate) fn later(call: Later<Result<Reply, Fault>>) -> Made {
+    Made::UnderWay(Contained(call))
+}
+
 /// Has a hook decide here and now, if it does.
 pub(crate) fn at_once(instance: &Arc<dyn Instance>, input: &HookInput) -> Option<Result<Decision, Fault>> {
     let answer = catch_unwind(AssertUnwindSafe(|| instance.at_once(input)));

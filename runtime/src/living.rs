@@ -107,14 +107,35 @@ impl Inner {
             // Tasks do not wait for each other: each has an order of its own, under a name that no other has.
             event.key = Some(self.entropy.draw_hex(8));
         }
-        self.living.bus.publish(event).await
+        self.put(event).await
+    }
+
+    /// Puts an event on the bus, without what is secret: it is a frame, and many may read it.
+    async fn put(&self, event: NewEvent) -> Result<Published, Problem> {
+        self.living.bus.publish(self.without_secrets(event)).await
+    }
+
+    fn without_secrets(&self, mut event: NewEvent) -> NewEvent {
+        if let Some(secrets) = &self.secrets {
+            secrets.hide_in_content(&mut event.payload);
+        }
+        event
+    }
+
+    /// What a subscriber's failure says, without what is secret.
+    fn told_of(&self, mut fault: Fault) -> Fault {
+        if let Some(secrets) = &self.secrets {
+            fault.message = secrets.hide_in_text(&fault.message);
+        }
+        fault
     }
 
     /// Has something of the program's own published, if anybody wants to know. The system stream has it in any case.
     pub(crate) fn announce(&self, topic: &str, payload: &impl serde::Serialize) {
         if self.living.wiring().is_wanted(&topic.into()) {
             // Once nobody publishes any more the process is on its way out.
-            drop(self.living.announcements.send(NewEvent::new(topic, Content::of(payload))));
+            let event = self.without_secrets(NewEvent::new(topic, Content::of(payload)));
+            drop(self.living.announcements.send(event));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::ids::{ExtensionId, Generation};
 use tokio::sync::Notify;
 
 /// The doors of all extensions. One that nobody has closed is open.
@@ -15,14 +15,41 @@ pub(crate) struct Presence {
 
 #[derive(Default)]
 struct Door {
-    visits: usize,
+    /// How many are inside, by the generation that they call; none where that is not known yet.
+    visits: HashMap<Option<Generation>, usize>,
     closed: bool,
+}
+
+impl Door {
+    fn enter(&mut self, generation: Option<Generation>) {
+        *self.visits.entry(generation).or_default() += 1;
+    }
+
+    fn leave(&mut self, generation: Option<Generation>) {
+        if let Some(visits) = self.visits.get_mut(&generation) {
+            *visits = visits.saturating_sub(1);
+        }
+        self.visits.retain(|_, visits| *visits > 0);
+    }
 }
 
 /// Somebody is calling an extension, for as long as this lives.
 pub(crate) struct Visit {
     presence: Arc<Presence>,
     id: ExtensionId,
+    generation: Option<Generation>,
+}
+
+impl Visit {
+    /// Whom it is for.
+    pub(crate) fn to(mut self, generation: Generation) -> Self {
+        if let Some(door) = self.presence.doors().get_mut(&self.id) {
+            door.leave(self.generation);
+            door.enter(Some(generation));
+        }
+        self.generation = Some(generation);
+        self
+    }
 }
 
 impl Presence {
@@ -43,16 +70,19 @@ impl Presence {
     pub(crate) async fn enter(self: Arc<Self>, id: ExtensionId) -> Visit {
         self.until(&id, |door| {
             let free = !door.closed;
-            door.visits += usize::from(free);
+            if free {
+                door.enter(None);
+            }
             free
         })
         .await;
-        Visit { presence: self, id }
+        Visit { presence: self, id, generation: None }
     }
 
-    /// Waits until nobody is inside any more.
-    pub(crate) async fn empty(&self, id: &ExtensionId) {
-        self.until(id, |door| door.visits == 0).await;
+    /// Waits until nobody is inside any more who calls this generation, or may.
+    pub(crate) async fn empty(&self, id: &ExtensionId, generation: Generation) {
+        let calls = |door: &Door, of| door.visits.contains_key(&of);
+        self.until(id, |door| !calls(door, None) && !calls(door, Some(generation))).await;
     }
 
     async fn until(&self, id: &ExtensionId, mut done: impl FnMut(&mut Door) -> bool) {
@@ -75,7 +105,7 @@ impl Presence {
 impl Drop for Visit {
     fn drop(&mut self) {
         if let Some(door) = self.presence.doors().get_mut(&self.id) {
-            door.visits = door.visits.saturating_sub(1);
+            door.leave(self.generation);
             self.presence.changed.notify_waiters();
         }
     }

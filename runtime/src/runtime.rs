@@ -536,7 +536,27 @@ impl Inner {
             () = self.clock.sleep(limit) => return Err(late()),
         };
         let gone = || Fault::new(Code::ExtensionUnknown, format!("`{id}` is not active"));
-        Ok((self.serving(id).ok_or_else(gone)?, visit))
+        let serving = self.serving(id).ok_or_else(gone)?;
+        let visit = visit.to(serving.generation);
+        Ok((serving, visit))
+    }
+
+    /// Goes in to the code that a turn or a run is pinned to, for one call. What has given way to other code has stopped, and is not
+    /// called any more.
+    pub(crate) async fn visit_pinned(
+        &self,
+        pinned: &ExtensionRef,
+    ) -> Result<(Arc<ExtensionRef>, Visit), Fault> {
+        let visit = self.presence.clone().enter(pinned.id.clone()).await;
+        let ExtensionRef { id, version, generation, .. } = pinned;
+        let gone = || {
+            let which = format!("`{id}` {version} (generation {})", generation.0);
+            let message = format!("{which} has been replaced and stopped in the meantime");
+            Fault::new(Code::ExtensionUnknown, format!("{message}; the next turn has what took its place"))
+        };
+        let serving = self.serving(id).filter(|serving| serving.digest == pinned.digest).ok_or_else(gone)?;
+        let visit = visit.to(serving.generation);
+        Ok((serving, visit))
     }
 
     /// The schedules of an extension, as long as it serves.
@@ -673,9 +693,7 @@ impl Inner {
         let unknown = || Problem::new(Code::ExtensionUnknown, format!("there is no agent `{}`", act.agent));
         let agent = agent.ok_or_else(unknown)?;
         settings.limits = act.limits;
-        if !agent.models.is_empty() {
-            settings.models = agent.models;
-        }
+        settings.models = self.models_of_child(agent.models, settings.models, &act)?;
         let new = NewSession {
             id: act.child.clone(),
             origin: act.turn.origin.clone(),

@@ -8,6 +8,7 @@ use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::log::LogSink;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::system_frames::LifecycleOutcome;
 use holdfast_contract::tool::ToolOutcome;
@@ -69,17 +70,20 @@ impl Secrets {
     /// Takes the values out of a fact before anything is made of it.
     pub(crate) fn hide(&self, body: &mut Body) {
         let redactor = self.redactor();
-        body.contents(&mut |content| {
-            // A text of JSON has every text in it, and most have nothing to hide.
-            if let Some(value) = content.value()
-                && matches!(redactor.redact(content.json()), std::borrow::Cow::Owned(_))
-            {
-                *content = Content::new(hidden(&redactor, value));
-            }
-        });
+        body.contents(&mut |content| hide_in(&redactor, content));
         if let Some(fault) = fault_in(body) {
             fault.message = redactor.redact(&fault.message).into_owned();
         }
+    }
+
+    /// Takes the values out of something that is passed on.
+    pub(crate) fn hide_in_content(&self, content: &mut Content) {
+        hide_in(&self.redactor(), content);
+    }
+
+    /// A log whose lines have no values in them, for whatever extensions write there.
+    pub fn hide_in_log(self: Arc<Self>, log: LogSink) -> LogSink {
+        Arc::new(move |id, level, line| log(id, level, &self.hide_in_text(line)))
     }
 
     /// Does something that blocks where that disturbs nobody.
@@ -91,6 +95,15 @@ impl Secrets {
         done.map_err(|error| {
             Problem::new(Code::Internal, format!("the secrets could not be asked: {error}"))
         })?
+    }
+}
+
+fn hide_in(redactor: &Redactor, content: &mut Content) {
+    // A text of JSON has every text in it, and most have nothing to hide.
+    if let Some(value) = content.value()
+        && matches!(redactor.redact(content.json()), std::borrow::Cow::Owned(_))
+    {
+        *content = Content::new(hidden(redactor, value));
     }
 }
 

@@ -231,8 +231,7 @@ impl Inner {
         function: &str,
         arguments: Content,
     ) -> Result<Content, Fault> {
-        let gone = || Fault::new(Code::ExtensionUnknown, format!("`{id}` is not active"));
-        let serving = self.serving(id).ok_or_else(gone)?;
+        let (serving, _visit) = self.visit(id, TIMEOUT).await?;
         let instance = self.instance(&serving)?;
         let host = Arc::new(SystemHost::new(self, serving, None));
         let call = Call::Function { role: Role::Setup, function: function.to_owned(), arguments };

@@ -93,6 +93,10 @@ impl Instance for Recorded {
         self.inner.lives()
     }
 
+    fn alone(&self) -> bool {
+        self.inner.alone()
+    }
+
     fn has(&self, role: Role) -> bool {
         self.inner.has(role)
     }

@@ -1,6 +1,8 @@
 //! Components made from text, a vault for them, and a lane on it: no guest toolchain is needed.
 
 mod asks;
+mod talker;
+mod telltale;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,6 +19,8 @@ use holdfast_contract::wire::{Bundle, Lane, Vault};
 use holdfast_lane_wasm::WasmLane;
 
 pub use asks::{Loops, api, relay, service};
+pub use talker::talker;
+pub use telltale::telltale;
 
 /// The version of the interface that components are built for.
 pub const VERSION: &str = "0.1.0-draft";

@@ -7,6 +7,8 @@
     reason = "a test that cannot go on should stop loudly"
 )]
 
+mod homes;
+
 #[path = "living/agents.rs"]
 mod agents;
 #[path = "living/events.rs"]
@@ -15,6 +17,8 @@ mod events;
 mod messages;
 #[path = "living/pieces.rs"]
 mod pieces;
+#[path = "living/reloads.rs"]
+mod reloads;
 #[path = "living/rpc.rs"]
 mod rpc;
 #[path = "living/sandboxed.rs"]

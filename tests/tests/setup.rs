@@ -10,11 +10,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use holdfast_contract::body::Kind;
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::{CallId, ExtensionId};
-use holdfast_contract::manifest;
+use holdfast_contract::ids::{CallId, ExtensionId, Millis};
+use holdfast_contract::manifest::{self, Handler};
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::role::Role;
@@ -22,7 +23,7 @@ use holdfast_contract::session_frames::UiQuestion;
 use holdfast_contract::system_frames::{FoundExtension, SetupSpec};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Ask, Host, Later};
-use holdfast_lane_native::{Extension, Functions, Tool, now};
+use holdfast_lane_native::{Extension, Functions, Subscriber, Tool, now};
 use holdfast_runtime::Configuration;
 use holdfast_runtime::secrets::{Chain, Digester, Secrets};
 use holdfast_secrets::{EncryptedFile, StoreKind};
@@ -95,6 +96,7 @@ impl Configuration for Notes {
 #[derive(Clone, Default)]
 struct Telegram {
     applied: Arc<Mutex<Vec<Value>>>,
+    taken: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Functions for Telegram {
@@ -130,7 +132,7 @@ impl Functions for Telegram {
     }
 }
 
-/// A tool that uses the token, and carelessly says it.
+/// A tool that uses the token, and carelessly says it to everybody.
 struct Send;
 
 impl Tool for Send {
@@ -144,8 +146,23 @@ impl Tool for Send {
             let ask = Ask::Other { name: "secret.get".to_owned(), arguments, timeout: None };
             let token = host.ask(ask).await?.to_text();
             assert_eq!(token, CANARY, "the extension has the value itself");
+            for (name, arguments) in [
+                ("event.publish", json!({ "topic": "telegram.sent", "payload": { "with": token } })),
+                ("user.notify", json!({ "text": format!("sent with {token}"), "channel": "nowhere" })),
+            ] {
+                let ask = Ask::Other { name: name.to_owned(), arguments: arguments.into(), timeout: None };
+                host.ask(ask).await?;
+            }
             Ok(json!({ "sent": true, "url": format!("https://api.example/bot{token}/send") }).into())
         })
+    }
+}
+
+/// Takes the events of the tool, and fails in words that nobody may find.
+impl Subscriber for Telegram {
+    fn on_event(&self, event: Content, _: Arc<dyn Host>) -> Later<Result<(), Fault>> {
+        self.taken.lock().unwrap().push(event.value().cloned().unwrap());
+        now(Err(Fault::new(Code::ToolFailed, format!("https://api.example/bot{CANARY} does not answer"))))
     }
 }
 
@@ -154,6 +171,8 @@ fn telegram(functions: Telegram) -> Extension {
     let instructions = parsed.manifest.setup_instructions.clone();
     Extension::new("telegram_channel", "1.0.0")
         .setup(SetupSpec { instructions, secrets: Vec::new() })
+        .subscribes("telegram.sent", Handler::Custom)
+        .subscriber(functions.clone())
         .functions(functions)
         .tool(Send)
 }
@@ -239,9 +258,35 @@ async fn a_secret_is_typed_once_used_and_found_nowhere() {
     let verdict = lab.replay("s1");
     assert!(verdict.identical, "{verdict:?}");
     assert!(lab.findings().is_empty(), "{:?}", lab.findings());
+    // Nor on the bus: what the extension publishes, what it has the user told, and in which words it fails.
+    let bus = || {
+        lab.runtime.store().flush().unwrap();
+        let streams = holdfast_bus::streams();
+        let frames = streams.flat_map(|stream| lab.frames_of(stream.as_str()));
+        frames.map(|frame| format!("{frame:?}")).collect::<String>()
+    };
+    lab.until("a failure on the bus", |_| bus().contains("does not answer")).await;
+    let hidden = "[secret telegram_channel.token]";
+    assert_eq!(telegram.taken.lock().unwrap()[0]["payload"], json!({ "with": hidden }));
+    for words in [format!("sent with {hidden}"), format!("bot{hidden} does not answer")] {
+        assert!(bus().contains(&words), "{words}: {}", bus());
+    }
     let whole: String = lab.frames().iter().map(|frame| format!("{frame:?}")).collect();
-    assert!(!whole.contains(CANARY));
+    assert!(!whole.contains(CANARY) && !bus().contains(CANARY));
+    // Neither in the database nor in its side files, which are there while it is open.
+    let files: Vec<_> = std::fs::read_dir(home.path()).unwrap().map(|it| it.unwrap().file_name()).collect();
+    assert!(files.iter().any(|name| name == "holdfast.db-wal"), "{files:?}");
+    assert_eq!(hits(home.path()), Vec::<String>::new());
+    // Whoever waits for a channel that never comes does so for as long as time passes.
+    let clock = lab.clock.clone();
+    let passing = tokio::spawn(async move {
+        loop {
+            clock.advance(Millis(500));
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
     lab.stop().await;
+    passing.abort();
     assert_eq!(hits(home.path()), Vec::<String>::new());
 }
 

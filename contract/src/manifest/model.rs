@@ -163,7 +163,7 @@ pub struct AgentSection {
     /// How the orchestrator uses it: as a tool, or by handing the conversation over.
     #[serde(default)]
     pub integration_mode: AgentMode,
-    /// The model; the configured one if left out.
+    /// The model; left out or `default`, the one that the settings name as such.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelName>,
     /// Its instructions. They follow those in `prompt.jinja2`, if the folder has one.

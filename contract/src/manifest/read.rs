@@ -20,6 +20,8 @@ use crate::tool::EffectClass;
 
 type Result<T> = std::result::Result<T, Reported>;
 
+/// No model has this name: in the settings it says which one is used when nobody asks for another.
+const DEFAULT_MODEL: &str = "default";
 const MODES: &[AgentMode] = &[AgentMode::Tool, AgentMode::Handoff];
 const MISSED: &[MissedPolicy] = &[MissedPolicy::RunOnce, MissedPolicy::Skip, MissedPolicy::RunAll];
 const EFFECTS: &[EffectClass] = &[
@@ -292,7 +294,7 @@ fn agent(field: &Field<'_>) -> Result<AgentSection> {
         );
         Ok(AgentSection {
             integration_mode: integration_mode?,
-            model: model?.map(Into::into),
+            model: model?.filter(|name| name != DEFAULT_MODEL).map(Into::into),
             instructions: instructions?,
             parameters: parameters?,
             uses_tools: uses_tools?,

@@ -27,42 +27,39 @@ impl Alarm {
         Self { book, changed, host: Arc::default(), running: Arc::default() }
     }
 
-    /// Fires what is due, for ever.
+    /// Fires what is due, for ever. When something cannot be read, written or published now, it is tried again after a pause.
     async fn run(self, host: Arc<dyn Host>) {
-        self.take_up(&host).await;
         loop {
-            let book = self.book.clone();
-            let entries = on_thread(move || book.entries()).await.unwrap_or_default();
-            let due = entries.into_iter().filter_map(|(id, entry)| Some((entry.next?, id))).min();
-            let Some((due, id)) = due else {
-                self.changed.notified().await;
+            if self.round(&host).await.is_ok() {
                 continue;
-            };
-            let waited = tokio::select! {
-                () = self.changed.notified() => continue,
-                waited = ask(&host, "schedule.wait", json!({ "until": due })) => waited,
-            };
-            let done = match waited {
-                Ok(_) => self.fire(&host, &id, due).await,
-                Err(fault) => Err(fault),
-            };
-            // A host that cannot be asked, or a book that cannot be written: not before something changes.
-            if done.is_err() {
-                self.changed.notified().await;
+            }
+            tokio::select! {
+                () = self.changed.notified() => {}
+                () = pause(&host) => {}
             }
         }
     }
 
-    /// What a stop came in the middle of. An event's key makes a second publication none; a text or a task is not repeated.
-    async fn take_up(&self, host: &Arc<dyn Host>) {
+    /// Ends what was begun, and fires what is due next when its time has come.
+    async fn round(&self, host: &Arc<dyn Host>) -> Result<(), Fault> {
         let book = self.book.clone();
-        for (id, entry) in on_thread(move || book.entries()).await.unwrap_or_default() {
-            let Some(due) = entry.firing else { continue };
-            let outcome = match &entry.action {
-                Action::Event { .. } => act(host, &id, due, &entry.action).await,
-                _ => "it was interrupted, and is not repeated".to_owned(),
-            };
-            drop(self.over(id, due, outcome).await);
+        let entries = on_thread(move || book.entries()).await?;
+        for (id, entry) in &entries {
+            if let Some(due) = entry.firing {
+                self.carry_out(host, id, due, &entry.action).await?;
+            }
+        }
+        let due = entries.into_iter().filter_map(|(id, entry)| Some((entry.next?, id))).min();
+        let Some((due, id)) = due else {
+            self.changed.notified().await;
+            return Ok(());
+        };
+        tokio::select! {
+            () = self.changed.notified() => Ok(()),
+            waited = ask(host, "schedule.wait", json!({ "until": due })) => {
+                waited?;
+                self.fire(host, &id, due).await
+            }
         }
     }
 
@@ -81,16 +78,30 @@ impl Alarm {
             book.edit(&key, |entry| match entry.next == Some(due) {
                 true => Ok(Some(Entry { next, firing: Some(due), ..entry })),
                 // It was changed in the meantime.
-                false => Err(Fault::new(Code::ToolFailed, "it is due at another time")),
+                false => Ok(Some(entry)),
             })
         });
-        let Ok(entry) = begun.await else { return Ok(()) };
-        let outcome = act(host, id, due, &entry.action).await;
-        self.over(id.to_owned(), due, outcome).await
+        let entry = begun.await?;
+        match entry.next == Some(due) {
+            true => self.carry_out(host, id, due, &entry.action).await,
+            false => Ok(()),
+        }
     }
 
-    async fn over(&self, id: String, due: u64, outcome: String) -> Result<(), Fault> {
-        let book = self.book.clone();
+    /// Does what an entry says, and writes down what came of it. What could not be done now stays begun.
+    async fn carry_out(
+        &self,
+        host: &Arc<dyn Host>,
+        id: &str,
+        due: u64,
+        action: &Action,
+    ) -> Result<(), Fault> {
+        let outcome = match publish(host, id, due, action).await {
+            Ok(()) => "done".to_owned(),
+            Err(fault) if may_pass(fault.code) => return Err(fault),
+            Err(fault) => format!("failed: {}", fault.message),
+        };
+        let (book, id) = (self.book.clone(), id.to_owned());
         let ended = move || {
             book.edit(&id, |entry| Ok(Some(Entry { firing: None, fired: Some((due, outcome)), ..entry })))
         };
@@ -107,18 +118,34 @@ impl Alarm {
     }
 }
 
-/// Does what an entry says, and tells what came of it.
-async fn act(host: &Arc<dyn Host>, id: &str, due: u64, action: &Action) -> String {
-    let asked = match action {
-        Action::Text(text) => ask(host, "user.notify", json!({ "text": text })).await,
-        Action::Event { topic, payload } => {
-            let key = format!("scheduler/{id}@{due}");
-            let event = json!({ "topic": topic, "payload": payload, "idempotency": key });
-            ask(host, "event.publish", event).await
-        }
-        Action::Task(task) => ask(host, "agent.task", json!({ "task": task })).await,
+/// Publishes what an entry says, under a key that is the due time's own: however often it is published, it is one event.
+async fn publish(host: &Arc<dyn Host>, id: &str, due: u64, action: &Action) -> Result<(), Fault> {
+    let (topic, payload) = match action {
+        Action::Text(text) => ("system.user.notify", json!({ "text": text })),
+        Action::Event { topic, payload } => (topic.as_str(), payload.clone()),
+        Action::Task(task) => ("system.agent.task", json!({ "prompt": task })),
     };
-    asked.map_or_else(|fault| format!("failed: {}", fault.message), |_| "done".to_owned())
+    let key = format!("scheduler/{id}@{due}");
+    ask(host, "event.publish", json!({ "topic": topic, "payload": payload, "idempotency": key }))
+        .await
+        .map(drop)
+}
+
+/// Whether what failed so may succeed later: the disk is full or cannot be written, somebody is too far behind, or all is about to stop.
+fn may_pass(code: Code) -> bool {
+    matches!(code, Code::StoreFull | Code::StoreWrite | Code::SubscriberBehind | Code::BusClosed)
+}
+
+/// A while.
+async fn pause(host: &Arc<dyn Host>) {
+    let wait = async {
+        let until = ask(host, "schedule.next", json!({ "in": "30s" })).await?["next"].clone();
+        ask(host, "schedule.wait", json!({ "until": until })).await
+    };
+    if wait.await.is_err() {
+        // There is nobody to ask any more.
+        std::future::pending().await
+    }
 }
 
 pub(crate) async fn ask(host: &Arc<dyn Host>, name: &str, arguments: Value) -> Result<Value, Fault> {

@@ -22,6 +22,8 @@ use crate::book::{Action, Book, Entry};
 struct Outside {
     time: Mutex<u64>,
     asked: Mutex<Vec<(String, Value)>>,
+    /// How nothing can be published, for as long as that is so.
+    trouble: Mutex<Option<Code>>,
 }
 
 #[derive(Clone, Default)]
@@ -43,7 +45,10 @@ impl Host for Fake {
                 }
                 _ => {
                     outside.asked.lock().unwrap().push((name, arguments));
-                    Ok(Content::default())
+                    match *outside.trouble.lock().unwrap() {
+                        Some(code) => Err(Fault::new(code, "not now")),
+                        None => Ok(Content::default()),
+                    }
                 }
             }
         })
@@ -74,6 +79,12 @@ async fn started(folder: &Path, host: &Fake) -> Arc<dyn Instance> {
         extension.call(Call::Lifecycle(command), Arc::new(host.clone())).await.unwrap();
     }
     extension
+}
+
+/// What the host is asked for when something is fired.
+fn published(topic: &str, payload: Value, key: &str) -> (String, Value) {
+    let event = json!({ "topic": topic, "payload": payload, "idempotency": format!("scheduler/{key}") });
+    ("event.publish".to_owned(), event)
 }
 
 async fn tool(
@@ -111,7 +122,7 @@ async fn a_reminder_comes_once_and_a_repetition_comes_again() {
     host.move_to(100);
     let asked = host.asked(2).await;
     assert_eq!(asked.len(), 2, "{asked:?}");
-    assert_eq!(asked[0], ("user.notify".to_owned(), json!({ "text": "call mum" })));
+    assert_eq!(asked[0], published("system.user.notify", json!({ "text": "call mum" }), "s1@100"));
     assert_eq!(asked[1].1["idempotency"], "scheduler/s2@100");
     host.move_to(200);
     assert_eq!(host.asked(3).await[2].1["idempotency"], "scheduler/s2@200");
@@ -132,11 +143,12 @@ async fn what_is_due_while_nothing_runs_comes_once_afterwards() {
     it.call(Call::Lifecycle(LifecycleCommand::Stop), Arc::new(host.clone())).await.unwrap();
     host.move_to(1_050);
     let _it = started(folder.path(), &host).await;
-    assert_eq!(host.asked(1).await, [("agent.task".to_owned(), json!({ "task": "tidy up" }))]);
+    let task = published("system.agent.task", json!({ "prompt": "tidy up" }), "s1@100");
+    assert_eq!(host.asked(1).await, [task]);
 }
 
 #[tokio::test]
-async fn a_stop_in_the_middle_repeats_an_event_under_its_key_and_nothing_else() {
+async fn what_a_stop_came_in_the_middle_of_is_published_under_its_key() {
     let (folder, host) = (tempfile::tempdir().unwrap(), Fake::default());
     let book = Book::new(folder.path().to_owned());
     for action in
@@ -146,11 +158,43 @@ async fn a_stop_in_the_middle_repeats_an_event_under_its_key_and_nothing_else() 
         book.add(entry).unwrap();
     }
     let it = started(folder.path(), &host).await;
-    let asked = host.asked(1).await;
-    assert_eq!(asked.len(), 1, "{asked:?}");
-    assert_eq!(asked[0].1["idempotency"], "scheduler/s2@7");
+    let both = [
+        published("system.user.notify", json!({ "text": "hello" }), "s1@7"),
+        published("t", Value::Null, "s2@7"),
+    ];
+    assert_eq!(host.asked(2).await, both);
     let listed = tool(&it, &host, "list_schedules", json!({})).await.unwrap();
-    assert_eq!(listed["schedules"][0]["fired"][1], "it was interrupted, and is not repeated");
+    assert_eq!(listed["schedules"][0]["fired"], json!([7, "done"]));
+}
+
+#[tokio::test]
+async fn what_cannot_be_published_now_is_published_later_and_what_never_can_is_said() {
+    let (folder, host) = (tempfile::tempdir().unwrap(), Fake::default());
+    let it = started(folder.path(), &host).await;
+    for (code, outcome) in [(Code::StoreFull, "done"), (Code::EventRefused, "failed: not now")] {
+        let before = host.asked(0).await.len();
+        *host.0.trouble.lock().unwrap() = Some(code);
+        let now = *host.0.time.lock().unwrap();
+        tool(&it, &host, "schedule_once", json!({ "in": "2h", "text": "x" })).await.unwrap();
+        host.move_to(now + 100);
+        host.asked(before + 1).await;
+        *host.0.trouble.lock().unwrap() = None;
+        host.move_to(now + 200);
+        let last = || async {
+            let listed = tool(&it, &host, "list_schedules", json!({})).await.unwrap();
+            listed["schedules"].as_array().unwrap().last().unwrap()["fired"].clone()
+        };
+        for _ in 0..2_000 {
+            if last().await.is_array() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(last().await, json!([now + 100, outcome]));
+    }
+    let keys: Vec<Value> =
+        host.asked(3).await.iter().map(|(_, asked)| asked["idempotency"].clone()).collect();
+    assert_eq!(keys, ["scheduler/s1@100", "scheduler/s1@100", "scheduler/s2@300"]);
 }
 
 #[tokio::test]
@@ -170,5 +214,5 @@ async fn what_makes_no_sense_is_refused() {
     tool(&it, &host, "schedule_once", json!({ "in": "2h", "text": "x" })).await.unwrap();
     tool(&it, &host, "update_schedule", json!({ "id": "s1", "text": "y" })).await.unwrap();
     host.move_to(100);
-    assert_eq!(host.asked(1).await[0].1["text"], "y");
+    assert_eq!(host.asked(1).await[0].1["payload"]["text"], "y");
 }

@@ -11,10 +11,10 @@ use holdfast_contract::ids::{CallId, HookId, Seq};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{AskedHooks, ExtensionRef};
 use holdfast_contract::session_frames::{HookAgreed, HookDecided, HookFaulted};
-use holdfast_contract::wire::{Call, Reply};
+use holdfast_contract::wire::{Call, Instance, Reply};
 
 use super::SessionActor;
-use crate::calling::{Made, at_once, make, within};
+use crate::calling::{Made, at_once, within};
 use crate::host::SessionHost;
 use crate::instances::Begun;
 
@@ -57,7 +57,8 @@ impl SessionActor {
         let answer = match self.instances.ready(extension.digest) {
             Some(instance) => at_once(instance, input)?,
             None => {
-                let loaded = self.inner.instance(extension).ok().filter(|loaded| loaded.answers_at_once())?;
+                let is_at_once = |loaded: &Arc<dyn Instance>| loaded.answers_at_once() && !loaded.alone();
+                let loaded = self.inner.instance(extension).ok().filter(is_at_once)?;
                 at_once(&self.instances.at_once(extension.digest, &loaded), input)?
             }
         };
@@ -90,8 +91,9 @@ impl SessionActor {
                 let begun = || Begun::Hook(decided_by, input.hook.clone());
                 let instance = self.instances.begin(extension.digest, begun, &loaded);
                 let (inbox, hook) = (self.inbox.clone(), Some(input.hook.clone()));
-                let host = Arc::new(SessionHost { inbox, extension, under: decided_by, hook });
-                make(&instance, Call::Hook(input), host)
+                let asker = extension.clone();
+                let host = Arc::new(SessionHost { inbox, extension: asker, under: decided_by, hook });
+                self.inner.make_pinned(&extension, &instance, Call::Hook(input), host)
             }
             Err(fault) => Made::Answered(Err(fault)),
         };

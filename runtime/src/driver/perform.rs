@@ -10,18 +10,19 @@ use holdfast_contract::hook::HookPoint;
 use holdfast_contract::ids::{CallId, HookId, Millis, Seq};
 use holdfast_contract::message::Spent;
 use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::{
     Answer, ApprovalAnswered, ChildEnded, CompactionProvided, HookDecided, HookFaulted, ModelFailed,
     TimerFired, ToolChecked, ToolReturned, TurnOutcome,
 };
 use holdfast_contract::tool::ToolOutcome;
-use holdfast_contract::wire::{Call, Reply};
+use holdfast_contract::wire::{Call, Instance, Reply};
 use holdfast_kernel::Pending;
 use holdfast_model::Delta;
 use holdfast_policy::Request;
 
 use super::{Note, SessionActor};
-use crate::calling::{Made, make, within};
+use crate::calling::{Made, later, make, whole, within};
 use crate::host::SessionHost;
 use crate::instances::Begun;
 use crate::parts::Event;
@@ -158,21 +159,21 @@ impl SessionActor {
                 return;
             }
         };
-        let CallAct { decided_by, call, spec, arguments, turn, .. } = act;
+        let CallAct { decided_by, call, spec, arguments, turn, extension, .. } = act;
         let asked = Call::Tool { call, tool: spec.name.clone(), arguments, turn };
         let back = self.back(source, decided_by);
-        let clock = self.inner.clock.clone();
+        let (inner, clock) = (self.inner.clone(), self.inner.clock.clone());
         if spec.effects.leaves_the_machine() {
             let returned = async move {
                 fail_point!("driver::before_tool");
-                let answer =
-                    within(make(&instance, asked, host), spec.timeout, Code::ToolTimeout, clock).await;
+                let made = inner.make_pinned(&extension, &instance, asked, host);
+                let answer = within(made, spec.timeout, Code::ToolTimeout, clock).await;
                 fail_point!("driver::after_tool");
                 back.returned(call, &spec, answer);
             };
             return self.behind_barrier(decided_by, returned);
         }
-        match make(&instance, asked, host) {
+        match inner.make_pinned(&extension, &instance, asked, host) {
             Made::Answered(answer) => {
                 let outcome = match answer.and_then(result_of) {
                     Ok(result) => self.checks.result(&spec, result),
@@ -264,6 +265,27 @@ impl SessionActor {
             };
             back.send(CompactionProvided { outcome: outcome.0, usage: outcome.1 });
         });
+    }
+}
+
+impl Inner {
+    /// Makes a call on the code that a turn is pinned to. What must not run twice may have to give way to its next generation: such a
+    /// call waits while that happens, and is made only if this is still the code that serves.
+    pub(super) fn make_pinned(
+        self: &Arc<Self>,
+        extension: &Arc<ExtensionRef>,
+        instance: &Arc<dyn Instance>,
+        call: Call,
+        host: Arc<SessionHost>,
+    ) -> Made {
+        if !instance.alone() {
+            return make(instance, call, host);
+        }
+        let (inner, extension) = (self.clone(), extension.clone());
+        later(Box::pin(async move {
+            let (serving, _visit) = inner.visit_pinned(&extension).await?;
+            whole(make(&inner.instance(&serving)?, call, host)).await
+        }))
     }
 }
 

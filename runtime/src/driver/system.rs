@@ -331,7 +331,10 @@ impl SystemActor {
                 return;
             }
             let phase = format!("task {task}");
-            let call = call_instance(&inner, &extension, decided_by, Call::Task { task }, TASK_TIMEOUT);
+            let call = async {
+                let (serving, _visit) = inner.visit_pinned(&extension).await?;
+                call_instance(&inner, &serving, decided_by, Call::Task { task }, TASK_TIMEOUT).await
+            };
             let fault = match call.await {
                 Ok(reply) => {
                     told(&inner, &reply, format!("{schedule}@{}", due.0)).await;
@@ -447,8 +450,8 @@ async fn load(
     }
 }
 
-/// A step of a life after loading. The loop in the background runs from start to stop, and one that gives way to its next generation
-/// is first left by those who call it.
+/// A step of a life after loading. The loop in the background runs from start to stop, and whoever stops is first left by those who
+/// call it. While it gives way to a generation that cannot run beside it, others wait.
 async fn step_of_life(
     inner: &Arc<Inner>,
     extension: &Arc<ExtensionRef>,
@@ -460,10 +463,11 @@ async fn step_of_life(
     if command == LifecycleCommand::Stop {
         if serves {
             inner.presence.close(&extension.id);
-            tokio::select! {
-                () = inner.presence.empty(&extension.id) => {}
-                () = inner.clock.sleep(QUIESCE_TIMEOUT) => {}
-            }
+        }
+        tokio::select! {
+            biased;
+            () = inner.presence.empty(&extension.id, extension.generation) => {}
+            () = inner.clock.sleep(QUIESCE_TIMEOUT) => {}
         }
         inner.dispose_services(extension).await;
         inner.end_background(extension).await;

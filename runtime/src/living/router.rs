@@ -42,7 +42,10 @@ impl Inner {
             let inner = Arc::downgrade(self);
             Subscription::new(name, &[pattern], move |delivery: Delivery| {
                 let inner = inner.upgrade();
-                async move { inner.ok_or_else(gone)?.route(routing, &delivery).await }
+                async move {
+                    let inner = inner.ok_or_else(gone)?;
+                    inner.route(routing, &delivery).await.map_err(|fault| inner.told_of(fault))
+                }
             })
         };
         let many = |subscription| Subscription { concurrency: AT_ONCE, ..patient(subscription) };
@@ -125,7 +128,7 @@ impl Inner {
             .key(out.user_id.unwrap_or_default())
             .correlation(id.clone())
             .idempotency(id);
-        self.living.bus.publish(event).await.map(drop).map_err(|problem| problem.to_fault())
+        self.put(event).await.map(drop).map_err(|problem| problem.to_fault())
     }
 
     /// Hands a message to its channel.

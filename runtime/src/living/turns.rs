@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering;
 use holdfast_bus::{Delivery, Subscription};
 use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::{AgentId, ExtensionId, Millis, Seq, StreamId};
+use holdfast_contract::effect::ChildAct;
+use holdfast_contract::ids::{AgentId, ExtensionId, Millis, ModelName, Seq, StreamId};
 use holdfast_contract::message::Origin;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::role::Role;
@@ -197,6 +198,25 @@ impl Inner {
             }
         }
         Ok(new)
+    }
+
+    /// The models of an agent that is called: its own, or else its caller's. A caller that is no model has none to give, and leaves it
+    /// the one that new sessions use.
+    pub(crate) fn models_of_child(
+        self: &Arc<Self>,
+        own: Vec<ModelName>,
+        callers: Vec<ModelName>,
+        act: &ChildAct,
+    ) -> Result<Vec<ModelName>, Problem> {
+        let direct = callers.iter().all(|name| name.as_str() == holdfast_model::direct::NAME);
+        match (own.is_empty(), &self.living.routes.opener) {
+            (false, _) => Ok(own),
+            (true, Some(opener)) if direct => {
+                let (id, origin) = (act.child.clone(), act.turn.origin.clone());
+                Ok(opener.make(&Runtime::of(self), Opening { id, origin, agent: None })?.settings.models)
+            }
+            _ => Ok(callers),
+        }
     }
 
     /// Has an extension's agent take an event, and tells the user what it says.

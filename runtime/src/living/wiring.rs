@@ -207,11 +207,12 @@ impl Inner {
             let (inner, id) = (inner.upgrade(), id.clone());
             async move {
                 let inner = inner.ok_or_else(gone)?;
-                match takes {
+                let taken = match takes {
                     Takes::Itself => inner.hand_to(&id, &delivery).await,
                     Takes::Notify => inner.notify_of(&delivery).await,
                     Takes::Agent => inner.invoke_for(&id, &delivery).await,
-                }
+                };
+                taken.map_err(|fault| inner.told_of(fault))
             }
         };
         let name = format!("{}/{}", wanted.extension, wanted.topic);

@@ -34,13 +34,19 @@ pub(crate) async fn call(output: &Output, link: &mut Link, command: Call) -> Res
     let store = link.store()?;
     let (mut result, mut fault): (Option<Value>, Option<Fault>) = (None, None);
     for frame in store.frames(&opened.session, opened.next..=end.ended)? {
-        match store.body(&frame)? {
-            Body::ToolReturned(returned) => match returned.outcome {
-                ToolOutcome::Result(content) => result = content.value().cloned(),
-                ToolOutcome::Failure(failure) => fault = Some(failure),
-            },
-            Body::ToolSettled(settled) if settled.fault.is_some() => fault = settled.fault,
-            _ => {}
+        let outcome = match store.body(&frame)? {
+            Body::ToolReturned(returned) => returned.outcome,
+            // The tool is an agent.
+            Body::ChildEnded(ended) => ended.outcome,
+            Body::ToolSettled(settled) if settled.fault.is_some() => {
+                fault = settled.fault;
+                continue;
+            }
+            _ => continue,
+        };
+        match outcome {
+            ToolOutcome::Result(content) => result = content.value().cloned(),
+            ToolOutcome::Failure(failure) => fault = Some(failure),
         }
     }
     if result.is_none() && fault.is_none() {

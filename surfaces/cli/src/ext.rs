@@ -12,10 +12,9 @@ use std::sync::Arc;
 
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::LogLevel;
-use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_home::{Home, Settings};
-use holdfast_runtime::house::Plan;
-use holdfast_runtime::house::Progress;
+use holdfast_runtime::house::{Plan, Progress, secrets};
 use holdfast_runtime::workshop::Workbench;
 
 pub(crate) use check::check;
@@ -57,7 +56,15 @@ pub(crate) async fn workbench(plan: &Plan, folder: &Path) -> Result<Workbench, P
     let log = Arc::new(|id: &ExtensionId, level: LogLevel, line: &str| {
         eprintln!("{id} {level:?}: {}", crate::chat::harmless(line));
     });
-    Workbench::open(folder, &policy, set, &settings.wasm, Some(log)).await
+    // Where it is not known what to hide, nothing is shown.
+    let log = match secrets(&plan.home, &settings, plan.environment) {
+        Ok(secrets) => Some(Arc::new(secrets).hide_in_log(log)),
+        Err(problem) => {
+            eprintln!("{}", problem.with(Severity::Warning));
+            None
+        }
+    };
+    Workbench::open(folder, &policy, set, &settings.wasm, log).await
 }
 
 /// Says what takes long while extensions come up.

@@ -1,0 +1,98 @@
+//! A channel that tells everything that happens to it, in order.
+
+use super::{Data, VERSION};
+
+/// A channel, of which each generation says which one it is. It publishes on `relay`, one event for each thing that happens to it and in
+/// that order: `[7,"started"]`, `[7,"sent","ada","hello","bus.01/4",false]` with the delivery's id and whether it is a repeat, and
+/// `[7,"stopped"]`. What goes to nobody in particular is sent to `*`. It takes its time to send. It needs the grant `events`.
+pub fn telltale(generation: u64) -> Vec<u8> {
+    let mut data = Data::new(4096);
+    let mut put = |text: &str| {
+        let (at, bytes) = data.put(text);
+        format!("(i32.const {at}) (i32.const {bytes})")
+    };
+    let topic = put("relay");
+    let (started, stopped) =
+        (put(&format!("[{generation},\"started\"]")), put(&format!("[{generation},\"stopped\"]")));
+    let (sent, nobody) = (put(&format!("[{generation},\"sent\",\"")), put("*"));
+    let (next, last, yes, no) = (put("\",\""), put("\","), put("true]"), put("false]"));
+    let data = data.text;
+    let text = format!(
+        r#"(component
+  (import "holdfast:extension/events@{VERSION}" (instance $events
+    (type $failure (variant
+      (case "invalid-arguments" string) (case "denied" string) (case "not-found" string) (case "failed" string)))
+    (export "failure" (type $exported (eq $failure)))
+    (export "publish" (func (param "topic" string) (param "payload" string) (param "key" (option string))
+      (result (result (error $exported)))))))
+  (core module $memory
+    (memory (export "memory") 4)
+    (global $free (mut i32) (i32.const 65536))
+    (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+      (local $at i32)
+      (local.set $at (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
+      (global.set $free (i32.add (local.get $at) (local.get 3)))
+      (local.get $at)))
+  (core instance $memory (instantiate $memory))
+  (core func $publish (canon lower (func $events "publish")
+    (memory (core memory $memory "memory")) (realloc (core func $memory "realloc"))))
+  (core instance $host (export "publish" (func $publish)))
+  (core module $code
+    (import "memory" "memory" (memory 4))
+    (import "host" "publish" (func $publish (param i32 i32 i32 i32 i32 i32 i32 i32)))
+    (global $end (mut i32) (i32.const 8192))
+    {data}
+    (func $add (param $at i32) (param $bytes i32)
+      (memory.copy (global.get $end) (local.get $at) (local.get $bytes))
+      (global.set $end (i32.add (global.get $end) (local.get $bytes))))
+    ;; What publishing came to is the answer: both are a result of the same shape.
+    (func $tell (result i32)
+      (call $publish {topic} (i32.const 8192) (i32.sub (global.get $end) (i32.const 8192))
+        (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 512))
+      (global.set $end (i32.const 8192))
+      (i32.const 512))
+    (func (export "start") (result i32) (call $add {started}) (call $tell))
+    (func (export "stop") (result i32) (call $add {stopped}) (call $tell))
+    (func $send (export "send-to-user") (param i32 i32 i32 i32 i32 i32 i32) (result i32)
+      (local $count i32)
+      (loop $again
+        (local.set $count (i32.add (local.get $count) (i32.const 1)))
+        (br_if $again (i32.lt_u (local.get $count) (i32.const 1000000))))
+      (call $add {sent}) (call $add (local.get 0) (local.get 1))
+      (call $add {next}) (call $add (local.get 2) (local.get 3))
+      (call $add {next}) (call $add (local.get 4) (local.get 5))
+      (call $add {last})
+      (if (local.get 6) (then (call $add {yes})) (else (call $add {no})))
+      (call $tell))
+    (func (export "send-message") (param i32 i32 i32 i32 i32) (result i32)
+      (call $send {nobody} (local.get 0) (local.get 1) (local.get 2) (local.get 3) (local.get 4))))
+  (core instance $code (instantiate $code (with "memory" (instance $memory)) (with "host" (instance $host))))
+  (type $failure (variant
+    (case "invalid-arguments" string) (case "denied" string) (case "not-found" string) (case "failed" string)))
+  (type $delivery (record (field "id" string) (field "repeat" bool)))
+  (func $start (result (result (error $failure)))
+    (canon lift (core func $code "start")
+      (memory (core memory $memory "memory")) (realloc (core func $memory "realloc"))))
+  (func $stop (result (result (error $failure)))
+    (canon lift (core func $code "stop")
+      (memory (core memory $memory "memory")) (realloc (core func $memory "realloc"))))
+  (func $send (param "user" string) (param "text" string) (param "delivery" $delivery)
+    (result (result (error $failure)))
+    (canon lift (core func $code "send-to-user")
+      (memory (core memory $memory "memory")) (realloc (core func $memory "realloc"))))
+  (func $tell (param "text" string) (param "delivery" $delivery) (result (result (error $failure)))
+    (canon lift (core func $code "send-message")
+      (memory (core memory $memory "memory")) (realloc (core func $memory "realloc"))))
+  (instance $started (export "failure" (type $failure)) (export "start" (func $start)))
+  (instance $stopped (export "failure" (type $failure)) (export "stop" (func $stop)))
+  (instance $channel
+    (export "failure" (type $failure)) (export "delivery" (type $delivery)) (export "send-to-user" (func $send)))
+  (instance $messages
+    (export "failure" (type $failure)) (export "delivery" (type $delivery)) (export "send-message" (func $tell)))
+  (export "holdfast:extension/lifecycle-start@{VERSION}" (instance $started))
+  (export "holdfast:extension/lifecycle-stop@{VERSION}" (instance $stopped))
+  (export "holdfast:extension/channel@{VERSION}" (instance $channel))
+  (export "holdfast:extension/channel-message@{VERSION}" (instance $messages)))"#,
+    );
+    wat::parse_str(&text).unwrap()
+}
