@@ -13,7 +13,7 @@ use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::system_frames::LifecycleOutcome;
 use holdfast_contract::tool::ToolOutcome;
 pub use holdfast_secrets::{Chain, Digester, ExposeSecret, Kept, SecretName, SecretString};
-use holdfast_secrets::{Found, Redactor};
+use holdfast_secrets::{Found, RedactedStream, Redactor};
 use serde_json::Value;
 
 /// The secrets of a home.
@@ -79,6 +79,11 @@ impl Secrets {
     /// Takes the values out of something that is passed on.
     pub(crate) fn hide_in_content(&self, content: &mut Content) {
         hide_in(&self.redactor(), content);
+    }
+
+    /// Takes the values out of a text that comes in pieces.
+    pub(crate) fn hide_in_stream(&self) -> RedactedStream {
+        self.redactor().stream()
     }
 
     /// A log whose lines have no values in them, for whatever extensions write there.

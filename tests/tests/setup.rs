@@ -228,7 +228,8 @@ async fn a_secret_is_typed_once_used_and_found_nowhere() {
             Step::Calls(vec![("configure_extension".to_owned(), place)]),
             Step::says("It is set up."),
             Step::Calls(vec![("send".to_owned(), json!({}))]),
-            Step::says("Sent."),
+            // Bit by bit, as a model writes that was told by somebody.
+            Step::says(&format!("Sent with {CANARY} today.")),
         ])
         .on(&home.path().join("holdfast.db"), Default::default())
         .start()
@@ -239,6 +240,8 @@ async fn a_secret_is_typed_once_used_and_found_nowhere() {
     lab.session().answer(request, Some(Content::text(CANARY))).await.unwrap();
     turn.await.unwrap();
     lab.say(&format!("send it; my token is {CANARY}, by the way")).await;
+
+    assert!(lab.shown().ends_with("Sent with [secret telegram_channel.token] today."), "{}", lab.shown());
 
     // The agent was told what is missing, once, and how to go on.
     let context = bodies(&lab.frames(), Kind::HookDecided);

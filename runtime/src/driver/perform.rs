@@ -1,13 +1,13 @@
 //! How a session's acts are performed. What comes of each goes back to the machine as a fact.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use fail::fail_point;
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::{Act, ApprovalAct, CallAct, ChildAct, Input, ModelAct, SummaryAct};
 use holdfast_contract::frame::Source;
 use holdfast_contract::hook::HookPoint;
-use holdfast_contract::ids::{CallId, HookId, Millis, Seq};
+use holdfast_contract::ids::{CallId, HookId, Millis, Seq, StreamId};
 use holdfast_contract::message::Spent;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
@@ -20,6 +20,7 @@ use holdfast_contract::wire::{Call, Instance, Reply};
 use holdfast_kernel::Pending;
 use holdfast_model::Delta;
 use holdfast_policy::Request;
+use holdfast_secrets::RedactedStream;
 
 use super::{Note, SessionActor};
 use crate::calling::{Made, later, make, whole, within};
@@ -27,6 +28,7 @@ use crate::host::SessionHost;
 use crate::instances::Begun;
 use crate::parts::Event;
 use crate::runtime::Inner;
+use crate::secrets::Secrets;
 
 impl SessionActor {
     pub(super) fn perform(&mut self, act: Act) {
@@ -207,14 +209,11 @@ impl SessionActor {
             if wait > Millis(0) {
                 inner.clock.sleep(wait).await;
             }
-            let deltas = Arc::new(move |delta: Delta<'_>| {
-                let event = match delta {
-                    Delta::Text(text) => Event::Text(text.to_owned()),
-                    Delta::Reasoning(text) => Event::Reasoning(text.to_owned()),
-                };
-                inner.surface.show(&session, event);
-            });
-            match model.complete(act, deltas).await {
+            let shown = Arc::new(Shown::new(inner, session));
+            let written = shown.clone();
+            let answer = model.complete(act, Arc::new(move |delta: Delta<'_>| written.show(delta))).await;
+            shown.end();
+            match answer {
                 Ok(returned) => back.send(returned),
                 Err(failed) => back.send(failed),
             }
@@ -310,6 +309,54 @@ fn child_outcome(outcome: TurnOutcome, answer: Option<Content>) -> ToolOutcome {
             ToolOutcome::Failure(Fault::new(Code::TurnCancelled, reason))
         }
         (TurnOutcome::Answered, None) => ToolOutcome::Result(Content::text("")),
+    }
+}
+
+/// What a model writes, on its way to whoever watches: without what is secret, also where that comes in pieces.
+struct Shown {
+    inner: Arc<Inner>,
+    session: StreamId,
+    /// The text and what is considered, each as far as it is held back; none where nothing is secret.
+    hiding: Option<Mutex<[Option<RedactedStream>; 2]>>,
+}
+
+impl Shown {
+    fn new(inner: Arc<Inner>, session: StreamId) -> Self {
+        let stream = |secrets: &Arc<Secrets>| Some(secrets.hide_in_stream());
+        let hiding = inner.secrets.as_ref().map(|secrets| Mutex::new([stream(secrets), stream(secrets)]));
+        Self { inner, session, hiding }
+    }
+
+    fn show(&self, delta: Delta<'_>) {
+        let (place, piece, event): (usize, _, fn(String) -> Event) = match delta {
+            Delta::Text(text) => (0, text, Event::Text),
+            Delta::Reasoning(text) => (1, text, Event::Reasoning),
+        };
+        let text = match &self.hiding {
+            None => piece.to_owned(),
+            Some(hiding) => {
+                let mut streams = hiding.lock().unwrap_or_else(PoisonError::into_inner);
+                streams[place].as_mut().map(|stream| stream.push(piece)).unwrap_or_default()
+            }
+        };
+        self.tell(text, event);
+    }
+
+    /// Shows what was held back: no more comes.
+    fn end(&self) {
+        let Some(hiding) = &self.hiding else { return };
+        let mut streams = hiding.lock().unwrap_or_else(PoisonError::into_inner);
+        let events: [fn(String) -> Event; 2] = [Event::Text, Event::Reasoning];
+        for (stream, event) in streams.iter_mut().zip(events) {
+            let text = stream.take().map(RedactedStream::finish).unwrap_or_default();
+            self.tell(text, event);
+        }
+    }
+
+    fn tell(&self, text: String, event: fn(String) -> Event) {
+        if !text.is_empty() {
+            self.inner.surface.show(&self.session, event(text));
+        }
     }
 }
 
