@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use holdfast_contract::ids::{AgentId, DescriptorId, ExtensionId, Millis, ModelName, RegistryKind};
+use holdfast_contract::log;
 use holdfast_contract::manifest::yaml::{Read, Rejected, Source};
 use holdfast_contract::message::Limits;
 use holdfast_contract::problem::{Code, Problem};
@@ -303,6 +304,17 @@ pub enum LogLevel {
 impl LogLevel {
     pub(crate) const ALL: &'static [LogLevel] =
         &[Self::Error, Self::Warn, Self::Info, Self::Debug, Self::Trace];
+
+    /// Whether so much includes a line of this importance.
+    pub fn includes(self, line: log::LogLevel) -> bool {
+        let least = match line {
+            log::LogLevel::Error => Self::Error,
+            log::LogLevel::Warning => Self::Warn,
+            log::LogLevel::Info => Self::Info,
+            log::LogLevel::Debug => Self::Debug,
+        };
+        least <= self
+    }
 }
 
 /// Where secrets are kept.

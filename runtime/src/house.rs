@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{AgentId, ExtensionId, ModelName, StreamId};
+use holdfast_contract::log::LogLevel;
 use holdfast_contract::message::{Limits, Origin};
 use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_contract::sandbox::SandboxOptions;
@@ -80,6 +81,8 @@ pub struct Plan {
     pub current: PathBuf,
     /// Told what takes long while extensions come up.
     pub progress: fn(&ExtensionId, Progress),
+    /// Told what extensions log; nobody where nobody looks.
+    pub log: Option<fn(&ExtensionId, LogLevel, &str)>,
 }
 
 /// A home that is lived in.
@@ -252,7 +255,7 @@ fn watch(premises: Arc<Premises>, runtime: Runtime) -> Result<Watch, Problem> {
 impl House {
     /// Reads the home and starts its runtime. The caller owns the home.
     pub async fn open(plan: &Plan, surface: Arc<dyn Surface>) -> Result<Self, Problem> {
-        let Plan { home, profile, built_ins, environment, current, progress } = plan;
+        let Plan { home, profile, built_ins, environment, current, .. } = plan;
         let loaded = Settings::load(home)?;
         let mut warnings = loaded.warnings.clone();
         let workspace = match loaded.workspace(home, current) {
@@ -274,17 +277,9 @@ impl House {
         warnings.extend(built_ins.warnings);
         let store = Store::open(&home.database(), Options::default())?;
         let vault = Arc::new(HomeVault::new(store.clone(), home.generations()));
-        let wasm = WasmLane::when_needed(settings.wasm, vault.clone()).with_progress(Arc::new(*progress));
-        let places = Places { code: home.generations().join("running"), data: home.all_data() };
-        let lanes: [Arc<dyn Lane>; 4] = [
-            Arc::new(wasm),
-            Arc::new(DeclarativeLane::new(vault.clone())),
-            Arc::new(ProcessLane::new(vault.clone(), places.clone())),
-            Arc::new(ProcessLane::python(vault.clone(), places)),
-        ];
         let mut loader = Loader::new(
             home.extensions(),
-            vault,
+            vault.clone(),
             settings.extensions.clone(),
             settings.wasm.budgets,
             built_ins.extensions.iter().map(|found| found.id.clone()).collect(),
@@ -306,6 +301,7 @@ impl House {
                 None
             }
         };
+        let lanes = lanes(plan, &settings, &vault, secrets.as_ref());
         let loader = Mutex::new(loader);
         let premises = Arc::new(Premises { home: home.clone(), profile: profile.clone(), loader });
         let runtime = Runtime::start(Parts {
@@ -356,6 +352,36 @@ impl House {
 /// Whether this machine gives as much room for sandboxed components as is asked for. Without it they have less.
 pub fn room(options: SandboxOptions) -> Result<(), Problem> {
     holdfast_lane_wasm::reserve(&options)
+}
+
+/// The lanes that run a home's own extensions.
+fn lanes(
+    plan: &Plan,
+    settings: &Settings,
+    vault: &Arc<HomeVault>,
+    secrets: Option<&Arc<Secrets>>,
+) -> [Arc<dyn Lane>; 4] {
+    let wanted = settings.log.level;
+    // Where it is not known what to hide, nothing is shown.
+    let log = plan.log.zip(secrets).map(|(tell, secrets)| {
+        let told = move |id: &ExtensionId, level: LogLevel, line: &str| {
+            if wanted.includes(level) {
+                tell(id, level, line);
+            }
+        };
+        secrets.clone().hide_in_log(Arc::new(told))
+    });
+    let places = Places { code: plan.home.generations().join("running"), data: plan.home.all_data() };
+    let mut wasm = WasmLane::when_needed(settings.wasm, vault.clone()).with_progress(Arc::new(plan.progress));
+    let mut programs = ProcessLane::new(vault.clone(), places.clone());
+    let mut python = ProcessLane::python(vault.clone(), places);
+    if let Some(log) = log {
+        wasm = wasm.with_log(log.clone());
+        programs = programs.with_log(log.clone());
+        python = python.with_log(log);
+    }
+    let words = DeclarativeLane::new(vault.clone());
+    [Arc::new(wasm), Arc::new(words), Arc::new(programs), Arc::new(python)]
 }
 
 /// The lanes that run again what a home's log has recorded.

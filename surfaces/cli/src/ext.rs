@@ -53,9 +53,7 @@ pub(crate) async fn workbench(plan: &Plan, folder: &Path) -> Result<Workbench, P
     let policy = plan.home.policy(plan.profile.as_deref())?;
     let id = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let set = settings.extensions.get(&id.as_str().into());
-    let log = Arc::new(|id: &ExtensionId, level: LogLevel, line: &str| {
-        eprintln!("{id} {level:?}: {}", crate::chat::harmless(line));
-    });
+    let log = Arc::new(logged);
     // Where it is not known what to hide, nothing is shown.
     let log = match secrets(&plan.home, &settings, plan.environment) {
         Ok(secrets) => Some(Arc::new(secrets).hide_in_log(log)),
@@ -65,6 +63,11 @@ pub(crate) async fn workbench(plan: &Plan, folder: &Path) -> Result<Workbench, P
         }
     };
     Workbench::open(folder, &policy, set, &settings.wasm, log).await
+}
+
+/// Shows a line of an extension's log.
+pub(crate) fn logged(id: &ExtensionId, level: LogLevel, line: &str) {
+    eprintln!("{id} {level:?}: {}", crate::chat::harmless(line));
 }
 
 /// Says what takes long while extensions come up.

@@ -128,6 +128,8 @@ fn carry_out(program: Program, arguments: Arguments) -> Result<Exit, Problem> {
         environment: |name| std::env::var_os(name),
         current,
         progress: ext::progress,
+        // A chat has the screen to itself.
+        log: (!matches!(command, Command::Chat(_))).then_some(ext::logged),
     };
     let threads = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

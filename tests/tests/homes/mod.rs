@@ -33,6 +33,7 @@ impl Scene {
             environment: |_| None,
             current: self.folder.path().join("elsewhere"),
             progress: |_, _| {},
+            log: None,
         }
     }
 
