@@ -36,6 +36,7 @@ pub struct Yard {
     pub folder: tempfile::TempDir,
     vault: Arc<MemoryVault>,
     pub lane: ProcessLane,
+    #[allow(dead_code, reason = "not every test looks at the log")]
     pub lines: Arc<Mutex<Vec<String>>>,
 }
 

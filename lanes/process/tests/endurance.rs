@@ -1,0 +1,87 @@
+//! A thousand programs come and go, each in one of the ways in which programs go, and nothing of them is left.
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
+
+mod support;
+
+use std::fs;
+use std::sync::Arc;
+
+use serde_json::json;
+use support::{Yard, go};
+
+const LIVES: usize = 1_000;
+/// How many live at once.
+const TOGETHER: usize = 4;
+
+/// The ways in which they go: ended by their owner, by themselves, by a signal, by a breach, and in the middle of a call.
+const ENDS: [&str; 5] = [
+    "greet()\nwhile True:\n    m = receive()\n    if 'id' in m: send(id=m['id'], result='well')",
+    "greet(); m = receive(); send(id=m['id'], result='well'); sys.exit(0)",
+    "greet(); m = receive(); send(id=m['id'], result='well'); os.kill(os.getpid(), 9)",
+    "greet(); m = receive(); send(id=m['id'], result='well'); print('nonsense'); time.sleep(9)",
+    "greet(); receive(); os.fork(); os._exit(1)",
+];
+
+/// What the system says of this process: open descriptors, children that nobody waited for, and kilobytes of its own.
+fn left() -> (usize, usize, u64) {
+    let descriptors = fs::read_dir("/proc/self/fd").unwrap().count();
+    let own = std::process::id().to_string();
+    let is_dead_child = |stat: &String| {
+        let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+        fields[0] == "Z" && fields[1] == own
+    };
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let stats = processes.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
+    let zombies = stats.filter(is_dead_child).count();
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let anonymous = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    (descriptors, zombies, anonymous.trim().trim_end_matches(" kB").parse().unwrap())
+}
+
+async fn live(yard: &Yard, number: usize) {
+    let script = ENDS[number % ENDS.len()];
+    let it = yard.load(&format!("p{}", number % TOGETHER), script).await.unwrap();
+    let answer = go(&it, json!({})).await;
+    assert_eq!(answer.is_ok(), number % ENDS.len() != 4, "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_lives_leave_nothing_behind() {
+    let yard = Arc::new(Yard::new());
+    for number in 0..ENDS.len() {
+        live(&yard, number).await;
+    }
+    yard.empties().await;
+    let (descriptors, _, before) = left();
+    let lives = (0..TOGETHER).map(|first| {
+        let yard = yard.clone();
+        tokio::spawn(async move {
+            for number in (first..LIVES).step_by(TOGETHER) {
+                live(&yard, number).await;
+            }
+        })
+    });
+    for life in lives.collect::<Vec<_>>() {
+        life.await.unwrap();
+    }
+    yard.empties().await;
+    for _ in 0..500 {
+        if left().0 <= descriptors && left().1 == 0 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let (now, zombies, after) = left();
+    assert!(now <= descriptors, "{now} descriptors, {descriptors} before");
+    assert_eq!(zombies, 0);
+    assert!(after < before + (16 << 10), "{after} kB, {before} before");
+    let code = fs::read_dir(yard.path().join("code/process")).unwrap().count();
+    assert_eq!(code, 0, "no files of theirs either");
+}
