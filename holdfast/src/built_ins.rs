@@ -42,7 +42,8 @@ fn shell(ground: &Ground<'_>, workspace: Workspace) -> Result<Extension, Problem
 /// What `doctor` has to say about the platform.
 pub fn examine(_: &Home) -> Vec<Check> {
     let report = holdfast_confinement::report();
-    let help = "The shell tool is not offered without it; everything else works.".to_owned();
+    let help =
+        "The shell tool, programs and Python files do not run without it; everything else works.".to_owned();
     let help = (!report.confined).then_some(help);
     let confinement = Check {
         name: "confinement",

@@ -5,8 +5,8 @@
 //!
 //! Use it for code that cannot be a component. A program costs a process, and what it answers is recorded and never asked for again.
 
+#[cfg(target_os = "linux")]
 mod connection;
-
 #[cfg(target_os = "linux")]
 mod extension;
 #[cfg(target_os = "linux")]
