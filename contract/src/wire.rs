@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -14,9 +15,9 @@ use crate::content::Content;
 use crate::digest::Digest;
 use crate::hook::{Decision, HookInput};
 use crate::ids::{CallId, Millis, ToolName};
-use crate::manifest::{Grants, Scope};
+use crate::manifest::{self, Grants, Manifest, Scope};
 use crate::message::TurnView;
-use crate::problem::Fault;
+use crate::problem::{Code, Fault, Problem};
 use crate::registry::{Descriptor, ExtensionRef};
 use crate::system_frames::LifecycleCommand;
 
@@ -171,6 +172,15 @@ pub struct Bundle {
 }
 
 impl Bundle {
+    /// What its manifest says.
+    pub fn parsed(&self) -> Result<Manifest, Fault> {
+        let parsed = manifest::parse(Path::new("manifest.yaml"), &self.manifest);
+        parsed.map(|parsed| parsed.manifest).map_err(|rejected| {
+            let unreadable = || Problem::new(Code::ManifestSyntax, "the manifest cannot be read");
+            Problem::all(rejected.errors).unwrap_or_else(unreadable).to_fault()
+        })
+    }
+
     /// The digest that grants are tied to: what the author wrote, and nothing of what the user sets.
     pub fn content(&self) -> Digest {
         Digest::of_json(&(&self.manifest, &self.files)).unwrap_or_default()

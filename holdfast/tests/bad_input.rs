@@ -15,10 +15,9 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use shared::{PATIENCE, Scene, bodies, contains, finish, tree};
+use shared::{Scene, bodies, contains, finish, tree, until};
 
 const KEY: &str = "sk-planted-4711-0815";
 const GET: &[&str] = &["call", "kv_get", r#"{"key": "a"}"#];
@@ -311,15 +310,6 @@ fn twenty_commands_at_once_on_one_home_all_succeed() {
     assert!(owners >= 1 && !alive, "{owners}");
     assert_eq!(scene.run(&["log", "list", "--json"]).ok().out.lines().count(), 61);
     scene.verifies();
-}
-
-/// Waits until something is so.
-fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !so() {
-        assert!(Instant::now() < deadline, "{what} never came");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 #[test]

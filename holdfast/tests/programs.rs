@@ -12,10 +12,8 @@ mod shared;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
-use shared::{PATIENCE, Scene};
+use shared::{Owner, Scene, until};
 
 const MANIFEST: &str = "id: shouter\nname: Shouter\ncommand: [python3, main.py]\nconfig: { mark: '!' }\n";
 
@@ -43,38 +41,6 @@ fn running(scene: &Scene) -> usize {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let folders = entries.filter_map(|entry| fs::read_link(entry.path().join("cwd")).ok());
     folders.filter(|folder| folder.starts_with(home.join("generations"))).count()
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// An owner of the home that lives until it is killed.
-struct Owner(Child);
-
-impl Owner {
-    fn begin(scene: &Scene) -> Self {
-        let mut command = scene.command(&["up", "--unsupervised"]);
-        let owner = Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-        until("it comes up", || scene.run(&["status"]).code == Some(0));
-        owner
-    }
-
-    fn kill(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
 }
 
 #[test]
@@ -117,9 +83,9 @@ fn an_edit_is_live_and_a_broken_one_takes_nothing_away() {
 fn nothing_outlives_an_owner_that_is_killed() {
     let scene = Scene::new();
     install(&scene, &program());
-    let mut owner = Owner::begin(&scene);
+    let owner = Owner::begin(&scene);
     until("it runs", || running(&scene) > 0);
-    owner.kill();
+    drop(owner);
     until("it is gone", || running(&scene) == 0);
     let _next = Owner::begin(&scene);
     assert!(shout(&scene).contains("HELLO!"));

@@ -12,11 +12,9 @@ mod shared;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use shared::{PATIENCE, Scene};
+use shared::{Owner, Scene, until};
 
 /// A home whose owner lets every tool run: what a file does to the world is not known, and would be asked about.
 fn scene() -> Scene {
@@ -43,33 +41,6 @@ fn schema(scene: &Scene, tool: &str) -> Value {
     let lines = tools.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let mut all = lines.flat_map(|line| line.as_array().cloned().unwrap_or_else(|| vec![line]));
     all.find(|it| it["name"] == tool).unwrap_or_else(|| panic!("no {tool}: {tools}"))
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// An owner of the home that lives until it is killed.
-struct Owner(Child);
-
-impl Owner {
-    fn begin(scene: &Scene) -> Self {
-        let mut command = scene.command(&["up", "--unsupervised"]);
-        let owner = Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-        until("it comes up", || scene.run(&["status"]).code == Some(0));
-        owner
-    }
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
 }
 
 /// The shape of a tool as people have them: an asynchronous `run`, a helper, a docstring.

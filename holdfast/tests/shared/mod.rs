@@ -353,3 +353,32 @@ pub fn bodies<'a>(frames: &'a [Value], kind: &str) -> Vec<&'a Value> {
 pub fn contains(bytes: &[u8], needle: &str) -> bool {
     bytes.windows(needle.len()).any(|window| window == needle.as_bytes())
 }
+
+/// Waits until something holds.
+#[track_caller]
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// An owner of the home that lives until it is killed.
+pub struct Owner(Child);
+
+impl Owner {
+    pub fn begin(scene: &Scene) -> Self {
+        let mut command = scene.command(&["up", "--unsupervised"]);
+        let owner = Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        until("it comes up", || scene.run(&["status"]).code == Some(0));
+        owner
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}

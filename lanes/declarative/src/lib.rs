@@ -3,14 +3,13 @@
 //! Use it for an agent that consists of words: instructions, a model, limits. What needs code is a component.
 
 use std::future::ready;
-use std::path::Path;
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::AgentId;
-use holdfast_contract::manifest::{self, AgentSection, Manifest};
+use holdfast_contract::manifest::{AgentSection, Manifest};
 use holdfast_contract::message::Limits;
-use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{AgentSpec, Descriptor, ExtensionRef};
 use holdfast_contract::system_frames::LifecycleCommand;
 use holdfast_contract::wire::{Call, Host, Instance, Lane, Later, Reply, Vault};
@@ -35,16 +34,12 @@ impl DeclarativeLane {
             let message = format!("`{}` is no extension of the declarative lane", extension.id);
             return Err(Fault::new(Code::ExtensionUnknown, message));
         }
-        let parsed = manifest::parse(Path::new("manifest.yaml"), &bundle.manifest).map_err(|rejected| {
-            let unreadable = || Problem::new(Code::ManifestSyntax, "the manifest cannot be read");
-            Problem::all(rejected.errors).unwrap_or_else(unreadable).to_fault()
-        })?;
         let prompt = match bundle.files.get(PROMPT) {
             Some(file) => String::from_utf8_lossy(&self.0.file(*file)?).into_owned(),
             None => String::new(),
         };
         let missing = || Fault::new(Code::ManifestMissingField, "the manifest has no `agent`");
-        let Manifest { id, description, agent, .. } = parsed.manifest;
+        let Manifest { id, description, agent, .. } = bundle.parsed()?;
         let agent = agent.ok_or_else(missing)?;
         Ok(Declared(Descriptor::agent(spec(id.as_str().into(), description, agent, &prompt))))
     }

@@ -17,8 +17,6 @@ use tokio::sync::{mpsc, oneshot};
 
 /// The longest line that either side may send.
 pub(crate) const LINE_BYTES: usize = 8 << 20;
-/// What is said of a process that says nothing more.
-pub(crate) const ENDED: &str = "the process has ended";
 /// Requests that may be under way at once.
 const CALLS: usize = 256;
 /// Questions that may be under way at once.
@@ -67,6 +65,14 @@ struct Incoming {
     result: Option<Value>,
     #[serde(default)]
     error: Option<RpcError>,
+}
+
+/// Why there is nothing more to hear.
+pub(crate) enum Silence {
+    /// The process has closed its output.
+    Ended,
+    /// It has not kept to the protocol.
+    Breach(Fault),
 }
 
 /// A conversation with a process.
@@ -124,7 +130,7 @@ impl Connection {
         input: impl AsyncWrite + Send + Unpin + 'static,
         output: impl AsyncRead + Send + Unpin + 'static,
         terms: Terms,
-        over: oneshot::Sender<Fault>,
+        over: oneshot::Sender<Silence>,
     ) -> Self {
         let shared = Arc::new(Shared { terms, state: Mutex::default() });
         let (lines, queue) = mpsc::channel(QUEUE);
@@ -238,14 +244,14 @@ async fn read(
     output: impl AsyncRead + Unpin,
     shared: &Arc<Shared>,
     answers: &mpsc::WeakSender<String>,
-) -> Fault {
+) -> Silence {
     let mut output = BufReader::new(output);
     let mut bytes = Vec::new();
     loop {
         bytes.clear();
         match next_line(&mut output, &mut bytes).await {
             Ok(true) => {}
-            Ok(false) => return Fault::new(Code::ExtensionFault, ENDED),
+            Ok(false) => return Silence::Ended,
             Err(error) => return broken(&error, &bytes),
         }
         if let Err(error) = heard(&bytes, shared, answers) {
@@ -254,10 +260,11 @@ async fn read(
     }
 }
 
-fn broken(why: &str, line: &[u8]) -> Fault {
+fn broken(why: &str, line: &[u8]) -> Silence {
     let shown: String = String::from_utf8_lossy(line).chars().take(SHOWN).collect();
     let shown = if shown.is_empty() { String::new() } else { format!(": {shown:?}") };
-    Fault::new(Code::ExtensionFault, format!("the process does not keep to the protocol: {why}{shown}"))
+    let message = format!("the process does not keep to the protocol: {why}{shown}");
+    Silence::Breach(Fault::new(Code::ExtensionFault, message))
 }
 
 /// The next line without its end; false where there is none.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdfast_contract::ids::ExtensionId;
-use holdfast_contract::manifest::{self, Access, Command, Manifest};
-use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::manifest::{Access, Command, Manifest};
+use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Bundle, Vault};
 
@@ -53,13 +53,10 @@ pub(crate) fn plan(
     places: &Places,
     starts: Starts,
 ) -> Result<Plan, Fault> {
-    let parsed = manifest::parse(Path::new("manifest.yaml"), &bundle.manifest).map_err(|rejected| {
-        let unreadable = || Problem::new(Code::ManifestSyntax, "the manifest cannot be read");
-        Problem::all(rejected.errors).unwrap_or_else(unreadable).to_fault()
-    })?;
+    let manifest = bundle.parsed()?;
     let missing = || Fault::new(Code::ManifestMissingField, "the manifest has no `command`");
     let command = match starts {
-        Starts::Command => parsed.manifest.command.clone(),
+        Starts::Command => manifest.command.clone(),
         Starts::Python => worker(&bundle.entrypoint),
     };
     let command = command.ok_or_else(missing)?;
@@ -78,7 +75,7 @@ pub(crate) fn plan(
         id: extension.id.clone(),
         version: extension.version.to_string(),
         command,
-        manifest: parsed.manifest,
+        manifest,
         code,
         data,
         readable: granted(Access::Read),

@@ -20,7 +20,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::connection::{Connection, ENDED, Terms};
+use crate::connection::{Connection, Silence, Terms};
 use crate::folder::Plan;
 
 /// Characters of the last line of standard error that are told to whoever waits.
@@ -74,17 +74,14 @@ impl Process {
         let keep = move || keep(child, group, scratch, &held, ended);
         let thread = std::thread::Builder::new().name("process".to_owned()).spawn(keep);
         thread.map_err(|error| failed("no thread could be started", error))?;
-        let this = {
-            let input = pipe::Sender::from_owned_fd(input).map_err(no_pipe)?;
-            let output = pipe::Receiver::from_owned_fd(output).map_err(no_pipe)?;
-            let errors = pipe::Receiver::from_owned_fd(errors).map_err(no_pipe)?;
-            let (over, why) = oneshot::channel();
-            let complaints = tokio::spawn(show(errors, terms.clone()));
-            let connection = Arc::new(Connection::open(input, output, terms, over));
-            tokio::spawn(mourn(Arc::downgrade(&connection), (why, exit, complaints), switch.clone()));
-            Self { connection, switch }
-        };
-        Ok(this)
+        let input = pipe::Sender::from_owned_fd(input).map_err(no_pipe)?;
+        let output = pipe::Receiver::from_owned_fd(output).map_err(no_pipe)?;
+        let errors = pipe::Receiver::from_owned_fd(errors).map_err(no_pipe)?;
+        let (over, silence) = oneshot::channel();
+        let complaints = tokio::spawn(show(errors, terms.clone()));
+        let connection = Arc::new(Connection::open(input, output, terms, over));
+        tokio::spawn(mourn(Arc::downgrade(&connection), (silence, exit, complaints), switch.clone()));
+        Ok(Self { connection, switch })
     }
 
     /// Makes a request.
@@ -197,30 +194,29 @@ fn keep(
 /// Tells whoever waits for answers why there will be none: how the process ended, or what it did wrong.
 async fn mourn(
     connection: std::sync::Weak<Connection>,
-    (why, exit, complaints): (
-        oneshot::Receiver<Fault>,
+    (silence, exit, complaints): (
+        oneshot::Receiver<Silence>,
         oneshot::Receiver<std::io::Result<ExitStatus>>,
         JoinHandle<String>,
     ),
     switch: Arc<Switch>,
 ) {
-    let Ok(mut why) = why.await else { return };
-    let by_itself = why.message == ENDED;
-    if !by_itself {
-        switch.turn_off();
-    }
-    let status = match tokio::time::timeout(PATIENCE, exit).await {
-        Ok(status) => status.ok().and_then(Result::ok),
-        Err(_) => None,
-    };
-    switch.turn_off();
-    if let Some(status) = status.filter(|_| by_itself) {
-        why.message = format!("{ENDED} ({status})");
-        let last = tokio::time::timeout(PATIENCE, complaints).await.ok().and_then(Result::ok);
-        if let Some(last) = last.filter(|last| !last.is_empty()) {
-            why.message = format!("{}: {last}", why.message);
+    let why = match silence.await {
+        Ok(Silence::Ended) => {
+            let status = tokio::time::timeout(PATIENCE, exit).await.ok().and_then(Result::ok);
+            switch.turn_off();
+            let how = status.and_then(Result::ok).map(|status| format!(" ({status})")).unwrap_or_default();
+            let last = tokio::time::timeout(PATIENCE, complaints).await.ok().and_then(Result::ok);
+            let last =
+                last.filter(|last| !last.is_empty()).map(|last| format!(": {last}")).unwrap_or_default();
+            Fault::new(Code::ExtensionFault, format!("the process has ended{how}{last}"))
         }
-    }
+        Ok(Silence::Breach(fault)) => {
+            switch.turn_off();
+            fault
+        }
+        Err(_) => return,
+    };
     if let Some(connection) = connection.upgrade() {
         connection.close(&why);
     }

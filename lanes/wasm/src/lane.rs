@@ -1,11 +1,9 @@
 //! The lane itself: finds an activation in the vault and makes it callable.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdfast_contract::log::LogSink;
-use holdfast_contract::manifest::{self, Manifest};
 use holdfast_contract::problem::{Code as ErrorCode, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Bundle, Instance, Lane, Later, Vault};
@@ -102,7 +100,7 @@ impl WasmLane {
         let (origin, known) = match remembered {
             Some(known) => (self.origin(bundle)?, known),
             None => {
-                let manifest = read(&bundle.manifest)?;
+                let manifest = bundle.parsed()?;
                 let origin = self.origin(bundle)?;
                 let brought = bring(origin.clone(), activation.clone()).await?;
                 let known = describe(&brought, &activation, &self.options).await?.under(&manifest)?;
@@ -117,15 +115,6 @@ impl WasmLane {
         let extension = Extension { activation, origin, options, hook_timeouts, known, code, spare };
         Ok(Arc::new(Handle::loaded(Arc::new(extension))))
     }
-}
-
-fn read(text: &str) -> Result<Manifest, Fault> {
-    let parsed = manifest::parse(Path::new("manifest.yaml"), text);
-    let refused = |rejected: manifest::yaml::Rejected| {
-        let first = rejected.errors.first().map_or_else(String::new, |problem| problem.what.clone());
-        Fault::new(ErrorCode::ExtensionFault, format!("its manifest cannot be read: {first}"))
-    };
-    parsed.map(|parsed| parsed.manifest).map_err(refused)
 }
 
 impl Lane for WasmLane {
