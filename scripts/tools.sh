@@ -3,6 +3,7 @@
 CARGO_DENY=0.20.2
 CARGO_NEXTEST=0.9.143
 AIMOCK=1.43.0
+OPENAI_AGENTS=0.24.0
 COMPONENTIZE_PY=0.25.1
 COMPONENTIZE_QJS=0.4.5
 ZIG=0.17.0
@@ -14,6 +15,9 @@ export PATH="$HOLDFAST_TOOLS/bin:$PATH"
 
 # Answers as model providers do; a package for node, in a folder of its own.
 export HOLDFAST_AIMOCK="$HOLDFAST_TOOLS/aimock/node_modules/@copilotkit/aimock"
+
+# The package that tools in Python classes are usually made with, and what it needs, as wheels.
+export HOLDFAST_WHEELS="$HOLDFAST_TOOLS/wheels"
 
 QJS_FOLDER="$HOLDFAST_TOOLS/componentize-qjs"
 
@@ -64,6 +68,12 @@ install_python_package() { # folder package version
     need_python
     echo "setup: installing $2 $3"
     rm -rf "$1" && python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target "$1" "$2==$3"
+}
+
+download_wheels() { # folder package version
+    need_python
+    echo "setup: downloading $2 $3"
+    rm -rf "$1" && python3 -m pip download --quiet --disable-pip-version-check --only-binary :all: --dest "$1" "$2==$3"
 }
 
 install_python_program() { # name version

@@ -1,12 +1,12 @@
 use std::process::Command;
 
-use crate::linux::calls::{self, Wanted};
+use crate::linux::calls::{self, Network, Wanted};
 use crate::report;
 
 #[test]
 fn this_machine_can_confine() {
     let report = report();
-    assert!(report.confined && report.seccomp, "{report}");
+    assert!(report.confined && report.seccomp && report.namespaces && report.is_whole(), "{report}");
     assert!(report.landlock.is_some_and(|version| version >= 3), "{report}");
     assert!(report.to_string().starts_with("programs run confined\n  landlock: version "));
 }
@@ -15,7 +15,7 @@ fn this_machine_can_confine() {
 #[test]
 fn signals_stay_in_the_group_without_landlocks_help() {
     let mut victim = Command::new("/bin/sleep").arg("60").spawn().unwrap();
-    let wanted = Wanted { group: std::process::id(), signals_by_group: true, network: false };
+    let wanted = Wanted { group: std::process::id(), signals_by_group: true, network: Network::Closed };
     let filters = calls::filters(&wanted).unwrap();
     let script = format!("kill -9 {}; kill -0 {}; kill -0 0 && echo own", victim.id(), std::process::id());
     let output = std::thread::spawn(move || {

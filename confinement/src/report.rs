@@ -13,15 +13,30 @@ pub struct Report {
     pub landlock: Option<u32>,
     /// Whether system calls can be filtered.
     pub seccomp: bool,
+    /// Whether programs get namespaces of their own: for users, processes, the network, and what processes share by name.
+    pub namespaces: bool,
     /// What is missing, and what follows from it.
     pub notes: Vec<String>,
+}
+
+impl Report {
+    /// Whether every layer is there. Where one is missing, the others hold what they can, and the profile `safe` runs no program.
+    pub fn is_whole(&self) -> bool {
+        self.confined && self.notes.is_empty()
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
 impl Report {
     /// Nothing runs, for this reason.
     pub(crate) fn closed(why: &str) -> Self {
-        Self { confined: false, landlock: None, seccomp: false, notes: vec![why.to_owned()] }
+        Self {
+            confined: false,
+            landlock: None,
+            seccomp: false,
+            namespaces: false,
+            notes: vec![why.to_owned()],
+        }
     }
 }
 
@@ -32,7 +47,8 @@ impl fmt::Display for Report {
             Some(version) => write!(f, "\n  landlock: version {version}")?,
             None => f.write_str("\n  landlock: none")?,
         }
-        write!(f, "\n  seccomp: {}", if self.seccomp { "yes" } else { "no" })?;
+        let yes = |it: bool| if it { "yes" } else { "no" };
+        write!(f, "\n  seccomp: {}\n  namespaces: {}", yes(self.seccomp), yes(self.namespaces))?;
         self.notes.iter().try_for_each(|note| write!(f, "\n  {note}"))
     }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What one call may use up. Every bound is exact and the same on every machine.
+/// What one call may use up. Every bound but that of the disk is exact and the same on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Budgets {
@@ -23,6 +23,8 @@ pub struct Budgets {
     pub log_bytes: u32,
     /// Handles that it may hold at once.
     pub handles: u32,
+    /// Bytes that a program may keep in its data folder and its folder for temporary files. Looked at every few seconds.
+    pub disk_bytes: u64,
 }
 
 impl Default for Budgets {
@@ -36,6 +38,7 @@ impl Default for Budgets {
             host_calls: 10_000,
             log_bytes: 64 << 10,
             handles: 256,
+            disk_bytes: 1 << 30,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What an extension's code says that it is, in whatever lane, and what it therefore registers: the same rules for all of them. The
 //! manifest adds what is not the code's to say: priorities, matchers, time limits.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,8 +30,12 @@ pub struct Named {
 pub struct Exports {
     /// Its tools, an agent that is called like one among them.
     pub tools: Vec<ToolSpec>,
+    /// What it is, in words.
+    pub description: String,
     /// The points at which it has a hook.
     pub points: Vec<HookPoint>,
+    /// The priorities of its hooks, where the manifest names none.
+    pub priorities: BTreeMap<HookPoint, i32>,
     /// Its commands.
     pub commands: Vec<Named>,
     /// Its methods for other extensions; none where it has no `api`.
@@ -45,13 +49,14 @@ pub struct Exports {
 impl Exports {
     /// What it registers under this manifest.
     pub fn descriptors(self, manifest: &Manifest) -> Result<Vec<Descriptor>, Fault> {
-        let Self { tools, points, commands, methods, renders: (calls, results), channel } = self;
+        let Self { tools, description, points, priorities, commands, methods, renders, channel } = self;
+        let (calls, results) = renders;
         let mut all = Vec::new();
         for tool in tools {
             filled("a tool's name", tool.name.as_str())?;
             all.push(Descriptor::tool(hinted(tool, manifest)));
         }
-        all.extend(hooks(&points, manifest));
+        all.extend(hooks(&points, &priorities, manifest));
         for command in &commands {
             filled("a command's name", &command.name)?;
             all.push(other("command", &command.name, json!({ "description": command.description })));
@@ -66,7 +71,8 @@ impl Exports {
         if calls || results {
             all.push(other("renderer", manifest.id.as_str(), json!({ "calls": calls, "results": results })));
         }
-        all.extend(channel.map(|messages| Descriptor::channel(&manifest.id, messages)));
+        let channel = channel.map(|messages| Descriptor::channel(&manifest.id, messages));
+        all.extend(channel.map(|channel| channel.described(&description)));
         for kind in ["tool", "command"] {
             let of_kind = all.iter().filter(|descriptor| descriptor.kind.as_str() == kind);
             unique(kind, of_kind.map(|descriptor| descriptor.id.as_str()))?;
@@ -81,10 +87,15 @@ impl Exports {
 }
 
 /// Hooks in the order of the points, one for each hint that the manifest has for a point and one where it has none.
-fn hooks(points: &[HookPoint], manifest: &Manifest) -> impl Iterator<Item = Descriptor> {
+fn hooks(
+    points: &[HookPoint],
+    priorities: &BTreeMap<HookPoint, i32>,
+    manifest: &Manifest,
+) -> impl Iterator<Item = Descriptor> {
     let points = HookPoint::ALL.iter().filter(|point| points.contains(point));
     let specs = points.flat_map(|point| {
-        let plain = HookSpec::at(*point);
+        let mut plain = HookSpec::at(*point);
+        plain.priority = priorities.get(point).copied().unwrap_or(plain.priority);
         let hints = manifest.hooks.iter().filter(|hint| hint.point == *point);
         let hinted = hints.map(|hint| HookSpec {
             point: *point,

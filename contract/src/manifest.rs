@@ -22,7 +22,7 @@ mod yaml_tests;
 
 use std::path::Path;
 
-pub use self::command::Command;
+pub use self::command::{Command, Transport};
 pub use self::grants::{Access, FileGrant, Grants, PolicyHints, Profile};
 pub use self::lane::{LaneKind, lane};
 pub use self::model::{

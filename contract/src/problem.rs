@@ -99,6 +99,7 @@ codes! {
     ToolCancelled = "3108", "The call was cancelled", "If the tool has side effects, check whether they happened.";
     PathRefused = "3109", "The path is refused", "Name an ordinary file inside the workspace; the message says why this one is refused.";
     Unconfined = "3110", "Commands cannot be confined on this machine", "Nothing was run. `docs/builtin-tools.md` says what the kernel must offer.";
+    ConfinementPartial = "3111", "A layer of confinement is missing on this machine", "`docs/confinement.md` says what the kernel must offer; the profile `safe` runs no program without all of it.";
     HookTimeout = "3201", "A hook did not answer in time", "A gate that does not answer denies; raise its `timeout_ms` or mend it.";
     HookFault = "3202", "A hook failed", "A gate that fails denies; `holdfast ext doctor` shows the fault.";
     HookNonsense = "3203", "A hook gave an answer that does not fit its point", "A gate may allow, deny or ask; see `docs/reference/hooks.md`.";
@@ -125,6 +126,9 @@ codes! {
     ExtensionGone = "4113", "The code of an extension is not at hand", "Its generation was collected, or its files were removed; install the extension again.";
     BuildFailed = "4201", "The extension could not be built", "The message is the compiler's own.";
     BuildTool = "4202", "A tool that builds extensions is missing", "Install it as the message says, and run the command again.";
+    PackagesFailed = "4203", "The packages of an extension could not be installed", "The message is the installer's own; mend the requirement that it names, or check the network.";
+    PackagesRefused = "4204", "A requirement of an extension is refused", "Name packages of the index, with versions if you like; paths, addresses and options are not taken.";
+    InterpreterMissing = "4205", "The interpreter that an extension needs is not on this machine", "Install it, so that its name is found on the `PATH`, and start again.";
     ScheduleCron = "4301", "A cron expression cannot be used", "Write five fields, minute, hour, day, month and weekday: `0 3 * * *` is every day at three.";
     ScheduleNever = "4302", "A schedule is never due", "Check the day and the month: no such date ever comes.";
     ScheduleInterval = "4303", "An interval cannot be used", "Write `every 15m`, `every 1h30m` or `PT15M`.";

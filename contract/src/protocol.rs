@@ -89,7 +89,14 @@ pub struct Hello {
     pub data_dir: String,
     /// The longest line that either side may send, in bytes.
     pub line_bytes: u64,
+    /// What the host understands besides the requests of this protocol's first version. More are added without a new version.
+    pub features: Vec<String>,
+    /// Its manifest, read.
+    pub manifest: Value,
 }
+
+/// What this host understands.
+pub const FEATURES: &[&str] = &["ask", "cancel", "log", "progress"];
 
 /// What a process is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -97,12 +104,22 @@ pub struct Hello {
 pub struct Welcome {
     /// The version of the protocol that it speaks.
     pub protocol: String,
+    /// What it is, in words.
+    #[serde(default)]
+    pub description: String,
+    /// Whether more is known once it is initialised: it is told `initialize` and then `hello` again, before anything of it is
+    /// registered. Its functions and methods are known from the first.
+    #[serde(default)]
+    pub later: bool,
     /// Its tools.
     #[serde(default)]
     pub tools: Vec<ToolSheet>,
     /// The points at which it has a hook. Matchers, priorities and time limits stand in the manifest.
     #[serde(default)]
     pub hooks: Vec<HookPoint>,
+    /// The priorities of its hooks, where the manifest names none.
+    #[serde(default)]
+    pub priorities: BTreeMap<HookPoint, i32>,
     /// Its agent, which is called like a tool of this name with a `task`.
     #[serde(default)]
     pub agent: Option<Named>,
@@ -115,6 +132,9 @@ pub struct Welcome {
     /// The functions that it has, by role: `{"channel": ["send-to-user"], "lifecycle": ["start", "stop"]}`.
     #[serde(default)]
     pub functions: BTreeMap<Role, Vec<String>>,
+    /// What it needs of the host's `features`. Without them it is not loaded.
+    #[serde(default)]
+    pub requires: Vec<String>,
 }
 
 impl Welcome {
@@ -134,6 +154,8 @@ impl Welcome {
         Exports {
             tools: tools.chain(agent).collect(),
             points: self.hooks.clone(),
+            priorities: self.priorities.clone(),
+            description: self.description.clone(),
             commands: self.commands.clone(),
             methods: self.methods.clone(),
             renders: (self.has(Role::Renderer, "render-call"), self.has(Role::Renderer, "render-result")),
@@ -224,7 +246,9 @@ pub struct ToolRequest {
     /// The tool.
     pub tool: ToolName,
     /// The final arguments.
-    pub arguments: Value,
+    #[serde(with = "unwrapped")]
+    #[schemars(with = "Value")]
+    pub arguments: Content,
     /// The turn it belongs to.
     pub turn: Turn,
 }
@@ -271,6 +295,22 @@ impl From<&HookInput> for HookRequest {
             subject: input.subject.as_ref().map(plain),
             turn: (&input.turn).into(),
         }
+    }
+}
+
+/// Content as it stands in a message: without the log's wrapping, and without a copy.
+mod unwrapped {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::Value;
+
+    use crate::content::Content;
+
+    pub(super) fn serialize<S: Serializer>(content: &Content, serializer: S) -> Result<S::Ok, S::Error> {
+        content.value().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Content, D::Error> {
+        Value::deserialize(deserializer).map(Content::new)
     }
 }
 
@@ -401,7 +441,7 @@ impl From<Verdict> for Decision {
     }
 }
 
-/// What a process asks of its host. `ask` is a request, `log` a notification.
+/// What a process asks of its host. `ask` is a request, the others are notifications.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "method", content = "params", rename_all = "snake_case")]
 pub enum ToHost {
@@ -409,6 +449,18 @@ pub enum ToHost {
     Ask(Question),
     /// A line for the log.
     Log(LogLine),
+    /// How a call is getting on, for whoever watches. It is provisional: only the call's result is recorded.
+    Progress(Step),
+}
+
+/// A step of a call that is under way.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// The host's request that is being worked on.
+    pub call: u64,
+    /// What to show.
+    pub text: String,
 }
 
 /// A question in the middle of a call.

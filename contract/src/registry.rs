@@ -96,6 +96,16 @@ impl Descriptor {
         }
     }
 
+    /// The same with words about it; nothing is added where there are none.
+    pub fn described(mut self, description: &str) -> Self {
+        if let (Payload::Other(content), false) = (&mut self.payload, description.is_empty()) {
+            let mut payload = content.value().cloned().unwrap_or_default();
+            payload["description"] = description.into();
+            *content = Content::new(payload);
+        }
+        self
+    }
+
     /// An agent's descriptor.
     pub fn agent(spec: AgentSpec) -> Self {
         Self {

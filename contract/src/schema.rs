@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::body::{Kind, Nature};
 use crate::frame::Frame;
 use crate::manifest::Manifest;
+use crate::protocol::{ToExtension, ToHost, Verdict, Welcome};
 
 /// The schema of a stored frame, with a `oneOf` over kinds and their bodies.
 pub fn frames() -> Value {
@@ -44,4 +45,25 @@ fn definitions(generator: &mut SchemaGenerator) -> Map<String, Value> {
 /// The schema of `manifest.yaml`.
 pub fn manifest() -> Value {
     SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Manifest>().to_value()
+}
+
+/// The schemas of what an extension that is a process and its host say to each other: `method` and `params` of either side's messages,
+/// and the answers that have a form.
+pub fn process() -> Value {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let to_extension = generator.subschema_for::<ToExtension>().to_value();
+    let to_host = generator.subschema_for::<ToHost>().to_value();
+    let answers = json!({
+        "hello": generator.subschema_for::<Welcome>().to_value(),
+        "hook": { "anyOf": [generator.subschema_for::<Verdict>().to_value(), { "type": "null" }] },
+        "health": { "type": "boolean" },
+    });
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Holdfast process protocol",
+        "to_extension": to_extension,
+        "to_host": to_host,
+        "answers": answers,
+        "$defs": definitions(&mut generator),
+    })
 }

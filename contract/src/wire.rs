@@ -206,6 +206,9 @@ pub trait Vault: Send + Sync {
 pub trait Host: Send + Sync {
     /// Asks.
     fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>>;
+
+    /// Shows whoever watches how a call is getting on. It is provisional: only the call's result is recorded.
+    fn progress(&self, _text: &str) {}
 }
 
 /// A question to the host.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use holdfast_confinement::Report;
 use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_home::{Check, Home};
 use holdfast_lane_native::{Extension, NativeLane, Workspace};
@@ -9,7 +10,7 @@ use holdfast_runtime::house::{BuiltIns, Ground};
 
 /// Makes them. One that cannot be had here is left out, with a reason.
 pub fn make(ground: &Ground<'_>) -> BuiltIns {
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<Problem> = missing(&holdfast_confinement::report()).into_iter().collect();
     let kv = holdfast_ext_kv::extension(ground.home.data(&"kv".into()));
     let scheduler = holdfast_ext_scheduler::extension(ground.home.data(&"scheduler".into()));
     let mut extensions: Vec<Extension> = vec![kv, scheduler, holdfast_ext_setup::extension()];
@@ -39,17 +40,54 @@ fn shell(ground: &Ground<'_>, workspace: Workspace) -> Result<Extension, Problem
     holdfast_ext_shell::extension(workspace, options)
 }
 
+/// What is said at the start where programs run, but a layer of what holds them is missing.
+fn missing(report: &Report) -> Option<Problem> {
+    let partial = report.confined && !report.is_whole();
+    let problem = || Problem::new(Code::ConfinementPartial, report.notes.join("; ")).with(Severity::Warning);
+    partial.then(problem)
+}
+
 /// What `doctor` has to say about the platform.
 pub fn examine(_: &Home) -> Vec<Check> {
-    let report = holdfast_confinement::report();
-    let help =
-        "The shell tool, programs and Python files do not run without it; everything else works.".to_owned();
-    let help = (!report.confined).then_some(help);
-    let confinement = Check {
+    vec![confinement(&holdfast_confinement::report()), crate::cores::check()]
+}
+
+fn confinement(report: &Report) -> Check {
+    let help = match (report.confined, report.is_whole()) {
+        (_, true) => None,
+        (true, false) => Some(
+            "Programs run with what there is, and not at all under `safe`; docs/confinement.md says more.",
+        ),
+        (false, _) => {
+            Some("The shell tool, programs and Python files do not run without it; everything else works.")
+        }
+    };
+    Check {
         name: "confinement",
         ok: report.confined,
-        detail: report.to_string().replace('\n', "; "),
-        help,
-    };
-    vec![confinement, crate::cores::check()]
+        detail: report.to_string().replace("\n  ", "; "),
+        help: help.map(str::to_owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_lacks_is_said() {
+        let whole =
+            Report { confined: true, landlock: Some(7), seccomp: true, namespaces: true, notes: Vec::new() };
+        assert!(missing(&whole).is_none() && confinement(&whole).help.is_none());
+        let partial = Report { namespaces: false, notes: vec!["no namespaces".to_owned()], ..whole.clone() };
+        assert!(
+            missing(&partial)
+                .is_some_and(|it| it.code == Code::ConfinementPartial && it.what == "no namespaces")
+        );
+        let check = confinement(&partial);
+        assert!(check.ok && check.detail.contains("namespaces: no; no namespaces"), "{}", check.detail);
+        assert!(check.help.is_some_and(|help| help.contains("not at all under `safe`")));
+        let closed = Report { confined: false, ..partial };
+        assert!(missing(&closed).is_none() && !confinement(&closed).ok);
+    }
 }

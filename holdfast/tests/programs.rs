@@ -90,3 +90,33 @@ fn nothing_outlives_an_owner_that_is_killed() {
     let _next = Owner::begin(&scene);
     assert!(shout(&scene).contains("HELLO!"));
 }
+
+/// A host that was not granted is refused with the command that grants it, and that command does.
+#[test]
+fn what_a_refusal_says_to_do_helps() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = std::io::Read::read(&mut stream, &mut [0; 1024]);
+            let answer = b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nsunny";
+            let _ = std::io::Write::write_all(&mut stream, answer);
+        }
+    });
+    let scene = Scene::new();
+    scene.policy("profile: full-auto\n");
+    let tools = scene.home().join("extensions/tools");
+    fs::create_dir_all(&tools).unwrap();
+    let program = format!(
+        "import urllib.request, urllib.error\ndef run() -> str:\n    'The weather.'\n    try: return urllib.request.urlopen('http://127.0.0.1:{port}/').read().decode()\n    except urllib.error.HTTPError as error: return error.read().decode()\n"
+    );
+    fs::write(tools.join("weather.py"), program).unwrap();
+    let refused = scene.run(&["call", "weather", "{}"]).ok().out;
+    let command = format!("holdfast ext grant weather --network 127.0.0.1:{port}");
+    assert!(refused.contains(&command), "{refused}");
+    let words: Vec<&str> = command.split(' ').skip(1).collect();
+    scene.run(&words).ok();
+    assert!(scene.run(&["call", "weather", "{}"]).ok().out.contains("sunny"));
+    scene.run(&["ext", "revoke", "weather"]).ok();
+    assert!(scene.run(&["call", "weather", "{}"]).ok().out.contains(&command));
+}

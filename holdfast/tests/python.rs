@@ -132,6 +132,21 @@ fn files_come_change_break_and_go() {
     until("a file that is gone is gone", || !greets("good day ada"));
 }
 
+#[test]
+fn a_file_is_checked_by_its_name_and_by_its_path() {
+    let scene = scene();
+    write(&scene, "tools/one.py", "__effects__ = \"read\"\n\ndef run(a: int) -> int:\n    return a\n");
+    let path = scene.home().join("extensions/tools/one.py");
+    for named in ["one", path.to_str().unwrap()] {
+        let checked = scene.run(&["ext", "check", named]).ok();
+        assert!(checked.out.contains("one (read)") && checked.out.contains("it would load"), "{checked:#?}");
+    }
+    write(&scene, "tools/one.py", "def run(a: int:\n");
+    let broken = scene.run(&["ext", "check", "one"]);
+    assert!(broken.err.contains("one.py, line 1"), "{broken:#?}");
+    scene.run(&["ext", "check", "two"]).fails(1, "HF-4005");
+}
+
 /// What `docs/python-files.md` shows first.
 #[test]
 fn the_first_file_of_the_guide_works_as_it_stands() {

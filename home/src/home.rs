@@ -106,6 +106,11 @@ impl Home {
         self.root.join("generations")
     }
 
+    /// The packages that extensions in Python need, an environment for each list of them.
+    pub fn environments(&self) -> PathBuf {
+        self.root.join("environments")
+    }
+
     /// The file that asks the supervisor to start the owner again.
     pub fn restart_flag(&self) -> PathBuf {
         self.root().join(".restart_requested")

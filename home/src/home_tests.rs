@@ -53,6 +53,7 @@ fn everything_has_its_place() {
         home.extensions(),
         home.data(&"kv".into()),
         home.generations(),
+        home.environments(),
     ];
     let expected = [
         "/h/holdfast.db",
@@ -64,6 +65,7 @@ fn everything_has_its_place() {
         "/h/extensions",
         "/h/data/kv",
         "/h/generations",
+        "/h/environments",
     ];
     assert_eq!(places.map(|place| place.display().to_string()), expected);
 }

@@ -172,6 +172,11 @@ impl Reach {
         self.hosts.iter().any(|pattern| pattern.admits(host, port))
     }
 
+    /// Whether a connection to this host and port may be made because the host is named, not because a pattern fits.
+    pub fn names_host(&self, host: &str, port: u16) -> bool {
+        self.hosts.iter().any(|pattern| pattern.is_exact() && pattern.admits(host, port))
+    }
+
     /// Whether a file or folder may be read. What may be written may be read.
     pub fn read(&self, path: &str) -> bool {
         self.file(path, Access::Read)

@@ -92,6 +92,7 @@ impl Surface for Hub {
         let notice = match event {
             Event::Text(text) => Notice::Text { session, text },
             Event::Reasoning(text) => Notice::Reasoning { session, text },
+            Event::Progress { extension, text } => Notice::Progress { session, extension, text },
             Event::Approval(pending) => {
                 let approval = pending.approval;
                 let notice = Notice::Approval {

@@ -622,6 +622,15 @@ pub enum Notice {
         /// What it wrote.
         text: String,
     },
+    /// How a call is getting on, provisionally.
+    Progress {
+        /// The session.
+        session: StreamId,
+        /// The extension that says so.
+        extension: ExtensionId,
+        /// What it says.
+        text: String,
+    },
     /// A person must decide on a call.
     Approval {
         /// The session.

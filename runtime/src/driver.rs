@@ -14,7 +14,7 @@ use std::sync::Arc;
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::Input;
 use holdfast_contract::hook::Artifact;
-use holdfast_contract::ids::{HookId, Seq, StreamId};
+use holdfast_contract::ids::{ExtensionId, HookId, Seq, StreamId};
 use holdfast_contract::message::Spent;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, RegistryPin};
@@ -58,6 +58,8 @@ pub(crate) enum Note {
         ask: Ask,
         reply: oneshot::Sender<Result<Content, Fault>>,
     },
+    /// How a call is getting on.
+    Progress { extension: ExtensionId, text: String },
     /// What it asked for outside its session was answered.
     Answered(Box<Answered>),
     /// A command that the user gave, and what it printed.

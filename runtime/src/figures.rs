@@ -1,5 +1,8 @@
-//! The figures of sandboxed gates, taken on the machine at hand: the engine alone, the lane, and whole tool calls through the
+//! Figures taken on the machine at hand. Here those of sandboxed gates: the engine alone, the lane, and whole tool calls through the
 //! pipeline past 0, 1, 10 and 100 gates. All in one run, because machines differ from one hour to the next.
+
+#[cfg(target_os = "linux")]
+mod python;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,6 +37,9 @@ use crate::living::Routes;
 use crate::parts::{OsEntropy, Parts, Silent, Zone};
 use crate::runtime::{NewSession, Runtime};
 use crate::vault::HomeVault;
+
+#[cfg(target_os = "linux")]
+pub use python::{Python, python};
 
 /// The gate, built from `figures/guests/gate/main.c`.
 pub const GATE: &[u8] = include_bytes!("figures/guests/gate/gate.wasm");
@@ -195,34 +201,10 @@ impl Line {
             Ok(Content::default())
         });
         let kit = native.add(Extension::new("kit", "1.0.0").tool(tool));
-        let runtime = Runtime::start(Parts {
-            store,
-            clock: Arc::new(SystemClock),
-            entropy: Arc::new(OsEntropy),
-            models: BTreeMap::from([("caller".into(), Arc::new(Caller(answered.clone())) as Arc<dyn Model>)]),
-            lanes: vec![Arc::new(native), lane],
-            extensions: std::iter::once(kit).chain(found).collect(),
-            policy: Policy::profile(Profile::FullAuto),
-            surface: Arc::new(Silent),
-            routes: Routes::default(),
-            zone: Zone::utc(),
-            secrets: None,
-            configuration: None,
-        })
-        .await?;
-        let limits = Limits {
-            max_turns: u32::MAX,
-            max_tokens: u64::MAX >> 11,
-            time_budget: Millis(1 << 40),
-            ..Limits::default()
-        };
-        let session = runtime.open(NewSession {
-            id: "bench".into(),
-            origin: Origin { channel: "bench".to_owned(), user: None },
-            agent: "main".into(),
-            instructions: Content::default(),
-            settings: SessionSettings { models: vec!["caller".into()], limits, ..SessionSettings::default() },
-        })?;
+        let extensions = std::iter::once(kit).chain(found).collect();
+        let model = Arc::new(Caller(answered.clone()));
+        let runtime = started(store, model, vec![Arc::new(native), lane], extensions).await?;
+        let session = opened(&runtime)?;
         Ok(Self { runtime, session, answered, ran })
     }
 
@@ -239,6 +221,47 @@ impl Line {
         self.runtime.stop("measured").await?;
         Ok(times)
     }
+}
+
+/// A runtime with nothing but what is measured.
+async fn started(
+    store: Store,
+    model: Arc<dyn Model>,
+    lanes: Vec<Arc<dyn Lane>>,
+    extensions: Vec<FoundExtension>,
+) -> Result<Runtime, Problem> {
+    Runtime::start(Parts {
+        store,
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(OsEntropy),
+        models: BTreeMap::from([("caller".into(), model)]),
+        lanes,
+        extensions,
+        policy: Policy::profile(Profile::FullAuto),
+        surface: Arc::new(Silent),
+        routes: Routes::default(),
+        zone: Zone::utc(),
+        secrets: None,
+        configuration: None,
+    })
+    .await
+}
+
+/// A session without limits.
+fn opened(runtime: &Runtime) -> Result<SessionHandle, Problem> {
+    let limits = Limits {
+        max_turns: u32::MAX,
+        max_tokens: u64::MAX >> 11,
+        time_budget: Millis(1 << 40),
+        ..Limits::default()
+    };
+    runtime.open(NewSession {
+        id: "bench".into(),
+        origin: Origin { channel: "bench".to_owned(), user: None },
+        agent: "main".into(),
+        instructions: Content::default(),
+        settings: SessionSettings { models: vec!["caller".into()], limits, ..SessionSettings::default() },
+    })
 }
 
 /// A moment that two parts share.

@@ -34,6 +34,12 @@ impl Host for SessionHost {
             answer.await.map_err(|_| gone())?
         })
     }
+
+    fn progress(&self, text: &str) {
+        let (extension, text) = (self.extension.id.clone(), text.to_owned());
+        // A session that is gone has nobody who watches.
+        let _ = self.inbox.send(Note::Progress { extension, text });
+    }
 }
 
 /// The host as a call outside any session sees it: a step of an extension's life, a task, a service, a method for another one.
@@ -66,7 +72,8 @@ impl Host for SystemHost {
             }
             Ask::Other { name, arguments, timeout } => {
                 let (extension, under) = (self.extension.clone(), self.under);
-                let asker = Asker { extension: extension.clone(), session: None, under, budget: None };
+                let asker =
+                    Asker { extension: extension.clone(), session: None, under, budget: None, user: None };
                 let answer = inner.serve(asker, &name, &arguments, timeout);
                 // Like the clock, it brings nothing in but the time, and a loop waits for ever.
                 if name == WAIT {

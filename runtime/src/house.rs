@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{AgentId, ExtensionId, ModelName, StreamId};
 use holdfast_contract::log::LogLevel;
+pub use holdfast_contract::log::Progress;
 use holdfast_contract::message::{Limits, Origin};
 use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_contract::sandbox::SandboxOptions;
@@ -18,14 +19,13 @@ use holdfast_home::{
     Environment, Home, ModelSettings, OFFLINE, PromptContext, PromptTool, Prompts, SecretPlace, Settings,
 };
 use holdfast_lane_declarative::DeclarativeLane;
-use holdfast_lane_process::{Places, ProcessLane};
-pub use holdfast_lane_wasm::Progress;
+use holdfast_lane_process::{Demand, Places, ProcessLane};
 use holdfast_lane_wasm::WasmLane;
 use holdfast_model::cassette::Recorder;
 use holdfast_model::detect::{self, Found};
 use holdfast_model::provider::{Provider, ProviderSettings, usual_key};
 use holdfast_model::{Model, built_in};
-use holdfast_policy::{Policy, Rule};
+use holdfast_policy::{Grant, Policy, Profile, Rule};
 use holdfast_secrets::{
     Chain, Digester, EncryptedFile, Environment as VariableStore, Keyring, PASSPHRASE_VARIABLE, SecretName,
     SecretStore, SecretString, StoreKind,
@@ -196,6 +196,10 @@ impl Configuration for Premises {
     ) -> Result<Vec<FoundExtension>, Problem> {
         self.home.set_extension(extension, name, value)?;
         Ok(self.look(&self.home.policy(self.profile.as_deref())?).0.found)
+    }
+
+    fn grant(&self, grant: &Grant) -> Result<(), Problem> {
+        self.home.remember_grant(grant).map(drop)
     }
 }
 
@@ -371,10 +375,22 @@ fn lanes(
         };
         secrets.clone().hide_in_log(Arc::new(told))
     });
-    let places = Places { code: plan.home.generations().join("running"), data: plan.home.all_data() };
+    let places = Places {
+        code: plan.home.generations().join("running"),
+        data: plan.home.all_data(),
+        environments: plan.home.environments(),
+    };
     let mut wasm = WasmLane::when_needed(settings.wasm, vault.clone()).with_progress(Arc::new(plan.progress));
-    let mut programs = ProcessLane::new(vault.clone(), places.clone());
-    let mut python = ProcessLane::python(vault.clone(), places);
+    let (home, profile) = (plan.home.clone(), plan.profile.clone());
+    // A policy that cannot be read demands everything.
+    let demand: Demand = Arc::new(move || {
+        home.policy(profile.as_deref()).map_or(true, |policy| policy.profile_name() == Profile::Safe)
+    });
+    let mut programs = ProcessLane::new(vault.clone(), places.clone()).demanding(demand.clone());
+    let mut python = ProcessLane::python(vault.clone(), places)
+        .beside(&programs)
+        .demanding(demand)
+        .with_progress(Arc::new(plan.progress));
     if let Some(log) = log {
         wasm = wasm.with_log(log.clone());
         programs = programs.with_log(log.clone());

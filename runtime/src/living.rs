@@ -168,7 +168,7 @@ impl Inner {
     }
 
     /// Waits a while for something that comes with extensions that come up.
-    async fn soon<T>(&self, mut look: impl FnMut(&Self) -> Result<T, Fault>) -> Result<T, Fault> {
+    pub(crate) async fn soon<T>(&self, mut look: impl FnMut(&Self) -> Result<T, Fault>) -> Result<T, Fault> {
         const PATIENCE: Millis = Millis(10_000);
         let mut changes = self.living.changes.subscribe();
         let mut last = match look(self) {

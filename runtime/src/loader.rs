@@ -51,8 +51,17 @@ struct Seen {
     set: Option<Map<String, Value>>,
     /// What it came to; none if it was broken.
     digest: Option<Digest>,
+    /// What of the disk decides about it.
+    reach: Reach,
+}
+
+/// What of the disk decides about an extension, besides the files that lie in its folder.
+#[derive(Clone, Default, PartialEq)]
+struct Reach {
     /// Whether the files in its folders are its own too.
     deep: bool,
+    /// The folders of other extensions whose code it imports.
+    others: Vec<PathBuf>,
 }
 
 type Stamp = (PathBuf, u64, u64, i64, i64);
@@ -110,7 +119,7 @@ impl Loader {
     pub fn folders(&self) -> Vec<PathBuf> {
         let folders = self.seen.iter().map(|(id, seen)| (self.folder.join(id.as_str()), seen));
         let each = folders.filter(|(folder, _)| folder.is_dir()).flat_map(|(folder, seen)| {
-            let inside = if seen.deep { tree(&folder).folders } else { Vec::new() };
+            let inside = if seen.reach.deep { tree(&folder).folders } else { Vec::new() };
             std::iter::once(folder).chain(inside)
         });
         let single = SINGLE.iter().map(|kind| self.folder.join(kind)).filter(|folder| folder.is_dir());
@@ -158,8 +167,8 @@ impl Loader {
     }
 
     fn look(&mut self, id: &ExtensionId, place: &Place, policy: &Policy, changes: &mut Changes) {
-        let mut deep = self.seen.get(id).is_some_and(|seen| seen.deep);
-        let mut stamps = place.stamps(deep);
+        let mut reach = self.seen.get(id).map(|seen| seen.reach.clone()).unwrap_or_default();
+        let mut stamps = place.stamps(&reach);
         let (seen, in_force, set) = (self.seen.get(id), policy.digest(), self.settings.get(id).cloned());
         if seen.is_some_and(|seen| seen.stamps == stamps && seen.policy == in_force && seen.set == set) {
             return;
@@ -167,11 +176,11 @@ impl Loader {
         let before = seen.and_then(|seen| seen.digest);
         let mut digest = None;
         match self.read(id, place, policy) {
-            Ok(Some((found, warnings))) => {
+            Ok(Some((found, warnings, now))) => {
                 digest = Some(found.digest);
-                if (found.lane == LaneKind::Process.as_str()) != deep {
-                    deep = !deep;
-                    stamps = place.stamps(deep);
+                if now != reach {
+                    reach = now;
+                    stamps = place.stamps(&reach);
                 }
                 changes.warnings.extend(warnings);
                 if digest != before {
@@ -183,7 +192,7 @@ impl Loader {
             Ok(None) => {}
             Err(problem) => changes.rejected.push((id.clone(), problem)),
         }
-        self.seen.insert(id.clone(), Seen { stamps, policy: in_force, set, digest, deep });
+        self.seen.insert(id.clone(), Seen { stamps, policy: in_force, set, digest, reach });
     }
 
     fn read(
@@ -191,7 +200,7 @@ impl Loader {
         id: &ExtensionId,
         place: &Place,
         policy: &Policy,
-    ) -> Result<Option<(FoundExtension, Vec<Problem>)>, Problem> {
+    ) -> Result<Option<(FoundExtension, Vec<Problem>, Reach)>, Problem> {
         if self.built_in.contains(id) {
             let what = format!("`{id}` is the id of a built-in extension");
             return Err(at(&place.path(), Code::ManifestValue, what).help("Give it another name."));
@@ -204,6 +213,10 @@ impl Loader {
         if !manifest.enabled {
             return Ok(None);
         }
+        let reach = match place {
+            Place::Folder(folder) => reach_of(folder, &bundle),
+            Place::File { .. } => Reach::default(),
+        };
         let needed = manifest.secrets.iter().filter(|need| !need.optional).map(|need| need.id.clone());
         let setup =
             SetupSpec { instructions: manifest.setup_instructions.clone(), secrets: needed.collect() };
@@ -219,12 +232,15 @@ impl Loader {
             secrets: bundle.grants.secrets.clone(),
             setup: (setup != SetupSpec::default()).then_some(setup),
         };
-        Ok(Some((found, warnings)))
+        Ok(Some((found, warnings, reach)))
     }
 }
 
 /// The folders whose files are extensions by themselves.
 const SINGLE: &[&str] = &["tools", "channels"];
+
+/// The packages that single files need which do not say so themselves, in the folder of all extensions.
+const REQUIREMENTS: &str = "requirements.txt";
 
 /// Where an extension lies.
 enum Place {
@@ -244,10 +260,16 @@ impl Place {
         }
     }
 
-    fn stamps(&self, deep: bool) -> Vec<Stamp> {
+    fn stamps(&self, reach: &Reach) -> Vec<Stamp> {
         match self {
-            Self::Folder(folder) => stamps_of(folder, deep),
-            Self::File { .. } => stamp(self.path()).into_iter().collect(),
+            Self::Folder(folder) => {
+                let others = reach.others.iter().flat_map(|other| stamps_of(other, true));
+                stamps_of(folder, reach.deep).into_iter().chain(others).collect()
+            }
+            Self::File { folder, file } => {
+                let beside = helpers(folder, file).into_iter().map(|helper| folder.join(helper));
+                [self.path(), folder.join(REQUIREMENTS)].into_iter().chain(beside).filter_map(stamp).collect()
+            }
         }
     }
 }
@@ -258,8 +280,63 @@ fn single_files(folder: &Path) -> impl Iterator<Item = String> + use<> {
     files.filter(|name| name.ends_with(".py") && !name.starts_with('_'))
 }
 
-/// Reads an extension that is a file.
-fn single(
+/// The files beside a single file that are no extensions, and may be imported by it: `_*.py`.
+fn helpers(folder: &Path, file: &str) -> Vec<String> {
+    let kind = file.split('/').next().unwrap_or_default();
+    let beside = names(&folder.join(kind)).into_iter();
+    let helpers = beside.filter(|name| name.ends_with(".py") && name.starts_with('_'));
+    helpers.map(|name| format!("{kind}/{name}")).collect()
+}
+
+/// A single file with the helpers that it names, or that those name.
+fn with_helpers(folder: &Path, file: &str) -> Result<Vec<(String, Vec<u8>)>, Problem> {
+    let mut files = vec![(file.to_owned(), read_within(folder, file)?)];
+    let mut left = helpers(folder, file);
+    let mut at = 0;
+    while let Some(text) = files.get(at).map(|(_, content)| String::from_utf8_lossy(content).into_owned()) {
+        let named = |helper: &String| {
+            Path::new(helper).file_stem().and_then(|it| it.to_str()).is_some_and(|it| text.contains(it))
+        };
+        let (found, others) = left.into_iter().partition(named);
+        left = others;
+        let found: Vec<String> = found;
+        for helper in found {
+            let content = read_within(folder, &helper)?;
+            files.push((helper, content));
+        }
+        at += 1;
+    }
+    Ok(files)
+}
+
+/// The single file that is the extension of this id, by its path from the folder of all extensions. A folder of that name comes first.
+pub fn single_file(folder: &Path, id: &str) -> Option<String> {
+    if id.contains('/') || folder.join(id).join("manifest.yaml").is_file() {
+        return None;
+    }
+    SINGLE.iter().map(|kind| format!("{kind}/{id}.py")).find(|file| folder.join(file).is_file())
+}
+
+/// Reads an extension where it lies: a folder, or a single file in a folder of such files.
+pub fn extension_at(
+    path: &Path,
+    policy: &Policy,
+    set: Option<&Map<String, Value>>,
+    budgets: Budgets,
+) -> Result<Candidate, Problem> {
+    if !path.is_file() {
+        return candidate(path, policy, set, budgets);
+    }
+    let kind = path.parent();
+    let (kind, all) = (kind.and_then(Path::file_name), kind.and_then(Path::parent));
+    let (Some(kind), Some(all), Some(name)) = (kind, all, path.file_name()) else {
+        return Err(at(path, Code::ExtensionUnknown, "no extension lies there"));
+    };
+    single(all, &format!("{}/{}", kind.display(), name.display()), policy, set, budgets)
+}
+
+/// Reads an extension that is a file, by its path from the folder of all extensions.
+pub fn single(
     folder: &Path,
     file: &str,
     policy: &Policy,
@@ -273,9 +350,11 @@ fn single(
         let what = format!("`{name}` is no name that an extension may have");
         at(&path, Code::ManifestValue, what).help("Rename the file: letters, digits, `-` and `_`.")
     })?;
-    let content = read_within(folder, file)?;
-    let digest = Digest::of(&content);
-    let files = BTreeMap::from([(file.to_owned(), digest)]);
+    let mut all = with_helpers(folder, file)?;
+    if folder.join(REQUIREMENTS).is_file() {
+        all.push((REQUIREMENTS.to_owned(), read_within(folder, REQUIREMENTS)?));
+    }
+    let (files, contents) = kept(all);
     let mut bundle = Bundle {
         lane: LaneKind::Python.as_str().to_owned(),
         manifest: text,
@@ -286,7 +365,7 @@ fn single(
         budgets,
     };
     bundle.grants = policy.given(&manifest.id, &bundle.content(), path.to_str());
-    Ok(Candidate { manifest, warnings, bundle, files: BTreeMap::from([(digest, content)]) })
+    Ok(Candidate { manifest, warnings, bundle, files: contents })
 }
 
 /// Reads an extension's folder.
@@ -343,19 +422,25 @@ pub fn candidate(
             (String::new(), prompt.into_iter().collect())
         }
         LaneKind::Process => (String::new(), all_files(folder)?),
+        LaneKind::Python => {
+            let entrypoint = manifest.entrypoint.clone().unwrap_or_else(|| "main.py".to_owned());
+            (entrypoint, all_files(folder)?)
+        }
         _ => {
             let what = format!("this program has no `{lane}` lane yet, which `{name}` needs");
             return Err(at(&file, Code::ExtensionUnknown, what)
                 .help("Build it as a component: `holdfast ext new` shows how."));
         }
     };
-    let (mut files, mut contents) = (BTreeMap::new(), BTreeMap::new());
+    let mut all = Vec::new();
     for name in names {
         let content = read_within(folder, &name)?;
-        let digest = Digest::of(&content);
-        files.insert(name, digest);
-        contents.insert(digest, content);
+        all.push((name, content));
     }
+    if lane == LaneKind::Python {
+        imported(folder, &manifest, &mut all)?;
+    }
+    let (files, contents) = kept(all);
     let mut config = Value::Object(manifest.config.clone());
     if let Some(set) = set {
         overlay(&mut config, &Value::Object(set.clone()));
@@ -374,6 +459,50 @@ pub fn candidate(
     Ok(Candidate { manifest, warnings, bundle, files: contents })
 }
 
+/// Files by their paths, and their bytes under their digests.
+fn kept(files: Vec<(String, Vec<u8>)>) -> (BTreeMap<String, Digest>, BTreeMap<Digest, Vec<u8>>) {
+    let (mut paths, mut contents) = (BTreeMap::new(), BTreeMap::new());
+    for (path, content) in files {
+        let digest = Digest::of(&content);
+        paths.insert(path, digest);
+        contents.insert(digest, content);
+    }
+    (paths, contents)
+}
+
+/// Where a Python extension has the code of those that it depends on. No folder's own files are hidden ones.
+const DEPENDS_ON: &str = ".depends_on";
+
+/// Adds the Python code of other extensions that an extension imports: those that it depends on and names as
+/// `sandbox.extensions.<id>`.
+fn imported(folder: &Path, manifest: &Manifest, files: &mut Vec<(String, Vec<u8>)>) -> Result<(), Problem> {
+    let all = folder.parent().unwrap_or(folder);
+    for other in &manifest.depends_on {
+        let named = format!("sandbox.extensions.{other}");
+        let names_it = |(path, content): &(String, Vec<u8>)| {
+            path.ends_with(".py") && String::from_utf8_lossy(content).contains(&named)
+        };
+        let theirs = all.join(other.as_str());
+        if !theirs.is_dir() || !files.iter().any(names_it) {
+            continue;
+        }
+        for name in all_files(&theirs)?.into_iter().filter(|name| name.ends_with(".py")) {
+            let content = read_within(&theirs, &name)?;
+            files.push((format!("{DEPENDS_ON}/{other}/{name}"), content));
+        }
+    }
+    Ok(())
+}
+
+/// What of the disk decides about a folder.
+fn reach_of(folder: &Path, bundle: &Bundle) -> Reach {
+    let deep = [LaneKind::Process, LaneKind::Python].iter().any(|lane| lane.as_str() == bundle.lane);
+    let inside = bundle.files.keys().filter_map(|path| path.strip_prefix(DEPENDS_ON)?.split('/').nth(1));
+    let others: BTreeSet<&str> = inside.collect();
+    let all = folder.parent().unwrap_or(folder);
+    Reach { deep, others: others.into_iter().map(|other| all.join(other)).collect() }
+}
+
 /// What is in an extension's folder, without hidden files and links.
 #[derive(Default)]
 struct Tree {
@@ -387,7 +516,7 @@ fn tree(folder: &Path) -> Tree {
     while let Some(inside) = left.pop() {
         for path in names(&inside).into_iter().map(|name| inside.join(name)) {
             match fs::symlink_metadata(&path) {
-                Ok(about) if about.is_dir() => {
+                Ok(about) if about.is_dir() && !is_made(&path) => {
                     tree.folders.push(path.clone());
                     left.push(path);
                 }
@@ -400,6 +529,11 @@ fn tree(folder: &Path) -> Tree {
         }
     }
     tree
+}
+
+/// Whether a folder is one that Python makes by itself: compiled code, a virtual environment.
+fn is_made(folder: &Path) -> bool {
+    folder.file_name().is_some_and(|name| name == "__pycache__") || folder.join("pyvenv.cfg").exists()
 }
 
 /// Every file in an extension's folder but the manifest, by its path from there.

@@ -12,7 +12,7 @@ use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
 use holdfast_kernel::Pending;
 use holdfast_model::Model;
-use holdfast_policy::Policy;
+use holdfast_policy::{Grant, Policy};
 pub use holdfast_schedules::Zone;
 use holdfast_store::Store;
 use serde_json::{Map, Value};
@@ -57,6 +57,9 @@ pub trait Configuration: Send + Sync {
     /// Sets one value, for good, and gives the extensions that are others for it.
     fn set(&self, extension: &ExtensionId, name: &str, value: &Value)
     -> Result<Vec<FoundExtension>, Problem>;
+
+    /// Gives an extension something, for good. What follows from it comes about by itself.
+    fn grant(&self, grant: &Grant) -> Result<(), Problem>;
 }
 
 /// The operating system's random bytes.
@@ -79,6 +82,13 @@ pub enum Event {
     Text(String),
     /// The model wrote down what it considers. Provisional, and not part of its answer.
     Reasoning(String),
+    /// How a call is getting on. Provisional: only the call's result is recorded.
+    Progress {
+        /// Whose.
+        extension: ExtensionId,
+        /// What it says.
+        text: String,
+    },
     /// A person must decide on a call.
     Approval(Pending),
     /// An extension asks the user.

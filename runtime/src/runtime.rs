@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use holdfast_bus::topics::EXTENSION_STATE;
 use holdfast_bus::{Bus, NewEvent, Published};
-use holdfast_contract::body::{Body, Kind};
+use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
-use holdfast_contract::effect::{ChildAct, Input, ModelAct, SummaryAct};
-use holdfast_contract::frame::{Frame, Source};
+use holdfast_contract::effect::{Input, ModelAct, SummaryAct};
+use holdfast_contract::frame::Source;
 use holdfast_contract::ids::{AgentId, ExtensionId, Generation, Millis, ModelName, Seq, StreamId};
 use holdfast_contract::message::{Message, Origin, TurnContext, Usage};
 use holdfast_contract::problem::{Code, Fault, Problem};
@@ -30,9 +30,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::background::Background;
 use crate::clock::Clock;
-use crate::driver::{Note, SessionActor, SessionHandle, SystemActor, SystemNote, TurnReport};
+use crate::driver::{Note, SessionActor, SessionHandle, SystemActor, SystemNote};
 use crate::living::{self, Living};
 use crate::meter::Meter;
+use crate::network::Answers;
 use crate::parts::{Configuration, Entropy, Parts, Surface, Zone};
 use crate::presence::{Presence, Visit};
 use crate::refold::refold;
@@ -89,6 +90,8 @@ pub(crate) struct Inner {
     pub shared: Shared,
     /// What models have used.
     pub meter: Meter,
+    /// What users have said about hosts.
+    pub answers: Answers,
     policies: RwLock<HashMap<Digest, Arc<Policy>>>,
     sessions: Mutex<BTreeMap<StreamId, SessionHandle>>,
     /// The bus and who is on it.
@@ -156,6 +159,7 @@ impl Runtime {
             presence: Arc::default(),
             background: Background::default(),
             shared: Shared::default(),
+            answers: Answers::default(),
             policies: RwLock::default(),
             sessions: Mutex::default(),
             living,
@@ -474,6 +478,11 @@ impl Inner {
     }
 
     /// Takes what is secret out of a fact before anything is made of it.
+    /// A text that is shown, without what is secret.
+    pub(crate) fn hide_in_text(&self, text: String) -> String {
+        self.secrets.as_ref().map_or_else(|| text.clone(), |secrets| secrets.hide_in_text(&text))
+    }
+
     pub(crate) fn hide(&self, body: &mut Body) {
         if let Some(secrets) = &self.secrets {
             secrets.hide(body);
@@ -676,83 +685,6 @@ impl Inner {
         let policy = Arc::new(Policy::from_document(&bytes)?);
         write(&self.policies).insert(digest, policy.clone());
         Ok(policy)
-    }
-
-    /// Runs a child session to the end of its turn; one that a crash left half-done is taken up again.
-    pub(crate) async fn run_child(
-        self: &Arc<Self>,
-        parent: StreamId,
-        mut settings: SessionSettings,
-        act: ChildAct,
-    ) -> Result<TurnReport, Problem> {
-        let task = task_text(&act.arguments);
-        if self.store.head(&act.child)?.is_some() || lock(&self.sessions).contains_key(&act.child) {
-            return self.take_up_child(&act, task).await;
-        }
-        let agent = act.registry.view.as_ref().and_then(|registry| registry.agent(&act.agent)).cloned();
-        let unknown = || Problem::new(Code::ExtensionUnknown, format!("there is no agent `{}`", act.agent));
-        let agent = agent.ok_or_else(unknown)?;
-        settings.limits = act.limits;
-        settings.models = self.models_of_child(agent.models, settings.models, &act)?;
-        let new = NewSession {
-            id: act.child.clone(),
-            origin: act.turn.origin.clone(),
-            agent: act.agent.clone(),
-            instructions: agent.instructions,
-            settings,
-        };
-        let handle = self.open(new, Some(Parent { stream: parent, seq: act.decided_by }), act.depth)?;
-        let report = handle.say_pinned("agent", task, Some(act.registry)).await;
-        handle.close().await?;
-        report
-    }
-
-    /// Cancels a child whose parent no longer waits for it, and lets go of it.
-    pub(crate) fn give_up(&self, child: &StreamId) {
-        let Some(handle) = lock(&self.sessions).get(child).cloned() else { return };
-        tokio::spawn(async move {
-            if handle.cancel("the turn that called it is over").await.is_ok() {
-                drop(handle.running_turn().await);
-            }
-            drop(handle.close().await);
-        });
-    }
-
-    async fn take_up_child(self: &Arc<Self>, act: &ChildAct, task: Content) -> Result<TurnReport, Problem> {
-        let handle = self.resume(&act.child)?;
-        let report = match handle.running_turn().await {
-            // No turn runs there: it has ended, or has not begun.
-            Err(problem) if problem.code == Code::TurnUnexpected => match self.ended_turn(&act.child)? {
-                Some(report) => Ok(report),
-                None => handle.say_pinned("agent", task, Some(act.registry.clone())).await,
-            },
-            report => report,
-        };
-        handle.close().await?;
-        report
-    }
-
-    /// How a session's last turn ended, from the log.
-    fn ended_turn(&self, id: &StreamId) -> Result<Option<TurnReport>, Problem> {
-        let frames = self.store.frames(id, Seq(0)..)?;
-        let ended = frames.iter().rev().find(|frame| frame.envelope.kind == Kind::TurnEnded);
-        ended.map(|frame| self.report(frame)).transpose()
-    }
-
-    /// How a turn ended, from the frame that says so.
-    pub(crate) fn report(&self, frame: &Frame) -> Result<TurnReport, Problem> {
-        let Body::TurnEnded(body) = self.store.body(frame)? else {
-            return Err(Problem::new(Code::StoreCorrupt, "a turn's end cannot be read"));
-        };
-        let ended = frame.envelope.seq;
-        Ok(TurnReport { ended, outcome: body.outcome, answer: body.answer, spent: body.spent })
-    }
-}
-
-fn task_text(arguments: &Content) -> Content {
-    match arguments.value().and_then(|value| value.get("task")).and_then(|task| task.as_str()) {
-        Some(task) => Content::text(task),
-        None => arguments.clone(),
     }
 }
 

@@ -8,9 +8,10 @@ pub fn schema(name: &str) -> Result<Value, Problem> {
     match name {
         "frames" => Ok(holdfast_contract::schema::frames()),
         "manifest" => Ok(holdfast_contract::schema::manifest()),
+        "process" => Ok(holdfast_contract::schema::process()),
         "policy" => Ok(holdfast_policy::schema()),
         "settings" => Ok(holdfast_home::schema()),
         other => Err(Problem::new(Code::UsageInvalid, format!("there is no schema `{other}`"))
-            .help("The schemas are `frames`, `manifest`, `settings`, `policy` and `protocol`.")),
+            .help("The schemas are `frames`, `manifest`, `settings`, `policy`, `process` and `protocol`.")),
     }
 }

@@ -12,7 +12,7 @@ use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::{HostCalled, SecretUsed};
 use holdfast_contract::tool::ToolOutcome;
-use holdfast_contract::wire::{Call, Later, Reply};
+use holdfast_contract::wire::{Call, Host, Later, Reply};
 use holdfast_schedules::{Timetable, Zone};
 use holdfast_secrets::{ExposeSecret, Found, SecretName, SecretString};
 use serde::Deserialize;
@@ -23,6 +23,7 @@ use crate::calling::{make, within};
 use crate::clockwork::LONGEST_SLEEP;
 use crate::host::SystemHost;
 use crate::living::{ASKS, Notice};
+use crate::network;
 use crate::parts::Event;
 use crate::runtime::{Inner, Wanted};
 use crate::setup::reference;
@@ -47,6 +48,8 @@ pub(crate) struct Asker {
     pub under: Option<Seq>,
     /// What its session may use, for agents that it asks.
     pub budget: Option<Budget>,
+    /// Through whom the user can be asked, where one can.
+    pub user: Option<Arc<dyn Host>>,
 }
 
 /// `api.call`
@@ -135,9 +138,16 @@ impl Inner {
         if shared::ASKS.contains(&name) {
             return self.serve_shared(&asker, name, arguments, timeout);
         }
+        if network::ASKS.contains(&name) {
+            return self.serve_network(asker, name, arguments);
+        }
         match name {
             "api.call" => match read(name, arguments) {
                 Ok(call) => self.api_call(asker, call, timeout),
+                Err(fault) => failed(fault),
+            },
+            "context.enrich" => match read(name, arguments) {
+                Ok(asked) => self.enrich(&asker, asked),
                 Err(fault) => failed(fault),
             },
             "system.restart" | "system.shutdown" => {
@@ -326,7 +336,7 @@ impl Inner {
     /// none. The same key is told once.
     pub(crate) async fn notify_user(&self, text: Content, key: String) {
         let text = text.to_text();
-        let text = self.secrets.as_ref().map_or(text.clone(), |secrets| secrets.hide_in_text(&text));
+        let text = self.hide_in_text(text);
         if self.default_channel().is_ok() {
             let notice = Notice { text: text.clone(), channel_id: None, user_id: None };
             let event = NewEvent::new(USER_NOTIFY, Content::of(&notice)).idempotency(key);
@@ -364,7 +374,13 @@ impl Inner {
             return failed(Fault::new(Code::ToolDenied, message));
         }
         let (inner, arguments) = (self.clone(), Content::new(arguments));
+        let comes_up = asker.session.is_none();
         Box::pin(async move {
+            if comes_up {
+                // What it depends on may come up at the same time.
+                let inactive = || Fault::new(Code::ExtensionUnknown, format!("`{extension}` is not active"));
+                inner.soon(|inner| inner.serving(&extension).ok_or_else(inactive)).await?;
+            }
             let (serving, _visit) = inner.visit(&extension, timeout).await?;
             let instance = inner.instance(&serving)?;
             let host = Arc::new(SystemHost::new(&inner, serving, None));

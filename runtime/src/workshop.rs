@@ -3,7 +3,7 @@
 mod cases;
 mod host;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdfast_contract::digest::Digest;
@@ -18,13 +18,12 @@ use holdfast_contract::wire::{Call, Instance, Lane, Reply};
 use holdfast_lane_declarative::DeclarativeLane;
 use holdfast_lane_process::{Places, ProcessLane};
 use holdfast_lane_wasm::WasmLane;
-use holdfast_policy::Policy;
+use holdfast_policy::{Policy, Profile};
 use serde_json::{Map, Value};
 
 use crate::calling::{make, within};
 use crate::clock::SystemClock;
-use crate::host::NoHost;
-use crate::loader::{Candidate, candidate};
+use crate::loader::{Candidate, extension_at};
 use crate::replay::Tried;
 use crate::vault::LooseVault;
 
@@ -53,16 +52,16 @@ pub struct Workbench {
 }
 
 impl Workbench {
-    /// Reads an extension's folder, checks the component against what it may have, compiles it, and asks it what it registers.
+    /// Reads an extension, checks the component against what it may have, compiles it, and asks it what it registers.
     pub async fn open(
-        folder: &Path,
+        place: &Path,
         policy: &Policy,
         set: Option<&Map<String, Value>>,
         options: &SandboxOptions,
-        log: Option<LogSink>,
+        (log, environments): (Option<LogSink>, PathBuf),
     ) -> Result<Self, Problem> {
         let Candidate { manifest, warnings, bundle, files } =
-            candidate(folder, policy, set, options.budgets)?;
+            extension_at(place, policy, set, options.budgets)?;
         let (content, granted, kind) = (bundle.content(), bundle.grants.clone(), bundle.lane.clone());
         let vault = LooseVault::new(bundle, files);
         let version = manifest.version.as_str().into();
@@ -70,9 +69,11 @@ impl Workbench {
         let reference = ExtensionRef { id, version, digest, generation };
         let yard = tempfile::tempdir()
             .map_err(|error| Problem::new(Code::Internal, format!("no folder for a while: {error}")))?;
-        let places = Places { code: yard.path().join("code"), data: yard.path().join("data") };
-        let instance = lane(&kind, options, Arc::new(vault), log, places)?.load(&reference).await?;
-        let made = make(&instance, Call::Lifecycle(LifecycleCommand::Load), Arc::new(NoHost));
+        let places = Places { environments, ..Places::within(yard.path()) };
+        let demands = policy.profile_name() == Profile::Safe;
+        let instance =
+            lane(&kind, options, Arc::new(vault), log, (places, demands))?.load(&reference).await?;
+        let made = make(&instance, Call::Lifecycle(LifecycleCommand::Load), Arc::<host::LoadHost>::default());
         let reply = within(made, PATIENCE, Code::ExtensionFault, Arc::new(SystemClock)).await?;
         let Reply::Descriptors(descriptors) = reply else {
             return Err(Problem::new(
@@ -100,18 +101,22 @@ fn lane(
     options: &SandboxOptions,
     vault: Arc<LooseVault>,
     log: Option<LogSink>,
-    places: Places,
+    (places, demands): (Places, bool),
 ) -> Result<Arc<dyn Lane>, Problem> {
     let words = DeclarativeLane::new(vault.clone());
     if kind == words.name() {
         return Ok(Arc::new(words));
     }
-    let programs = ProcessLane::new(vault.clone(), places);
-    if kind == programs.name() {
-        return Ok(Arc::new(match log {
-            Some(log) => programs.with_log(log),
-            None => programs,
-        }));
+    for programs in
+        [ProcessLane::new(vault.clone(), places.clone()), ProcessLane::python(vault.clone(), places)]
+    {
+        if kind == programs.name() {
+            let programs = programs.demanding(Arc::new(move || demands));
+            return Ok(Arc::new(match log {
+                Some(log) => programs.with_log(log),
+                None => programs,
+            }));
+        }
     }
     let lane = WasmLane::new(options.few(), vault)?;
     Ok(Arc::new(match log {

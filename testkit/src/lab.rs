@@ -378,7 +378,7 @@ impl Surface for Watcher {
             Event::Question { request, question } => {
                 self.questions.lock().unwrap().push((request, question));
             }
-            Event::Reasoning(_) | Event::Ended { .. } | Event::Broken(_) => {}
+            Event::Reasoning(_) | Event::Progress { .. } | Event::Ended { .. } | Event::Broken(_) => {}
         }
     }
 

@@ -68,6 +68,17 @@ impl MapVault {
         self.keep(bundle(manifest, lane), files)
     }
 
+    /// Adds an extension for the Python worker.
+    pub fn add_python<const N: usize>(
+        &self,
+        manifest: &str,
+        entrypoint: &str,
+        files: [(&str, Vec<u8>); N],
+    ) -> FoundExtension {
+        let entrypoint = entrypoint.to_owned();
+        self.keep(Bundle { entrypoint, ..bundle(manifest, "python") }, files)
+    }
+
     fn keep<const N: usize>(&self, mut bundle: Bundle, files: [(&str, Vec<u8>); N]) -> FoundExtension {
         let mut objects = self.objects.lock().unwrap();
         for (name, bytes) in files {

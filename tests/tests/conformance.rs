@@ -1,7 +1,7 @@
 //! One contract, many lanes: the same extension in every lane leaves the same frames.
 //!
 //! `tests/conformance/*.yaml` has the cases, `conformance/lanes.rs` the lanes, and the extension is written once for each of them:
-//! `conformance/native.rs` in Rust, `tests/conformance/guest/` in C. To accept changed frames:
+//! `conformance/native.rs` in Rust, `tests/conformance/guest/` in C, `process/` and `class/` in Python. To accept changed frames:
 //! `INSTA_UPDATE=always cargo test -p holdfast-tests --test conformance`, then read the difference.
 
 #![allow(
@@ -15,11 +15,12 @@ mod conformance {
     pub mod calls;
     pub mod cases;
     pub mod directive;
+    pub mod files;
     pub mod lanes;
     pub mod native;
 }
 
-use conformance::{calls, cases, lanes};
+use conformance::{calls, cases, files, lanes};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_lane_leaves_the_same_frames() {
@@ -34,4 +35,9 @@ async fn every_lane_leaves_the_same_frames() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_lane_gives_the_same_replies() {
     calls::compare(&lanes::all()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plain_file_leaves_the_same_frames() {
+    files::compare().await;
 }

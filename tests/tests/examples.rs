@@ -44,7 +44,7 @@ fn copy(from: &Path, to: &Path) {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_owned();
         match path.is_dir() {
-            true if name == "target" => {}
+            true if name == "target" || name == ".target" => {}
             true => copy(&path, &to.join(name)),
             false if path.extension().is_some_and(|extension| extension == "wasm") => {}
             false => drop(fs::copy(&path, to.join(name)).unwrap()),
@@ -108,6 +108,58 @@ async fn the_python_tool_lives() {
 async fn the_rust_guardrail_lives() {
     let text = "please use AKIAABCDEFGHIJKLMNOP for it";
     lives("secret-guard", text, "what looks like an access key").await;
+}
+
+/// Builds a program as its page says, drops it in, and calls it.
+async fn program_lives(id: &str, said: &[(&str, &str)]) {
+    let scene = Scene::new();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(id);
+    copy(&from, &scene.extension(id));
+    let page = fs::read_to_string(from.join("README.md")).unwrap();
+    let line = page.lines().find_map(|line| line.strip_prefix("    ")).unwrap();
+    let built = std::process::Command::new("sh")
+        .args(["-c", line])
+        .current_dir(scene.extension(id))
+        .env_remove("CARGO_TARGET_DIR")
+        .status();
+    assert!(built.unwrap().success(), "{line}");
+    let house = scene.open().await;
+    serves(&house, id, 1).await;
+    for (text, expected) in said {
+        let answer = say(&house, text, text).await;
+        assert!(answer.contains(expected), "{text}: {answer}");
+    }
+    house.runtime.stop("the test is over").await.unwrap();
+    for (session, _) in said {
+        let verdict = again(&scene, &house, session);
+        assert!(verdict.identical && verdict.snapshot_identical, "{session}: {verdict:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_c_program_lives() {
+    let started = (r#"/stopwatch_start {"name": "t\"ea"}"#, "started");
+    let read = (r#"/stopwatch_read {"name": "t\"ea"}"#, "seconds");
+    let unknown = (r#"/stopwatch_read {"name": "egg"}"#, "there is no such stopwatch");
+    program_lives("stopwatch", &[started, read, unknown]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rust_program_lives() {
+    let added = (r#"/note_add {"text": "The boiler was serviced in May."}"#, "1");
+    let found = (r#"/note_find {"words": "BOILER may"}"#, "The boiler was serviced in May.");
+    let refused = (r#"/note_add {"text": " "}"#, "a note has some text");
+    program_lives("notes", &[added, found, refused]).await;
+}
+
+/// Each of them is small enough to be read at one go.
+#[test]
+fn the_programs_are_short() {
+    for source in ["stopwatch/main.c", "notes/src/main.rs"] {
+        let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(source);
+        let lines = fs::read_to_string(text).unwrap().lines().count();
+        assert!(lines < 150, "{source}: {lines}");
+    }
 }
 
 /// A host that is never asked.

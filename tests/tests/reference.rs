@@ -188,6 +188,40 @@ fn manifest() {
 }
 
 #[test]
+fn process() {
+    let schema = holdfast_contract::schema::process();
+    let mut text = String::from(
+        "# What programs and the host say\n\n[Programs as extensions](../protocol.md) explains it; these are all messages and their fields. `holdfast schema process` \
+         prints the JSON Schemas. A message has `jsonrpc`, an `id` unless it is a notice, `method` and `params`.\n",
+    );
+    for (name, definition) in schema["$defs"].as_object().into_iter().flatten() {
+        match name.as_str() {
+            "ToExtension" | "ToHost" => methods(&mut text, name, definition),
+            _ => section(&mut text, name, definition),
+        }
+    }
+    check("process.md", &text);
+}
+
+/// One side's messages.
+fn methods(text: &mut String, title: &str, schema: &Value) {
+    let about = |schema: &Value| schema["description"].as_str().unwrap_or_default().replace('\n', " ");
+    writeln!(text, "\n## {title}\n\n{}\n\n| method | params | |\n|---|---|---|", about(schema)).unwrap();
+    for message in schema["oneOf"].as_array().into_iter().flatten() {
+        let params = &message["properties"]["params"];
+        let fields = params["properties"].as_object().into_iter().flatten();
+        let fields: Vec<_> = fields.map(|(name, field)| format!("`{name}`: {}", type_of(field))).collect();
+        let params = match (params.is_null(), fields.is_empty()) {
+            (true, _) => String::new(),
+            (false, true) => type_of(params),
+            (false, false) => fields.join(", "),
+        };
+        let method = message["properties"]["method"]["const"].as_str().unwrap_or_default();
+        writeln!(text, "| `{method}` | {params} | {} |", about(message)).unwrap();
+    }
+}
+
+#[test]
 fn settings() {
     let schema = holdfast_home::schema();
     let mut text = String::from(

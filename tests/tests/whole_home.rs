@@ -80,8 +80,8 @@ fn write_broken(scene: &Scene) -> BTreeMap<&'static str, Code> {
     write(scene, "broken-needs", &manifest("broken-needs", "depends_on: [nobody]\n"), Some(&good));
     write(scene, "broken-circle", &manifest("broken-circle", "depends_on: [circle-mate]\n"), Some(&good));
     write(scene, "circle-mate", &manifest("circle-mate", "depends_on: [broken-circle]\n"), Some(&good));
-    write(scene, "broken-lane", &manifest("broken-lane", "entrypoint: main.py\n"), None);
-    fs::write(scene.extension("broken-lane").join("main.py"), "def tool(): pass\n").unwrap();
+    write(scene, "broken-lane", &manifest("broken-lane", "entrypoint: index.js\n"), None);
+    fs::write(scene.extension("broken-lane").join("index.js"), "export default {};\n").unwrap();
     write(scene, "broken-value", &manifest("broken-value", "depends_on: { one: two }\n"), Some(&good));
     write(
         scene,

@@ -10,11 +10,23 @@ use seccompiler::{
     TargetArch,
 };
 
+/// What a program has of the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Network {
+    /// Nothing.
+    #[default]
+    Closed,
+    /// A gateway on the loopback of a namespace of its own, where there is one, and nothing else.
+    Gateway,
+    /// IPv4 and IPv6, as this machine has them.
+    Open,
+}
+
 /// What the filters depend on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wanted {
-    /// Whether IPv4 and IPv6 are open.
-    pub(crate) network: bool,
+    /// Which sockets there are.
+    pub(crate) network: Network,
     /// The process group that the command lives in. Joining it is the only move between groups.
     pub(crate) group: u32,
     /// Whether signals are held back by seccomp, because Landlock cannot.
@@ -59,12 +71,21 @@ fn forbidden(wanted: &Wanted) -> Result<Rules, String> {
     let flags = NAMESPACES.map(|flag| [set(0, flag as u64)]);
     deny(SYS_clone, &flags.each_ref().map(|tests| &tests[..]))?;
 
+    let type_of = |kind: i32| (1, SeccompCmpOp::MaskedEq(0xf), kind as u64, SeccompCmpArgLen::Dword);
+    let other_families = [not(0, AF_INET as u64), not(0, AF_INET6 as u64)];
     match wanted.network {
-        false => deny(SYS_socket, &[])?,
-        true => deny(SYS_socket, &[&[not(0, AF_INET as u64), not(0, AF_INET6 as u64)]])?,
+        Network::Closed => deny(SYS_socket, &[])?,
+        Network::Open => deny(SYS_socket, &[&other_families])?,
+        Network::Gateway => {
+            let other_types: Vec<_> =
+                (0..16).filter(|kind| *kind != SOCK_STREAM).map(|kind| [type_of(kind)]).collect();
+            let other_protocols = [not(2, 0), not(2, IPPROTO_TCP as u64)];
+            let mut listed: Vec<&[Test]> = vec![&other_families, &other_protocols];
+            listed.extend(other_types.iter().map(|tests| &tests[..]));
+            deny(SYS_socket, &listed)?;
+        }
     }
     // A pair is harmless as long as neither end can be turned to somebody else, as one of datagrams can.
-    let type_of = |kind: i32| (1, SeccompCmpOp::MaskedEq(0xf), kind as u64, SeccompCmpArgLen::Dword);
     deny(SYS_socketpair, &[&[not(0, AF_UNIX as u64)], &[type_of(SOCK_DGRAM)], &[type_of(SOCK_RAW)]])?;
 
     deny(SYS_setpgid, &[&[not(0, 0)], &[not(1, wanted.group.into())]])?;

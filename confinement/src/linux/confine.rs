@@ -7,12 +7,13 @@ use std::process::{Child, Command};
 
 use holdfast_contract::problem::{Code, Fault};
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
-    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use crate::linux::calls::{self, Wanted};
+use crate::linux::birth::GATEWAY;
+use crate::linux::calls::{self, Network, Wanted};
 use crate::linux::group::Group;
 use crate::linux::probe;
 
@@ -78,12 +79,12 @@ const NEWEST: ABI = ABI::V9;
 pub struct Reach {
     /// What it may read and run.
     readable: Vec<PathBuf>,
-    network: bool,
+    network: Network,
 }
 
 impl Reach {
     /// The system's programs with what they look up, and these files and folders besides.
-    pub fn new(further: &[PathBuf], network: bool) -> Self {
+    pub fn new(further: &[PathBuf], network: Network) -> Self {
         let usual = PROGRAMS.iter().map(PathBuf::from).filter(|path| path.exists());
         Self { readable: usual.chain(further.iter().cloned()).collect(), network }
     }
@@ -91,6 +92,17 @@ impl Reach {
     /// What may be read, apart from what programs look up in `/etc`.
     pub fn readable(&self) -> &[PathBuf] {
         &self.readable
+    }
+
+    /// What it has of the network.
+    pub(crate) fn network(&self) -> Network {
+        self.network
+    }
+
+    /// The same without the network: for where there is no namespace to have a gateway in.
+    pub(crate) fn without_gateway(&self) -> Self {
+        let network = if self.network == Network::Gateway { Network::Closed } else { self.network };
+        Self { readable: self.readable.clone(), network }
     }
 
     /// Starts a program in a group. It reaches this, reads and writes these folders, and nothing else. Refused where the machine has no
@@ -143,17 +155,20 @@ impl Reach {
         })
     }
 
-    fn ruleset(&self, folders: &[BorrowedFd<'_>]) -> Result<RulesetCreated, RulesetError> {
+    pub(crate) fn ruleset(&self, folders: &[BorrowedFd<'_>]) -> Result<RulesetCreated, RulesetError> {
         let mut ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
             .handle_access(AccessFs::from_all(ABI::V3))?
             .set_compatibility(CompatLevel::BestEffort)
             .handle_access(AccessFs::from_all(NEWEST))?
             .scope(Scope::from_all(NEWEST))?;
-        if !self.network {
+        if self.network != Network::Open {
             ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST))?;
         }
         let mut ruleset = ruleset.create()?;
+        if self.network == Network::Gateway {
+            ruleset = ruleset.add_rule(NetPort::new(GATEWAY, AccessNet::ConnectTcp))?;
+        }
         let run = AccessFs::Execute | AccessFs::ReadFile | AccessFs::ReadDir;
         let look = AccessFs::ReadFile | AccessFs::ReadDir;
         let programs = self.readable.iter().map(|path| (path.as_path(), run));

@@ -43,7 +43,7 @@ impl Group {
 
     /// How many processes and threads are in it, the leader included.
     pub fn tasks(&self) -> usize {
-        members(self.id).map(|(_, threads)| threads).sum()
+        tasks_of(self.id)
     }
 
     /// Kills everything in it.
@@ -62,6 +62,11 @@ impl Group {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
+}
+
+/// How many processes and threads are in a group.
+pub(crate) fn tasks_of(group: Pid) -> usize {
+    members(group).map(|(_, threads)| threads).sum()
 }
 
 /// The group's living processes, with the number of their threads. Empty where `/proc` cannot be read.

@@ -17,8 +17,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Sets them for a process and whatever it starts from now on.
-    pub fn set(&self, process: Pid) -> rustix::io::Result<()> {
+    /// The limits as the kernel knows them, none higher than this process's own.
+    pub(crate) fn list(&self) -> Vec<(Resource, Rlimit)> {
         let limits = [
             (Resource::Core, Some(0)),
             (Resource::Fsize, Some(self.file_bytes)),
@@ -26,11 +26,18 @@ impl Limits {
             (Resource::Nofile, Some(DESCRIPTORS)),
             (Resource::Cpu, self.cpu_seconds),
         ];
-        for (resource, most) in limits {
-            let Some(most) = most else { continue };
-            // Never more than this process has itself.
-            let most = getrlimit(resource).maximum.map_or(most, |own| own.min(most));
-            prlimit(Some(process), resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+        let own = |resource, most: u64| getrlimit(resource).maximum.map_or(most, |own| own.min(most));
+        let limited = limits.into_iter().filter_map(|(resource, most)| {
+            let most = Some(own(resource, most?));
+            Some((resource, Rlimit { current: most, maximum: most }))
+        });
+        limited.collect()
+    }
+
+    /// Sets them for a process and whatever it starts from now on.
+    pub fn set(&self, process: Pid) -> rustix::io::Result<()> {
+        for (resource, limit) in self.list() {
+            prlimit(Some(process), resource, limit)?;
         }
         // Manners, not walls: when memory or time is short, the program feels it first.
         let id = process.as_raw_nonzero();

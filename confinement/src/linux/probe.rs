@@ -5,10 +5,13 @@ use std::sync::OnceLock;
 use landlock::{ABI, AccessFs, LandlockStatus, Ruleset, RulesetAttr};
 
 use crate::linux::calls;
+use crate::linux::program;
 use crate::report::Report;
 
 /// The first version that can keep a file from being emptied. With less, a program could wipe what it cannot write.
 pub(crate) const LEAST: u32 = 3;
+/// The first version that holds connections back.
+const PORTS: u32 = 4;
 /// The first version that keeps signals inside.
 pub(crate) const SIGNALS: u32 = 6;
 
@@ -42,23 +45,48 @@ fn seccomp() -> bool {
     })
 }
 
+/// Why programs get no namespaces, if so.
+fn namespaces() -> Result<(), &'static str> {
+    static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
+    FOUND.get_or_init(program::try_namespaces).as_ref().copied().map_err(String::as_str)
+}
+
 /// What this machine offers.
 pub(crate) fn report() -> Report {
     let (landlock, seccomp) = (landlock(), seccomp());
+    let confined = seccomp && landlock.is_some_and(|version| version >= LEAST);
+    let namespaces = if confined { namespaces() } else { Err("nothing is started") };
+    describe(landlock, seccomp, namespaces)
+}
+
+/// What follows from what a machine has.
+pub(crate) fn describe(landlock: Option<u32>, seccomp: bool, namespaces: Result<(), &str>) -> Report {
     let mut notes = Vec::new();
     match landlock {
-        None => notes.push("the kernel has no Landlock, or it is not switched on (`lsm=landlock,…`)".to_owned()),
+        None => {
+            notes.push("the kernel has no Landlock, or it is not switched on (`lsm=landlock,…`)".to_owned())
+        }
         Some(version) if version < LEAST => {
             notes.push(format!("Landlock {version} is too old: {LEAST} is needed (Linux 6.2)"));
         }
-        Some(version) if version < SIGNALS => notes.push(format!(
-            "Landlock {version} does not hold signals back: programs may signal their own group only (Linux 6.12 has no such limit)"
-        )),
+        Some(version) if version < SIGNALS => {
+            if version < PORTS {
+                notes.push(format!("Landlock {version} does not hold connections back: seccomp alone does (Linux 6.7 has both)"));
+            }
+            notes.push(format!(
+                "Landlock {version} does not hold signals back: programs may signal their own group only (Linux 6.12 has no such limit)"
+            ));
+        }
         Some(_) => {}
     }
     if !seccomp {
         notes.push("the kernel does not filter system calls (seccomp)".to_owned());
     }
     let confined = seccomp && landlock.is_some_and(|version| version >= LEAST);
-    Report { confined, landlock, seccomp, notes }
+    if let (true, Err(why)) = (confined, namespaces) {
+        notes.push(format!(
+            "programs get no namespaces of their own, and with them no network ({why}); the system may forbid them to users"
+        ));
+    }
+    Report { confined, landlock, seccomp, namespaces: confined && namespaces.is_ok(), notes }
 }

@@ -1,7 +1,7 @@
 //! A program with its arguments, written as one line or as a list.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A program and its arguments. Written as one line it is split at spaces, with quotes and backslashes as in
 /// a shell; no shell ever sees it.
@@ -29,6 +29,23 @@ impl Command {
     /// Its arguments.
     pub fn arguments(&self) -> &[String] {
         self.0.get(1..).unwrap_or_default()
+    }
+}
+
+/// What a program and its host speak over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Transport {
+    /// Its standard input and output.
+    #[default]
+    Stdio,
+    /// A Unix socket for both directions, in the place of its standard input. What it prints goes to the log.
+    Socket,
+}
+
+impl Transport {
+    pub(super) fn is_usual(&self) -> bool {
+        *self == Self::Stdio
     }
 }
 

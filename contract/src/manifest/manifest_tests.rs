@@ -293,7 +293,7 @@ descriptors:
 ";
 
 const WAYS: [&str; 2] = [
-    "{id: b, name: B, command: ./run --fast, package: b, mcp: {command: npx, args: [-y, server], env: {LEVEL: 3}}}",
+    "{id: b, name: B, command: ./run --fast, transport: socket, package: b, mcp: {command: npx, args: [-y, server], env: {LEVEL: 3}}}",
     "{id: c, name: C, mcp: {url: 'https://mcp.example.com/', headers: {X-Client: holdfast}}}",
 ];
 

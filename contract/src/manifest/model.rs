@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::command::Command;
+use super::command::{Command, Transport};
 use super::grants::{Grants, PolicyHints};
 use crate::hook::HookPoint;
 use crate::ids::{AgentId, DescriptorId, ExtensionId, Millis, ModelName, RegistryKind, ToolName, Topic};
@@ -44,6 +44,9 @@ pub struct Manifest {
     /// A program that speaks the worker protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Command>,
+    /// What the program speaks over.
+    #[serde(default, skip_serializing_if = "Transport::is_usual")]
+    pub transport: Transport,
     /// A pack for Node: the name of an npm package, or a folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::RESERVED_IDS;
-use super::command::Command;
+use super::command::{Command, Transport};
 use super::grants::{Access, FileGrant, Grants, PolicyHints, Profile};
 use super::model::{
     AgentLimits, AgentSection, DescriptorHint, Events, Handler, HookHint, Manifest, McpServer, Publication,
@@ -22,6 +22,7 @@ type Result<T> = std::result::Result<T, Reported>;
 
 /// No model has this name: in the settings it says which one is used when nobody asks for another.
 const DEFAULT_MODEL: &str = "default";
+const TRANSPORTS: &[Transport] = &[Transport::Stdio, Transport::Socket];
 const MODES: &[AgentMode] = &[AgentMode::Tool, AgentMode::Handoff];
 const MISSED: &[MissedPolicy] = &[MissedPolicy::RunOnce, MissedPolicy::Skip, MissedPolicy::RunAll];
 const EFFECTS: &[EffectClass] = &[
@@ -70,6 +71,7 @@ pub(super) fn manifest(root: &Field<'_>) -> Result<Manifest> {
         let setup_instructions = object.defaulted("setup_instructions", String::new(), Field::text);
         let entrypoint = object.optional("entrypoint", entrypoint);
         let command = object.optional("command", command);
+        let transport = object.defaulted("transport", Transport::default(), |field| field.choice(TRANSPORTS));
         let package = object.optional("package", Field::word);
         let mcp = object.optional("mcp", mcp);
         let agent = object.optional("agent", agent);
@@ -98,6 +100,7 @@ pub(super) fn manifest(root: &Field<'_>) -> Result<Manifest> {
             setup_instructions: setup_instructions?,
             entrypoint: entrypoint?,
             command: command?,
+            transport: transport?,
             package: package?,
             mcp: mcp?,
             agent: agent?,

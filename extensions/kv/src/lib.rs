@@ -1,6 +1,6 @@
 //! Values by key, kept across sessions and restarts in the extension's own data folder.
 //!
-//! [`extension`] is the whole of it. `shelf` is the file, and the two tools are here.
+//! [`extension`] is the whole of it. `shelf` is the file; the two tools, and the methods for other extensions, are here.
 
 mod shelf;
 
@@ -16,7 +16,7 @@ use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
-use holdfast_lane_native::{Extension, Tool, on_thread};
+use holdfast_lane_native::{Api, Extension, Tool, on_thread};
 use serde_json::{Value, json};
 
 use crate::shelf::{FOUND, KEY_BYTES, Shelf, VALUE_BYTES};
@@ -26,7 +26,39 @@ pub fn extension(data_dir: PathBuf) -> Extension {
     let shelf = Arc::new(Shelf::new(data_dir));
     Extension::new("kv", env!("CARGO_PKG_VERSION"))
         .tool(KvTool { spec: get_spec(), shelf: shelf.clone(), work: get })
-        .tool(KvTool { spec: set_spec(), shelf, work: set })
+        .tool(KvTool { spec: set_spec(), shelf: shelf.clone(), work: set })
+        .api(Methods(shelf))
+}
+
+/// What other extensions call: `get`, `set`, `delete` and `keys`.
+struct Methods(Arc<Shelf>);
+
+impl Api for Methods {
+    fn call(&self, method: String, arguments: Content, _: Arc<dyn Host>) -> Later<Result<Content, Fault>> {
+        let shelf = self.0.clone();
+        on_thread(move || {
+            let given = arguments.value().cloned().unwrap_or_default();
+            // Arguments stand in a list, or under their names.
+            let argument = |place: usize, name: &str| given.get(place).or_else(|| given.get(name));
+            let word = |place: usize, name: &str| argument(place, name).and_then(Value::as_str);
+            let missing = |name: &str| Fault::new(Code::ToolArguments, format!("`{name}` is missing"));
+            let key = || word(0, "key").ok_or_else(|| missing("key"));
+            let value = match method.as_str() {
+                "get" => shelf.get(key()?)?.or_else(|| argument(1, "default").cloned()).unwrap_or_default(),
+                "set" => match argument(1, "value").ok_or_else(|| missing("value"))? {
+                    Value::Null => shelf.remove(key()?)?.into(),
+                    value => shelf.put(key()?, value)?.into(),
+                },
+                "delete" => shelf.remove(key()?)?.into(),
+                "keys" => {
+                    let found = shelf.find(word(0, "glob").unwrap_or("*"))?;
+                    found.entries.into_iter().map(|(key, _)| Value::String(key)).collect()
+                }
+                _ => return Err(Fault::new(Code::ToolFailed, format!("there is no method `{method}`"))),
+            };
+            Ok(Content::new(value))
+        })
+    }
 }
 
 struct KvTool {

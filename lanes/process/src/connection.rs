@@ -3,17 +3,20 @@
 //! Whoever breaks the rules of the protocol is no longer listened to: what is waited for fails with the reason, and the process ends.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::{LogLevel, LogSink};
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::protocol::{LogLine, Question, RpcError, ToExtension, ToHost, plain, present};
+use holdfast_contract::protocol::{LogLine, Question, RpcError, Step, ToExtension, ToHost, plain, present};
+use holdfast_contract::role::Role;
 use holdfast_contract::wire::{Ask, Host};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::{mpsc, oneshot};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+use tokio::sync::oneshot;
+
+use crate::outlet::{Outlet, Way};
 
 /// The longest line that either side may send.
 pub(crate) const LINE_BYTES: usize = 8 << 20;
@@ -21,11 +24,11 @@ pub(crate) const LINE_BYTES: usize = 8 << 20;
 const CALLS: usize = 256;
 /// Questions that may be under way at once.
 const QUESTIONS: usize = 64;
-/// Lines that may wait for a process that does not read.
-const QUEUE: usize = 64;
 /// JSON-RPC's numbers for arguments that do not fit, and for a method that is not known.
 const INVALID: i64 = -32602;
 const UNKNOWN: i64 = -32601;
+/// How the names of what only the gateway asks begin.
+const GATEWAYS: &str = "network.";
 /// Characters of an offending line that are shown.
 const SHOWN: usize = 120;
 
@@ -38,16 +41,6 @@ pub(crate) struct Terms {
     pub host_calls: u32,
     /// Bytes that may be logged between two requests.
     pub log_bytes: u32,
-}
-
-/// A request to the process, or a word that needs no answer.
-#[derive(Serialize)]
-struct Outgoing<'a> {
-    jsonrpc: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<u64>,
-    #[serde(flatten)]
-    message: &'a ToExtension,
 }
 
 /// Anything that a process may say.
@@ -77,7 +70,7 @@ pub(crate) enum Silence {
 
 /// A conversation with a process.
 pub(crate) struct Connection {
-    lines: mpsc::Sender<String>,
+    outlet: Arc<Outlet>,
     shared: Arc<Shared>,
 }
 
@@ -101,7 +94,10 @@ struct State {
 struct Waiting {
     reply: oneshot::Sender<Result<Value, Fault>>,
     host: Arc<dyn Host>,
-    asked: u32,
+    /// How often it may still ask; a loop in the background, as often as it likes.
+    left: Option<u32>,
+    /// Bytes of progress that were shown.
+    shown: usize,
 }
 
 impl Shared {
@@ -124,24 +120,37 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// Shows how a call is getting on, as far as one call may be long about it. A call that is over has nothing to show.
+    fn progress(&self, step: &Step) {
+        let mut state = self.state();
+        let Some(waiting) = state.waiting.get_mut(&step.call) else { return };
+        waiting.shown = waiting.shown.saturating_add(step.text.len());
+        if waiting.shown <= self.terms.log_bytes as usize {
+            let host = waiting.host.clone();
+            drop(state);
+            host.progress(&step.text);
+        }
+    }
+}
+
 impl Connection {
     /// Talks over these. `over` is told once why it has ended, when it has.
     pub(crate) fn open(
-        input: impl AsyncWrite + Send + Unpin + 'static,
+        input: Way,
         output: impl AsyncRead + Send + Unpin + 'static,
         terms: Terms,
         over: oneshot::Sender<Silence>,
     ) -> Self {
         let shared = Arc::new(Shared { terms, state: Mutex::default() });
-        let (lines, queue) = mpsc::channel(QUEUE);
-        tokio::spawn(write(input, queue));
-        let (reading, answers) = (shared.clone(), lines.downgrade());
+        let outlet = Arc::new(Outlet::open(input));
+        let (reading, answers) = (shared.clone(), Arc::downgrade(&outlet));
         tokio::spawn(async move {
             let why = read(output, &reading, &answers).await;
             // Nobody waits for it who is gone.
             let _ = over.send(why);
         });
-        Self { lines, shared }
+        Self { outlet, shared }
     }
 
     /// Nothing more is said, for this reason; whoever waits is told.
@@ -154,6 +163,23 @@ impl Connection {
         }
     }
 
+    /// The host of the call that the process has been working on for the longest, to ask on its behalf.
+    pub(crate) fn oldest(&self) -> Result<Arc<dyn Host>, Fault> {
+        let mut state = self.shared.state();
+        let oldest = state.waiting.iter_mut().min_by_key(|(id, _)| **id);
+        let Some((_, waiting)) = oldest else {
+            let message = "no call is under way that the connection could be for";
+            return Err(Fault::new(Code::ToolDenied, message));
+        };
+        spend(waiting, self.shared.terms.host_calls)?;
+        Ok(waiting.host.clone())
+    }
+
+    /// Writes a line to the log.
+    pub(crate) fn warn(&self, text: &str) {
+        self.shared.log(LogLevel::Warning, text);
+    }
+
     /// Why nothing more is said, if so.
     pub(crate) fn over(&self) -> Option<Fault> {
         self.shared.state().over.clone()
@@ -162,7 +188,9 @@ impl Connection {
     /// Makes a request. Dropping the future tells the process that the answer is no longer wanted.
     pub(crate) async fn request(&self, message: &ToExtension, host: Arc<dyn Host>) -> Result<Value, Fault> {
         let (reply, answer) = oneshot::channel();
-        let id = self.begin(Waiting { reply, host, asked: 0 })?;
+        let lasts = matches!(message, ToExtension::Function { role: Role::Service, .. });
+        let left = (!lasts).then_some(self.shared.terms.host_calls);
+        let id = self.begin(Waiting { reply, host, left, shown: 0 })?;
         let mut wanted = Wanted { connection: self, id, answered: false };
         self.say(Some(id), message).await?;
         let answer = answer.await;
@@ -187,16 +215,30 @@ impl Connection {
     }
 
     async fn say(&self, id: Option<u64>, message: &ToExtension) -> Result<(), Fault> {
-        let line = line(&Outgoing { jsonrpc: "2.0", id, message })?;
-        let gone = |_| self.over().unwrap_or_else(|| Fault::new(Code::ExtensionFault, "the process is gone"));
-        self.lines.send(line).await.map_err(gone)
+        let line = outgoing(id, message)?;
+        if self.outlet.send(line).await {
+            return Ok(());
+        }
+        Err(self.over().unwrap_or_else(|| Fault::new(Code::ExtensionFault, "the process is gone")))
     }
 }
 
-/// A message as a line. One that is too long is not sent.
-fn line(message: &impl Serialize) -> Result<String, Fault> {
-    let mut line = serde_json::to_string(message)
+/// A request to the process, or a word that needs no answer, as a line.
+fn outgoing(id: Option<u64>, message: &ToExtension) -> Result<String, Fault> {
+    let head = match id {
+        Some(id) => format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},"),
+        None => "{\"jsonrpc\":\"2.0\",".to_owned(),
+    };
+    // The message is an object of its own: the head takes the place of its first brace.
+    line(message, head, 1)
+}
+
+/// A message as a line, behind a head that takes the place of its first bytes. One that is too long is not sent.
+fn line(message: &impl Serialize, head: String, without: usize) -> Result<String, Fault> {
+    let text = serde_json::to_string(message)
         .map_err(|error| Fault::new(Code::Internal, format!("a message cannot be written: {error}")))?;
+    let mut line = head;
+    line.push_str(text.get(without..).unwrap_or_default());
     if line.len() >= LINE_BYTES {
         let text = format!("a message of {} bytes is too long for a process", line.len());
         return Err(Fault::new(Code::AnswerTooLarge, text));
@@ -222,29 +264,15 @@ impl Drop for Wanted<'_> {
             state.given_up.insert(self.id);
         }
         drop(state);
-        let cancel = Outgoing { jsonrpc: "2.0", id: None, message: &ToExtension::Cancel { id: self.id } };
-        if let Ok(line) = line(&cancel) {
+        if let Ok(line) = outgoing(None, &ToExtension::Cancel { id: self.id }) {
             // A process that does not read is not told.
-            let _ = self.connection.lines.try_send(line);
-        }
-    }
-}
-
-async fn write(mut input: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<String>) {
-    while let Some(line) = lines.recv().await {
-        // One that cannot be written to has ended, which the other side sees.
-        if input.write_all(line.as_bytes()).await.is_err() || input.flush().await.is_err() {
-            return;
+            self.connection.outlet.at_once(&line);
         }
     }
 }
 
 /// Listens until there is nothing more to hear, and says why.
-async fn read(
-    output: impl AsyncRead + Unpin,
-    shared: &Arc<Shared>,
-    answers: &mpsc::WeakSender<String>,
-) -> Silence {
+async fn read(output: impl AsyncRead + Unpin, shared: &Arc<Shared>, answers: &Weak<Outlet>) -> Silence {
     let mut output = BufReader::new(output);
     let mut bytes = Vec::new();
     loop {
@@ -269,30 +297,21 @@ fn broken(why: &str, line: &[u8]) -> Silence {
 
 /// The next line without its end; false where there is none.
 async fn next_line(output: &mut (impl AsyncBufReadExt + Unpin), line: &mut Vec<u8>) -> Result<bool, String> {
-    loop {
-        let chunk = output.fill_buf().await.map_err(|error| format!("it cannot be read: {error}"))?;
-        if chunk.is_empty() {
-            return match line.is_empty() {
-                true => Ok(false),
-                false => Err("it ended in the middle of a line".to_owned()),
-            };
-        }
-        let end = chunk.iter().position(|byte| *byte == b'\n');
-        let part = chunk.get(..end.unwrap_or(chunk.len())).unwrap_or_default();
-        if line.len() + part.len() > LINE_BYTES {
-            return Err(format!("a line is longer than {LINE_BYTES} bytes"));
-        }
-        line.extend_from_slice(part);
-        let used = end.map_or(chunk.len(), |end| end + 1);
-        output.consume(used);
-        if end.is_some() {
-            return Ok(true);
+    let mut within = output.take(LINE_BYTES as u64 + 1);
+    let read = within.read_until(b'\n', line).await.map_err(|error| format!("it cannot be read: {error}"))?;
+    match line.pop() {
+        Some(b'\n') => Ok(true),
+        None => Ok(false),
+        Some(_) if read > LINE_BYTES => Err(format!("a line is longer than {LINE_BYTES} bytes")),
+        Some(last) => {
+            line.push(last);
+            Err("it ended in the middle of a line".to_owned())
         }
     }
 }
 
 /// Takes one line. An error is a breach of the protocol.
-fn heard(line: &[u8], shared: &Arc<Shared>, answers: &mpsc::WeakSender<String>) -> Result<(), String> {
+fn heard(line: &[u8], shared: &Arc<Shared>, answers: &Weak<Outlet>) -> Result<(), String> {
     let message: Incoming = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     if message.jsonrpc != "2.0" {
         return Err(format!("`jsonrpc` is {:?} and not \"2.0\"", message.jsonrpc));
@@ -338,7 +357,7 @@ fn asked(
     params: Option<Value>,
     id: Option<Value>,
     shared: &Arc<Shared>,
-    answers: &mpsc::WeakSender<String>,
+    answers: &Weak<Outlet>,
 ) -> Result<(), String> {
     let mut request = json!({ "method": method });
     if let (Some(params), Some(fields)) = (params, request.as_object_mut()) {
@@ -346,10 +365,13 @@ fn asked(
     }
     match (serde_json::from_value(request), id) {
         (Ok(ToHost::Log(LogLine { level, text })), None) => shared.log(level, &text),
+        (Ok(ToHost::Progress(step)), None) => shared.progress(&step),
         (Ok(ToHost::Ask(question)), Some(id)) => ask(question, id, shared, answers),
         (Ok(ToHost::Ask(_)), None) => return Err("a question has an id".to_owned()),
-        (Ok(ToHost::Log(_)), Some(_)) => return Err("a line for the log has no id".to_owned()),
-        (Err(_), None) if !["ask", "log"].contains(&method.as_str()) => {
+        (Ok(ToHost::Log(_) | ToHost::Progress(_)), Some(_)) => {
+            return Err(format!("a notice such as `{method}` has no id"));
+        }
+        (Err(_), None) if !["ask", "log", "progress"].contains(&method.as_str()) => {
             shared.log(LogLevel::Warning, &format!("it says `{method}`, which means nothing here"));
         }
         (Err(error), None) => return Err(error.to_string()),
@@ -362,7 +384,7 @@ fn asked(
 }
 
 /// Answers a question of the process when the host has.
-fn ask(question: Question, id: Value, shared: &Arc<Shared>, answers: &mpsc::WeakSender<String>) {
+fn ask(question: Question, id: Value, shared: &Arc<Shared>, answers: &Weak<Outlet>) {
     let host = permitted(&question, shared);
     let ask = host.and_then(|host| match Ask::try_from(question) {
         Ok(ask) => Ok((host, ask)),
@@ -398,25 +420,38 @@ fn permitted(question: &Question, shared: &Shared) -> Result<Arc<dyn Host>, RpcE
     let Some(waiting) = state.waiting.get_mut(&question.call) else {
         return refused(Code::ToolCancelled, format!("no call {} is under way", question.call));
     };
-    if waiting.asked >= shared.terms.host_calls {
-        let most = shared.terms.host_calls;
-        return refused(Code::HostCallsExhausted, format!("one call may ask the host {most} times"));
+    if question.name.starts_with(GATEWAYS) {
+        return refused(Code::ToolDenied, format!("`{}` is for the gateway to ask", question.name));
     }
-    waiting.asked += 1;
+    spend(waiting, shared.terms.host_calls).map_err(|fault| RpcError::from(&fault))?;
     let host = waiting.host.clone();
     state.questions += 1;
     Ok(host)
 }
 
+/// Counts one more question of a call, if it may ask once more.
+fn spend(waiting: &mut Waiting, most: u32) -> Result<(), Fault> {
+    if waiting.left == Some(0) {
+        let message = format!("one call may ask the host {most} times");
+        return Err(Fault::new(Code::HostCallsExhausted, message));
+    }
+    waiting.left = waiting.left.map(|left| left - 1);
+    Ok(())
+}
+
 /// Answers the process.
-fn say(answers: &mpsc::WeakSender<String>, id: &Value, answer: Result<Value, RpcError>) {
+fn say(answers: &Weak<Outlet>, id: &Value, answer: Result<Value, RpcError>) {
     let message = match &answer {
         Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
         Err(error) => json!({ "jsonrpc": "2.0", "id": id, "error": error }),
     };
-    let line = line(&message)
-        .or_else(|fault| line(&json!({ "jsonrpc": "2.0", "id": id, "error": RpcError::from(&fault) })));
-    if let (Ok(line), Some(lines)) = (line, answers.upgrade()) {
+    let line = line(&message, String::new(), 0).or_else(|fault| {
+        let error = json!({ "jsonrpc": "2.0", "id": id, "error": RpcError::from(&fault) });
+        line(&error, String::new(), 0)
+    });
+    if let (Ok(line), Some(lines)) = (line, answers.upgrade())
+        && !lines.at_once(&line)
+    {
         tokio::spawn(async move {
             // A process that is gone needs no answer.
             let _ = lines.send(line).await;

@@ -5,17 +5,20 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use holdfast_confinement::Report;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::manifest::{Access, Command, Manifest};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Bundle, Vault};
 
-use crate::lane::{Places, Starts};
+use crate::lane::{Places, Python};
 
 /// What a process is started with.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
+    /// What tells it from others that may answer `hello` in another way.
+    pub identity: String,
     pub id: ExtensionId,
     pub version: String,
     pub command: Command,
@@ -24,21 +27,16 @@ pub(crate) struct Plan {
     pub code: Arc<tempfile::TempDir>,
     /// Its own folder to write to.
     pub data: PathBuf,
-    /// What it was granted to read.
+    /// What it reads besides its own files: what it was granted, and what runs it.
     pub readable: Vec<PathBuf>,
     /// What it was granted to write.
     pub writable: Vec<PathBuf>,
-}
-
-/// The Python worker, and the name that it has beside the extension's own files.
-const WORKER: &str = include_str!("python/worker.py");
-const WORKER_FILE: &str = ".holdfast_worker.py";
-
-/// How the worker is started on a file in `tools/` or `channels/`.
-fn worker(file: &str) -> Option<Command> {
-    let kind = if file.starts_with("channels/") { "channel" } else { "tool" };
-    let words = ["python3", "-u", "-B", WORKER_FILE, kind, file];
-    Command::new(words.map(str::to_owned).to_vec())
+    /// The files of those that it depends on, as they are laid out, to read.
+    pub neighbours: Vec<(ExtensionId, Arc<tempfile::TempDir>)>,
+    /// Bytes that it may keep on the disk.
+    pub disk_bytes: u64,
+    /// What there is to hold it with.
+    pub report: Report,
 }
 
 fn failed(path: &Path, error: impl std::fmt::Display) -> Fault {
@@ -51,35 +49,44 @@ pub(crate) fn plan(
     bundle: &Bundle,
     vault: &dyn Vault,
     places: &Places,
-    starts: Starts,
+    python: Option<Python>,
+    report: Report,
 ) -> Result<Plan, Fault> {
     let manifest = bundle.parsed()?;
     let missing = || Fault::new(Code::ManifestMissingField, "the manifest has no `command`");
-    let command = match starts {
-        Starts::Command => manifest.command.clone(),
-        Starts::Python => worker(&bundle.entrypoint),
+    let (command, worker) = match &python {
+        None => (manifest.command.clone(), None),
+        Some(python) => {
+            let folder = crate::worker::folder(&places.code)?;
+            (crate::worker::command(&python.executable, &folder, &bundle.entrypoint), Some(folder))
+        }
     };
     let command = command.ok_or_else(missing)?;
     let data = places.data.join(extension.id.as_str());
     fs::create_dir_all(&data).map_err(|error| failed(&data, error))?;
     let code = Arc::new(lay_out(bundle, vault, &places.code)?);
-    if starts == Starts::Python {
-        let path = code.path().join(WORKER_FILE);
-        fs::write(&path, WORKER).map_err(|error| failed(&path, error))?;
-    }
     let granted = |access: Access| {
         let grants = bundle.grants.files.iter().filter(move |grant| grant.access == access);
-        grants.map(|grant| PathBuf::from(&grant.path)).filter(|path| path.is_absolute()).collect()
+        grants.map(|grant| PathBuf::from(&grant.path)).filter(|path| path.is_absolute())
     };
+    let mut readable: Vec<PathBuf> = granted(Access::Read).chain(worker).collect();
+    let identity = python.map(|python| {
+        readable.extend(python.readable);
+        format!("{} {}", crate::worker::digest(), python.identity)
+    });
     Ok(Plan {
+        identity: format!("{} {}", extension.digest, identity.unwrap_or_default()),
         id: extension.id.clone(),
         version: extension.version.to_string(),
         command,
         manifest,
         code,
         data,
-        readable: granted(Access::Read),
-        writable: granted(Access::Write),
+        readable,
+        writable: granted(Access::Write).collect(),
+        neighbours: Vec::new(),
+        disk_bytes: bundle.budgets.disk_bytes,
+        report,
     })
 }
 

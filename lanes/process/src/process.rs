@@ -1,27 +1,34 @@
 //! One process, from its start to the end of everything that it started.
 
-use std::io::Write;
+use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use holdfast_confinement::{Group, Limits, Reach, Switch};
+use holdfast_confinement::{
+    Life, Limits, Network, Program, Reach, Report, Running, Switch, gateway_address, threads_on_machine,
+};
 use holdfast_contract::log::{LogLevel, LogSink};
+use holdfast_contract::manifest::Transport;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::protocol::ToExtension;
 use holdfast_contract::wire::Host;
 use rustix::fs::{Mode, OFlags};
-use rustix::process::Pid;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::connection::{Connection, Silence, Terms};
 use crate::folder::Plan;
+use crate::gateway;
+use crate::outlet::Way;
+use crate::quota::Quota;
 
 /// Characters of the last line of standard error that are told to whoever waits.
 const LAST: usize = 200;
@@ -32,9 +39,10 @@ const FILE_BYTES: u64 = 1 << 30;
 const MEMORY_BYTES: u64 = 4 << 30;
 /// How long a process that was left by its pipe has to be gone, before it is killed.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// The process waits until its limits are set, and becomes the program.
-const BEGIN: &str = r#"read -r _ || exit 125; exec "$@""#;
+/// How often the number of processes is looked at, where the kernel does not bound it, and how many more there must be on the whole machine
+/// for a closer look.
+const TICK: Duration = Duration::from_millis(50);
+const MANY: usize = 256;
 
 /// A process that runs. Dropping it ends it, with everything that it started.
 pub(crate) struct Process {
@@ -46,41 +54,66 @@ fn failed(what: &str, error: impl std::fmt::Display) -> Fault {
     Fault::new(Code::ExtensionFault, format!("{what}: {error}"))
 }
 
+/// What is told of a start: the streams of the program, and what listens in it.
+type Begun = (OwnedFd, OwnedFd, OwnedFd, Option<std::net::TcpListener>);
+
+/// How a process ended, and why it was ended, if it was.
+type Ended = (std::io::Result<ExitStatus>, Option<String>);
+
 impl Process {
     /// Starts it, confined.
     pub(crate) async fn start(plan: &Plan, terms: Terms) -> Result<Self, Fault> {
         let switch = Arc::new(Switch::default());
-        let (starting, held) = (plan.clone(), switch.clone());
-        let started = tokio::task::spawn_blocking(move || spawn(&starting, &held)).await;
-        let Started { child, group, scratch } =
-            started.map_err(|error| failed("the program could not be started", error))??;
-        Self::attend(child, group, scratch, switch, terms)
+        let (begun, started) = oneshot::channel();
+        let (ended, exit) = oneshot::channel();
+        let (plan, held, transport) = (plan.clone(), switch.clone(), plan.manifest.transport);
+        // The process ends with the thread that started it, so the same thread sees to its end.
+        let keep = move || keep(&plan, &held, begun, ended);
+        let thread = std::thread::Builder::new().name("process".to_owned()).spawn(keep);
+        thread.map_err(|error| failed("no thread could be started", error))?;
+        let gone = |_| Fault::new(Code::Internal, "the thread that starts the program is gone");
+        let begun = started.await.map_err(gone)??;
+        Self::attend(begun, transport, exit, switch, terms)
     }
 
     fn attend(
-        mut child: Child,
-        group: Group,
-        scratch: tempfile::TempDir,
+        (input, output, errors, gateway): Begun,
+        transport: Transport,
+        exit: oneshot::Receiver<Ended>,
         switch: Arc<Switch>,
         terms: Terms,
     ) -> Result<Self, Fault> {
-        let lost = || Fault::new(Code::Internal, "a stream of the program is missing");
-        let no_pipe = |error| failed("the program cannot be spoken to", error);
-        let input = OwnedFd::from(child.stdin.take().ok_or_else(lost)?);
-        let output = OwnedFd::from(child.stdout.take().ok_or_else(lost)?);
-        let errors = OwnedFd::from(child.stderr.take().ok_or_else(lost)?);
-        let (ended, exit) = oneshot::channel();
-        let held = switch.clone();
-        let keep = move || keep(child, group, scratch, &held, ended);
-        let thread = std::thread::Builder::new().name("process".to_owned()).spawn(keep);
-        thread.map_err(|error| failed("no thread could be started", error))?;
-        let input = pipe::Sender::from_owned_fd(input).map_err(no_pipe)?;
+        let no_pipe = |error| {
+            switch.turn_off();
+            failed("the program cannot be spoken to", error)
+        };
         let output = pipe::Receiver::from_owned_fd(output).map_err(no_pipe)?;
         let errors = pipe::Receiver::from_owned_fd(errors).map_err(no_pipe)?;
         let (over, silence) = oneshot::channel();
         let complaints = tokio::spawn(show(errors, terms.clone()));
-        let connection = Arc::new(Connection::open(input, output, terms, over));
-        tokio::spawn(mourn(Arc::downgrade(&connection), (silence, exit, complaints), switch.clone()));
+        let connection = match transport {
+            Transport::Stdio => {
+                let input = pipe::Sender::from_owned_fd(input).map_err(no_pipe)?;
+                Connection::open(Way::Pipe(input), output, terms, over)
+            }
+            Transport::Socket => {
+                let socket = StdUnixStream::from(input);
+                socket.set_nonblocking(true).map_err(no_pipe)?;
+                let (reads, writes) = UnixStream::from_std(socket).map_err(no_pipe)?.into_split();
+                tokio::spawn(show(output, terms.clone()));
+                Connection::open(Way::Socket(writes), reads, terms, over)
+            }
+        };
+        let connection = Arc::new(connection);
+        let gateway =
+            gateway.map(|gateway| gateway::open(gateway, &connection)).transpose().map_err(no_pipe)?;
+        let (mourned, held) = (Arc::downgrade(&connection), switch.clone());
+        tokio::spawn(async move {
+            mourn(mourned, (silence, exit, complaints), held).await;
+            if let Some(gateway) = gateway {
+                gateway.abort();
+            }
+        });
         Ok(Self { connection, switch })
     }
 
@@ -102,34 +135,79 @@ impl Drop for Process {
     }
 }
 
-/// What was started.
-struct Started {
-    child: Child,
-    group: Group,
-    scratch: tempfile::TempDir,
+/// Starts a program, waits for its end, and ends what it leaves behind.
+fn keep(
+    plan: &Plan,
+    switch: &Switch,
+    begun: oneshot::Sender<Result<Begun, Fault>>,
+    ended: oneshot::Sender<Ended>,
+) {
+    let scratch = tempfile::Builder::new().prefix("holdfast-").tempdir();
+    let scratch = scratch.map_err(|error| failed("no folder for temporary files", error));
+    let started = scratch.and_then(|scratch| Ok((begin(plan, scratch.path())?, scratch)));
+    let (running, scratch) = match started {
+        Ok(started) => started,
+        // Nobody may be there any more to hear of it, here and below.
+        Err(fault) => return drop(begun.send(Err(fault))),
+    };
+    let Running { input, output, errors, gateway, life } = running;
+    let wanted = switch.connect(life.group()) && begun.send(Ok((input, output, errors, gateway))).is_ok();
+    let why = if wanted { watch(plan, &life, scratch.path()) } else { None };
+    let status = life.end(switch);
+    drop(scratch);
+    drop(ended.send((status, why)));
 }
 
-fn spawn(plan: &Plan, switch: &Switch) -> Result<Started, Fault> {
-    let scratch = tempfile::Builder::new().prefix("holdfast-").tempdir();
-    let scratch = scratch.map_err(|error| failed("no folder for temporary files", error))?;
-    let mut group = Group::start().map_err(|error| failed("no process group", error))?;
-    let started = begin(plan, &group, scratch.path());
-    match started {
-        Ok(child) if switch.connect(group.id()) => Ok(Started { child, group, scratch }),
-        Ok(mut child) => {
-            group.end();
-            let _ = child.wait();
-            Err(Fault::new(Code::ToolCancelled, "the program was given up before it began"))
+/// Waits for the end of a process, and says why it has to be ended if it does not come by itself.
+fn watch(plan: &Plan, life: &Life, scratch: &Path) -> Option<String> {
+    let mut quota = Quota::new(plan.disk_bytes, [plan.data.clone(), scratch.to_owned()]);
+    let before = threads_on_machine();
+    let mut next = Instant::now() + quota.pause();
+    loop {
+        let pause = if life.is_bounded() { next.saturating_duration_since(Instant::now()) } else { TICK };
+        if life.wait(pause) {
+            return None;
         }
-        Err(fault) => {
-            group.end();
-            Err(fault)
+        // Looking at the whole machine is cheap, and looking for one's own is not.
+        if !life.is_bounded() && threads_on_machine() > before + MANY && life.is_crowded() {
+            return Some("it had too many processes at once".to_owned());
+        }
+        if Instant::now() >= next {
+            if let Some(why) = quota.exceeded() {
+                return Some(why);
+            }
+            next = Instant::now() + quota.pause();
         }
     }
 }
 
-fn begin(plan: &Plan, group: &Group, scratch: &Path) -> Result<Child, Fault> {
+/// The environment of a program. Whoever goes by these names finds the gateway, which is all that there is of the network.
+fn environment(plan: &Plan, scratch: &Path, report: &Report) -> Vec<(&'static str, OsString)> {
+    let mut environment = vec![
+        ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into()),
+        ("HOME", plan.data.clone().into()),
+        ("LANG", "C.UTF-8".into()),
+        ("TMPDIR", scratch.into()),
+    ];
+    if report.namespaces {
+        let proxy = OsString::from(format!("http://{}", gateway_address()));
+        let names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+        environment.extend(names.map(|name| (name, proxy.clone())));
+    }
+    if !plan.neighbours.is_empty() {
+        let folders = plan
+            .neighbours
+            .iter()
+            .map(|(id, folder)| (id.to_string(), Value::String(folder.path().display().to_string())));
+        environment.push(("HOLDFAST_DEPENDS_ON", Value::Object(folders.collect()).to_string().into()));
+    }
+    environment
+}
+
+fn begin(plan: &Plan, scratch: &Path) -> Result<Running, Fault> {
+    let report = &plan.report;
     let mut readable = vec![plan.code.path().to_owned()];
+    readable.extend(plan.neighbours.iter().map(|(_, folder)| folder.path().to_owned()));
     readable.extend(plan.readable.iter().cloned());
     let writable: Vec<&Path> = [plan.data.as_path(), scratch]
         .into_iter()
@@ -143,73 +221,45 @@ fn begin(plan: &Plan, group: &Group, scratch: &Path) -> Result<Child, Fault> {
                 .map_err(|error| failed(&path.display().to_string(), error))
         })
         .collect::<Result<_, _>>()?;
-    let handles: Vec<_> = handles.iter().map(AsFd::as_fd).collect();
-    let mut command = Command::new("/bin/sh");
-    command
-        .args(["-c", BEGIN, "sh", plan.command.program()])
-        .args(plan.command.arguments())
-        .env_clear()
-        .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
-        .env("HOME", &plan.data)
-        .env("LANG", "C.UTF-8")
-        .env("TMPDIR", scratch)
-        .current_dir(plan.code.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = Reach::new(&readable, false).start(command, &handles, group)?;
-    let limits = Limits { file_bytes: FILE_BYTES, memory_bytes: MEMORY_BYTES, cpu_seconds: None };
-    let limited =
-        limits.set(Pid::from_child(&child)).map_err(|error| failed("the limits cannot be set", error));
-    let begun = limited.and_then(|()| {
-        let told = child.stdin.as_mut().map_or(Ok(()), |begin| begin.write_all(b"\n"));
-        told.map_err(|error| failed("the program could not be started", error))
-    });
-    match begun {
-        Ok(()) => Ok(child),
-        Err(fault) => {
-            group.kill();
-            let _ = child.wait();
-            Err(fault)
-        }
-    }
-}
-
-/// Waits for the end of a process, and ends what it leaves behind.
-fn keep(
-    mut child: Child,
-    mut group: Group,
-    scratch: tempfile::TempDir,
-    switch: &Switch,
-    ended: oneshot::Sender<std::io::Result<ExitStatus>>,
-) {
-    let status = child.wait();
-    switch.disconnect();
-    group.end();
-    drop(scratch);
-    // Nobody may be there any more to hear of it.
-    let _ = ended.send(status);
+    let writable: Vec<_> = writable.into_iter().zip(handles.iter().map(AsFd::as_fd)).collect();
+    let program = plan.command.program().to_owned();
+    let words: Vec<String> =
+        std::iter::once(program).chain(plan.command.arguments().iter().cloned()).collect();
+    let program = Program {
+        words: &words,
+        environment: &environment(plan, scratch, report),
+        folder: plan.code.path(),
+        reach: &Reach::new(&readable, Network::Gateway),
+        writable: &writable,
+        limits: Limits { file_bytes: FILE_BYTES, memory_bytes: MEMORY_BYTES, cpu_seconds: None },
+        socket: plan.manifest.transport == Transport::Socket,
+    };
+    program.start(report).map_err(|fault| match fault.code {
+        Code::ToolFailed => Fault { code: Code::ExtensionFault, ..fault },
+        _ => fault,
+    })
 }
 
 /// Tells whoever waits for answers why there will be none: how the process ended, or what it did wrong.
 async fn mourn(
     connection: std::sync::Weak<Connection>,
-    (silence, exit, complaints): (
-        oneshot::Receiver<Silence>,
-        oneshot::Receiver<std::io::Result<ExitStatus>>,
-        JoinHandle<String>,
-    ),
+    (silence, exit, complaints): (oneshot::Receiver<Silence>, oneshot::Receiver<Ended>, JoinHandle<String>),
     switch: Arc<Switch>,
 ) {
     let why = match silence.await {
         Ok(Silence::Ended) => {
-            let status = tokio::time::timeout(PATIENCE, exit).await.ok().and_then(Result::ok);
+            let ended = tokio::time::timeout(PATIENCE, exit).await.ok().and_then(Result::ok);
             switch.turn_off();
-            let how = status.and_then(Result::ok).map(|status| format!(" ({status})")).unwrap_or_default();
+            let (status, why) = ended.map_or((None, None), |(status, why)| (status.ok(), why));
+            let how = status.map(|status| format!(" ({status})")).unwrap_or_default();
             let last = tokio::time::timeout(PATIENCE, complaints).await.ok().and_then(Result::ok);
             let last =
                 last.filter(|last| !last.is_empty()).map(|last| format!(": {last}")).unwrap_or_default();
-            Fault::new(Code::ExtensionFault, format!("the process has ended{how}{last}"))
+            let message = match why {
+                Some(why) => format!("the process was ended: {why}"),
+                None => format!("the process has ended{how}{last}"),
+            };
+            Fault::new(Code::ExtensionFault, message)
         }
         Ok(Silence::Breach(fault)) => {
             switch.turn_off();

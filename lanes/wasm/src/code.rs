@@ -16,7 +16,7 @@ use crate::inspect::{compile, look};
 use crate::interfaces::{Function, PACKAGE, VERSION};
 use crate::link::link;
 use crate::precompiled::revive;
-use crate::sinks::Progress;
+use holdfast_contract::log::Progress;
 
 /// Where an activation's code comes from.
 pub(crate) struct Origin {
@@ -106,9 +106,9 @@ fn obtain(origin: &Origin, started: &Started, activation: &Activation) -> Result
     }
     let (id, sinks) = (&activation.id, &activation.sinks);
     let began = Instant::now();
-    sinks.progress(id, Progress::Started { bytes: bytes.len() as u64 });
+    sinks.progress(id, Progress::Compiling { bytes: bytes.len() as u64 });
     let compiled = compile(&started.engine, &bytes);
-    sinks.progress(id, Progress::Done { millis: began.elapsed().as_millis() as u64 });
+    sinks.progress(id, Progress::Compiled { millis: began.elapsed().as_millis() as u64 });
     let component = compiled?;
     if let Ok(bytes) = component.serialize() {
         origin.vault.keep_derived(&name, &bytes);

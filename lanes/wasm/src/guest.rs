@@ -6,13 +6,13 @@ use holdfast_contract::budgets::Budgets;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::LogLevel;
+use holdfast_contract::log::Sinks;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::wire::Host;
 use wasmtime::{Engine, ResourceLimiter, Result, Store, StoreContextMut, UpdateDeadline};
 
 use crate::faults::{Stop, stop};
-use crate::sinks::Sinks;
 
 /// What all instances of an activation share.
 pub(crate) struct Activation {

@@ -15,8 +15,8 @@ use crate::engine::{self, Room};
 use crate::extension::{Extension, bring, describe, hook_timeouts};
 use crate::guest::Activation;
 use crate::instance::Handle;
-use crate::sinks::{ProgressSink, Sinks};
 use crate::spares::Spare;
+use holdfast_contract::log::{ProgressSink, Sinks};
 use holdfast_contract::sandbox::SandboxOptions;
 
 /// Runs extensions as sandboxed components.

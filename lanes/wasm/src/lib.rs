@@ -29,7 +29,6 @@ mod link;
 mod live;
 mod nesting;
 mod precompiled;
-mod sinks;
 mod spares;
 mod wasi;
 
@@ -37,4 +36,3 @@ pub use engine::reserve;
 pub use figures::bare_gate;
 pub use inspect::{Inspection, inspect};
 pub use lane::WasmLane;
-pub use sinks::{Progress, ProgressSink};

@@ -11,6 +11,7 @@ use std::task::{Context, Poll, Waker};
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Decision, HookPoint};
 use holdfast_contract::ids::Millis;
+use holdfast_contract::log::Progress;
 use holdfast_contract::manifest::Scope;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{Descriptor, Payload};
@@ -19,7 +20,7 @@ use holdfast_contract::sandbox::{Pools, SandboxOptions};
 use holdfast_contract::system_frames::LifecycleCommand;
 use holdfast_contract::tool::EffectClass;
 use holdfast_contract::wire::{Ask, Call, Host, Instance, Lane, Later, Reply};
-use holdfast_lane_wasm::{Progress, WasmLane};
+use holdfast_lane_wasm::WasmLane;
 use serde_json::json;
 use support::{Extension, MemoryVault, NotingHost, gate, tool};
 
@@ -220,7 +221,7 @@ async fn compiled_code_is_brought_back_and_a_spoilt_copy_is_compiled_again() {
     let lane = lane.with_progress(Arc::new(move |id, progress| {
         sink.lock()
             .unwrap()
-            .push((id.to_string(), matches!(progress, Progress::Started { bytes } if bytes > 0)));
+            .push((id.to_string(), matches!(progress, Progress::Compiling { bytes } if bytes > 0)));
     }));
     let extension = vault.put(&Extension::guest("gate.wat"));
     lane.load(&extension).await.unwrap();

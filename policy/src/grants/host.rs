@@ -55,6 +55,11 @@ impl Host {
         Some(Self { name: name.clone(), port })
     }
 
+    /// Whether it names one host.
+    pub(crate) fn is_exact(&self) -> bool {
+        matches!(self.name, Name::Exact(_))
+    }
+
     /// Whether a host, given without its port, is in the set.
     pub(crate) fn admits(&self, host: &str, port: u16) -> bool {
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);

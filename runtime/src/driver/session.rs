@@ -19,7 +19,7 @@ use holdfast_contract::session_frames::{
 };
 use holdfast_contract::system_frames::HeadAnchored;
 use holdfast_contract::tool::ToolOutcome;
-use holdfast_contract::wire::Ask;
+use holdfast_contract::wire::{Ask, Host};
 use holdfast_kernel::{BEHAVIOUR, Session};
 use holdfast_store::StreamLog;
 use tokio::sync::{mpsc, oneshot};
@@ -28,9 +28,11 @@ use super::tasks::Tasks;
 use super::{Answered, Note, Reply, Say, SessionHandle, TurnReport};
 use crate::budget::Lent;
 use crate::checks::Checks;
+use crate::host::SessionHost;
 use crate::instances::{Ending, Instances};
 use crate::living::INVOKE;
 use crate::machine::Machine;
+use crate::network;
 use crate::parts::Event;
 use crate::runtime::Inner;
 use crate::services::Asker;
@@ -160,6 +162,10 @@ impl SessionActor {
             // Whoever asked and was given up meanwhile has asked for nothing.
             Note::Ask { reply, .. } if reply.is_closed() => {}
             Note::Answered(answered) => self.answered(*answered),
+            Note::Progress { extension, text } => {
+                let text = self.inner.hide_in_text(text);
+                self.inner.surface.show(self.session.id(), Event::Progress { extension, text });
+            }
             Note::Ask { extension, under, hook, ask, reply } => {
                 self.host_ask(&extension, (under, hook), ask, reply);
             }
@@ -426,10 +432,21 @@ impl SessionActor {
                 let fault = Fault::new(Code::ToolDenied, "a hook has no secrets");
                 return drop(reply.send(Err(fault)));
             }
+            Ask::Other { name, .. } if network::ASKS.contains(&name.as_str()) && hook.is_some() => {
+                let fault = Fault::new(Code::ToolDenied, "a hook has no network");
+                return drop(reply.send(Err(fault)));
+            }
             Ask::Other { name, arguments, timeout } => {
                 let session = Some(self.session.id().clone());
                 let budget = Some(self.lent.budget(self.session.settings().limits, self.session.spent()));
-                let asker = Asker { extension: extension.clone(), session, under: Some(under), budget };
+                let user = SessionHost {
+                    inbox: self.inbox.clone(),
+                    extension: extension.clone(),
+                    under,
+                    hook: hook.clone(),
+                };
+                let user: Option<Arc<dyn Host>> = Some(Arc::new(user));
+                let asker = Asker { extension: extension.clone(), session, under: Some(under), budget, user };
                 let answer = self.inner.serve(asker, &name, &arguments, timeout);
                 let (extension, inbox) = (extension.clone(), self.inbox.clone());
                 let mut reply = reply;

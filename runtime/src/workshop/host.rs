@@ -1,4 +1,5 @@
-//! The host that a test case's calls see: state that lasts for the case, a clock and random bytes that are always the same.
+//! The hosts that an extension sees on the workbench. A test case's calls have state that lasts for the case, and a clock and random
+//! bytes that are always the same. One that is loaded to see what it registers may ask for anything, and nothing comes of it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -35,6 +36,24 @@ impl Host for CaseHost {
             Ask::Other { name, .. } => {
                 Err(Fault::new(Code::ExtensionFault, format!("a test case has nothing called `{name}`")))
             }
+        };
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+/// The host of one that is loaded, which some use to initialise themselves: nobody is told anything, and nothing is known.
+#[derive(Default)]
+pub(super) struct LoadHost(CaseHost);
+
+impl Host for LoadHost {
+    fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>> {
+        let answer = match ask {
+            Ask::Other { name, arguments, .. } if name.starts_with("secret.") => {
+                let message = format!("there is no secret `{}` here", arguments.to_text());
+                Err(Fault::new(Code::SecretMissing, message))
+            }
+            Ask::Other { .. } => Ok(Content::default()),
+            ask => return self.0.ask(ask),
         };
         Box::pin(std::future::ready(answer))
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use holdfast_authoring::{Language, TemplateRole};
 
 /// An AI-agent runtime in one binary: a nano-kernel decides, everything else is an extension.
@@ -92,7 +92,7 @@ pub(crate) enum Command {
     /// Is everything fine on this machine, and if not, what to do
     Doctor,
     /// The published figures, measured here
-    Bench,
+    Bench(Bench),
     /// Shell completions
     Completions {
         /// bash, zsh, fish, elvish or powershell
@@ -459,7 +459,26 @@ pub(crate) struct Replay {
 }
 
 #[derive(Args)]
+pub(crate) struct Bench {
+    /// Which figures; all of them if none is named
+    pub figures: Vec<Figures>,
+}
+
+/// Figures that are taken together.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Figures {
+    /// The program, its starts and its calls
+    Program,
+    /// Durable events
+    Bus,
+    /// Sandboxed components
+    Sandbox,
+    /// Tools in Python
+    Python,
+}
+
+#[derive(Args)]
 pub(crate) struct Schema {
-    /// frames, manifest, settings, policy or protocol
+    /// frames, manifest, settings, policy, process (what programs speak) or protocol (what clients speak)
     pub name: String,
 }

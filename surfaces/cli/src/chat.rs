@@ -357,6 +357,12 @@ impl Chat<'_> {
                 self.show_text();
                 self.screen.text(Voice::Reasoning, &text);
             }
+            Notice::Progress { session, extension, text }
+                if session == self.session && !self.screen.prompting =>
+            {
+                self.show_text();
+                self.screen.line(harmless(&format!("{extension}: {text}")));
+            }
             Notice::Approval { session, approval, call, tool, arguments, reasons }
                 if session == self.session =>
             {

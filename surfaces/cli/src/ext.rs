@@ -15,6 +15,7 @@ use holdfast_contract::log::LogLevel;
 use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_home::{Home, Settings};
 use holdfast_runtime::house::{Plan, Progress, secrets};
+use holdfast_runtime::loader::single_file;
 use holdfast_runtime::workshop::Workbench;
 
 pub(crate) use check::check;
@@ -47,11 +48,24 @@ pub(crate) fn folder(home: &Home, subject: Option<&Path>) -> Result<PathBuf, Pro
     Err(Problem::new(Code::ExtensionUnknown, what).help(help))
 }
 
+/// Where an extension lies, by its id or path: a folder, or a single file.
+pub(crate) fn place(home: &Home, subject: &Path) -> Result<PathBuf, Problem> {
+    let all = home.extensions();
+    match subject.to_str().and_then(|id| single_file(&all, id)) {
+        Some(file) => Ok(all.join(file)),
+        None if subject.is_file() && subject.extension().is_some_and(|kind| kind == "py") => {
+            Ok(subject.to_owned())
+        }
+        None => folder(home, Some(subject)),
+    }
+}
+
 /// An extension on the workbench, as this home would have it.
-pub(crate) async fn workbench(plan: &Plan, folder: &Path) -> Result<Workbench, Problem> {
+pub(crate) async fn workbench(plan: &Plan, place: &Path) -> Result<Workbench, Problem> {
     let settings = Settings::load(&plan.home)?.settings;
     let policy = plan.home.policy(plan.profile.as_deref())?;
-    let id = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let named = if place.is_file() { place.file_stem() } else { place.file_name() };
+    let id = named.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let set = settings.extensions.get(&id.as_str().into());
     let log = Arc::new(logged);
     // Where it is not known what to hide, nothing is shown.
@@ -62,7 +76,7 @@ pub(crate) async fn workbench(plan: &Plan, folder: &Path) -> Result<Workbench, P
             None
         }
     };
-    Workbench::open(folder, &policy, set, &settings.wasm, log).await
+    Workbench::open(place, &policy, set, &settings.wasm, (log, plan.home.environments())).await
 }
 
 /// Shows a line of an extension's log.
@@ -73,12 +87,14 @@ pub(crate) fn logged(id: &ExtensionId, level: LogLevel, line: &str) {
 /// Says what takes long while extensions come up.
 pub(crate) fn progress(id: &ExtensionId, progress: Progress) {
     match progress {
-        Progress::Started { bytes } if bytes > 256 << 10 => {
+        Progress::Compiling { bytes } if bytes > 256 << 10 => {
             eprintln!("compiling {id} ({:.1} MiB), once", bytes as f64 / f64::from(1 << 20));
         }
-        Progress::Done { millis } if millis > 500 => {
+        Progress::Compiled { millis } if millis > 500 => {
             eprintln!("compiled {id} in {:.1} s", millis as f64 / 1e3)
         }
-        Progress::Started { .. } | Progress::Done { .. } => {}
+        Progress::Compiling { .. } | Progress::Compiled { .. } => {}
+        Progress::Installing { packages } => eprintln!("installing for {id}, once: {}", packages.join(", ")),
+        Progress::Installed { millis } => eprintln!("installed for {id} in {:.1} s", millis as f64 / 1e3),
     }
 }

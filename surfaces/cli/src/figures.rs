@@ -2,6 +2,8 @@
 //! `cargo bench -p holdfast-benches --bench timed`.
 
 mod bus;
+#[cfg(target_os = "linux")]
+mod python;
 mod sandbox;
 
 use std::io::{BufRead, BufReader, Write};
@@ -12,17 +14,38 @@ use std::time::{Duration, Instant};
 use holdfast_contract::problem::{Code, Problem};
 use serde_json::{Value, json};
 
+use crate::arguments::{Bench, Figures};
 use crate::exit::Exit;
 use crate::output::Output;
 
 const STARTS: usize = 15;
 const CALLS: usize = 200;
 
-pub(crate) fn bench(output: &Output) -> Result<Exit, Problem> {
-    let failed =
-        |error: std::io::Error| Problem::new(Code::Internal, format!("a figure could not be taken: {error}"));
+pub(crate) fn bench(output: &Output, command: &Bench) -> Result<Exit, Problem> {
     let program = std::env::current_exe().map_err(failed)?;
-    let size = std::fs::metadata(&program).map_err(failed)?.len();
+    let wanted = |figures| command.figures.is_empty() || command.figures.contains(&figures);
+    if wanted(Figures::Program) {
+        starts_and_calls(output, &program)?;
+    }
+    if wanted(Figures::Bus) {
+        bus::bench(output)?;
+    }
+    if wanted(Figures::Sandbox) {
+        sandbox::bench(output, &program)?;
+    }
+    #[cfg(target_os = "linux")]
+    if wanted(Figures::Python) {
+        python::bench(output, &program)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn failed(error: std::io::Error) -> Problem {
+    Problem::new(Code::Internal, format!("a figure could not be taken: {error}"))
+}
+
+fn starts_and_calls(output: &Output, program: &Path) -> Result<(), Problem> {
+    let size = std::fs::metadata(program).map_err(failed)?.len();
     let home = tempfile::tempdir().map_err(failed)?;
     let folder = tempfile::tempdir().map_err(failed)?;
     let mut starts = Vec::new();
@@ -30,7 +53,7 @@ pub(crate) fn bench(output: &Output) -> Result<Exit, Problem> {
     let mut calls = Vec::new();
     for round in 0..=STARTS {
         let begun = Instant::now();
-        let mut owner = Owner::start(&program, home.path(), folder.path()).map_err(failed)?;
+        let mut owner = Owner::start(program, home.path(), folder.path()).map_err(failed)?;
         owner.hello().map_err(failed)?;
         // The first start makes the home; the others are warm.
         if round > 0 {
@@ -54,9 +77,7 @@ pub(crate) fn bench(output: &Output) -> Result<Exit, Problem> {
     for (name, value) in figures {
         show(output, name, &value)?;
     }
-    bus::bench(output)?;
-    sandbox::bench(output, &program)?;
-    Ok(Exit::Done)
+    Ok(())
 }
 
 fn show(output: &Output, name: &str, value: &str) -> Result<(), Problem> {
@@ -150,4 +171,12 @@ fn millis(times: &mut [Duration], percent: usize) -> String {
     times.sort();
     let at = times.len().saturating_sub(1) * percent / 100;
     times.get(at).map_or_else(|| "-".to_owned(), |time| format!("{:.1} ms", time.as_secs_f64() * 1e3))
+}
+
+fn micros(time: Duration) -> String {
+    format!("{:.2} µs", time.as_secs_f64() * 1e6)
+}
+
+fn ratio(one: Duration, other: Duration) -> String {
+    format!("{:.2}", one.as_secs_f64() / other.as_secs_f64())
 }

@@ -168,7 +168,7 @@ fn here(output: &Output, home: &Home, program: Program, command: Command) -> Res
         Command::Backup { file } => backup::backup(output, home, &file)?,
         Command::Restore { file, force } => backup::restore(output, home, &file, force)?,
         Command::Doctor => doctor::doctor(output, home, program.examine)?,
-        Command::Bench => figures::bench(output)?,
+        Command::Bench(command) => figures::bench(output, &command)?,
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut self::command(), "holdfast", &mut std::io::stdout());
             Exit::Done

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::HookPoint;
 use holdfast_contract::problem::Fault;
+use holdfast_contract::system_frames::LifecycleCommand;
 use holdfast_contract::wire::{Ask, Call, Host, Later, Reply};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -59,6 +60,11 @@ async fn reply(lane: &dyn ConformingLane, case: &Case) -> String {
     let (lane, reference) = lane.alone(&format!("{MANIFEST}{}", case.manifest));
     let loaded = lane.load(&reference).await.unwrap();
     let instance = loaded.fresh().unwrap_or(loaded);
+    // As in a runtime, it is loaded first; some are initialised on the way.
+    let load = instance.call(Call::Lifecycle(LifecycleCommand::Load), Arc::new(Quiet)).await;
+    if let Err(fault) = load {
+        return fault.to_string();
+    }
     match instance.call(call(&case.call), Arc::new(Quiet)).await {
         Ok(Reply::Descriptors(descriptors)) => {
             let lines = descriptors.iter().map(|it| serde_json::to_string(it).unwrap());

@@ -9,7 +9,7 @@ use holdfast_contract::manifest::{Grants, Manifest, parse};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::system_frames::FoundExtension;
-use holdfast_contract::wire::Lane;
+use holdfast_contract::wire::{Lane, Vault};
 use holdfast_lane_native::NativeLane;
 use holdfast_lane_process::{Places, ProcessLane};
 use holdfast_testkit::LabBuilder;
@@ -39,7 +39,12 @@ pub trait ConformingLane {
 
 /// Every lane.
 pub fn all() -> Vec<Box<dyn ConformingLane>> {
-    vec![Box::new(Native), Box::new(Wasm::build()), Box::new(Process::new())]
+    vec![
+        Box::new(Native),
+        Box::new(Wasm::build()),
+        Box::new(Programs::new("process", ProcessLane::new)),
+        Box::new(Programs::new("python", ProcessLane::python)),
+    ]
 }
 
 fn reference(found: &FoundExtension) -> ExtensionRef {
@@ -119,31 +124,46 @@ impl ConformingLane for Wasm {
     }
 }
 
-/// A program in Python, which knows nothing but the protocol.
-struct Process {
+/// What the Python guests share.
+const DIRECTIVES: &[u8] = include_bytes!("../../conformance/process/directives.py");
+
+/// A process: a program in Python that knows nothing but the protocol, or a Python class.
+struct Programs {
+    name: &'static str,
     vault: Arc<MapVault>,
     lane: Arc<dyn Lane>,
     _folder: tempfile::TempDir,
 }
 
-impl Process {
-    fn new() -> Self {
+impl Programs {
+    fn new(name: &'static str, lane: fn(Arc<dyn Vault>, Places) -> ProcessLane) -> Self {
         let (vault, folder) = (Arc::new(MapVault::default()), tempfile::tempdir().unwrap());
-        let places = Places { code: folder.path().join("code"), data: folder.path().join("data") };
-        let lane = Arc::new(ProcessLane::new(vault.clone(), places));
-        Self { vault, lane, _folder: folder }
+        let places = Places::within(folder.path());
+        let lane = Arc::new(lane(vault.clone(), places));
+        Self { name, vault, lane, _folder: folder }
     }
 
     fn found(&self, manifest: &str) -> FoundExtension {
-        let manifest = manifest.replace("entrypoint: conformance.wasm", "command: [python3, guest.py]");
+        let started = |how: &str| manifest.replace("entrypoint: conformance.wasm", how);
+        let directives = ("directives.py", DIRECTIVES.to_vec());
+        if self.name == "python" {
+            let main = include_bytes!("../../conformance/class/main.py").to_vec();
+            let files = [("main.py", main), directives];
+            return self.vault.add_python(
+                &started("entrypoint: main:Conformance"),
+                "main:Conformance",
+                files,
+            );
+        }
         let guest = include_bytes!("../../conformance/process/guest.py").to_vec();
-        self.vault.add_files(&manifest, "process", [("guest.py", guest)])
+        let files = [("guest.py", guest), directives];
+        self.vault.add_files(&started("command: [python3, guest.py]"), "process", files)
     }
 }
 
-impl ConformingLane for Process {
+impl ConformingLane for Programs {
     fn name(&self) -> &'static str {
-        "process"
+        self.name
     }
 
     fn runs_again(&self) -> bool {

@@ -269,6 +269,7 @@ impl World {
             }
             Event::Text(_)
             | Event::Reasoning(_)
+            | Event::Progress { .. }
             | Event::Notice(_)
             | Event::Ended { .. }
             | Event::Broken(_) => {}
@@ -359,7 +360,11 @@ impl Surface for Stage {
                 self.questions.lock().unwrap().push((session.clone(), event));
             }
             Event::Broken(problem) => self.broken.lock().unwrap().push(format!("{session}: {problem}")),
-            Event::Text(_) | Event::Reasoning(_) | Event::Notice(_) | Event::Ended { .. } => {}
+            Event::Text(_)
+            | Event::Reasoning(_)
+            | Event::Progress { .. }
+            | Event::Notice(_)
+            | Event::Ended { .. } => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_confinement::{Reach, Switch};
+use holdfast_confinement::{Network, Reach, Switch};
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::message::TurnView;
@@ -52,7 +52,8 @@ fn here() -> String {
 
 impl Shell {
     pub(crate) fn new(workspace: Workspace, options: Options) -> Result<Self, Problem> {
-        let reach = Reach::new(&options.readable, options.network);
+        let network = if options.network { Network::Open } else { Network::Closed };
+        let reach = Reach::new(&options.readable, network);
         for path in reach.readable() {
             // What may be worked in without showing the home may also be read.
             Workspace::new(path, workspace.home()).map_err(|problem| {

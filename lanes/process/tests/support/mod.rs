@@ -16,6 +16,9 @@ use holdfast_contract::wire::{Ask, Bundle, Call, Host, Instance, Lane, Later, Re
 use holdfast_lane_process::{Places, ProcessLane};
 use serde_json::{Value, json};
 
+/// Bytes that a program may keep on the disk here.
+pub const DISK_BYTES: u64 = 32 << 20;
+
 /// What every program begins with: `send`, `receive`, and `greet`, which answers the first request.
 pub const PRELUDE: &str = r#"
 import json, os, sys, time
@@ -41,7 +44,7 @@ pub struct Yard {
 }
 
 #[derive(Default)]
-struct MemoryVault(Mutex<BTreeMap<Digest, Vec<u8>>>);
+struct MemoryVault(Mutex<BTreeMap<Digest, Vec<u8>>>, Mutex<BTreeMap<String, Vec<u8>>>);
 
 impl Vault for MemoryVault {
     fn bundle(&self, digest: Digest) -> Result<Bundle, Fault> {
@@ -53,38 +56,55 @@ impl Vault for MemoryVault {
         self.0.lock().unwrap().get(&digest).cloned().ok_or_else(missing)
     }
 
-    fn derived(&self, _: &str) -> Option<Vec<u8>> {
-        None
+    fn derived(&self, name: &str) -> Option<Vec<u8>> {
+        self.1.lock().unwrap().get(name).cloned()
     }
 
-    fn keep_derived(&self, _: &str, _: &[u8]) {}
+    fn keep_derived(&self, name: &str, bytes: &[u8]) {
+        self.1.lock().unwrap().insert(name.to_owned(), bytes.to_vec());
+    }
 }
 
 impl Yard {
     pub fn new() -> Self {
+        Self::with(|lane| lane)
+    }
+
+    /// A yard whose lane is set up like this.
+    pub fn with(set: impl FnOnce(ProcessLane) -> ProcessLane) -> Self {
         let (folder, vault) = (tempfile::tempdir().unwrap(), Arc::new(MemoryVault::default()));
         let lines = Arc::new(Mutex::new(Vec::new()));
-        let places = Places { code: folder.path().join("code"), data: folder.path().join("data") };
+        let places = Places::within(folder.path());
         let kept = lines.clone();
         let sink: LogSink = Arc::new(move |_, level: LogLevel, line: &str| {
             kept.lock().unwrap().push(format!("{level:?}: {line}"));
         });
-        let lane = ProcessLane::new(vault.clone(), places).with_log(sink);
+        let lane = set(ProcessLane::new(vault.clone(), places).with_log(sink));
         Self { folder, vault, lane, lines }
     }
 
     /// Loads a program.
     pub async fn load(&self, id: &str, script: &str) -> Result<Arc<dyn Instance>, Fault> {
+        self.load_with(id, script, "").await
+    }
+
+    /// Loads a program with more in its manifest.
+    pub async fn load_with(&self, id: &str, script: &str, more: &str) -> Result<Arc<dyn Instance>, Fault> {
         let script = format!("{PRELUDE}\n{script}").into_bytes();
         let code = Digest::of(&script);
         let bundle = Bundle {
             lane: "process".to_owned(),
-            manifest: format!("id: {id}\nname: {id}\ncommand: [python3, -u, -S, main.py]\n"),
+            manifest: format!("id: {id}\nname: {id}\ncommand: [python3, -u, -S, main.py]\n{more}"),
             entrypoint: String::new(),
             files: BTreeMap::from([("main.py".to_owned(), code)]),
             config: Content::new(json!({})),
             grants: Grants::default(),
-            budgets: Budgets { host_calls: 20, log_bytes: 4096, ..Budgets::default() },
+            budgets: Budgets {
+                host_calls: 20,
+                log_bytes: 4096,
+                disk_bytes: DISK_BYTES,
+                ..Budgets::default()
+            },
         };
         let bytes = serde_json::to_vec(&bundle).unwrap();
         let digest = Digest::of(&bytes);
@@ -117,6 +137,7 @@ impl Yard {
 }
 
 /// Calls the tool `go`.
+#[allow(dead_code, reason = "not every test calls it so")]
 pub async fn go(instance: &Arc<dyn Instance>, arguments: Value) -> Result<Value, Fault> {
     let call = Call::Tool {
         call: holdfast_contract::ids::CallId { turn: 1, index: 1 },
@@ -131,6 +152,7 @@ pub async fn go(instance: &Arc<dyn Instance>, arguments: Value) -> Result<Value,
 }
 
 /// A host that answers every question with the question.
+#[allow(dead_code, reason = "not every test calls it so")]
 pub struct Echo;
 
 impl Host for Echo {

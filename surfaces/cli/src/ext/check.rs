@@ -12,8 +12,8 @@ use crate::exit::Exit;
 use crate::output::Output;
 
 pub(crate) async fn check(output: &Output, plan: &Plan, named: &Path) -> Result<Exit, Problem> {
-    let folder = super::folder(&plan.home, Some(named))?;
-    let bench = super::workbench(plan, &folder).await?;
+    let place = super::place(&plan.home, named)?;
+    let bench = super::workbench(plan, &place).await?;
     for warning in &bench.warnings {
         eprintln!("{warning}");
     }

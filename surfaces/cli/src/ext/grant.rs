@@ -6,7 +6,7 @@ use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::Settings;
 use holdfast_policy::{Grant, Tie, effective_grant};
 use holdfast_runtime::house::Plan;
-use holdfast_runtime::loader::candidate;
+use holdfast_runtime::loader::{candidate, single, single_file};
 use serde_json::json;
 
 use crate::arguments::GrantCommand;
@@ -14,16 +14,24 @@ use crate::exit::Exit;
 use crate::output::Output;
 
 pub(crate) fn grant(output: &Output, plan: &Plan, command: &GrantCommand) -> Result<Exit, Problem> {
-    let folder = super::folder(&plan.home, Some(command.id.as_ref()))?;
-    let settings = Settings::load(&plan.home)?.settings;
+    let budgets = Settings::load(&plan.home)?.settings.wasm.budgets;
     let policy = plan.home.policy(plan.profile.as_deref())?;
-    let candidate = candidate(&folder, &policy, None, settings.wasm.budgets)?;
-    let requested = candidate.manifest.requests();
     let named = Grants {
         interfaces: command.interface.clone(),
         secrets: command.secret.clone(),
         network: command.network.clone(),
         ..Grants::default()
+    };
+    let all = plan.home.extensions();
+    // A single file has no manifest that could ask for anything, so that what is named is what it gets.
+    let (candidate, folder, requested) = match single_file(&all, &command.id) {
+        Some(file) => (single(&all, &file, &policy, None, budgets)?, all.join(file), named.clone()),
+        None => {
+            let folder = super::folder(&plan.home, Some(command.id.as_ref()))?;
+            let candidate = candidate(&folder, &policy, None, budgets)?;
+            let requested = candidate.manifest.requests();
+            (candidate, folder, requested)
+        }
     };
     let give = if named.is_empty() { requested.clone() } else { effective_grant(&requested, &named) };
     if give.is_empty() {

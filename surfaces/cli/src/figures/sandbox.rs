@@ -8,7 +8,7 @@ use holdfast_contract::problem::{Code, Problem};
 use holdfast_runtime::figures::{GATE, Sandboxed, TOOL, sandboxed};
 use serde_json::json;
 
-use super::{Owner, millis, show};
+use super::{Owner, failed, micros, millis, ratio, show};
 use crate::output::Output;
 
 const MANY: usize = 100;
@@ -16,8 +16,6 @@ const STARTS: usize = 10;
 
 pub(super) fn bench(output: &Output, program: &Path) -> Result<(), Problem> {
     gates(output)?;
-    let failed =
-        |error: std::io::Error| Problem::new(Code::Internal, format!("a figure could not be taken: {error}"));
     let (one, few) = starts(program, 1).map_err(failed)?;
     let (many, all) = starts(program, MANY).map_err(failed)?;
     show(output, "start with 1 component, warm, p50", &milliseconds(one))?;
@@ -113,14 +111,6 @@ fn install(home: &Path, id: &str, component: &[u8]) -> std::io::Result<()> {
     fs::write(folder.join("manifest.yaml"), format!("id: {id}\nname: {id}\nentrypoint: {id}.wasm\n"))
 }
 
-fn micros(time: Duration) -> String {
-    format!("{:.2} µs", time.as_secs_f64() * 1e6)
-}
-
 fn milliseconds(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1e3)
-}
-
-fn ratio(one: Duration, other: Duration) -> String {
-    format!("{:.2}", one.as_secs_f64() / other.as_secs_f64())
 }

@@ -1,0 +1,2 @@
+def louder(text):
+    return text.upper()

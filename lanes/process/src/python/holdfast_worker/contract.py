@@ -1,0 +1,129 @@
+"""What an extension can be, as its class says it: one that has these methods is it, whether it names the protocol or not."""
+
+import dataclasses
+import typing
+from typing import Any, Optional, Protocol, runtime_checkable
+
+__all__ = [
+    "AgentDescriptor", "AgentInvocationContext", "AgentProvider", "AgentResponse", "ChannelProvider", "ContextProvider", "Event",
+    "Extension", "SchedulerProvider", "ServiceProvider", "SetupProvider", "StreamingChannelProvider", "ToolProvider", "TurnContext",
+]  # fmt: skip
+
+
+@runtime_checkable
+class Extension(Protocol):
+    async def initialize(self, context: Any) -> None: ...
+    async def start(self) -> None: ...
+    async def stop(self) -> None: ...
+    async def destroy(self) -> None: ...
+    def health_check(self) -> bool: ...
+
+
+@runtime_checkable
+class ToolProvider(Protocol):
+    def get_tools(self) -> list: ...
+
+
+@runtime_checkable
+class ChannelProvider(Protocol):
+    async def send_to_user(self, user_id: str, message: str) -> None: ...
+
+
+@runtime_checkable
+class StreamingChannelProvider(Protocol):
+    async def on_stream_start(self, user_id: str) -> None: ...
+    async def on_stream_chunk(self, user_id: str, chunk: str) -> None: ...
+    async def on_stream_status(self, user_id: str, status: str) -> None: ...
+    async def on_stream_end(self, user_id: str, full_text: str) -> None: ...
+
+
+@runtime_checkable
+class SchedulerProvider(Protocol):
+    async def execute_task(self, task_name: str) -> Optional[dict]: ...
+
+
+@runtime_checkable
+class ServiceProvider(Protocol):
+    async def run_background(self) -> None: ...
+
+
+@runtime_checkable
+class SetupProvider(Protocol):
+    def get_setup_schema(self) -> list: ...
+    async def apply_config(self, name: str, value: str) -> None: ...
+    async def on_setup_complete(self) -> tuple: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class TurnContext:
+    """Whose turn it is."""
+
+    agent_id: Optional[str] = None
+    channel_id: Optional[str] = None
+    user_id: Optional[str] = None
+    session_id: Optional[str] = None
+
+
+@runtime_checkable
+class ContextProvider(Protocol):
+    @property
+    def context_priority(self) -> int: ...
+    async def get_context(self, prompt: str, turn_context: TurnContext) -> Optional[str]: ...
+
+
+class Open:
+    """Something with these fields, and with any others that it is given: the documents name them only in part."""
+
+    fields: typing.ClassVar[dict] = {}
+
+    def __init__(self, *positional, **named):
+        given = {**self.fields, **dict(zip(self.fields, positional)), **named}
+        self.__dict__.update({name: it() if it in (dict, list) else it for name, it in given.items()})
+
+    def __repr__(self):
+        return f"{type(self).__name__}({', '.join(f'{name}={it!r}' for name, it in vars(self).items())})"
+
+    def __eq__(self, other):
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    __hash__ = None
+
+    def model_dump(self, mode=None):
+        return dict(vars(self))
+
+
+class AgentDescriptor(Open):
+    """What a model is told of an agent. `integration_mode` is `tool` or `handoff`."""
+
+    fields = {"name": "", "description": "", "integration_mode": "tool"}
+
+
+class AgentInvocationContext(Open):
+    """Whom an agent is invoked for."""
+
+    fields = {"session_id": None, "user_id": None, "channel_id": None, "agent_id": None, "metadata": dict}
+
+
+class AgentResponse(Open):
+    """What an agent answers."""
+
+    fields = {"content": "", "status": "success", "error": None, "data": None, "metadata": dict}
+
+
+@runtime_checkable
+class AgentProvider(Protocol):
+    def get_agent_descriptor(self) -> AgentDescriptor: ...
+    async def invoke(self, task: str, context: Optional[AgentInvocationContext] = None) -> AgentResponse: ...
+
+
+@dataclasses.dataclass
+class Event:
+    """Something that was published."""
+
+    topic: str
+    payload: Any = None
+    correlation_id: Optional[str] = None
+    id: str = ""
+    key: Optional[str] = None
+    attempt: int = 1
+    repeat: bool = False

@@ -1,0 +1,104 @@
+"""Plain files as extensions: a tool's has `run`, a channel's `connect`, `recv` and `send`. Nothing in them is of this program; `Message`
+is there when they use it."""
+
+import builtins
+import os
+import sys
+
+from .docstrings import documented
+from .imports import load_file
+from .signatures import Signature, is_async
+from .wire import INVALID, Failure
+
+PROTOCOL = "0.1"
+
+
+def module_of(path, name):
+    """The module of a file. `Message` is made only where the file or a helper beside it names it."""
+    folder = os.path.dirname(path)
+    if any(names_message(os.path.join(folder, it)) for it in os.listdir(folder) if it.endswith(".py")):
+        from .message import Message
+
+        builtins.Message = Message
+    return load_file(path, name)
+
+
+def names_message(path):
+    with open(path, "rb") as file:
+        return b"Message" in file.read()
+
+
+def wanted(module, name):
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise Failure(f"{os.path.basename(module.__file__)}: there is no function `{name}`")
+    return function
+
+
+class Tool:
+    """A file with `run`."""
+
+    def __init__(self, path, wire):
+        self.name = os.path.splitext(os.path.basename(path))[0]
+        module = module_of(path, self.name)
+        self.run = wanted(module, "run")
+        self.signature = Signature(self.run)
+        said = self.signature.description or documented(module.__doc__)[0]
+        sheet = {"name": self.name, "description": said, "input_schema": self.signature.schema}
+        if hasattr(module, "__effects__"):
+            sheet["effects"] = module.__effects__
+        self.welcome = {"protocol": PROTOCOL, "tools": [sheet]}
+
+    def serve(self, method, params):
+        if method == "hello":
+            return self.welcome
+        try:
+            given = self.signature.arguments(params["arguments"])
+        except Exception as error:
+            raise Failure(f"the arguments make no sense: {error}", INVALID) from error
+        return self.run(**given)
+
+
+class Channel:
+    """A file with `connect`, `recv` and `send`."""
+
+    def __init__(self, path, wire):
+        self.name, self.wire, self.metadata = os.path.splitext(os.path.basename(path))[0], wire, {}
+        module = module_of(path, self.name)
+        self.connect, self.recv, self.send = (wanted(module, it) for it in ("connect", "recv", "send"))
+        said = documented(module.__doc__)[0] or documented(self.connect.__doc__)[0]
+        functions = {"service": ["run-background"], "channel": ["send-to-user"]}
+        self.welcome = {"protocol": PROTOCOL, "description": said, "functions": functions}
+
+    def serve(self, method, params):
+        if method == "hello":
+            return self.welcome
+        if params["function"] == "run-background":
+            return self.live()
+        from .message import Message
+
+        arguments = params["arguments"]
+        # What came with a user's message goes back with the answer: a thread, a chat.
+        metadata = {**self.metadata.get(arguments["user"], {}), "delivery": arguments["delivery"]}
+        return self.send(Message(arguments["text"], arguments["user"], self.name, metadata))
+
+    async def live(self):
+        await called(self.connect)
+        while True:
+            message = await called(self.recv)
+            if not hasattr(message, "text") or not hasattr(message, "sender"):
+                raise Failure(f"`recv` has returned {message!r}, which is no Message")
+            sender, metadata = str(message.sender), getattr(message, "metadata", None) or {}
+            self.metadata[sender] = metadata
+            payload = {"text": message.text, "user_id": sender, "channel_id": self.name}
+            if metadata.get("message_id") is not None:
+                payload["message_id"] = str(metadata["message_id"])
+            await self.wire.ask_later("event.publish", {"topic": "user.message", "payload": payload})
+
+
+async def called(function, *arguments):
+    """Calls a function of either kind; one that blocks does so on a thread of its own."""
+    if is_async(function):
+        return await function(*arguments)
+    result = await sys.modules["asyncio"].to_thread(function, *arguments)
+    return await result if hasattr(result, "__await__") else result

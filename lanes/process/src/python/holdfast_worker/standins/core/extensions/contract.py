@@ -1,0 +1,3 @@
+"""What an extension can be."""
+
+from holdfast_worker.contract import *

@@ -1,0 +1,331 @@
+"""The conversation with the host: a message to a line, both sides asking.
+
+One thread reads. It serves what it has read itself, so that a plain function costs no change of threads; if that takes longer than a
+moment, another thread reads on. Coroutines run on one event loop, which is started when the first one is.
+"""
+
+import contextvars
+import json
+import os
+import threading
+import time
+
+from .report import described, place_of
+
+INVALID = -32602
+# How long the reader may be busy before another thread reads on.
+MOMENT = 0.004
+# Characters of a failure's message that are told.
+SAID = 4000
+DECODE = json.JSONDecoder().decode
+# The host's request that is being worked on.
+CALL = contextvars.ContextVar("call", default=None)
+
+
+class Failure(Exception):
+    """Something that is told to whoever called."""
+
+    def __init__(self, message, code=1, data=None):
+        super().__init__(message)
+        self.code, self.data = code, data
+
+
+class Question:
+    """A question to the host, and who is told once it is answered."""
+
+    __slots__ = ("params", "told", "error", "result")
+
+    def __init__(self, params, told):
+        self.params, self.told, self.error, self.result = params, told, None, None
+
+    def answered(self):
+        if self.error is not None:
+            raise Failure(self.error["message"], 1, self.error.get("data"))
+        return self.result
+
+
+class Wire:
+    """Messages to the host and from it."""
+
+    def __init__(self, source, output):
+        self.source, self.output, self.heard = source, output, b""
+        self.writing, self.state, self.most = threading.Lock(), threading.Lock(), 8 << 20
+        self.asked, self.questions, self.held = 0, {}, []
+        # Requests that are not answered yet; those of them that questions from outside any call may belong to; running coroutines.
+        self.open, self.lasting, self.tasks = set(), [], {}
+        self.leader, self.lines, self.busy = None, 0, False
+        self.watched, self.parked, self.rest = False, False, threading.Lock()
+        self.rest.acquire()
+        self.loop, self.asyncio = None, None
+
+    # Reading.
+
+    def talk(self, serve):
+        self.serve = serve
+        self.leader = threading.get_ident()
+        self.read_on()
+        # Others read on while this thread was busy: it is the first one, and the process lives as long as it.
+        threading.Event().wait()
+
+    def line(self):
+        """The next line; the process ends where there is none."""
+        parts, more = [], self.heard
+        while True:
+            part, end, self.heard = more.partition(b"\n")
+            parts.append(part)
+            if end:
+                return b"".join(parts)
+            more = os.read(self.source, 1 << 16)
+            if not more:
+                os._exit(0)
+
+    def read_on(self):
+        """Reads and serves for as long as this is the thread that reads. A host that makes no sense is not listened to."""
+        try:
+            self.read_and_serve(threading.get_ident())
+        except BaseException as error:
+            print_error(error)
+            os._exit(1)
+
+    def read_and_serve(self, me):
+        while True:
+            message = DECODE(self.line().decode())
+            self.lines += 1
+            method = message.get("method")
+            if method is None:
+                self.take_answer(message)
+            elif method == "cancel":
+                self.cancel(message["params"]["id"])
+            else:
+                self.answer(message["id"], method, message.get("params"))
+                with self.state:
+                    if self.leader != me:
+                        return
+                    self.busy = False
+
+    def watch(self):
+        """Takes over when the thread that reads is busy for too long. Rests while there is nothing to do."""
+        quiet = 0
+        while True:
+            lines = self.lines
+            time.sleep(MOMENT)
+            with self.state:
+                late = self.busy and self.lines == lines
+                if late:
+                    self.leader, self.busy, self.watched = threading.get_ident(), False, False
+            if late:
+                return self.read_on()
+            quiet = quiet + 1 if self.lines == lines else 0
+            if quiet > 5:
+                quiet = 0
+                with self.state:
+                    rests = self.parked = not self.busy
+                if rests:
+                    self.rest.acquire()
+
+    def step_aside(self):
+        """Before this thread waits for an answer: if it is the one that reads, another one does from now on."""
+        with self.state:
+            if self.leader != threading.get_ident():
+                return
+            self.leader, self.busy = None, False
+        reader = threading.Thread(target=self.lead, daemon=True)
+        reader.start()
+
+    def lead(self):
+        with self.state:
+            self.leader = threading.get_ident()
+        self.read_on()
+
+    # Answering.
+
+    def answer(self, number, method, params):
+        CALL.set(number)
+        if method == "hello":
+            self.most = params.get("line_bytes", self.most)
+        self.begin(number, method, params)
+        try:
+            result = self.serve(method, params)
+            if hasattr(result, "__await__"):
+                return self.start(number, result)
+            self.say_result(number, result)
+        except BaseException as error:
+            self.say_error(number, error)
+
+    def begin(self, number, method, params):
+        lasting = method in ("initialize", "start", "stop", "destroy") or (
+            method == "function" and params["role"] == "service"
+        )
+        with self.state:
+            self.busy, unwatched, parked = True, not self.watched, self.parked
+            self.watched, self.parked = True, False
+            self.open.add(number)
+            if lasting:
+                self.lasting.append(number)
+            held, self.held = (self.held, []) if lasting else ([], self.held)
+        if unwatched:
+            threading.Thread(target=self.watch, daemon=True).start()
+        elif parked:
+            self.rest.release()
+        for question in held:
+            self.put(question, number)
+
+    def done(self, number):
+        with self.state:
+            self.open.discard(number)
+            if number in self.lasting:
+                self.lasting.remove(number)
+
+    def say_result(self, number, result):
+        try:
+            text = json.dumps(result, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError):
+            from .shapes import plain
+
+            text = json.dumps(plain(result), ensure_ascii=False)
+        self.write('{"jsonrpc":"2.0","id":%d,"result":%s}\n' % (number, text), number)
+
+    def say_error(self, number, error):
+        if isinstance(error, Failure):
+            told = {"code": error.code, "message": str(error)[:SAID], "data": error.data}
+        elif self.asyncio and isinstance(error, self.asyncio.CancelledError):
+            told = {"code": 1, "message": "cancelled"}
+        else:
+            print_error(error)
+            told = {"code": 1, "message": described(error)[:SAID], "data": place_of(error)}
+        self.done(number)
+        self.say(id=number, error=told)
+
+    def say(self, **message):
+        self.write(json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False) + "\n")
+
+    def write(self, text, answers=None):
+        line = text.encode("utf-8", "replace")
+        if len(line) > self.most:
+            raise Failure(f"a message of {len(line)} bytes is too long: at most {self.most} are sent")
+        if answers is not None:
+            self.done(answers)
+        with self.writing:
+            sent = os.write(self.output, line)
+            while sent < len(line):
+                sent += os.write(self.output, line[sent:])
+
+    # Coroutines.
+
+    def running_loop(self):
+        """The event loop, on a thread of its own."""
+        if self.loop is None:
+            import asyncio
+
+            self.asyncio, loop = asyncio, asyncio.new_event_loop()
+            threading.Thread(target=self.run_loop, args=(loop,), daemon=True).start()
+            self.loop = loop
+        return self.loop
+
+    def run_loop(self, loop):
+        self.asyncio.set_event_loop(loop)
+        loop.run_forever()
+
+    def start(self, number, awaitable):
+        self.running_loop().call_soon_threadsafe(self.start_task, number, awaitable)
+
+    def start_task(self, number, awaitable):
+        task = self.loop.create_task(whole(awaitable))
+        self.tasks[number] = task
+        task.add_done_callback(lambda done: self.finished(number, done))
+
+    def finished(self, number, task):
+        self.tasks.pop(number, None)
+        if task.cancelled():
+            return self.say_error(number, self.asyncio.CancelledError())
+        error = task.exception()
+        if error is not None:
+            return self.say_error(number, error)
+        try:
+            self.say_result(number, task.result())
+        except BaseException as error:
+            self.say_error(number, error)
+
+    def cancel(self, number):
+        """A coroutine is cancelled; a plain function cannot be, and its answer is not wanted any more."""
+        if self.loop is not None:
+            self.loop.call_soon_threadsafe(self.cancel_task, number)
+
+    def cancel_task(self, number):
+        if number in self.tasks:
+            self.tasks[number].cancel()
+
+    # Asking.
+
+    def ask(self, name, arguments=None, timeout_ms=None):
+        """Asks the host, and waits. Not for coroutines that may wait long: everything else on the loop waits too."""
+        waiting = threading.Lock()
+        waiting.acquire()
+        question = self.question(lambda _: waiting.release(), name, arguments, timeout_ms)
+        self.step_aside()
+        waiting.acquire()
+        return question.answered()
+
+    async def ask_later(self, name, arguments=None, timeout_ms=None):
+        """Asks the host from a coroutine."""
+        loop = self.asyncio.get_running_loop()
+        waiting = loop.create_future()
+        wake = lambda: waiting.done() or waiting.set_result(None)
+        question = self.question(lambda _: loop.call_soon_threadsafe(wake), name, arguments, timeout_ms)
+        await waiting
+        return question.answered()
+
+    def tell(self, name, arguments, failed):
+        """Asks the host for what has no answer but that it was done; `failed` is told if it was not."""
+
+        def told(question):
+            if question.error is not None:
+                failed(question.error["message"])
+
+        self.question(told, name, arguments, None)
+
+    def question(self, told, name, arguments, timeout_ms):
+        from .shapes import plain
+
+        params = {"name": name, "arguments": plain(arguments)}
+        if timeout_ms is not None:
+            params["timeout_ms"] = timeout_ms
+        question = Question(params, told)
+        with self.state:
+            call = CALL.get()
+            if call not in self.open:
+                call = self.lasting[-1] if self.lasting else None
+            if call is None:
+                # What nobody has called for waits until something of the extension's life can carry it.
+                self.held.append(question)
+                return question
+        self.put(question, call)
+        return question
+
+    def put(self, question, call):
+        with self.state:
+            self.asked += 1
+            number = self.asked
+            self.questions[number] = question
+        try:
+            self.say(id=number, method="ask", params={"call": call, **question.params})
+        except Failure as failure:
+            self.take_answer({"id": number, "error": {"message": str(failure)}})
+
+    def take_answer(self, message):
+        with self.state:
+            question = self.questions.pop(message["id"], None)
+        if question is not None:
+            question.error, question.result = message.get("error"), message.get("result")
+            question.told(question)
+
+
+async def whole(awaitable):
+    return await awaitable
+
+
+def print_error(error):
+    """The whole story goes to the log."""
+    import traceback
+
+    traceback.print_exception(type(error), error, error.__traceback__)

@@ -1,0 +1,111 @@
+//! Ways out of a program's confinement, each tried for real by a program of the process lane: the secret lies there, the server listens, the
+//! socket answers. A way out is closed when the attempt fails with a reason that is expected here, nobody outside was reached, and nothing
+//! outside has changed. What must work stands in the same table, so that a confinement in which nothing works is noticed too.
+
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
+
+mod support;
+
+mod escapes {
+    pub mod cases;
+    pub mod world;
+}
+
+use std::time::Duration;
+
+use escapes::cases::{self, Case};
+use escapes::world::{SECRET, World};
+use serde_json::{Value, json};
+
+/// How long one attempt may take, on a machine that does other things too.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+fn the_table_is_long() {
+    let cases = cases::all();
+    let names: std::collections::BTreeSet<_> = cases.iter().map(|case| case.name).collect();
+    assert_eq!(names.len(), cases.len(), "names are unique");
+    let escapes = cases.iter().filter(|case| !case.expected.is_empty()).count() + cases::BOMBS.len();
+    assert!(escapes >= 60, "{escapes} ways out");
+}
+
+/// What an attempt came to: why it failed, or what it got.
+fn judge(case: &Case, answer: &Value) -> Option<String> {
+    let (name, failed) = (case.name, answer["failed"].as_str());
+    if answer.to_string().contains(SECRET) {
+        return Some(format!("{name}: the secret is out: {answer}"));
+    }
+    match (failed, case.expected) {
+        (None, []) => None,
+        (Some(why), []) => Some(format!("{name}: should work, and does not: {why}")),
+        (None, _) => Some(format!("{name}: it worked: {answer}")),
+        (Some(why), expected) if expected.iter().any(|it| why.starts_with(it)) => None,
+        (Some(why), expected) => Some(format!("{name}: {why:?} is none of {expected:?}")),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_escapes() {
+    let world = World::new().await;
+    let attacker = world.load("attacker").await;
+    let mut broken = Vec::new();
+    for case in cases::all() {
+        let attempt = world.attempt(&attacker, case.code);
+        match tokio::time::timeout(PATIENCE, attempt).await {
+            Ok(Ok(answer)) => broken.extend(judge(&case, &answer)),
+            Ok(Err(fault)) => broken.push(format!("{}: the program is gone: {fault}", case.name)),
+            Err(_) => broken.push(format!("{}: no answer", case.name)),
+        }
+    }
+    assert!(broken.is_empty(), "{} cases:\n  {}", broken.len(), broken.join("\n  "));
+    world.is_untouched(cases::REACHES_SERVER);
+    drop(attacker);
+    world.yard.empties().await;
+}
+
+/// Those that use everything up. Each has a program of its own, and a neighbour that must not notice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_uses_everything_up_is_held() {
+    let world = World::new().await;
+    let neighbour = world.load("neighbour").await;
+    let mut broken = Vec::new();
+    for (name, code, expected) in cases::BOMBS {
+        let bomb = world.load("bomb").await;
+        let answer = tokio::time::timeout(PATIENCE, world.attempt(&bomb, code)).await;
+        let told = match answer {
+            Ok(Ok(answer)) => answer["failed"].as_str().unwrap_or("it worked").to_owned(),
+            Ok(Err(fault)) => fault.message,
+            Err(_) => "no answer".to_owned(),
+        };
+        if !expected.iter().any(|it| told.contains(it)) {
+            broken.push(format!("{name}: {told:?} is none of {expected:?}"));
+        }
+        drop(bomb);
+        let well = tokio::time::timeout(PATIENCE, world.attempt(&neighbour, "result = 'well'")).await;
+        if well.as_ref().ok().and_then(|well| well.as_ref().ok()) != Some(&json!({ "worked": "'well'" })) {
+            broken.push(format!("{name}: its neighbour: {well:?}"));
+        }
+    }
+    assert!(broken.is_empty(), "{} cases:\n  {}", broken.len(), broken.join("\n  "));
+    drop(neighbour);
+    world.yard.empties().await;
+    world.is_untouched(0);
+    world.leaves_no_scratch();
+}
+
+/// Without confinement the same attempts find what they are after: the traps are real.
+#[test]
+fn without_walls_the_traps_are_sprung() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let world = runtime.block_on(World::new());
+    for (code, expected) in cases::SPRUNG {
+        let answer = world.attempt_without_walls(code);
+        assert!(answer.to_string().contains(expected), "{code}: {answer}");
+    }
+}

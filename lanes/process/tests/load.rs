@@ -1,0 +1,131 @@
+//! What is known of a program is not asked again, and what it says while it works.
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
+
+mod support;
+
+use std::fs;
+use std::sync::{Arc, Mutex};
+
+use holdfast_contract::content::Content;
+use holdfast_contract::ids::CallId;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::wire::{Ask, Call, Host, Later};
+use serde_json::json;
+use support::{Yard, go};
+
+/// Counts its starts in its own folder, and has a tool more when it finds a file there.
+const COUNTS: &str = r#"
+hello = receive()
+data = hello["params"]["data_dir"]
+open(os.path.join(data, "starts"), "a").write(".")
+tools = [{"name": "go"}] + [{"name": "more"}] * os.path.exists(os.path.join(data, "more"))
+send(id=hello["id"], result={"protocol": "0.1", "tools": tools})
+while True:
+    message = receive()
+    if "id" in message: send(id=message["id"], result=message["params"]["arguments"])
+"#;
+
+#[tokio::test]
+async fn one_that_is_known_starts_when_it_is_called() {
+    let yard = Yard::new();
+    let starts = || fs::read_to_string(yard.path().join("data/counts/starts")).unwrap_or_default().len();
+    let first = yard.load("counts", COUNTS).await.unwrap();
+    assert_eq!(starts(), 1, "it is asked what it is");
+    drop(first);
+    yard.empties().await;
+
+    let known = yard.load("counts", COUNTS).await.unwrap();
+    assert_eq!((starts(), yard.running().len()), (1, 0), "it is known");
+    assert_eq!(go(&known, json!({ "n": 1 })).await.unwrap(), json!({ "n": 1 }));
+    assert_eq!(starts(), 2, "the first call starts it");
+    drop(known);
+
+    fs::write(yard.path().join("data/counts/more"), "").unwrap();
+    let changed = yard.load("counts", COUNTS).await.unwrap();
+    let fault = go(&changed, json!({})).await.unwrap_err();
+    assert!(fault.message.contains("not what it was"), "{fault}");
+    let anew = yard.load("counts", COUNTS).await.unwrap();
+    assert_eq!(go(&anew, json!({ "n": 2 })).await.unwrap(), json!({ "n": 2 }), "the next load asks it anew");
+}
+
+#[tokio::test]
+async fn what_it_cannot_do_without_is_checked() {
+    let yard = Yard::new();
+    assert!(yard.load("fits", "greet(requires=['progress', 'cancel'])\nreceive()").await.is_ok());
+    let fault = yard.load("newer", "greet(requires=['telepathy'])\nreceive()").await.err().unwrap();
+    assert_eq!(fault.code, Code::ComponentVersion, "{fault}");
+    assert!(fault.message.contains("telepathy"), "{fault}");
+}
+
+/// Notes what it is shown.
+#[derive(Default)]
+struct Watching(Mutex<Vec<String>>);
+
+impl Host for Watching {
+    fn ask(&self, _: Ask) -> Later<Result<Content, Fault>> {
+        Box::pin(std::future::ready(Err(Fault::new(Code::ToolDenied, "nothing"))))
+    }
+
+    fn progress(&self, text: &str) {
+        self.0.lock().unwrap().push(text.to_owned());
+    }
+}
+
+#[tokio::test]
+async fn a_call_says_how_it_is_getting_on_and_not_without_end() {
+    let yard = Yard::new();
+    let script = r#"
+greet()
+call = receive()["id"]
+for step in range(3): send(method="progress", params={"call": call, "text": f"{step} of 3"})
+for step in range(9000): send(method="progress", params={"call": call, "text": "x" * 100})
+send(method="progress", params={"call": call + 7, "text": "of no call"})
+send(id=call, result="done")
+receive()
+"#;
+    let it = yard.load("steps", script).await.unwrap();
+    let host = Arc::new(Watching::default());
+    let (arguments, turn) = (Content::new(json!({})), Arc::default());
+    let call = Call::Tool { call: CallId { turn: 1, index: 1 }, tool: "go".into(), arguments, turn };
+    it.call(call, host.clone()).await.unwrap();
+    let shown = host.0.lock().unwrap();
+    assert_eq!(shown[..3], ["0 of 3", "1 of 3", "2 of 3"]);
+    assert!(shown.len() < 50, "a call that says too much is no longer shown: {}", shown.len());
+}
+
+/// Speaks over what it has for a standard input, and prints what it likes.
+const OVER_A_SOCKET: &str = r#"
+import socket
+both = socket.socket(fileno=0).makefile("rw")
+for line in both:
+    message = json.loads(line)
+    print("heard", message.get("method"))
+    if "id" not in message: continue
+    welcome = {"protocol": "0.1", "tools": [{"name": "go"}]}
+    result = welcome if message["method"] == "hello" else message["params"]["arguments"]
+    both.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}) + "\n")
+    both.flush()
+"#;
+
+#[tokio::test]
+async fn a_socket_leaves_its_output_free() {
+    let yard = Yard::new();
+    let it = yard.load_with("socket", OVER_A_SOCKET, "transport: socket\n").await.unwrap();
+    let large = json!({ "text": "x".repeat(1 << 20) });
+    assert_eq!(go(&it, large.clone()).await.unwrap(), large, "more than fits at once");
+    let printed = || yard.lines.lock().unwrap().iter().any(|line| line.contains("heard tool"));
+    for _ in 0..500 {
+        if printed() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("what it prints goes to the log: {:?}", yard.lines.lock().unwrap());
+}
