@@ -133,14 +133,22 @@ fn line(runtime: &Runtime, frame: &Frame) -> String {
     }
 }
 
-/// Waits for something, letting time pass for whoever waits to try again.
+/// Waits for something. Time passes while nothing is being recorded, so that whoever waits tries again and nobody who
+/// is only slow runs out of time.
 pub async fn later(lab: &Lab, what: &str, mut holds: impl FnMut(&Lab) -> bool) {
-    for _ in 0..400 {
+    let recorded = || lab.runtime.store().streams().unwrap().iter().map(|stream| stream.frames).sum::<u64>();
+    let (mut before, mut still) = (recorded(), 0);
+    for _ in 0..6_000 {
         if holds(lab) {
             return;
         }
-        lab.clock.advance(Millis(500));
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        let now = recorded();
+        still = if now == before { still + 1 } else { 0 };
+        before = now;
+        if still >= 4 {
+            lab.clock.advance(Millis(500));
+        }
     }
     panic!("{what} did not come about; the bus so far:\n{}", bus_story(&lab.runtime).join("\n"));
 }
