@@ -110,6 +110,10 @@ kinds! {
     "session.cancelled" Fact SessionCancelled;
     /// The session is over and takes no more input.
     "session.ended" Fact SessionEnded;
+    /// A person chose other models for the rest of the session.
+    "session.set" Fact SessionSet;
+    /// The conversation was handed over to an agent, or back.
+    "agent.changed" Decision AgentChanged;
     /// A user's input arrived, and with it the registry that its turn is pinned to.
     "input.received" Fact InputReceived;
     /// Hooks rewrote the input.

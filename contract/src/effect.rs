@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::agents::ToolScope;
 use crate::body::Body;
 use crate::content::Content;
 use crate::frame::{Draft, Source};
@@ -237,6 +238,8 @@ pub struct ModelAct {
     pub model: ModelName,
     /// How long to wait first.
     pub delay: Millis,
+    /// Which of the registry's tools the agent has.
+    pub scope: ToolScope,
     /// The agent's instructions.
     pub instructions: Content,
     /// What context providers add to them, in order.

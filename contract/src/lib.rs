@@ -6,6 +6,7 @@
 //!
 //! Use this crate for a type that two layers share. Do not put I/O here, nor a decision: those live in the kernel.
 
+pub mod agents;
 pub mod body;
 pub mod budgets;
 pub mod content;
@@ -18,6 +19,7 @@ pub mod exports;
 pub mod frame;
 pub mod hook;
 pub mod ids;
+pub mod limits;
 pub mod log;
 pub mod manifest;
 pub mod matcher;
@@ -28,6 +30,7 @@ pub mod problem;
 pub mod protocol;
 pub mod registry;
 pub mod role;
+pub mod round;
 pub mod sandbox;
 pub mod schema;
 mod session_choices;

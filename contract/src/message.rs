@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::content::Content;
-use crate::ids::{AgentId, CallId, Millis, StreamId, ToolName};
+use crate::ids::{AgentId, CallId, StreamId, ToolName};
+pub use crate::limits::{LimitKind, Limits, Reached, Spent, Usage};
 
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -58,154 +59,12 @@ pub struct AskedCall {
     pub arguments: Content,
 }
 
-/// What a model call used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Usage {
-    /// Tokens read.
-    pub input_tokens: u64,
-    /// Tokens written.
-    pub output_tokens: u64,
-    /// Cost in millionths of a dollar.
-    pub cost_micros: u64,
-}
-
-/// Upper bounds of a turn. Zero turns, tokens or calls is a bound like any other; absent means unbounded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Limits {
-    /// Model calls in a turn.
-    pub max_turns: u32,
-    /// Tokens in a turn.
-    pub max_tokens: u64,
-    /// Time in a turn.
-    pub time_budget: Millis,
-    /// Money in a turn, in millionths of a dollar.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_cost_micros: Option<u64>,
-    /// Tool calls in a turn.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_tool_calls: Option<u32>,
-    /// Tokens in the whole session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session_tokens: Option<u64>,
-    /// Money in the whole session, in millionths of a dollar.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session_cost_micros: Option<u64>,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            max_turns: 10,
-            max_tokens: 50_000,
-            time_budget: Millis(120_000),
-            max_cost_micros: None,
-            max_tool_calls: None,
-            session_tokens: None,
-            session_cost_micros: None,
-        }
-    }
-}
-
-impl Limits {
-    /// What is left of these limits after this much was spent in the turn and in the session and with this much time to go, for
-    /// someone who has limits of their own.
-    pub fn left_for(&self, own: Limits, turn: &Spent, session: &Spent, time: Millis) -> Limits {
-        let least = |own: Option<u64>, bound: Option<u64>, used: u64| {
-            own.into_iter().chain(bound.map(|bound| bound.saturating_sub(used))).min()
-        };
-        Limits {
-            max_tokens: own.max_tokens.min(self.max_tokens.saturating_sub(turn.tokens)),
-            time_budget: own.time_budget.min(time),
-            max_cost_micros: least(own.max_cost_micros, self.max_cost_micros, turn.cost_micros),
-            session_tokens: least(own.session_tokens, self.session_tokens, session.tokens),
-            session_cost_micros: least(
-                own.session_cost_micros,
-                self.session_cost_micros,
-                session.cost_micros,
-            ),
-            ..own
-        }
-    }
-}
-
-impl Limits {
-    /// The limit that forbids another model call after so much was spent in the turn and in the session.
-    pub fn reached(&self, turn: &Spent, session: &Spent, time: Millis) -> Option<Reached> {
-        let bounds = [
-            (LimitKind::Turns, Some(u64::from(self.max_turns)), u64::from(turn.turns)),
-            (LimitKind::Tokens, Some(self.max_tokens), turn.tokens),
-            (LimitKind::Cost, self.max_cost_micros, turn.cost_micros),
-            (LimitKind::SessionTokens, self.session_tokens, session.tokens),
-            (LimitKind::SessionCost, self.session_cost_micros, session.cost_micros),
-            (LimitKind::Time, Some(self.time_budget.0), time.0),
-        ];
-        let mut bounds = bounds.into_iter().filter_map(|(kind, allowed, used)| Some((kind, allowed?, used)));
-        bounds.find(|(_, allowed, used)| used >= allowed)
-    }
-}
-
 impl Message {
     /// Where the last so many messages of a conversation begin: never between a call and its result.
     pub fn cut(conversation: &[Message], keep: u32) -> usize {
         let last = conversation.len().saturating_sub(keep as usize);
         let is_result = |place: usize| matches!(conversation.get(place), Some(Message::Tool { .. }));
         (0..=last).rev().find(|place| !is_result(*place)).unwrap_or(0)
-    }
-}
-
-/// Which limit, its bound, and what was used or asked for.
-pub type Reached = (LimitKind, u64, u64);
-
-/// Which limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum LimitKind {
-    /// Model calls in a turn.
-    Turns,
-    /// Tokens in a turn.
-    Tokens,
-    /// Time in a turn.
-    Time,
-    /// Money in a turn.
-    Cost,
-    /// Tool calls in a turn.
-    ToolCalls,
-    /// Tokens in the session.
-    SessionTokens,
-    /// Money in the session.
-    SessionCost,
-}
-
-/// What has been used so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Spent {
-    /// Model calls.
-    pub turns: u32,
-    /// Tokens.
-    pub tokens: u64,
-    /// Money in millionths of a dollar.
-    pub cost_micros: u64,
-    /// Tool calls.
-    pub tool_calls: u32,
-}
-
-impl Spent {
-    /// Adds what more was used; the largest number stands for anything larger.
-    pub fn add(&mut self, more: Spent) {
-        self.turns = self.turns.saturating_add(more.turns);
-        self.tokens = self.tokens.saturating_add(more.tokens);
-        self.cost_micros = self.cost_micros.saturating_add(more.cost_micros);
-        self.tool_calls = self.tool_calls.saturating_add(more.tool_calls);
-    }
-}
-
-impl From<Usage> for Spent {
-    fn from(usage: Usage) -> Self {
-        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
-        Self { tokens, cost_micros: usage.cost_micros, ..Self::default() }
     }
 }
 

@@ -15,6 +15,7 @@ pub use crate::message::*;
 pub use crate::patience::*;
 pub use crate::problem::{Code, Fault};
 pub use crate::registry::*;
+pub use crate::round::Round;
 pub use crate::session_frames::*;
 pub use crate::system_frames::*;
 pub use crate::tool::{CallStatus, EffectClass, ToolOutcome, ToolSpec};

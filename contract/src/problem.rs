@@ -89,6 +89,7 @@ codes! {
     ChildDepth = "3005", "Agents are nested too deeply", "Raise `depth_cap`, or let the agent do the task itself.";
     SessionEnded = "3006", "The session has ended", "Start a new one, or fork this one.";
     SessionFork = "3007", "The session cannot be forked", "Name a session that has begun, and an id that is free.";
+    BudgetSpent = "3008", "What may be used in a day is used up", "Wait until midnight, or raise what is allowed under `caps` in `config/policy.yaml`.";
     ToolUnknown = "3101", "There is no such tool", "`holdfast tools` lists the tools; the extension may be disabled or gone.";
     ToolArguments = "3102", "The arguments do not fit the tool's schema", "Correct what is named and call again.";
     ToolDenied = "3103", "The call was denied", "The reason names the gate or rule; `holdfast policy explain` says more.";

@@ -7,15 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use crate::agents::{AgentMode, AgentSpec, AgentUse, ToolScope};
 use crate::content::Content;
 use crate::digest::Digest;
 use crate::hook::{HookPoint, HookSpec, OnFault};
-use crate::ids::{
-    AgentId, DescriptorId, ExtensionId, Generation, HookId, ModelName, RegistryKind, Seq, ToolName,
-};
-use crate::message::Limits;
+use crate::ids::{AgentId, DescriptorId, ExtensionId, Generation, HookId, RegistryKind, Seq, ToolName};
 use crate::system_frames::StackChange;
-use crate::tool::{EffectClass, ToolSpec, agent_arguments_schema};
+use crate::tool::ToolSpec;
 
 /// One activation of one extension: exactly which code a frame speaks of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -117,49 +115,6 @@ impl Descriptor {
     }
 }
 
-/// An agent that others can call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct AgentSpec {
-    /// The agent.
-    pub id: AgentId,
-    /// What it is good for, for the model that calls it.
-    pub description: String,
-    /// How others reach it.
-    pub mode: AgentMode,
-    /// The models it may use, best first; empty takes the caller's.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub models: Vec<ModelName>,
-    /// Its instructions.
-    pub instructions: Content,
-    /// Its own limits; the caller's remaining budget counts too.
-    #[serde(default)]
-    pub limits: Limits,
-}
-
-impl AgentSpec {
-    /// The agent as a tool: it is asked in words and answers in words.
-    pub fn as_tool(&self) -> ToolSpec {
-        ToolSpec {
-            input_schema: agent_arguments_schema(),
-            effects: EffectClass::Read,
-            timeout: self.limits.time_budget,
-            ..ToolSpec::named(self.id.as_str(), &self.description)
-        }
-    }
-}
-
-/// How an agent is reached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentMode {
-    /// As a tool: it answers its caller.
-    #[default]
-    Tool,
-    /// By handing the conversation over.
-    Handoff,
-}
-
 /// What a user's settings change about a descriptor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -209,9 +164,9 @@ pub struct Implementation {
     pub extension: Arc<ExtensionRef>,
     /// Its specification.
     pub spec: Arc<ToolSpec>,
-    /// The agent that the call opens a child session for, if it is one.
+    /// What the call does with an agent, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<AgentId>,
+    pub agent: Option<AgentUse>,
 }
 
 /// A hook with its extension.
@@ -282,6 +237,12 @@ pub struct OtherEntry {
     pub payload: Content,
 }
 
+impl ToolEntry {
+    fn hands_back(&self) -> bool {
+        self.stack.first().is_some_and(|active| active.agent == Some(AgentUse::HandBack))
+    }
+}
+
 impl HookEntry {
     fn order(&self) -> (HookPoint, i32, &str, u64) {
         let index = self.id.as_str().rsplit('/').next().and_then(|index| index.parse().ok()).unwrap_or(0);
@@ -345,8 +306,8 @@ impl Registry {
             }
             Payload::Agent(agent) => {
                 self.agents.push(agent.clone());
-                if agent.mode == AgentMode::Tool {
-                    let (spec, agent) = (Arc::new(agent.as_tool()), Some(agent.id.clone()));
+                for (agent, spec) in agent.as_tools() {
+                    let (spec, agent, extension) = (Arc::new(spec), Some(agent), extension.clone());
                     let (name, stack) = (spec.name.clone(), vec![Implementation { extension, spec, agent }]);
                     self.tools.push(ToolEntry { name, stack });
                 }
@@ -363,6 +324,8 @@ impl Registry {
     pub fn sort(&mut self) {
         self.whole = WholeRounds::default();
         self.tools.sort_by(|a, b| a.name.cmp(&b.name));
+        // The way back is one, however many agents there are to hand over to.
+        self.tools.dedup_by(|a, b| a.name == b.name && a.hands_back() && b.hands_back());
         self.agents.sort_by(|a, b| a.id.cmp(&b.id));
         self.hooks.sort_by(|a, b| a.order().cmp(&b.order()));
     }
@@ -371,6 +334,14 @@ impl Registry {
     pub fn tool(&self, name: &ToolName) -> Option<&ToolEntry> {
         let place = self.tools.binary_search_by(|entry| entry.name.as_str().cmp(name.as_str())).ok()?;
         self.tools.get(place)
+    }
+
+    /// The extension that an agent belongs to.
+    pub fn owner(&self, agent: &AgentId) -> Option<&ExtensionId> {
+        let active = self.tools.iter().filter_map(|entry| entry.stack.first());
+        let mut theirs =
+            active.filter(|active| active.agent.as_ref().and_then(AgentUse::agent) == Some(agent));
+        theirs.next().map(|active| &active.extension.id)
     }
 
     /// The agent of this id.

@@ -124,6 +124,9 @@ pub struct SessionSettings {
     /// Whether a router's authoritative word counts.
     #[serde(default)]
     pub authoritative_routing: bool,
+    /// Whose tools the session's agent has: ids of extensions, and `core_tools`. All that there are if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<ExtensionId>>,
     /// The profile that it was started under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
@@ -145,6 +148,7 @@ impl Default for SessionSettings {
             limits: Limits::default(),
             depth_cap: default_depth_cap(),
             authoritative_routing: false,
+            tools: None,
             profile: None,
         }
     }
@@ -188,6 +192,21 @@ bodies! {
     struct SessionEnded {
         /// Why.
         reason: String,
+    };
+
+    /// `session.set`
+    struct SessionSet {
+        /// The models to try from the next turn on, best first.
+        models: Vec<ModelName>,
+    };
+
+    /// `agent.changed`
+    struct AgentChanged {
+        /// The tool call that did it; none if the agent is no longer there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+        /// Who answers from here on.
+        agent: AgentId,
     };
 
     /// `input.received`
@@ -310,6 +329,9 @@ bodies! {
         /// What it used all the same.
         #[serde(default)]
         usage: Usage,
+        /// The limit of the day, or of an extension, that stood in the way.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<LimitReached>,
     };
 
     /// `stream.interrupted`
@@ -706,4 +728,11 @@ bodies! {
         /// What it printed.
         output: Content,
     } holds output;
+}
+
+impl ModelFailed {
+    /// A model that gave no answer, and used nothing.
+    pub fn new(fault: Fault, retryable: bool) -> Self {
+        Self { fault, retryable, retry_after: None, usage: Usage::default(), limit: None }
+    }
 }

@@ -146,6 +146,9 @@ pub struct AgentSettings {
     /// The name of its model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelName>,
+    /// The models that are asked, in this order, where its model cannot answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<ModelName>,
     /// Instructions that follow its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
@@ -237,6 +240,12 @@ pub struct LimitSettings {
     /// Dollars in a session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_cost_usd: Option<Dollars>,
+    /// Tool calls in a session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_tool_calls: Option<u32>,
+    /// Milliseconds that a session's turns may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_time_ms: Option<Millis>,
 }
 
 /// How long a session's frames are kept. A frame goes when either bound says so.
@@ -397,6 +406,8 @@ impl LimitSettings {
             max_tool_calls: self.max_tool_calls.or(limits.max_tool_calls),
             session_tokens: self.session_tokens.or(limits.session_tokens),
             session_cost_micros: micros(self.session_cost_usd).or(limits.session_cost_micros),
+            session_tool_calls: self.session_tool_calls.or(limits.session_tool_calls),
+            session_time: self.session_time_ms.or(limits.session_time),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod call;
 mod compaction;
+mod handoff;
 mod limits;
 mod models;
 mod recovery;
@@ -16,7 +17,6 @@ use std::sync::Arc;
 use holdfast_contract::prelude::{HookPoint as P, *};
 
 use self::call::Call;
-use self::round::Round;
 use self::turn::{Purpose, Stage, Turn, Wait, Way};
 use crate::phase::{Phase, Taken, unexpected};
 
@@ -47,6 +47,8 @@ struct Base {
     turns: u32,
     /// The registry of the latest turn.
     registry: RegistryPin,
+    /// The agent that the conversation was handed over to.
+    speaker: Option<AgentId>,
 }
 
 impl Session {
@@ -78,6 +80,11 @@ impl Session {
     /// What the whole session has used.
     pub fn spent(&self) -> Spent {
         self.base.spent
+    }
+
+    /// Who answers in it.
+    pub fn agent(&self) -> &AgentId {
+        self.base.speaker.as_ref().unwrap_or(&self.base.start.agent)
     }
 
     /// What the session is set to.
@@ -128,6 +135,7 @@ impl Session {
                 Some(turn) => turn.notes.push(fact.text.clone()),
                 None => base.say(Message::Note { text: fact.text.clone() }),
             },
+            SessionSet(fact) => Arc::make_mut(&mut base.start.settings).models = fact.models.clone(),
             StateWritten(fact) => fact.apply(base.state.entry(fact.extension.clone()).or_default()),
             UiRequested(fact) => {
                 desk.act(Act::AskUi { decided_by: desk.cause, question: fact.question.clone() });
@@ -156,10 +164,10 @@ impl Session {
         let base = &mut self.base;
         base.registry = registry.clone();
         base.turns = base.turns.saturating_add(u32::from(purpose == Purpose::Answer));
-        let SessionStarted { agent, origin, settings, .. } = base.start.clone();
-        let context = TurnContext { session: base.id.clone(), turn: base.turns, agent, origin };
-        let (context, models, keep) = (Arc::new(context), settings.models.clone(), DEFAULT_KEEP);
-        let turn = Turn { purpose, context, text, models, keep, ..Turn::default() };
+        let origin = base.start.origin.clone();
+        let context =
+            TurnContext { session: base.id.clone(), turn: base.turns, origin, ..TurnContext::default() };
+        let turn = Turn { purpose, context: Arc::new(context), text, keep: DEFAULT_KEEP, ..Turn::default() };
         Way { desk, base, turn: self.turn.insert(Box::new(turn)) }.begin();
         Ok(())
     }
@@ -170,9 +178,9 @@ impl Base {
         Arc::make_mut(&mut self.transcript).push(message);
     }
 
-    /// The implementations of a tool, the active one first.
+    /// The implementations of a tool that whoever speaks has, the active one first.
     fn implementations(&self, tool: &ToolName) -> &[Implementation] {
         let entry = self.registry.view.as_ref().and_then(|registry| registry.tool(tool));
-        entry.map_or(&[], |entry| &entry.stack)
+        entry.filter(|entry| self.scope().offers(entry)).map_or(&[], |entry| &entry.stack)
     }
 }

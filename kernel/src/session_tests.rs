@@ -40,6 +40,7 @@ fn registry(content: &str, points: &[HookPoint]) -> RegistryPin {
         description: "An agent.".into(),
         mode: AgentMode::Tool,
         models: Vec::new(),
+        tools: None,
         instructions: "Help.".into(),
         limits: Limits::default(),
     };
@@ -463,7 +464,7 @@ fn a_provider_is_waited_for_as_long_as_it_asks() {
         scene.tell(None, says(registry("1", &[])));
         let (seq, _) = scene.open.remove(0);
         let (fault, retry_after) = (Fault::new(Code::ModelRateLimit, "slow down"), asked.map(Millis));
-        scene.tell(Some(seq), ModelFailed { fault, retryable: true, retry_after, usage: Usage::default() });
+        scene.tell(Some(seq), ModelFailed { retry_after, ..ModelFailed::new(fault, true) });
         let Some(Body::ModelRequested(again)) = scene.frames.last() else { panic!("{:?}", scene.kinds()) };
         assert_eq!((again.attempt, again.delay), (2, Millis(waited)), "{asked:?}");
     }

@@ -115,7 +115,7 @@ impl Answer {
                 usage,
             }),
             Self::Failed { fault, retryable, usage } => {
-                Err(ModelFailed { fault, retryable, retry_after: None, usage })
+                Err(ModelFailed { usage, ..ModelFailed::new(fault, retryable) })
             }
         }
     }
@@ -234,7 +234,7 @@ impl Model for Player {
 }
 
 fn failed(problem: Problem) -> ModelFailed {
-    ModelFailed { fault: problem.to_fault(), retryable: false, retry_after: None, usage: Usage::default() }
+    ModelFailed::new(problem.to_fault(), false)
 }
 
 fn unusable(path: &Path, line: u32, what: &str) -> Problem {

@@ -40,7 +40,7 @@ fn answer(ask: &ModelAct) -> Result<ModelReturned, ModelFailed> {
     };
     let Some((tool, arguments)) = read() else {
         let fault = Fault::new(Code::ToolArguments, "a direct call is written `/tool {json}`");
-        return Err(ModelFailed { fault, retryable: false, retry_after: None, usage: Usage::default() });
+        return Err(ModelFailed::new(fault, false));
     };
     let call = AskedCall { model_id: "1".into(), tool: tool.into(), arguments: Content::new(arguments) };
     Ok(said(Content::text(""), vec![call]))

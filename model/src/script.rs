@@ -127,7 +127,7 @@ impl Script {
                 }
                 *count += 1;
                 let fault = Fault::new(Code::ModelFailed, format!("failure {count} of {times}"));
-                ready(Err(ModelFailed { fault, retryable, retry_after: None, usage }))
+                ready(Err(ModelFailed { usage, ..ModelFailed::new(fault, retryable) }))
             }
             Step::Hangs => Box::pin(std::future::pending()),
             Step::Stalls(text) => {

@@ -25,6 +25,7 @@ pub(crate) fn ask(messages: Vec<Message>, tools: Vec<ToolSpec>) -> Box<ModelAct>
         decided_by: Seq::default(),
         model: "test".into(),
         delay: Default::default(),
+        scope: Default::default(),
         instructions: Content::text("Be brief."),
         context: Arc::default(),
         messages: Arc::new(messages),

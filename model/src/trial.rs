@@ -57,6 +57,7 @@ fn request() -> ModelAct {
         decided_by: Seq::default(),
         model: "trial".into(),
         delay: Default::default(),
+        scope: Default::default(),
         instructions: Content::text("Answer in five words."),
         context: Arc::default(),
         messages: Arc::new(vec![Message::User { text: Content::text("Say that you are ready.") }]),

@@ -1,13 +1,13 @@
 //! Caps: hard bounds on what may be spent, in tokens, money and time, per session, per day and per extension.
 //!
 //! They are data here. The kernel stops a session at its limits, which [`Caps::narrow`] tightens; whoever keeps the accounts
-//! of a day or an extension asks [`Cap::exceeded_by`].
+//! of a day or an extension asks for [`Cap::bounds`].
 
 use std::collections::BTreeMap;
 
 use holdfast_contract::ids::{ExtensionId, Millis};
 use holdfast_contract::manifest::Profile;
-use holdfast_contract::message::Limits;
+use holdfast_contract::message::{LimitKind, Limits, Spent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +41,9 @@ pub struct Cap {
     /// Time that turns take, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<Millis>,
+    /// Tool calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<u32>,
 }
 
 /// Money in millionths of a dollar; written in dollars.
@@ -56,6 +59,7 @@ const BOUND: Cap = Cap {
     tokens: Some(2_000_000),
     dollars: Some(Dollars { micros: 20_000_000 }),
     time_ms: Some(Millis(3_600_000)),
+    tool_calls: None,
 };
 
 impl Cap {
@@ -64,11 +68,18 @@ impl Cap {
         *self == Self::default()
     }
 
-    /// Whether this much is more than it allows.
-    pub fn exceeded_by(&self, tokens: u64, dollars: Dollars, time: Millis) -> bool {
-        self.tokens.is_some_and(|most| tokens > most)
-            || self.dollars.is_some_and(|most| dollars > most)
-            || self.time_ms.is_some_and(|most| time > most)
+    /// Its bounds, each as the kind that names it, with what was spent of it.
+    pub fn bounds(
+        &self,
+        [tokens, cost, time, calls]: [LimitKind; 4],
+        spent: &Spent,
+    ) -> [(LimitKind, Option<u64>, u64); 4] {
+        [
+            (tokens, self.tokens, spent.tokens),
+            (cost, self.dollars.map(|dollars| dollars.micros), spent.cost_micros),
+            (time, self.time_ms.map(|time| time.0), spent.time.0),
+            (calls, self.tool_calls.map(u64::from), u64::from(spent.tool_calls)),
+        ]
     }
 
     fn or(self, other: Cap) -> Self {
@@ -76,6 +87,7 @@ impl Cap {
             tokens: self.tokens.or(other.tokens),
             dollars: self.dollars.or(other.dollars),
             time_ms: self.time_ms.or(other.time_ms),
+            tool_calls: self.tool_calls.or(other.tool_calls),
         }
     }
 }
@@ -100,11 +112,12 @@ impl Caps {
                 (one, other) => one.or(other),
             }
         }
-        let Cap { tokens, dollars, time_ms } = self.session;
+        let Cap { tokens, dollars, time_ms, tool_calls } = self.session;
         Limits {
             session_tokens: least(limits.session_tokens, tokens),
             session_cost_micros: least(limits.session_cost_micros, dollars.map(|dollars| dollars.micros)),
-            time_budget: time_ms.map_or(limits.time_budget, |most| limits.time_budget.min(most)),
+            session_time: least(limits.session_time, time_ms),
+            session_tool_calls: least(limits.session_tool_calls, tool_calls),
             ..limits
         }
     }

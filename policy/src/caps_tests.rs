@@ -1,7 +1,7 @@
 //! What may be spent.
 
 use holdfast_contract::ids::Millis;
-use holdfast_contract::message::Limits;
+use holdfast_contract::message::{LimitKind, Limits, Spent};
 
 use crate::testing::policy;
 use crate::{Cap, Dollars};
@@ -11,12 +11,12 @@ fn caps_only_ever_narrow() {
     let caps = policy("caps: { session: { tokens: 1000, dollars: 0.25, time_ms: 60000 } }").caps();
     let open = caps.narrow(Limits::default());
     assert_eq!((open.session_tokens, open.session_cost_micros), (Some(1000), Some(250_000)));
-    assert_eq!(open.time_budget, Millis(60_000));
+    assert_eq!(open.session_time, Some(Millis(60_000)));
     assert_eq!(open.max_tokens, Limits::default().max_tokens);
     let strict = Limits {
         session_tokens: Some(10),
         session_cost_micros: Some(1),
-        time_budget: Millis(1),
+        session_time: Some(Millis(1)),
         ..Limits::default()
     };
     assert_eq!(caps.narrow(strict), strict);
@@ -33,14 +33,13 @@ fn a_profile_that_goes_ahead_is_bounded_unless_the_policy_says_how() {
 }
 
 #[test]
-fn a_cap_is_exceeded_by_what_is_more_than_it() {
-    let cap = Cap { tokens: Some(10), dollars: Some(Dollars { micros: 10 }), time_ms: Some(Millis(10)) };
-    let at = Dollars { micros: 10 };
-    assert!(!cap.exceeded_by(10, at, Millis(10)));
-    assert!(cap.exceeded_by(11, at, Millis(10)));
-    assert!(cap.exceeded_by(10, Dollars { micros: 11 }, Millis(10)));
-    assert!(cap.exceeded_by(10, at, Millis(11)));
-    assert!(!Cap::default().exceeded_by(u64::MAX, Dollars { micros: u64::MAX }, Millis(u64::MAX)));
+fn what_is_left_out_has_no_bound() {
+    let cap = Cap { tokens: Some(10), dollars: Some(Dollars { micros: 20 }), ..Cap::default() };
+    let kinds = [LimitKind::DayTokens, LimitKind::DayCost, LimitKind::DayTime, LimitKind::DayToolCalls];
+    let spent = Spent { turns: 1, tokens: 2, cost_micros: 3, tool_calls: 4, time: Millis(5) };
+    let [tokens, cost, time, calls] = cap.bounds(kinds, &spent);
+    assert_eq!((tokens, cost), ((kinds[0], Some(10), 2), (kinds[1], Some(20), 3)));
+    assert_eq!((time, calls), ((kinds[2], None, 5), (kinds[3], None, 4)));
 }
 
 #[test]

@@ -169,6 +169,12 @@ impl Policy {
         self.document.profile != Profile::Safe
     }
 
+    /// What may be spent in a day, if that is bounded.
+    pub fn spending(&self) -> Option<&Caps> {
+        let caps = &self.document.caps;
+        Some(caps).filter(|caps| !caps.day.is_open() || !caps.extensions.is_empty())
+    }
+
     /// What may be spent, with the bounds that the profile adds.
     pub fn caps(&self) -> Caps {
         self.document.caps.under(self.document.profile)

@@ -3,7 +3,7 @@
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{CallId, ExtensionId, Millis, ModelName, Seq, StreamId, ToolName};
-use holdfast_contract::message::Spent;
+use holdfast_contract::message::{LimitKind, Spent};
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::{GateReason, TurnOutcome, UiQuestion};
 use schemars::JsonSchema;
@@ -173,6 +173,22 @@ pub struct Status {
     /// What models have used since the process has had the home, over all sessions.
     #[serde(default)]
     pub spent: SpentLine,
+    /// What the policy bounds in a day, and what was used of it today.
+    #[serde(default)]
+    pub today: Vec<BoundLine>,
+}
+
+/// Something that is bounded in a day.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct BoundLine {
+    /// The extension whose agents and tools it is about; none for everything together.
+    pub extension: Option<String>,
+    /// What is bounded.
+    pub limit: LimitKind,
+    /// How much was used.
+    pub used: u64,
+    /// How much may be.
+    pub allowed: u64,
 }
 
 /// What the bus has in its queues.

@@ -11,7 +11,7 @@ use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::{Answer, ApprovalScope};
 use holdfast_policy::{Policy, Request as Judged, Rule};
 use holdfast_runtime::diagnosis::Trouble;
-use holdfast_runtime::{NewSession, Runtime, SessionHandle, TurnReport, Used, Wanted};
+use holdfast_runtime::{Bound, NewSession, Runtime, SessionHandle, TurnReport, Used, Wanted};
 use holdfast_store::Retention;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -529,6 +529,7 @@ impl Connection {
             uptime_ms: runtime.uptime().0,
             queues: bus::queues(runtime),
             spent: SpentLine { model_calls, tokens, cost_micros },
+            today: runtime.today().into_iter().map(bound_line).collect(),
         })
     }
 
@@ -564,6 +565,10 @@ async fn follow(runtime: Runtime, session: StreamId, mut next: Seq, notices: mps
             }
         }
     }
+}
+
+fn bound_line(Bound { extension, limit, used, allowed }: Bound) -> BoundLine {
+    BoundLine { extension: extension.map(|id| id.to_string()), limit, used, allowed }
 }
 
 fn turn_end(session: StreamId, TurnReport { ended, outcome, answer, spent }: TurnReport) -> TurnEnd {

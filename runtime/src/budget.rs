@@ -21,6 +21,11 @@ impl Lent {
         Self { before, ..Self::default() }
     }
 
+    /// What the session itself had used before this turn.
+    pub(crate) fn before(&self) -> Spent {
+        self.before
+    }
+
     /// A turn has ended; this is what the session has used.
     pub(crate) fn turn_ended(&mut self, before: Spent) {
         let turn = std::mem::take(&mut self.turn);
@@ -35,6 +40,7 @@ impl Lent {
             tokens: session.tokens.saturating_sub(self.before.tokens),
             cost_micros: session.cost_micros.saturating_sub(self.before.cost_micros),
             tool_calls: session.tool_calls.saturating_sub(self.before.tool_calls),
+            time: session.time.since(self.before.time),
         };
         let mut all = session;
         all.add(self.earlier);

@@ -8,6 +8,7 @@ use holdfast_contract::effect::ChildAct;
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::registry::{Descriptor, Payload};
 use holdfast_contract::session_frames::{Parent, SessionSettings};
 
 use crate::driver::TurnReport;
@@ -29,6 +30,7 @@ impl Inner {
         let unknown = || Problem::new(Code::ExtensionUnknown, format!("there is no agent `{}`", act.agent));
         let agent = agent.ok_or_else(unknown)?;
         settings.limits = act.limits;
+        settings.tools = agent.tools;
         settings.models = self.models_of_child(agent.models, settings.models, &act)?;
         let new = NewSession {
             id: act.child.clone(),
@@ -41,6 +43,22 @@ impl Inner {
         let report = handle.say_pinned("agent", task, Some(act.registry)).await;
         handle.close().await?;
         report
+    }
+
+    /// Gives agents what the settings say of them, before they are registered.
+    pub(crate) fn set_agents(&self, descriptors: &mut [Descriptor]) {
+        for descriptor in descriptors {
+            let Payload::Agent(agent) = &mut descriptor.payload else { continue };
+            let Some(set) = self.agents.get(&agent.id) else { continue };
+            if let Some(model) = &set.model {
+                agent.models = vec![model.clone()];
+            }
+            agent.models.extend(set.fallback.iter().cloned());
+            if let Some(more) = &set.instructions {
+                agent.instructions = Content::text(format!("{}\n\n{more}", agent.instructions.to_text()));
+            }
+            agent.limits = set.limits.over(agent.limits);
+        }
     }
 
     /// Cancels a child whose parent no longer waits for it, and lets go of it.

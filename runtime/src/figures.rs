@@ -243,6 +243,7 @@ async fn started(
         zone: Zone::utc(),
         secrets: None,
         configuration: None,
+        agents: Default::default(),
     })
     .await
 }

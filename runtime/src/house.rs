@@ -125,6 +125,7 @@ impl Founder {
         }
         let set = self.settings.agents.get(&agent).cloned().unwrap_or_default();
         let model = model.or(set.model).unwrap_or_else(|| self.model.clone());
+        let models = std::iter::once(&model).chain(&set.fallback).cloned().collect();
         runtime.model(&model).map_err(|problem| match built_in(model.as_str()) {
             // With the place in the file, which a fault in the log has no room for.
             Some(Err(problems)) => several(problems, &model),
@@ -152,7 +153,7 @@ impl Founder {
             origin,
             agent,
             instructions: Content::text(instructions),
-            settings: SessionSettings { models: vec![model], limits, ..SessionSettings::default() },
+            settings: SessionSettings { models, limits, ..SessionSettings::default() },
         })
     }
 }
@@ -321,6 +322,7 @@ impl House {
             zone,
             secrets,
             configuration: Some(premises.clone()),
+            agents: settings.agents.clone(),
         })
         .await?;
         for (id, problem) in rejected {

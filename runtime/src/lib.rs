@@ -20,6 +20,7 @@ mod fork;
 mod host;
 pub mod house;
 mod instances;
+mod ledger;
 mod living;
 pub mod loader;
 mod machine;
@@ -46,6 +47,7 @@ mod clockwork_tests;
 
 pub use clock::{Clock, SystemClock};
 pub use driver::{SessionHandle, TurnReport};
+pub use ledger::Bound;
 pub use living::{
     AgentTask, ExtensionError, ExtensionState, Notice, Opener, Opening, Outgoing, Routes, UserMessage,
 };

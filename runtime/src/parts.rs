@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 pub use holdfast_bus::Entropy;
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::{ExtensionId, ModelName, Seq, StreamId};
+use holdfast_contract::ids::{AgentId, ExtensionId, ModelName, Seq, StreamId};
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::{TurnOutcome, UiQuestion};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
+use holdfast_home::AgentSettings;
 use holdfast_kernel::Pending;
 use holdfast_model::Model;
 use holdfast_policy::{Grant, Policy};
@@ -47,6 +48,8 @@ pub struct Parts {
     pub secrets: Option<Arc<Secrets>>,
     /// Where the settings of extensions are written; none where they are not.
     pub configuration: Option<Arc<dyn Configuration>>,
+    /// What is different for agents, by their ids.
+    pub agents: BTreeMap<AgentId, AgentSettings>,
 }
 
 /// Where the settings of extensions are kept.

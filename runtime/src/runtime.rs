@@ -22,6 +22,7 @@ use holdfast_contract::system_frames::{
 };
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Instance, Lane};
+use holdfast_home::AgentSettings;
 use holdfast_kernel::{BEHAVIOUR, Session};
 use holdfast_model::{Delta, Model};
 use holdfast_policy::{Policy, Routing, Unattended};
@@ -31,6 +32,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::background::Background;
 use crate::clock::Clock;
 use crate::driver::{Note, SessionActor, SessionHandle, SystemActor, SystemNote};
+use crate::ledger::Ledger;
 use crate::living::{self, Living};
 use crate::meter::Meter;
 use crate::network::Answers;
@@ -70,6 +72,10 @@ pub(crate) struct Inner {
     pub zone: Zone,
     pub secrets: Option<Arc<Secrets>>,
     pub configuration: Option<Arc<dyn Configuration>>,
+    /// What is different for agents.
+    pub agents: BTreeMap<AgentId, AgentSettings>,
+    /// What is used up in a day.
+    pub ledger: Ledger,
     /// The extensions that are not set up, as far as that is known.
     pub unfinished: Mutex<Option<Arc<Vec<SetupState>>>>,
     pub system: mpsc::UnboundedSender<SystemNote>,
@@ -134,12 +140,14 @@ impl Runtime {
             zone,
             secrets,
             configuration,
+            agents,
         } = parts;
         let (system, notes) = mpsc::unbounded_channel();
         let living = Living::open(store.clone(), clock.clone(), entropy.clone(), routes).await?;
         let inner = Arc::new(Inner {
             store,
             meter: Meter::new(clock.now()),
+            ledger: Ledger::new(zone.clone()),
             clock,
             entropy,
             models: RwLock::new(models),
@@ -148,6 +156,7 @@ impl Runtime {
             zone,
             secrets,
             configuration,
+            agents,
             unfinished: Mutex::default(),
             system,
             registry: Mutex::default(),
@@ -172,13 +181,18 @@ impl Runtime {
         runtime.set_policy(policy, "start")?;
         runtime.found(extensions);
         runtime.settled().await?;
+        runtime.open_books()?;
         Ok(runtime)
     }
 
     /// Brings a policy into force for turns that start from now on.
     pub fn set_policy(&self, policy: Policy, reason: &str) -> Result<(), Problem> {
         let digest = self.0.store.put(ObjectKind::Policy, policy.document().to_vec())?;
+        let newly_bounded = self.0.ledger.set(policy.spending());
         write(&self.0.policies).insert(digest, Arc::new(policy));
+        if newly_bounded {
+            self.open_books()?;
+        }
         self.0.tell_system(PolicyChanged { policy: digest, reason: reason.to_owned() });
         Ok(())
     }
@@ -707,6 +721,7 @@ pub(crate) async fn summary(model: Arc<dyn Model>, name: ModelName, act: Summary
         decided_by: act.decided_by,
         model: name,
         delay: Default::default(),
+        scope: Default::default(),
         instructions: Content::text(instructions.join("\n")),
         context: Arc::default(),
         messages: Arc::new(messages),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::LazyLock;
 
+use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Problem};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -15,6 +16,9 @@ static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bu
 pub struct Zone {
     inner: TimeZone,
 }
+
+/// A day, in milliseconds.
+const DAY: u64 = 86_400_000;
 
 impl Zone {
     /// The zone without daylight saving.
@@ -41,6 +45,21 @@ impl Zone {
     /// The moment at which clocks that are not changed on the way show this time, going by those of another moment.
     pub(crate) fn unchanged_since(&self, moment: Timestamp, local: DateTime) -> Option<Timestamp> {
         self.inner.to_offset(moment).to_timestamp(local).ok()
+    }
+
+    /// The day that a moment lies in: when it began, and when the next one does.
+    pub fn day(&self, moment: Millis) -> (Millis, Millis) {
+        let whole = || {
+            let moment = Timestamp::from_millisecond(i64::try_from(moment.0).ok()?).ok()?;
+            let date = self.local(moment).date();
+            let begins =
+                |date: jiff::civil::Date| self.moment(date.to_datetime(jiff::civil::Time::midnight()));
+            let millis = |moment: Timestamp| u64::try_from(moment.as_millisecond()).ok().map(Millis);
+            Some((millis(begins(date)?)?, millis(begins(date.tomorrow().ok()?)?)?))
+        };
+        // Beyond what calendars know, days are as long as they always were.
+        let begins = moment.0 - moment.0 % DAY;
+        whole().unwrap_or((Millis(begins), Millis(begins.saturating_add(DAY))))
     }
 
     /// When the clocks, or the rules for them, are changed next.

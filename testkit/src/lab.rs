@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use holdfast_contract::frame::Frame;
-use holdfast_contract::ids::{Millis, ModelName, Seq, StreamId};
+use holdfast_contract::ids::{AgentId, Millis, ModelName, Seq, StreamId};
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::message::{Limits, Origin};
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::{SessionSettings, UiQuestion};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
-use holdfast_home::Channels;
+use holdfast_home::{AgentSettings, Channels};
 use holdfast_kernel::Pending;
 use holdfast_lane_native::Extension;
 use holdfast_model::Model;
@@ -50,6 +50,7 @@ pub struct LabBuilder {
     clock: FakeClock,
     secrets: Option<Arc<Secrets>>,
     configuration: Option<Arc<dyn Configuration>>,
+    agents: BTreeMap<AgentId, AgentSettings>,
 }
 
 impl Default for LabBuilder {
@@ -69,6 +70,7 @@ impl Default for LabBuilder {
             clock: FakeClock::default(),
             secrets: None,
             configuration: None,
+            agents: BTreeMap::new(),
         }
     }
 }
@@ -146,6 +148,12 @@ impl LabBuilder {
         self
     }
 
+    /// What is different for an agent.
+    pub fn agent_settings(mut self, agent: &str, settings: AgentSettings) -> Self {
+        self.agents.insert(agent.into(), settings);
+        self
+    }
+
     /// Writing the settings of extensions here.
     pub fn configuration(mut self, configuration: Arc<dyn Configuration>) -> Self {
         self.configuration = Some(configuration);
@@ -200,6 +208,7 @@ impl LabBuilder {
             zone: Zone::utc(),
             secrets: self.secrets,
             configuration: self.configuration,
+            agents: self.agents,
         })
         .await
         .unwrap();

@@ -117,6 +117,7 @@ pub fn agent(id: &str, model: &str) -> AgentSpec {
         description: format!("The agent {id}."),
         mode: AgentMode::Tool,
         models: vec![model.into()],
+        tools: None,
         instructions: Content::text(format!("You are {id}.")),
         limits: Limits::default(),
     }

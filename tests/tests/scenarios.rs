@@ -15,6 +15,7 @@ mod scenarios {
     pub mod calls;
     pub mod cancels;
     pub mod children;
+    pub mod handoffs;
     pub mod harness;
     pub mod limits;
     pub mod registry;
@@ -53,9 +54,10 @@ scenarios! {
     cancels: cancelled_in_input_hook, cancelled_in_model, cancelled_in_modifier, cancelled_in_gate, cancelled_in_approval,
         cancelled_in_tool, cancelled_in_after_hook, cancelled_in_output_guard;
     limits: limit_of_turns, limit_of_tokens, limit_of_time, limit_of_cost, limit_of_tool_calls, limit_of_session_tokens,
-        limit_of_session_cost,
+        limit_of_session_cost, limit_of_session_tool_calls, limit_of_session_time,
         limit_of_cost_between_attempts;
     children: nested_to_the_depth_cap, child_pays_from_the_parents_budget;
+    handoffs: handed_over_and_back, an_agent_has_the_tools_it_names, whoever_takes_over_has_limits_of_its_own;
     registry: registry_changes_between_turns, stack_uncovers_and_overrides;
 }
 

@@ -223,8 +223,7 @@ impl From<AgentLimits> for Limits {
             time_budget: limits.time_budget_ms,
             max_cost_micros: limits.max_cost_micros,
             max_tool_calls: limits.max_tool_calls,
-            session_tokens: None,
-            session_cost_micros: None,
+            ..Self::default()
         }
     }
 }

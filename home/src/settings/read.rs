@@ -249,9 +249,18 @@ fn agent(field: &Field<'_>, known: Option<&Models>) -> Result<AgentSettings> {
             }
             Ok(name)
         });
+        let fallback = object.defaulted("fallback", Vec::new(), |field| {
+            field.each(|field| {
+                let name = ModelName::from(field.word()?);
+                if let Some(models) = known {
+                    doubt_unknown(field, &name, models);
+                }
+                Ok(name)
+            })
+        });
         let instructions = object.optional("instructions", Field::text);
         let limits = object.defaulted("limits", LimitSettings::default(), limits);
-        Ok(AgentSettings { model: model?, instructions: instructions?, limits: limits? })
+        Ok(AgentSettings { model: model?, fallback: fallback?, instructions: instructions?, limits: limits? })
     })
 }
 
@@ -330,6 +339,8 @@ fn limits(field: &Field<'_>) -> Result<LimitSettings> {
         let max_tool_calls = object.optional("max_tool_calls", |field| field.whole(0..=u32::MAX));
         let session_tokens = object.optional("session_tokens", |field| field.whole(1..=MOST));
         let session_cost_usd = object.optional("session_cost_usd", dollars);
+        let session_tool_calls = object.optional("session_tool_calls", |field| field.whole(0..=u32::MAX));
+        let session_time_ms = object.optional("session_time_ms", |field| field.whole(1..=MOST));
         Ok(LimitSettings {
             max_turns: max_turns?,
             max_tokens: max_tokens?,
@@ -338,6 +349,8 @@ fn limits(field: &Field<'_>) -> Result<LimitSettings> {
             max_tool_calls: max_tool_calls?,
             session_tokens: session_tokens?,
             session_cost_usd: session_cost_usd?,
+            session_tool_calls: session_tool_calls?,
+            session_time_ms: session_time_ms?.map(Millis),
         })
     })
 }

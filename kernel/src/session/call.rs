@@ -33,12 +33,7 @@ impl Call {
 
     /// Takes what hooks attach to the result.
     pub fn enrich(&mut self, round: Option<&Round>) {
-        for (_, answer) in round.into_iter().flat_map(Round::answers) {
-            if let Decision::Enrich { artifacts, render, .. } = answer {
-                self.artifacts.extend(artifacts.iter().cloned());
-                self.render = render.clone().or(self.render.take());
-            }
-        }
+        (self.artifacts, self.render) = round.map(Round::enrichment).unwrap_or_default();
     }
 }
 
@@ -62,12 +57,7 @@ impl Way<'_> {
 
     /// The modifiers have spoken: the last one who names an implementation chooses it.
     pub fn modified(&mut self, call: &mut Call, round: Option<&Round>) {
-        let answers = round.into_iter().flat_map(Round::answers);
-        let chosen = answers.filter_map(|(_, answer)| match answer {
-            Decision::Modify { implementation, .. } => implementation.as_ref(),
-            _ => None,
-        });
-        if let Some(id) = chosen.last() {
+        if let Some(id) = round.and_then(Round::implementation) {
             let tool = &call.view.tool;
             let found = self.base.implementations(tool).iter().find(|it| it.extension.id == *id);
             call.implementation = found.cloned();
@@ -149,8 +139,11 @@ impl Way<'_> {
     /// Hands the call to its implementation. The frame is durable before an effect that leaves the machine begins.
     pub fn dispatch(&mut self, call: &mut Call, attempt: u32) {
         let Some(Implementation { extension, spec, agent }) = &call.implementation else { return };
-        if let Some(agent) = agent.clone() {
-            return self.open_child(call, agent);
+        match agent.clone() {
+            Some(AgentUse::Ask(agent)) => return self.open_child(call, agent),
+            Some(AgentUse::HandOver(agent)) => return self.hand_over(call, Some(agent)),
+            Some(AgentUse::HandBack) => return self.hand_over(call, None),
+            None => {}
         }
         let (implementation, effects) = (extension.clone(), spec.effects);
         let CallView { id, tool, arguments } = &call.view;
@@ -176,7 +169,8 @@ impl Way<'_> {
     /// Asks the outside to open, or to take up again, the child that a call waits for.
     pub fn run_child(&mut self, call: &Call) {
         let Wait { begun, stage: Stage::Child(child, limits) } = &call.wait else { return };
-        let Some(agent) = call.implementation.as_ref().and_then(|it| it.agent.clone()) else { return };
+        let agent = call.implementation.as_ref().and_then(|it| it.agent.as_ref()?.agent());
+        let Some(agent) = agent.cloned() else { return };
         let (decided_by, child, limits) = (*begun, child.clone(), *limits);
         let (depth, registry) = (self.base.start.depth.saturating_add(1), self.base.registry.clone());
         let CallView { id: call, arguments, .. } = call.view.clone();

@@ -10,13 +10,9 @@ impl Way<'_> {
 
     /// The hooks have said what to keep. What providers are asked about is the part that goes.
     pub fn begin_compaction(&mut self, round: Option<&Round>) {
-        for (_, answer) in round.into_iter().flat_map(Round::answers) {
-            if let Decision::Compact { instructions, keep } = answer {
-                self.turn.instructions.extend(instructions.clone());
-                self.turn.keep = keep.unwrap_or(self.turn.keep);
-            }
-        }
-        let (keep, instructions) = (self.turn.keep, self.turn.instructions.clone());
+        let (instructions, keep) = round.map(Round::compaction).unwrap_or_default();
+        let keep = keep.unwrap_or(self.turn.keep);
+        (self.turn.instructions, self.turn.keep) = (instructions.clone(), keep);
         self.turn.compaction = self.desk.record(CompactionStarted { keep, instructions });
         let replaced: Vec<&Message> = self.base.transcript.iter().take(self.cut()).collect();
         self.turn.text = Content::of(&replaced);

@@ -11,19 +11,20 @@ impl Way<'_> {
 
     /// The limit that forbids another model call, of which so many were counted in advance.
     pub fn limit_before_model(&self, counted: u32) -> Option<Reached> {
-        let limits = &self.base.start.settings.limits;
         let (spent, session) = (&self.turn.spent, &self.base.spent);
-        let (now, deadline, budget) = (self.desk.clerk.now, self.turn.deadline, limits.time_budget);
-        let time = budget.plus(now.since(deadline)).since(deadline.since(now));
         let spent = Spent { turns: spent.turns.saturating_sub(counted), ..*spent };
-        limits.reached(&spent, session, time)
+        self.base.limits().reached(&spent, session, self.elapsed())
+    }
+
+    /// The time that the turn has taken, less what people took to answer.
+    pub fn elapsed(&self) -> Millis {
+        let (now, deadline) = (self.desk.clerk.now, self.turn.deadline);
+        self.turn.allotted.1.plus(now.since(deadline)).since(deadline.since(now))
     }
 
     /// The limit that forbids the tool calls that the model asks for.
     pub fn limit_before_tools(&self) -> Option<Reached> {
-        let allowed = u64::from(self.base.start.settings.limits.max_tool_calls?);
-        let asked = u64::from(self.turn.spent.tool_calls) + self.turn.calls.len() as u64;
-        (asked > allowed).then_some((LimitKind::ToolCalls, allowed, asked))
+        self.base.limits().reached_by_calls(&self.turn.spent, &self.base.spent, self.turn.calls.len())
     }
 
     pub fn end_by_limit(&mut self, (limit, allowed, used): Reached) {
@@ -35,8 +36,8 @@ impl Way<'_> {
     pub fn time_is_up(&mut self) {
         self.turn.timer = None;
         if self.turn.paused.is_none() {
-            let budget = self.base.start.settings.limits.time_budget.0;
-            self.end_by_limit((LimitKind::Time, budget, budget));
+            let (limit, Millis(budget)) = self.turn.allotted;
+            self.end_by_limit((limit, budget, budget));
         }
     }
 
@@ -65,6 +66,6 @@ impl Way<'_> {
         let spec = self.base.registry.view.as_ref().and_then(|registry| registry.agent(agent));
         let own = spec.map(|spec| spec.limits).unwrap_or_default();
         let time = self.turn.deadline.since(self.desk.clerk.now);
-        self.base.start.settings.limits.left_for(own, &self.turn.spent, &self.base.spent, time)
+        self.base.limits().left_for(own, &self.turn.spent, &self.base.spent, time)
     }
 }

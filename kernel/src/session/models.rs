@@ -46,12 +46,15 @@ impl Way<'_> {
         let (model, registry) = (self.turn.models.first().cloned(), self.base.registry.view.clone());
         let (Some(model), Some(registry)) = (model, registry) else { return };
         let (context, turn) = (self.turn.blocks.clone(), self.turn.context.clone());
-        let (instructions, messages) = (self.base.start.instructions.clone(), self.base.transcript.clone());
+        let (scope, messages) = (self.base.scope(), self.base.transcript.clone());
+        let own = self.base.agent().map(|agent| &agent.instructions);
+        let instructions = own.unwrap_or(&self.base.start.instructions).clone();
         let (round, shown) = (self.turn.spent.turns, u32::try_from(messages.len()).unwrap_or(u32::MAX));
         let asked = ModelRequested { model: model.clone(), round, attempt, delay, messages: shown };
         let decided_by = self.desk.record(asked);
         self.turn.wait = Wait { begun: decided_by, stage: Stage::Model(attempt) };
-        let act = ModelAct { decided_by, model, delay, instructions, context, messages, registry, turn };
+        let act =
+            ModelAct { decided_by, model, delay, scope, instructions, context, messages, registry, turn };
         self.desk.act(Act::CallModel(Box::new(act)));
     }
 
@@ -78,6 +81,9 @@ impl Way<'_> {
 
     pub fn model_failed(&mut self, attempt: u32, fact: &ModelFailed) {
         self.charge(fact.usage.into());
+        if let Some(LimitReached { limit, allowed, used }) = fact.limit {
+            return self.end_by_limit((limit, allowed, used));
+        }
         if fact.retryable && attempt < self.base.start.settings.attempts {
             let delay = Millis(FIRST_DELAY.0 << attempt.saturating_sub(1).min(6));
             let delay = fact.retry_after.map_or(delay, |asked| asked.max(delay));

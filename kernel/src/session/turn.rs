@@ -18,6 +18,8 @@ pub(super) struct Turn {
     pub spent: Spent,
     /// The models to try, best first; the first is the one in use.
     pub models: Vec<ModelName>,
+    /// The time that it may take, and which limit says so.
+    pub allotted: (LimitKind, Millis),
     pub deadline: Millis,
     /// Since when a person is asked and the turn's time stands still.
     pub paused: Option<Millis>,
@@ -134,7 +136,8 @@ impl Way<'_> {
                 self.returned(call, &fact.outcome);
             }
             (Stage::Child(child, _), ChildEnded(fact), Some(call)) if fact.child == child => {
-                self.charge(Spent { turns: 0, tool_calls: 0, ..fact.spent });
+                let Spent { tokens, cost_micros, .. } = fact.spent;
+                self.charge(Spent { tokens, cost_micros, ..Spent::default() });
                 self.returned(call, &fact.outcome);
             }
             (stage, _, call) => {
@@ -205,6 +208,7 @@ impl Way<'_> {
     /// The last hooks were heard: the turn is over, and whoever waits for it is told.
     pub fn finish(&mut self) {
         self.say_notes();
+        self.charge(Spent { time: self.elapsed(), ..Spent::default() });
         let Turn { answer, outcome, context, spent, wait, .. } = &mut *self.turn;
         wait.stage = Stage::Over;
         let (answer, outcome) = (answer.take(), outcome.take().unwrap_or(TurnOutcome::Answered));

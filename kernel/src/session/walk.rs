@@ -9,7 +9,9 @@ use super::*;
 impl Way<'_> {
     /// The first steps of a walk.
     pub fn begin(&mut self) {
-        self.turn.deadline = self.desk.clerk.now.plus(self.base.start.settings.limits.time_budget);
+        self.address(self.base.speaker.clone(), None);
+        self.turn.allotted = self.base.limits().allotted(&self.base.spent);
+        self.turn.deadline = self.desk.clerk.now.plus(self.turn.allotted.1);
         let first = match self.turn.purpose {
             Purpose::Answer => {
                 let (turn, registry) = (self.turn.context.turn, self.base.registry.reference);
@@ -107,11 +109,7 @@ impl Way<'_> {
     }
 
     fn inject(&mut self, round: Option<&Round>) {
-        let injected = round.into_iter().flat_map(Round::answers).filter_map(|(hook, answer)| {
-            let Decision::Inject { content } = answer else { return None };
-            Some((ContextBlock { hook: hook.clone(), content: content.into() }, content.clone()))
-        });
-        let (blocks, texts): (Vec<_>, Vec<_>) = injected.unzip();
+        let (blocks, texts) = round.map(Round::injected).unwrap_or_default();
         if !blocks.is_empty() {
             self.desk.record(ContextInjected { blocks });
             self.turn.blocks = Arc::new(texts);

@@ -6,18 +6,21 @@ use std::future::ready;
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::AgentId;
+use holdfast_contract::ids::ModelName;
 use holdfast_contract::manifest::{AgentSection, Manifest};
-use holdfast_contract::message::Limits;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{AgentSpec, Descriptor, ExtensionRef};
 use holdfast_contract::system_frames::LifecycleCommand;
 use holdfast_contract::wire::{Call, Host, Instance, Lane, Later, Reply, Vault};
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
 
 /// The file beside the manifest whose text comes before the manifest's instructions.
 pub const PROMPT: &str = "prompt.jinja2";
 
 const NAME: &str = "declarative";
+
+/// Steps that a prompt's template may take.
+const FUEL: u64 = 1_000_000;
 
 /// Turns manifests into agents.
 pub struct DeclarativeLane(Arc<dyn Vault>);
@@ -38,10 +41,7 @@ impl DeclarativeLane {
             Some(file) => String::from_utf8_lossy(&self.0.file(*file)?).into_owned(),
             None => String::new(),
         };
-        let missing = || Fault::new(Code::ManifestMissingField, "the manifest has no `agent`");
-        let Manifest { id, description, agent, .. } = bundle.parsed()?;
-        let agent = agent.ok_or_else(missing)?;
-        Ok(Declared(Descriptor::agent(spec(id.as_str().into(), description, agent, &prompt))))
+        Ok(Declared(Descriptor::agent(agent(bundle.parsed()?, &prompt)?)))
     }
 }
 
@@ -56,25 +56,42 @@ impl Lane for DeclarativeLane {
     }
 }
 
-fn spec(id: AgentId, description: String, section: AgentSection, prompt: &str) -> AgentSpec {
-    let AgentSection { integration_mode: mode, model, instructions, limits, .. } = section;
-    let texts: Vec<&str> =
-        [prompt.trim(), instructions.trim()].into_iter().filter(|text| !text.is_empty()).collect();
-    AgentSpec {
-        id,
+/// The agent that a manifest declares, with the text of its prompt file.
+pub fn agent(manifest: Manifest, prompt: &str) -> Result<AgentSpec, Fault> {
+    let prompt = render(&manifest, prompt)?;
+    let Manifest { id, description, agent, agent_id, agent_config, .. } = manifest;
+    let missing = || Fault::new(Code::ManifestMissingField, "the manifest has no `agent`");
+    let AgentSection { integration_mode: mode, model, instructions, uses_tools, limits, .. } =
+        agent.ok_or_else(missing)?;
+    let texts = [prompt.trim(), instructions.trim()].into_iter().filter(|text| !text.is_empty());
+    let configured = || agent_config.as_ref()?.get("model")?.as_str().map(ModelName::from);
+    Ok(AgentSpec {
+        id: agent_id.unwrap_or_else(|| id.as_str().into()),
         description,
         mode,
-        models: model.into_iter().collect(),
-        instructions: Content::text(texts.join("\n\n")),
-        limits: Limits {
-            max_turns: limits.max_turns,
-            max_tokens: limits.max_tokens_per_invocation,
-            time_budget: limits.time_budget_ms,
-            max_cost_micros: limits.max_cost_micros,
-            max_tool_calls: limits.max_tool_calls,
-            ..Limits::default()
+        models: model.or_else(configured).into_iter().collect(),
+        tools: Some(uses_tools),
+        instructions: Content::text(texts.collect::<Vec<_>>().join("\n\n")),
+        limits: limits.into(),
+    })
+}
+
+/// A prompt as its template makes it. It knows the manifest, and nothing else; one that does not come to an end is stopped.
+fn render(manifest: &Manifest, prompt: &str) -> Result<String, Fault> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_fuel(Some(FUEL));
+    let Manifest { id, name, description, agent, .. } = manifest;
+    let uses_tools: Vec<String> =
+        agent.iter().flat_map(|agent| &agent.uses_tools).map(ToString::to_string).collect();
+    environment.render_str(prompt, context! { id => id.as_str(), name, description, uses_tools }).map_err(
+        |error| {
+            let line = error.line().map(|line| format!(" in line {line}")).unwrap_or_default();
+            let help = "A prompt knows `id`, `name`, `description` and `uses_tools`.";
+            Fault::new(Code::PromptInvalid, format!("`{PROMPT}` cannot be used{line}: {error}. {help}"))
         },
-    }
+    )
 }
 
 /// An agent that is all words.

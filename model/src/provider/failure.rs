@@ -3,7 +3,6 @@
 use genai::adapter::AdapterKind;
 use genai::{Error, webc};
 use holdfast_contract::ids::Millis;
-use holdfast_contract::message::Usage;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::ModelFailed;
 use reqwest::header::HeaderMap;
@@ -172,7 +171,7 @@ impl Failures {
 
     fn failed(&self, code: Code, retryable: bool, message: String) -> ModelFailed {
         let fault = Fault::new(code, self.without_key(&message));
-        ModelFailed { fault, retryable, retry_after: None, usage: Usage::default() }
+        ModelFailed::new(fault, retryable)
     }
 
     /// Providers like to repeat a key that they do not accept.

@@ -86,6 +86,7 @@ pub(super) fn build(ask: &ModelAct, kind: AdapterKind, names: &Names) -> ChatReq
         .registry
         .tools
         .iter()
+        .filter(|entry| ask.scope.offers(entry))
         .filter_map(|entry| {
             let spec = &entry.stack.first()?.spec;
             let schema = object_schema(spec.input_schema.value());

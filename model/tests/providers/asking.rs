@@ -140,6 +140,7 @@ fn request(messages: Vec<Message>) -> ModelAct {
         decided_by: Seq::default(),
         model: "default".into(),
         delay: Default::default(),
+        scope: Default::default(),
         instructions: Content::text("Be brief."),
         context: Arc::default(),
         messages: Arc::new(messages),

@@ -162,7 +162,8 @@ fn cap(field: &Field<'_>) -> Result<Cap> {
         let tokens = object.optional("tokens", |field| field.whole(0..=MOST));
         let dollars = object.optional("dollars", dollars);
         let time_ms = object.optional("time_ms", |field| field.whole(0..=MOST));
-        Ok(Cap { tokens: tokens?, dollars: dollars?, time_ms: time_ms?.map(Millis) })
+        let tool_calls = object.optional("tool_calls", |field| field.whole(0..=u32::MAX));
+        Ok(Cap { tokens: tokens?, dollars: dollars?, time_ms: time_ms?.map(Millis), tool_calls: tool_calls? })
     })
 }
 

@@ -7,13 +7,13 @@ use holdfast_contract::content::Content;
 use holdfast_contract::effect::{Act, ApprovalAct, CallAct, ChildAct, Input, ModelAct, SummaryAct};
 use holdfast_contract::frame::Source;
 use holdfast_contract::hook::HookPoint;
-use holdfast_contract::ids::{CallId, HookId, Millis, Seq, StreamId};
+use holdfast_contract::ids::{CallId, ExtensionId, HookId, Millis, Seq, StreamId};
 use holdfast_contract::message::Spent;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::{
-    Answer, ApprovalAnswered, ChildEnded, CompactionProvided, HookDecided, HookFaulted, ModelFailed,
-    TimerFired, ToolChecked, ToolReturned, TurnOutcome,
+    Answer, ApprovalAnswered, ChildEnded, CompactionProvided, HookDecided, HookFaulted, LimitReached,
+    ModelFailed, TimerFired, ToolChecked, ToolReturned, TurnOutcome,
 };
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Call, Instance, Reply};
@@ -26,6 +26,7 @@ use super::{Note, SessionActor};
 use crate::calling::{Made, later, make, whole, within};
 use crate::host::SessionHost;
 use crate::instances::Begun;
+use crate::ledger::used_by_model;
 use crate::parts::Event;
 use crate::runtime::Inner;
 use crate::secrets::Secrets;
@@ -98,7 +99,7 @@ impl SessionActor {
 
     /// The way back for the fact that an act leads to.
     pub(super) fn back(&self, source: Source, cause: Seq) -> Back {
-        Back { inner: self.inner.clone(), inbox: self.inbox.clone(), source, cause }
+        Back { inner: self.inner.clone(), inbox: self.inbox.clone(), source, cause, owner: None }
     }
 
     fn host(&self, act: &CallAct) -> Arc<SessionHost> {
@@ -149,7 +150,8 @@ impl SessionActor {
     fn dispatch(&mut self, act: CallAct) {
         let source = Source::Extension(act.extension.clone());
         let host = self.host(&act);
-        let instance = match self.inner.instance(&act.extension) {
+        let afforded = self.inner.ledger.before_tool(self.inner.clock.now(), &act.extension.id);
+        let instance = match afforded.and_then(|()| self.inner.instance(&act.extension)) {
             Ok(loaded) => {
                 let begun = || Begun::Tool(act.decided_by, act.call);
                 self.instances.begin(act.extension.digest, begun, &loaded)
@@ -196,14 +198,23 @@ impl SessionActor {
         let model = match self.inner.model(&act.model) {
             Ok(model) => model,
             Err(fault) => {
-                let failed =
-                    ModelFailed { fault, retryable: false, retry_after: None, usage: Default::default() };
+                let failed = ModelFailed::new(fault, false);
                 let input = self.fact(back.source, Some(act.decided_by), failed);
                 self.queue.push_back(input);
                 return;
             }
         };
         let (inner, session) = (self.inner.clone(), self.session.id().clone());
+        let owner = act.registry.owner(&act.turn.agent).cloned();
+        if let Some(reached) = inner.ledger.before_model(inner.clock.now(), owner.as_ref()) {
+            let LimitReached { limit, allowed, .. } = reached;
+            let fault = Fault::new(Code::BudgetSpent, format!("of {allowed} {limit} none is left"));
+            let failed = ModelFailed { limit: Some(reached), ..ModelFailed::new(fault, false) };
+            let input = self.fact(back.source, Some(act.decided_by), failed);
+            self.queue.push_back(input);
+            return;
+        }
+        let back = Back { owner, ..back };
         let wait = act.delay;
         self.behind_barrier(act.decided_by, async move {
             if wait > Millis(0) {
@@ -302,7 +313,7 @@ fn child_outcome(outcome: TurnOutcome, answer: Option<Content>) -> ToolOutcome {
         (TurnOutcome::Failed(fault), _) => ToolOutcome::Failure(fault),
         (TurnOutcome::Limited(limit), _) => ToolOutcome::Failure(Fault::new(
             Code::TurnLimit,
-            format!("the agent reached its limit: {limit:?}"),
+            format!("the agent was ended by a limit on {limit}"),
         )),
         (TurnOutcome::Blocked { reason }, _) => ToolOutcome::Failure(Fault::new(Code::GuardBlocked, reason)),
         (TurnOutcome::Cancelled { reason }, _) => {
@@ -366,12 +377,15 @@ pub(super) struct Back {
     inbox: tokio::sync::mpsc::UnboundedSender<Note>,
     source: Source,
     cause: Seq,
+    /// The extension that pays for what the fact says was used.
+    owner: Option<ExtensionId>,
 }
 
 impl Back {
     pub(super) fn send(self, body: impl Into<holdfast_contract::body::Body>) {
         let (at, body) = (self.inner.clock.now(), body.into());
         self.inner.meter.count(&body);
+        self.inner.ledger.enter(at, self.owner.as_ref(), used_by_model(&body));
         let input = Input { at, source: self.source, cause: Some(self.cause), body };
         drop(self.inbox.send(Note::Fact(Box::new(input))));
     }

@@ -358,6 +358,10 @@ impl SessionActor {
             self.inner.tell_system(HeadAnchored { stream, seq: head.seq, hash: head.hash });
         }
         let report = TurnReport { ended, outcome, answer, spent: self.session.spent() };
+        let time = report.spent.time.since(self.lent.before().time);
+        let (agent, registry) = (self.session.agent(), self.inner.registry().view.unwrap_or_default());
+        let spent = Spent { time, ..Spent::default() };
+        self.inner.ledger.enter(self.inner.clock.now(), registry.owner(agent), spent);
         self.lent.turn_ended(report.spent);
         for reply in self.answering.drain(..) {
             drop(reply.send(Ok(report.clone())));

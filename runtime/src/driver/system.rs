@@ -445,7 +445,10 @@ async fn load(
     inner.keep_instance(extension, instance);
     let call = Call::Lifecycle(LifecycleCommand::Load);
     match call_instance(inner, extension, under, call, LIFECYCLE_TIMEOUT).await? {
-        Reply::Descriptors(descriptors) => Ok(LifecycleOutcome::Loaded { descriptors, lives, alone }),
+        Reply::Descriptors(mut descriptors) => {
+            inner.set_agents(&mut descriptors);
+            Ok(LifecycleOutcome::Loaded { descriptors, lives, alone })
+        }
         other => Err(Fault::new(Code::ExtensionFault, format!("{other:?} is no answer to being loaded"))),
     }
 }

@@ -89,7 +89,7 @@ pub(super) fn answer_of(report: &TurnReport) -> String {
     match &report.outcome {
         TurnOutcome::Answered => String::new(),
         TurnOutcome::Cancelled { reason } => format!("This was cancelled: {reason}"),
-        TurnOutcome::Limited(limit) => format!("This was ended by a limit: {limit:?}"),
+        TurnOutcome::Limited(limit) => format!("This was ended by a limit on {limit}."),
         TurnOutcome::Blocked { reason } => format!("This was blocked: {reason}"),
         TurnOutcome::Failed(fault) => format!("This could not be answered: {fault}"),
     }
@@ -193,6 +193,7 @@ impl Inner {
             new.agent = agent.id.clone();
             new.instructions = agent.instructions.clone();
             new.settings.limits = agent.limits;
+            new.settings.tools = agent.tools.clone();
             if !agent.models.is_empty() {
                 new.settings.models = agent.models.clone();
             }
@@ -229,7 +230,7 @@ impl Inner {
         let registry = self.registry().view.unwrap_or_default();
         let theirs = registry.tools.iter().filter_map(|entry| entry.stack.first());
         let mut theirs = theirs.filter(|active| active.extension.id == *extension);
-        let text = match theirs.find_map(|active| active.agent.clone()) {
+        let text = match theirs.find_map(|active| active.agent.as_ref()?.agent().cloned()) {
             Some(agent) => {
                 let (session, agent) = (session_for(delivery), Some(agent));
                 let origin = Origin { channel: extension.to_string(), user: None };

@@ -97,6 +97,7 @@ async fn owner(home: &std::path::Path) -> Result<(Store, Server), Problem> {
         zone: Zone::utc(),
         secrets: None,
         configuration: None,
+        agents: Default::default(),
     })
     .await?;
     let names = store.clone();

@@ -1,7 +1,7 @@
 //! `holdfast status`: how the home is, in a few lines.
 
 use holdfast_contract::problem::Problem;
-use holdfast_rpc::{Nothing, Queues, Request, SpentLine, Status, TroubledLine};
+use holdfast_rpc::{BoundLine, Nothing, Queues, Request, SpentLine, Status, TroubledLine};
 use holdfast_runtime::house::Plan;
 
 use crate::chat::harmless;
@@ -32,13 +32,14 @@ pub(crate) async fn status(output: &Output, plan: &Plan) -> Result<Exit, Problem
 
 /// What a status says beyond who it is.
 fn lines(status: &Status) -> Vec<String> {
-    let Status { active, sessions, failed, unwell, queues, spent, .. } = status;
+    let Status { active, sessions, failed, unwell, queues, spent, today, .. } = status;
     let mut lines = vec![
         format!("{active} extensions active, {} down", failed.len()),
         format!("{sessions} sessions open"),
         format!("bus: {}", waiting(queues)),
         format!("spent since it came up: {}", money(spent)),
     ];
+    lines.extend(today.iter().map(bounded));
     if let Some(trouble) = &queues.trouble {
         lines.push(format!("nothing moves on the bus at the moment: {}", harmless(trouble)));
     }
@@ -67,6 +68,13 @@ fn waiting(queues: &Queues) -> String {
         dead => format!("{dead} dead letters (`holdfast bus dead list`)"),
     };
     format!("{open}; {dead}")
+}
+
+/// What was used today of something that is bounded.
+pub(crate) fn bounded(bound: &BoundLine) -> String {
+    let BoundLine { extension, limit, used, allowed } = bound;
+    let whose = extension.as_ref().map(|id| format!("`{}`: ", harmless(id))).unwrap_or_default();
+    format!("today: {whose}{used} of {allowed} {limit}")
 }
 
 fn money(spent: &SpentLine) -> String {

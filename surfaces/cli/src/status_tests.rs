@@ -1,4 +1,5 @@
-use holdfast_rpc::{Queues, SpentLine, Status, TroubledLine};
+use holdfast_contract::message::LimitKind;
+use holdfast_rpc::{BoundLine, Queues, SpentLine, Status, TroubledLine};
 
 use super::{lines, span};
 
@@ -28,6 +29,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
         unwell: vec![troubled("mail")],
         queues: Queues { open: 7, under_way: 2, delayed: 3, dead: 1, trouble: Some("disk full".to_owned()) },
         spent: SpentLine { model_calls: 4, tokens: 900, cost_micros: 1_500_000 },
+        today: vec![BoundLine { extension: None, limit: LimitKind::DayTokens, used: 900, allowed: 1_000 }],
         ..Status::default()
     };
     let text = lines(&status).join("\n");
@@ -35,6 +37,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
         "1 down",
         "bus: 7 open, of these 2 under way and 3 delayed; 1 dead letter (`holdfast bus dead list`)",
         "spent since it came up: 4 model calls, 900 tokens, $1.500000",
+        "today: 900 of 1000 tokens in a day (`caps.day.tokens`)",
         "nothing moves on the bus at the moment: disk full",
     ] {
         assert!(text.contains(part), "{part:?} is missing:\n{text}");

@@ -80,7 +80,7 @@ pub(crate) fn told(outcome: &TurnOutcome) -> Problem {
     match outcome {
         TurnOutcome::Failed(fault) => fault.clone().into(),
         TurnOutcome::Limited(limit) => {
-            Problem::new(Code::TurnLimit, format!("the turn reached its limit: {limit:?}"))
+            Problem::new(Code::TurnLimit, format!("the turn was ended by a limit on {limit}"))
         }
         TurnOutcome::Blocked { reason } => Problem::new(Code::GuardBlocked, reason.clone()),
         TurnOutcome::Cancelled { reason } => Problem::new(Code::TurnCancelled, reason.clone()),

@@ -125,6 +125,7 @@ fn settings(dice: &mut Dice) -> SessionSettings {
         depth_cap: dice.below(3) as u8,
         authoritative_routing: dice.one_in(2),
         profile: None,
+        tools: None,
     }
 }
 
@@ -137,5 +138,7 @@ fn limits(dice: &mut Dice) -> Limits {
         max_tool_calls: dice.one_in(6).then(|| dice.between(1, 4) as u32),
         session_tokens: dice.one_in(8).then(|| dice.between(100, 1_000)),
         session_cost_micros: dice.one_in(8).then(|| dice.between(100, 500)),
+        session_tool_calls: dice.one_in(8).then(|| dice.between(1, 6) as u32),
+        session_time: dice.one_in(8).then(|| Millis(dice.between(2_000, 30_000))),
     }
 }

@@ -173,7 +173,7 @@ impl Model for Improviser {
         }
         if self.fails(&ask, &mut dice) {
             let fault = Fault::new(Code::ModelFailed, "overloaded");
-            return now(Err(ModelFailed { fault, retryable: dice.below(3) > 0, retry_after: None, usage }));
+            return now(Err(ModelFailed { usage, ..ModelFailed::new(fault, dice.below(3) > 0) }));
         }
         if dice.one_in(40) {
             deltas(Delta::Text("I was just about to"));

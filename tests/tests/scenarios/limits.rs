@@ -96,3 +96,26 @@ pub fn limit_of_session_cost() -> Scenario {
         LimitKind::SessionCost,
     )
 }
+
+pub fn limit_of_session_tool_calls() -> Scenario {
+    let limits = Limits { session_tool_calls: Some(3), ..Limits::default() };
+    Scenario::new(lab(limits, [calls(), Step::says("two"), calls()]), |lab| async {
+        assert_eq!(lab.say("first").await.outcome, TurnOutcome::Answered);
+        assert_eq!(lab.say("second").await.outcome, TurnOutcome::Limited(LimitKind::SessionToolCalls));
+        lab
+    })
+}
+
+pub fn limit_of_session_time() -> Scenario {
+    let limits = Limits { session_time: Some(Millis(700)), ..Limits::default() };
+    let late = Step::Fails { times: 1, retryable: true, then: Box::new(Step::says("one")) };
+    Scenario::new(lab(limits, [late, Step::Hangs]), |lab| async {
+        let turn = lab.begin("first");
+        lab.pass(Millis(500), 2).await;
+        assert_eq!(turn.await.unwrap().outcome, TurnOutcome::Answered);
+        let turn = lab.begin("second");
+        lab.pass(Millis(200), 1).await;
+        assert_eq!(turn.await.unwrap().outcome, TurnOutcome::Limited(LimitKind::SessionTime));
+        lab
+    })
+}

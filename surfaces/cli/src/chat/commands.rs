@@ -6,12 +6,13 @@ use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::ids::{CallId, Seq, StreamId};
 use holdfast_contract::message::Spent;
 use holdfast_contract::problem::Problem;
-use holdfast_rpc::{InSession, Nothing, Request, ToolLine};
+use holdfast_rpc::{InSession, Nothing, Request, Status, ToolLine};
 
 use super::safe::{cut, harmless, one_line};
 use super::why::{Read, why};
 use super::{Chat, Finished, Turn};
 use crate::output::frame_line;
+use crate::status::bounded;
 
 /// Every command, what it takes and what it does.
 const COMMANDS: &[(&str, &str, &str)] = &[
@@ -60,7 +61,7 @@ impl Chat<'_> {
                 self.ask_later(request, Finished::Asked);
                 Ok(())
             }
-            "/cost" => self.cost(),
+            "/cost" => self.cost().await,
             "/frames" => self.frames(rest),
             "/quit" | "/exit" => {
                 self.left = Some(Ok(true));
@@ -188,9 +189,11 @@ impl Chat<'_> {
         Ok(())
     }
 
-    fn cost(&mut self) -> Result<(), Problem> {
+    async fn cost(&mut self) -> Result<(), Problem> {
         let spent = spent(&self.tail(u64::MAX)?);
         self.screen.line(money(&spent));
+        let status: Status = self.client.ask(&Request::SystemStatus(Nothing {})).await?;
+        status.today.iter().for_each(|bound| self.screen.line(bounded(bound)));
         Ok(())
     }
 

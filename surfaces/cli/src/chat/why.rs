@@ -200,7 +200,7 @@ pub(crate) fn outcome(outcome: &TurnOutcome) -> String {
     match outcome {
         TurnOutcome::Answered => "with an answer".to_owned(),
         TurnOutcome::Cancelled { reason } => format!("cancelled: {reason}"),
-        TurnOutcome::Limited(limit) => format!("at a limit: {limit:?}"),
+        TurnOutcome::Limited(limit) => format!("by a limit on {limit}"),
         TurnOutcome::Blocked { reason } => format!("blocked: {reason}"),
         TurnOutcome::Failed(fault) => format!("failed: {fault}"),
     }

@@ -1,0 +1,138 @@
+//! Agents as others reach them: called like a tool, or handed the conversation; and which tools an agent has.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::content::Content;
+use crate::ids::{AgentId, ExtensionId, ModelName};
+use crate::message::Limits;
+use crate::registry::ToolEntry;
+use crate::tool::{EffectClass, ToolSpec, agent_arguments_schema};
+
+/// What `uses_tools` calls the tools of the built-in extensions.
+pub const CORE_TOOLS: &str = "core_tools";
+
+/// The built-in extensions whose tools those are.
+pub const CORE: &[&str] = &["files", "orchestrator", "setup", "shell"];
+
+/// The tool that gives a conversation back to whoever handed it over.
+pub const HAND_BACK: &str = "hand_back";
+
+/// An agent that others can call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentSpec {
+    /// The agent.
+    pub id: AgentId,
+    /// What it is good for, for the model that calls it.
+    pub description: String,
+    /// How others reach it.
+    pub mode: AgentMode,
+    /// The models it may use, best first; empty takes the caller's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<ModelName>,
+    /// Its instructions.
+    pub instructions: Content,
+    /// Whose tools it has: ids of extensions, and `core_tools`. All that there are if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<ExtensionId>>,
+    /// Its own limits; the caller's remaining budget counts too.
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+impl AgentSpec {
+    /// The tools by which others reach it: it is asked in words and answers in words, or takes the conversation over and gives it back.
+    pub fn as_tools(&self) -> Vec<(AgentUse, ToolSpec)> {
+        let Self { id, description, mode, limits, .. } = self;
+        match mode {
+            AgentMode::Tool => {
+                let spec = ToolSpec {
+                    input_schema: agent_arguments_schema(),
+                    effects: EffectClass::Read,
+                    timeout: limits.time_budget,
+                    ..ToolSpec::named(id.as_str(), description)
+                };
+                vec![(AgentUse::Ask(id.clone()), spec)]
+            }
+            AgentMode::Handoff => {
+                let over = format!("Hands the conversation over to the agent `{id}`: {description}");
+                let back = "Gives the conversation back to the agent that handed it over.";
+                vec![
+                    (AgentUse::HandOver(id.clone()), handoff(&format!("transfer_to_{id}"), &over)),
+                    (AgentUse::HandBack, handoff(HAND_BACK, back)),
+                ]
+            }
+        }
+    }
+}
+
+fn handoff(name: &str, description: &str) -> ToolSpec {
+    let message = json!({ "type": "string", "description": "What the other one should know." });
+    let schema =
+        json!({ "type": "object", "properties": { "message": message }, "additionalProperties": false });
+    ToolSpec {
+        input_schema: Content::new(schema),
+        effects: EffectClass::Pure,
+        ..ToolSpec::named(name, description)
+    }
+}
+
+/// How an agent is reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentMode {
+    /// As a tool: it answers its caller.
+    #[default]
+    Tool,
+    /// By handing the conversation over.
+    Handoff,
+}
+
+/// What a tool call does with an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentUse {
+    /// Asks it, in a child session.
+    Ask(AgentId),
+    /// Hands the conversation over to it.
+    HandOver(AgentId),
+    /// Gives the conversation back.
+    HandBack,
+}
+
+impl AgentUse {
+    /// The agent that is asked or handed over to.
+    pub fn agent(&self) -> Option<&AgentId> {
+        match self {
+            Self::Ask(agent) | Self::HandOver(agent) => Some(agent),
+            Self::HandBack => None,
+        }
+    }
+}
+
+/// Which tools whoever speaks in a session has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolScope {
+    /// Whose: ids of extensions, and `core_tools`. All that there are if nothing is said.
+    pub extensions: Option<Vec<ExtensionId>>,
+    /// The agent that the conversation was handed over to.
+    pub speaker: Option<AgentId>,
+}
+
+impl ToolScope {
+    /// Whether a tool is among them.
+    pub fn offers(&self, tool: &ToolEntry) -> bool {
+        let Some(active) = tool.stack.first() else { return false };
+        match &active.agent {
+            Some(AgentUse::HandBack) => return self.speaker.is_some(),
+            Some(AgentUse::HandOver(agent)) if self.speaker.as_ref() == Some(agent) => return false,
+            _ => {}
+        }
+        let owner = &active.extension.id;
+        let core = CORE.contains(&owner.as_str());
+        let named = |listed: &ExtensionId| listed == owner || (core && listed.as_str() == CORE_TOOLS);
+        self.extensions.as_ref().is_none_or(|listed| listed.iter().any(named))
+    }
+}

@@ -1,0 +1,161 @@
+//! What may be used up in a day, by everything and by each extension: a model or a tool is not asked when nothing is left, the user is told
+//! which budget it was, and the books are made again from the log after a restart.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
+
+use holdfast_contract::ids::Millis;
+use holdfast_contract::manifest::Profile;
+use holdfast_contract::message::LimitKind;
+use holdfast_contract::registry::{AgentMode, AgentSpec};
+use holdfast_contract::session_frames::TurnOutcome;
+use holdfast_home::{AgentSettings, LimitSettings};
+use holdfast_lane_native::Extension;
+use holdfast_policy::{Cap, Caps, Document, Dollars, Policy};
+use holdfast_store::Options;
+use holdfast_testkit::pieces::{agent, echo};
+use holdfast_testkit::{FakeClock, Lab, LabBuilder, Script, Step};
+use serde_json::json;
+
+const DAY: u64 = 86_400_000;
+
+fn day(day: Cap) -> Caps {
+    Caps { day, ..Caps::default() }
+}
+
+fn of(extension: &str, budget: Cap) -> Caps {
+    Caps { extensions: [(extension.into(), budget)].into(), ..Caps::default() }
+}
+
+fn tokens(tokens: u64) -> Cap {
+    Cap { tokens: Some(tokens), ..Cap::default() }
+}
+
+fn lab(caps: Caps, script: impl IntoIterator<Item = Step>) -> LabBuilder {
+    Lab::build()
+        .policy(Policy::new(Document { caps, ..Document::of(Profile::FullAuto) }).unwrap())
+        .script(script)
+        .extension(Extension::new("kit", "1.0.0").tool(echo()))
+}
+
+/// How a lab's turns end, one after the other.
+async fn outcomes(lab: &Lab, turns: usize) -> Vec<TurnOutcome> {
+    let mut outcomes = Vec::new();
+    for _ in 0..turns {
+        outcomes.push(lab.say("go").await.outcome);
+    }
+    outcomes
+}
+
+#[tokio::test]
+async fn a_days_tokens_and_money_end_turns_in_every_session_until_midnight() {
+    for (budget, limit) in [
+        (tokens(100), LimitKind::DayTokens),
+        (Cap { dollars: Some(Dollars { micros: 100 }), ..Cap::default() }, LimitKind::DayCost),
+    ] {
+        let steps = [Step::says("one").costing(100, 100), Step::says("tomorrow")];
+        let lab = lab(day(budget), steps).start().await;
+        assert_eq!(outcomes(&lab, 2).await, [TurnOutcome::Answered, TurnOutcome::Limited(limit)]);
+        let other = lab.open("other").say("lab", "and here?").await.unwrap();
+        assert_eq!(other.outcome, TurnOutcome::Limited(limit));
+        assert!(lab.story().contains("limit.reached"), "{}", lab.story());
+        assert!(lab.replay("s1").identical && lab.replay("other").identical);
+        lab.clock.advance(Millis(DAY));
+        assert_eq!(outcomes(&lab, 1).await, [TurnOutcome::Answered]);
+        lab.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn the_books_are_made_again_from_the_log() {
+    let clock = FakeClock::default();
+    let first = lab(day(tokens(100)), [Step::says("one").costing(100, 0)]).clock(clock.clone()).start().await;
+    assert_eq!(outcomes(&first, 1).await, [TurnOutcome::Answered]);
+    let path = first.path().to_owned();
+    let _folder = first.stop().await;
+    let again =
+        lab(day(tokens(100)), [Step::says("two")]).clock(clock).on(&path, Options::default()).start().await;
+    let handle = again.open("next");
+    let report = handle.say("lab", "go").await.unwrap();
+    assert_eq!(report.outcome, TurnOutcome::Limited(LimitKind::DayTokens));
+    again.stop().await;
+}
+
+#[tokio::test]
+async fn tool_calls_of_a_day_and_of_an_extension_are_refused_and_the_model_is_told() {
+    for budgets in [
+        day(Cap { tool_calls: Some(1), ..Cap::default() }),
+        of("kit", Cap { tool_calls: Some(1), ..Cap::default() }),
+    ] {
+        let twice = Step::calls([("echo", json!({})), ("echo", json!({}))]);
+        let lab = lab(budgets, [twice, Step::says("one of two")]).start().await;
+        assert_eq!(outcomes(&lab, 1).await, [TurnOutcome::Answered]);
+        let returned =
+            lab.frames_of("s1").into_iter().filter(|frame| frame.envelope.kind.as_str() == "tool.returned");
+        let refused = returned.filter(|frame| frame.body.as_ref().unwrap().to_string().contains("3008"));
+        assert_eq!(refused.count(), 1);
+        assert!(lab.replay("s1").identical);
+        lab.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn an_extensions_agents_stop_at_its_budget_and_others_go_on() {
+    let ask = || Step::calls([("sage", json!({ "task": "think" }))]);
+    let lab = lab(of("hills", tokens(50)), [ask(), ask(), Step::says("done")])
+        .model("wise", Script::new([Step::says("42").costing(60, 0), Step::says("43")]))
+        .extension(Extension::new("hills", "1.0.0").agent(agent("sage", "wise")))
+        .start()
+        .await;
+    assert_eq!(lab.say("go").await.answer.unwrap().to_text(), "done");
+    let story = lab.story();
+    assert!(story.contains("extension_tokens") || story.contains("tokens of an extension"), "{story}");
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_took_over_is_paid_by_its_extension() {
+    let steps =
+        [Step::calls([("transfer_to_sage", json!({}))]).costing(500, 0), Step::says("42").costing(60, 0)];
+    let lab = lab(of("hills", tokens(50)), steps.clone())
+        .model("wise", Script::new(steps))
+        .extension(
+            Extension::new("hills", "1.0.0")
+                .agent(AgentSpec { mode: AgentMode::Handoff, ..agent("sage", "wise") }),
+        )
+        .start()
+        .await;
+    let limited = TurnOutcome::Limited(LimitKind::ExtensionTokens);
+    assert_eq!(outcomes(&lab, 2).await, [TurnOutcome::Answered, limited]);
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn the_settings_of_an_agent_go_before_its_own() {
+    let set = AgentSettings {
+        model: Some("other".into()),
+        fallback: vec!["third".into()],
+        instructions: Some("Be brief.".to_owned()),
+        limits: LimitSettings { max_turns: Some(3), ..LimitSettings::default() },
+    };
+    let fails = Step::Fails { times: 9, retryable: false, then: Box::new(Step::says("never")) };
+    let lab = lab(Caps::default(), [Step::calls([("sage", json!({ "task": "think" }))]), Step::says("done")])
+        .model("other", Script::new([fails]))
+        .model("third", Script::new([Step::says("42")]))
+        .extension(Extension::new("hills", "1.0.0").agent(agent("sage", "wise")))
+        .agent_settings("sage", set)
+        .start()
+        .await;
+    assert_eq!(lab.say("go").await.answer.unwrap().to_text(), "done");
+    let child = lab.frames_of("s1.1.1");
+    let started = child.first().unwrap().body.clone().unwrap().to_string();
+    assert!(started.contains("Be brief.") && started.contains("\"max_turns\":3"), "{started}");
+    assert!(
+        child.iter().any(|frame| frame.body.as_ref().is_some_and(|body| body.to_string().contains("42")))
+    );
+    lab.stop().await;
+}
