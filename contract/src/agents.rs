@@ -19,6 +19,19 @@ pub const CORE: &[&str] = &["files", "orchestrator", "setup", "shell"];
 /// The tool that gives a conversation back to whoever handed it over.
 pub const HAND_BACK: &str = "hand_back";
 
+/// The model that stands for an extension's own code, in place of one that is configured.
+const CODE: &str = "agent:";
+
+/// The model that stands for the code of an extension.
+pub fn code_model(extension: &ExtensionId) -> ModelName {
+    format!("{CODE}{extension}").into()
+}
+
+/// The extension whose code answers under this name.
+pub fn code_behind(model: &ModelName) -> Option<ExtensionId> {
+    model.as_str().strip_prefix(CODE).map(ExtensionId::from)
+}
+
 /// An agent that others can call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -43,6 +56,19 @@ pub struct AgentSpec {
 }
 
 impl AgentSpec {
+    /// An agent whose answers are an extension's own code, and that conversations are handed over to.
+    pub fn code(extension: &ExtensionId, id: &str, description: &str) -> Self {
+        Self {
+            id: id.into(),
+            description: description.to_owned(),
+            mode: AgentMode::Handoff,
+            models: vec![code_model(extension)],
+            instructions: Content::default(),
+            tools: Some(Vec::new()),
+            limits: Limits::default(),
+        }
+    }
+
     /// The tools by which others reach it: it is asked in words and answers in words, or takes the conversation over and gives it back.
     pub fn as_tools(&self) -> Vec<(AgentUse, ToolSpec)> {
         let Self { id, description, mode, limits, .. } = self;

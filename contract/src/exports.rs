@@ -11,7 +11,7 @@ use crate::content::Content;
 use crate::hook::{HookPoint, HookSpec};
 use crate::manifest::Manifest;
 use crate::problem::{Code, Fault};
-use crate::registry::{Descriptor, Payload};
+use crate::registry::{AgentSpec, Descriptor, Payload};
 use crate::tool::ToolSpec;
 
 /// Something that goes by a name: a command, or a method for other extensions.
@@ -30,6 +30,8 @@ pub struct Named {
 pub struct Exports {
     /// Its tools, an agent that is called like one among them.
     pub tools: Vec<ToolSpec>,
+    /// Its agent, if conversations are handed over to it.
+    pub handoff: Option<Named>,
     /// What it is, in words.
     pub description: String,
     /// The points at which it has a hook.
@@ -49,12 +51,17 @@ pub struct Exports {
 impl Exports {
     /// What it registers under this manifest.
     pub fn descriptors(self, manifest: &Manifest) -> Result<Vec<Descriptor>, Fault> {
-        let Self { tools, description, points, priorities, commands, methods, renders, channel } = self;
+        let Self { tools, handoff, description, points, priorities, commands, methods, renders, channel } =
+            self;
         let (calls, results) = renders;
         let mut all = Vec::new();
         for tool in tools {
             filled("a tool's name", tool.name.as_str())?;
             all.push(Descriptor::tool(hinted(tool, manifest)));
+        }
+        if let Some(Named { name, description }) = &handoff {
+            filled("an agent's name", name)?;
+            all.push(Descriptor::agent(AgentSpec::code(&manifest.id, name, description)));
         }
         all.extend(hooks(&points, &priorities, manifest));
         for command in &commands {

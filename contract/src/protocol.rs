@@ -123,6 +123,9 @@ pub struct Welcome {
     /// Its agent, which is called like a tool of this name with a `task`.
     #[serde(default)]
     pub agent: Option<Named>,
+    /// Its agent, if conversations are handed over to it: each thing that the user says is then a `task`.
+    #[serde(default)]
+    pub handoff: Option<Named>,
     /// Its commands.
     #[serde(default)]
     pub commands: Vec<Named>,
@@ -153,6 +156,7 @@ impl Welcome {
         let channel = self.has(Role::Channel, "send-to-user");
         Exports {
             tools: tools.chain(agent).collect(),
+            handoff: self.handoff.clone(),
             points: self.hooks.clone(),
             priorities: self.priorities.clone(),
             description: self.description.clone(),

@@ -81,20 +81,24 @@ struct Shape {
     provider: &'static str,
     variables: fn(&str) -> Vec<(&'static str, String)>,
     settings: fn(&str) -> String,
+    /// The same provider's other model, for when the first cannot answer.
+    spare: fn(&str) -> String,
 }
 
 const SHAPES: &[Shape] = &[
     Shape {
         provider: "openai",
         variables: |base| vec![("OPENAI_API_KEY", KEY.to_owned()), ("OPENAI_BASE_URL", format!("{base}/v1"))],
-        settings: |_| String::new(),
+        settings: |_| "models:\n".to_owned(),
+        spare: |base| format!("provider: openai, base_url: '{base}/v1', api_key_env: OPENAI_API_KEY"),
     },
     Shape {
         provider: "anthropic",
         variables: |base| {
             vec![("ANTHROPIC_API_KEY", KEY.to_owned()), ("ANTHROPIC_BASE_URL", base.to_owned())]
         },
-        settings: |_| String::new(),
+        settings: |_| "models:\n".to_owned(),
+        spare: |base| format!("provider: anthropic, base_url: '{base}', api_key_env: ANTHROPIC_API_KEY"),
     },
     Shape {
         provider: "gemini",
@@ -104,6 +108,7 @@ const SHAPES: &[Shape] = &[
                 "models:\n  default: main\n  main: {{ provider: gemini, model: gemini-2.5-flash, base_url: '{base}', api_key_env: MY_KEY, reasoning: low }}\n"
             )
         },
+        spare: |base| format!("provider: gemini, base_url: '{base}', api_key_env: MY_KEY"),
     },
     Shape {
         provider: "ollama",
@@ -113,6 +118,7 @@ const SHAPES: &[Shape] = &[
                 "models:\n  default: main\n  main: {{ provider: ollama, model: llama3.2, base_url: '{base}' }}\n"
             )
         },
+        spare: |base| format!("provider: ollama, base_url: '{base}'"),
     },
 ];
 
@@ -130,7 +136,8 @@ fn plays(shape: &Shape) {
     let name = shape.provider;
     let server = Aimock::start();
     let mut scene = Scene::new();
-    scene.settings(&(shape.settings)(&server.base));
+    let settings = (shape.settings)(&server.base);
+    scene.settings(if settings == "models:\n" { "" } else { &settings });
     for (variable, value) in (shape.variables)(&server.base) {
         scene.variable(variable, &value);
     }
@@ -188,6 +195,75 @@ fn plays(shape: &Shape) {
     scene.run(&["run", "greet me"]).fails(1, "HF-5005");
 }
 
+/// An agent without code, as a home has it.
+fn agent(scene: &Scene, id: &str, mode: &str) {
+    let folder = scene.home().join("extensions").join(id);
+    fs::create_dir_all(&folder).unwrap();
+    let manifest = format!(
+        "id: {id}\nname: The {id}\ndescription: Knows about houses.\nagent:\n  integration_mode: {mode}\n  uses_tools: [core_tools]\n"
+    );
+    fs::write(folder.join("manifest.yaml"), manifest).unwrap();
+    fs::write(folder.join("prompt.jinja2"), "You are {{ name }}, who knows about houses.").unwrap();
+}
+
+/// A task for which two tools and an agent are asked at once, then handed over to another agent, and back; a model that fails and another
+/// that answers in its place; a stream that breaks off. With the server gone, all of it replays.
+fn orchestrates(shape: &Shape) {
+    let name = shape.provider;
+    let server = Aimock::start();
+    let mut scene = Scene::new();
+    let (settings, spare) = ((shape.settings)(&server.base), (shape.spare)(&server.base));
+    scene.settings(&format!(
+        "{settings}  spare: {{ model: spare-model, {spare} }}\nagents:\n  main: {{ fallback: [spare] }}\n"
+    ));
+    for (variable, value) in (shape.variables)(&server.base) {
+        scene.variable(variable, &value);
+    }
+    fs::write(scene.work().join("notes.txt"), NOTES).unwrap();
+    agent(&scene, "helper", "tool");
+    agent(&scene, "sage", "handoff");
+
+    for (said, answer) in [
+        ("arrange it", "I am the sage. What about the fuse box?\n"),
+        ("nothing more", "Here I am again.\n"),
+        ("stumble", "The spare one answers.\n"),
+        ("break off", "A whole sentence.\n"),
+    ] {
+        let ran = scene.run(&["run", said, "--session", "day"]);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(0), answer), "{name}: {said}: {ran:#?}");
+    }
+    let frames = scene.frames("day");
+    let of = |kind: &str, field: &str| -> Vec<String> {
+        bodies(&frames, kind).iter().map(|body| body[field].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    assert_eq!(of("tool.dispatched", "tool"), ["file_list", "file_read"], "{name}: both tools");
+    assert_eq!(of("child.opened", "agent"), ["helper"], "{name}: the agent that is asked");
+    assert_eq!(of("agent.changed", "agent"), ["sage", "main"], "{name}: over and back");
+    assert!(of("model.requested", "model").contains(&"spare".to_owned()), "{name}: the other model");
+    let failures: Vec<String> = bodies(&frames, "model.failed")
+        .iter()
+        .map(|body| body["fault"]["code"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(failures, ["HF-5001", "HF-5001", "HF-5001", "HF-5006"], "{name}");
+    let asked: Vec<String> = server.journal().iter().map(|entry| entry["body"].to_string()).collect();
+    let told = |words: &str| asked.iter().filter(|body| body.contains(words)).count();
+    assert!(told("It is about a fuse box.") >= 2, "{name}: what the agent said is told");
+    assert!(told("You are The sage, who knows about houses.") >= 2, "{name}: the sage has its own words");
+    assert!(told("You are The helper") == 1, "{name}: and so has the helper");
+    server.stop();
+    for session in
+        ["day".to_owned(), bodies(&frames, "child.opened")[0]["child"].as_str().unwrap().to_owned()]
+    {
+        let verdict = scene.run(&["replay", &session, "--strict", "--json"]).json();
+        assert_eq!(
+            (&verdict["identical"], &verdict["divergence"]),
+            (&json!(true), &Value::Null),
+            "{name}: {verdict}"
+        );
+    }
+    scene.verifies();
+}
+
 /// What the frames of a scenario must say besides.
 fn checked(name: &str, server: &Aimock, said: &str, frames: &[Value]) {
     let failures: Vec<&str> =
@@ -232,4 +308,24 @@ fn gemini() {
 #[test]
 fn ollama() {
     plays(&SHAPES[3]);
+}
+
+#[test]
+fn openai_orchestrates() {
+    orchestrates(&SHAPES[0]);
+}
+
+#[test]
+fn anthropic_orchestrates() {
+    orchestrates(&SHAPES[1]);
+}
+
+#[test]
+fn gemini_orchestrates() {
+    orchestrates(&SHAPES[2]);
+}
+
+#[test]
+fn ollama_orchestrates() {
+    orchestrates(&SHAPES[3]);
 }

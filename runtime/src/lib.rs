@@ -12,6 +12,7 @@ mod checks;
 mod children;
 mod clock;
 mod clockwork;
+mod code_agent;
 pub mod diagnosis;
 mod driver;
 mod enrich;

@@ -71,10 +71,15 @@ impl Known {
 
     fn exports(&self) -> Result<Exports, Fault> {
         let mut tools = self.tools.iter().map(tool_spec).collect::<Result<Vec<_>, _>>()?;
-        tools.extend(self.agent.as_ref().map(agent_spec).transpose()?);
+        let takes_over = |agent: &&abi::AgentSpec| agent.integration == abi::Integration::Handoff;
+        let handoff = self.agent.as_ref().filter(takes_over);
+        let asked = self.agent.as_ref().filter(|agent| !takes_over(agent));
+        tools.extend(asked.map(agent_spec).transpose()?);
         let points = HookPoint::ALL.iter().copied().filter(|point| self.has(Function::at(*point)));
         Ok(Exports {
             tools,
+            handoff: handoff
+                .map(|agent| Named { name: agent.id.clone(), description: agent.description.clone() }),
             points: points.collect(),
             commands: self.commands.clone(),
             methods: self.has(Function::ApiCall).then(|| self.methods.clone()),
@@ -111,13 +116,6 @@ fn tool_spec(tool: &abi::ToolSpec) -> Result<ToolSpec, Fault> {
 
 fn agent_spec(agent: &abi::AgentSpec) -> Result<ToolSpec, Fault> {
     filled("an agent's id", &agent.id)?;
-    if agent.integration == abi::Integration::Handoff {
-        let message = format!(
-            "its agent `{}` wants conversations handed over, which this program does not offer yet",
-            one_line(&agent.id)
-        );
-        return Err(Fault::new(Code::ComponentExport, message));
-    }
     let spec = ToolSpec::named(&agent.id, &agent.description);
     Ok(ToolSpec { input_schema: agent_arguments_schema(), ..spec })
 }

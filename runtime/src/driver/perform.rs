@@ -195,7 +195,8 @@ impl SessionActor {
 
     fn call_model(&mut self, act: Box<ModelAct>) {
         let back = self.back(Source::Model(act.model.clone()), act.decided_by);
-        let model = match self.inner.model(&act.model) {
+        let code = self.inner.code_agent(&act.model);
+        let model = match code.map_or_else(|| self.inner.model(&act.model), Ok) {
             Ok(model) => model,
             Err(fault) => {
                 let failed = ModelFailed::new(fault, false);

@@ -2,6 +2,7 @@
 //!
 //! A [`Folder`] holds one database and the outside ledger beside it. Each life in it is another process: it takes up whatever the one
 //! before left and goes on until everything is said, or until it is killed.
+#![allow(dead_code, reason = "shared by several tests, of which each uses its part")]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -18,7 +19,7 @@ use holdfast_store::{Options, Store};
 use super::examine::{Violation, honest, ran_once, read, replays};
 use super::ledger::{FileLedger, Noted};
 use super::life::{Until, live};
-use super::plan::{Line, SHORT};
+use super::plan::{CONVERSATION, SHORT, Talk};
 use super::world::World;
 
 /// Both sides of every barrier: of the frame that decides, of the tool that runs, of the user who is told, of the commit itself.
@@ -56,6 +57,12 @@ pub enum Planted {
 pub struct Folder {
     folder: tempfile::TempDir,
     planted: Planted,
+    talks: &'static str,
+}
+
+/// What is said, by its name.
+fn talks(name: &str) -> &'static [Talk] {
+    if name == "conversation" { CONVERSATION } else { SHORT }
 }
 
 /// How a life went.
@@ -68,7 +75,12 @@ pub struct Life {
 
 impl Folder {
     pub fn new(planted: Planted) -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), planted }
+        Self { folder: tempfile::tempdir().unwrap(), planted, talks: "short" }
+    }
+
+    /// One for the long conversation.
+    pub fn conversation() -> Self {
+        Self { talks: "conversation", ..Self::new(Planted::Nothing) }
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -79,7 +91,7 @@ impl Folder {
     pub fn live(&self, kill: Option<Kill>) -> Life {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "lives_for_its_parent", "--ignored", "--nocapture"]);
-        command.env("HOLDFAST_LIFE", self.folder.path());
+        command.env("HOLDFAST_LIFE", self.folder.path()).env("HOLDFAST_TALKS", self.talks);
         command.env_remove("FAILPOINTS").env("RUST_BACKTRACE", "0");
         if let Some(Kill::At(point, hit)) = kill {
             command.env("HOLDFAST_KILL", format!("{point} {hit}"));
@@ -147,9 +159,8 @@ impl Folder {
         let store = Store::open(&self.file("holdfast.db"), Options::default())?;
         let found = read(&store, None, honest)?;
         found.bears_out(&happened)?;
-        for talk in SHORT {
-            let said = talk.lines.iter().filter(|line| matches!(line, Line::Say(_))).count();
-            assert_eq!(found.turns(talk.session), said, "the turns of {}", talk.session);
+        for talk in talks(self.talks) {
+            assert_eq!(found.turns(talk.session), talk.prompts().count(), "the turns of {}", talk.session);
         }
         replays(&store, self.undeclared())?;
         store.close();
@@ -179,7 +190,8 @@ pub fn live_for_parent() {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
     println!("it lives");
     let store = Store::open(&folder.join("holdfast.db"), Options::default()).unwrap();
-    threads.block_on(live(&world, store.clone(), Arc::new(SystemClock), SHORT, Until::AllIsSaid)).unwrap();
+    let talks = talks(&std::env::var("HOLDFAST_TALKS").unwrap_or_default());
+    threads.block_on(live(&world, store.clone(), Arc::new(SystemClock), talks, Until::AllIsSaid)).unwrap();
     drop(threads);
     store.close();
     std::fs::write(folder.join("hits"), serde_json::to_vec(&*hits.lock().unwrap()).unwrap()).unwrap();

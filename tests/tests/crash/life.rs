@@ -15,7 +15,8 @@ use holdfast_contract::session_frames::{Answer, ApprovalScope, SessionSettings, 
 use holdfast_kernel::Pending;
 use holdfast_policy::Policy;
 use holdfast_runtime::{
-    Clock, Event, NewSession, OsEntropy, Parts, Routes, Runtime, SessionHandle, Surface, TurnReport, Zone,
+    Clock, Event, NewSession, Opener, Opening, OsEntropy, Parts, Routes, Runtime, SessionHandle, Surface,
+    TurnReport, Zone,
 };
 use holdfast_store::Store;
 use serde_json::json;
@@ -71,7 +72,7 @@ pub async fn start(world: &World, store: Store, clock: Arc<dyn Clock>) -> Result
         extensions,
         policy: Policy::profile(Profile::FullAuto),
         surface: Arc::new(Desk { outside: world.outside.clone(), asking }),
-        routes: Routes::default(),
+        routes: Routes { opener: Some(Arc::new(Door)), ..Routes::default() },
         zone: Zone::utc(),
         secrets: None,
         configuration: None,
@@ -87,13 +88,26 @@ pub fn take_up(runtime: &Runtime, id: &StreamId) -> Result<SessionHandle, Proble
     if runtime.store().head(id)?.is_some() {
         return runtime.resume(id);
     }
-    runtime.open(NewSession {
-        id: id.clone(),
-        origin: Origin { channel: "test".to_owned(), user: Some("ada".to_owned()) },
+    runtime.open(new(id.clone(), Origin { channel: "test".to_owned(), user: Some("ada".to_owned()) }))
+}
+
+fn new(id: StreamId, origin: Origin) -> NewSession {
+    NewSession {
+        id,
+        origin,
         agent: "main".into(),
         instructions: "You are a test.".into(),
         settings: SessionSettings { models: vec!["planner".into()], ..SessionSettings::default() },
-    })
+    }
+}
+
+/// Makes sessions for what runs in the background.
+struct Door;
+
+impl Opener for Door {
+    fn make(&self, _: &Runtime, Opening { id, origin, .. }: Opening) -> Result<NewSession, Problem> {
+        Ok(new(id, origin))
+    }
 }
 
 /// Follows a talk to its end, from wherever the log says that it stands.
@@ -111,12 +125,8 @@ async fn follow(
     let running = finish(&runtime, &mut session).await?;
     let frames = runtime.store().frames(&id, Seq(0)..)?;
     let said = frames.iter().filter(|frame| frame.envelope.kind == Kind::InputReceived).count();
-    let mut prompts = talk.lines.iter().filter_map(|line| match line {
-        Line::Say(prompt) => Some(*prompt),
-        Line::Reopen | Line::Compact => None,
-    });
     if let Some(report) = running {
-        tell(&*outside, &id, &report, prompts.nth(said.saturating_sub(1)).unwrap());
+        tell(&*outside, &id, &report, talk.prompts().nth(said.saturating_sub(1)).unwrap());
     }
     if until == Until::TurnsEnd {
         return Ok(());
@@ -124,7 +134,7 @@ async fn follow(
     let mut to_skip = said;
     for line in talk.lines {
         match line {
-            Line::Say(_) if to_skip > 0 => to_skip -= 1,
+            Line::Say(_) | Line::Cancel(_) if to_skip > 0 => to_skip -= 1,
             _ if to_skip > 0 => {}
             Line::Say(prompt) => {
                 let report = match session.say("test", *prompt).await {
@@ -137,12 +147,38 @@ async fn follow(
                 };
                 tell(&*outside, &id, &report, prompt);
             }
+            Line::Cancel(prompt) => {
+                let (asking, asked) = (session.clone(), *prompt);
+                let turn = tokio::spawn(async move { asking.say("test", asked).await });
+                until_it_runs(&runtime, &id, turn.is_finished()).await?;
+                session.cancel("never mind").await?;
+                tell(&*outside, &id, &turn.await.unwrap()?, prompt);
+            }
+            Line::Reload => {
+                runtime.found(vec![World::renewed()]);
+                runtime.settled().await?;
+            }
             Line::Reopen => {
                 session.close().await?;
                 session = runtime.resume(&id)?;
             }
             Line::Compact => session.compact("tidy up").await?,
         }
+    }
+    Ok(())
+}
+
+/// Waits until a tool of the last turn runs.
+async fn until_it_runs(runtime: &Runtime, id: &StreamId, ended: bool) -> Result<(), Problem> {
+    let before = runtime.store().last_of_kind(id, Kind::TurnStarted)?.map(|frame| frame.envelope.seq);
+    let runs = || -> Result<bool, Problem> {
+        let started = runtime.store().last_of_kind(id, Kind::TurnStarted)?.map(|frame| frame.envelope.seq);
+        let dispatched =
+            runtime.store().last_of_kind(id, Kind::ToolDispatched)?.map(|frame| frame.envelope.seq);
+        Ok(started >= before && dispatched > started)
+    };
+    while !ended && !runs()? {
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
     Ok(())
 }
@@ -166,6 +202,10 @@ async fn finish(runtime: &Runtime, session: &mut SessionHandle) -> Result<Option
 /// The user is told how a turn ended, and it is the turn that they asked for.
 pub fn tell(outside: &dyn Outside, session: &StreamId, report: &TurnReport, prompt: &str) {
     outside.note(Noted::Told { session: session.clone(), seq: report.ended, kind: Kind::TurnEnded });
+    // One that was to be cancelled goes on if nobody lived to cancel it.
+    if prompt == "do: wait" && matches!(report.outcome, TurnOutcome::Cancelled { .. }) {
+        return;
+    }
     assert_eq!(report.outcome, TurnOutcome::Answered, "{session}: {prompt}");
     let answer = report.answer.as_ref().map(Content::to_text);
     assert_eq!(answer, Some(answer_to(prompt)), "{session} was told of another turn");

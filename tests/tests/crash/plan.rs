@@ -30,9 +30,23 @@ pub enum Line {
     Reopen,
     /// Has the conversation compacted.
     Compact,
+    /// Says something, and takes it back while a tool runs.
+    Cancel(&'static str),
+    /// Installs another version of an extension.
+    Reload,
 }
 
-use Line::{Compact, Reopen, Say};
+use Line::{Cancel, Compact, Reload, Reopen, Say};
+
+impl Talk {
+    /// What the user says, in order.
+    pub fn prompts(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.lines.iter().filter_map(|line| match line {
+            Say(prompt) | Cancel(prompt) => Some(*prompt),
+            Reopen | Compact | Reload => None,
+        })
+    }
+}
 
 /// About a thousand frames: every effect class, several calls at once, each answer to an approval, agents that call agents.
 pub const LONG: &[Talk] = &[
@@ -101,6 +115,77 @@ pub const SHORT: &[Talk] = &[
     Talk { session: "cat", lines: &[Say("do: mystery write; run"), Compact, Say("do: mystery")] },
 ];
 
+/// One conversation of sixty turns and forty calls: an agent that is asked, one that the conversation is handed over to and that gives it
+/// back, one in the background, a turn that is cancelled, approvals, and an extension that is replaced in the middle.
+pub const CONVERSATION: &[Talk] = &[Talk {
+    session: "ada",
+    lines: &[
+        Say("hello"),
+        Say("do: compute look"),
+        Say("a word"),
+        Say("do: write"),
+        Say("another word"),
+        Say("do: clerk"),
+        Say("what was that?"),
+        Say("do: run?approve"),
+        Say("good"),
+        Say("do: later"),
+        Say("it may take its time"),
+        Say("do: transfer_to_sage"),
+        Say("who are you?"),
+        Say("do: ponder compute"),
+        Say("I see"),
+        Say("do: write send"),
+        Say("and then?"),
+        Say("do: hand_back"),
+        Say("are you back?"),
+        Cancel("do: wait"),
+        Say("never mind"),
+        Say("do: mystery"),
+        Say("strange"),
+        Say("do: write?edit"),
+        Say("not like that"),
+        Say("do: write?deny"),
+        Say("better"),
+        Reload,
+        Say("do: compute"),
+        Say("is it new?"),
+        Say("do: compute compute"),
+        Say("it is"),
+        Reopen,
+        Say("where were we?"),
+        Say("do: look"),
+        Say("ah"),
+        Say("do: transfer_to_sage; write"),
+        Say("you again"),
+        Say("do: clerk"),
+        Say("thank you"),
+        Say("do: run; hand_back"),
+        Say("hm"),
+        Say("do: send compute"),
+        Say("sent"),
+        Say("do: later ponder"),
+        Say("fine"),
+        Say("do: write; write"),
+        Say("twice?"),
+        Say("do: mystery look"),
+        Say("well"),
+        Compact,
+        Say("what do you remember?"),
+        Say("do: compute"),
+        Say("little"),
+        Say("do: run compute"),
+        Say("nearly there"),
+        Say("do: write"),
+        Say("one more"),
+        Say("do: look compute"),
+        Say("that was it"),
+        Say("do: ponder"),
+        Say("so long"),
+        Say("goodbye"),
+    ],
+}];
+
 /// What an agent is asked to do; none for a tool.
 fn task_of(tool: &str) -> Option<&'static str> {
     match tool {
@@ -147,6 +232,7 @@ impl Model for Planner {
 fn asked_call(place: usize, word: &str) -> AskedCall {
     let (tool, answer) = word.split_once('?').unwrap_or((word, ""));
     let arguments = match task_of(tool) {
+        _ if matches!(tool, "transfer_to_sage" | "hand_back") => json!({}),
         Some(task) => json!({ "task": task }),
         None if answer.is_empty() => json!({ "place": place }),
         None => json!({ "place": place, "ask": answer }),

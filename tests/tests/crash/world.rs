@@ -8,6 +8,7 @@ use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
 use holdfast_contract::ids::CallId;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::Fault;
+use holdfast_contract::registry::{AgentMode, AgentSpec};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Ask, Host, Lane, Later};
@@ -20,7 +21,7 @@ use super::plan::wanted_answer;
 
 /// What a tool really does, whatever it is declared as: the ledger's own knowledge.
 pub fn has_effects(tool: &str) -> bool {
-    matches!(tool, "write" | "run" | "send" | "mystery")
+    matches!(tool, "write" | "run" | "send" | "mystery" | "later" | "wait")
 }
 
 /// A world, and where it notes what happens in it.
@@ -39,8 +40,14 @@ impl World {
     /// The lane, and what discovery finds in it.
     pub fn lane(&self) -> (Arc<NativeLane>, Vec<FoundExtension>) {
         let lane = NativeLane::default();
+        lane.add(sums("2.0.0"));
         let found = self.extensions().into_iter().map(|extension| lane.add(extension)).collect();
         (Arc::new(lane), found)
+    }
+
+    /// The other version of an extension.
+    pub fn renewed() -> FoundExtension {
+        NativeLane::default().add(sums("2.0.0"))
     }
 
     /// The lanes that replay needs.
@@ -58,12 +65,9 @@ impl World {
             .tool(noting(spec("write", EffectClass::Write), false))
             .tool(noting(spec("run", EffectClass::Exec), true))
             .tool(noting(spec("send", EffectClass::Network), true))
+            .tool(noting(spec("later", EffectClass::Write), false))
+            .tool(noting(spec("wait", EffectClass::Write), false))
             .tool(noting(mystery, true));
-        let sums = Extension::new("sums", "1.0.0").tool(tool(
-            "compute",
-            EffectClass::Pure,
-            |it| json!({ "sum": it }),
-        ));
         let gate = hook(HookSpec::at(HookPoint::ToolGate), |input| {
             match input.subject.as_ref().and_then(wanted_answer) {
                 Some(_) => Decision::Ask { reason: "better ask".to_owned() },
@@ -78,9 +82,15 @@ impl World {
             .hook(hook(HookSpec::at(HookPoint::TurnEnd), |_| Decision::Continue));
         let office = Extension::new("office", "1.0.0")
             .agent(agent("clerk", "planner"))
-            .agent(agent("chief", "planner"));
-        vec![kit, sums.replayable(), house.replayable(), office]
+            .agent(agent("chief", "planner"))
+            .agent(AgentSpec { mode: AgentMode::Handoff, ..agent("sage", "planner") });
+        vec![kit, sums("1.0.0"), house.replayable(), office]
     }
+}
+
+fn sums(version: &str) -> Extension {
+    let compute = tool("compute", EffectClass::Pure, |it| json!({ "sum": it }));
+    Extension::new("sums", version).tool(compute).replayable()
 }
 
 /// A tool that notes when it runs. A slow one takes a moment, so that others run beside it.
@@ -100,7 +110,7 @@ impl Tool for Noting {
         call: CallId,
         _: Content,
         turn: TurnView,
-        _: Arc<dyn Host>,
+        host: Arc<dyn Host>,
     ) -> Later<Result<Content, Fault>> {
         let tool = self.spec.name.clone();
         self.outside.note(Noted::Ran { session: turn.session.clone(), call, tool: tool.clone() });
@@ -111,8 +121,15 @@ impl Tool for Noting {
         };
         let slow = self.slow;
         Box::pin(async move {
-            if slow {
-                tokio::time::sleep(Duration::from_millis(1)).await;
+            match tool.as_str() {
+                "wait" => std::future::pending().await,
+                "later" => {
+                    let arguments = Content::new(json!({ "task": "do: write" }));
+                    let name = "agent.background".to_owned();
+                    host.ask(Ask::Other { name, arguments, timeout: None }).await?;
+                }
+                _ if slow => tokio::time::sleep(Duration::from_millis(1)).await,
+                _ => {}
             }
             Ok(Content::text(result))
         })

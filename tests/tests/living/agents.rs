@@ -1,12 +1,18 @@
 //! Agents that nobody at a surface asks: for tasks, for events, for other extensions.
 
+use std::sync::Arc;
+
 use holdfast_bus::NewEvent;
 use holdfast_contract::body::Kind;
+use holdfast_contract::content::Content;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::manifest::Handler;
 use holdfast_contract::message::Limits;
-use holdfast_contract::problem::Code;
-use holdfast_lane_native::Extension;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::registry::{AgentMode, AgentSpec};
+use holdfast_contract::role::Role;
+use holdfast_contract::wire::{Host, Later};
+use holdfast_lane_native::{Extension, Functions};
 use holdfast_testkit::pieces::agent;
 use holdfast_testkit::story::bodies;
 use holdfast_testkit::{Lab, Script, Step};
@@ -229,4 +235,69 @@ async fn a_task_that_asks_for_a_task_comes_to_an_end() {
         assert_eq!(sessions(&lab, "task.").len(), 3, "{ask}");
         lab.stop().await;
     }
+}
+
+/// Code that answers as an agent, and gives the conversation back when it hears a certain word.
+struct Guide;
+
+impl Functions for Guide {
+    fn call(
+        &self,
+        role: Role,
+        function: String,
+        arguments: Content,
+        _: Arc<dyn Host>,
+    ) -> Option<Later<Result<Content, Fault>>> {
+        let heard = arguments.value()?["task"].as_str()?.to_owned();
+        let answer = match heard.as_str() {
+            "goodbye" => json!({ "text": "until next time", "hand_back": true }),
+            _ => json!(format!("you said: {heard}")),
+        };
+        (role == Role::Agent && function == "invoke")
+            .then(|| Box::pin(std::future::ready(Ok(Content::new(answer)))) as Later<_>)
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_is_handed_over_to_code_which_gives_it_back() {
+    let guide = AgentSpec::code(&"hills".into(), "guide", "Knows the way.");
+    let lab = Lab::build()
+        .script([
+            Step::calls([("transfer_to_guide", json!({}))]),
+            Step::says("nobody hears this"),
+            Step::says("nor this"),
+            Step::says("nor that"),
+            Step::says("so you are back"),
+        ])
+        .extension(Extension::new("hills", "1.0.0").agent(guide).functions(Guide))
+        .start()
+        .await;
+    let mut answers = Vec::new();
+    for text in ["to the guide", "which way?", "goodbye"] {
+        answers.push(lab.say(text).await.answer.unwrap().to_text());
+    }
+    assert_eq!(answers, ["you said: to the guide", "you said: which way?", "so you are back"]);
+    assert!(lab.replay("s1").identical, "without the code: what it said is in the log");
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn a_conversation_whose_agent_is_gone_is_its_owners_again() {
+    let steps =
+        [Step::calls([("transfer_to_sage", json!({}))]), Step::says("I am the sage"), Step::says("here")];
+    let sage = AgentSpec { mode: AgentMode::Handoff, ..agent("sage", "wise") };
+    let lab = Lab::build()
+        .script(steps.clone())
+        .model("wise", Script::new(steps))
+        .extension(Extension::new("hills", "1.0.0").agent(sage))
+        .start()
+        .await;
+    assert_eq!(lab.say("to the sage").await.answer.unwrap().to_text(), "I am the sage");
+    lab.runtime.removed("hills".into());
+    lab.runtime.settled().await.unwrap();
+    assert_eq!(lab.say("still there?").await.answer.unwrap().to_text(), "here");
+    let changed = bodies(&lab.frames(), Kind::AgentChanged);
+    assert_eq!((&changed[1]["agent"], &changed[1]["call"]), (&json!("main"), &serde_json::Value::Null));
+    assert!(lab.replay("s1").identical);
+    lab.stop().await;
 }

@@ -107,8 +107,9 @@ class ClassExtension:
         """What is known once it is initialised: tools, an agent, a context provider's place."""
         welcome = {"tools": [it.sheet for it in self.tools().values()]}
         agent = self.agent_descriptor()
-        if agent and getattr(agent, "integration_mode", "tool") != "handoff":
-            welcome["agent"] = {"name": self.agent_name(agent), "description": str(getattr(agent, "description", "") or "")}
+        if agent:
+            kind = "handoff" if getattr(agent, "integration_mode", "tool") == "handoff" else "agent"
+            welcome[kind] = {"name": self.agent_name(agent), "description": str(getattr(agent, "description", "") or "")}
         welcome["hooks"] = [point for point in POINTS if self.has(point)]
         if self.has("get_commands"):
             welcome["commands"] = plain(self.now(self.instance.get_commands()))
@@ -304,7 +305,7 @@ def answer_of(response):
     for name in ("content", "text", "output", "response", "message", "result", "final_output"):
         said = getattr(response, name, None)
         if isinstance(said, str) and said and not failed:
-            return said
+            return {"text": said, "hand_back": True} if getattr(response, "hand_back", False) is True else said
     if failed:
         raise Failure(str(getattr(response, "error", None) or "the agent has failed"))
     return plain(response)

@@ -1,0 +1,87 @@
+//! One long conversation in a process that is killed again and again: sixty turns, forty calls, an agent that is asked, one that takes over
+//! and one in the background, a turn that is cancelled, approvals, and an extension that is replaced in the middle. However it is killed,
+//! it goes on; nothing with effects runs twice, and the log verifies and replays strictly.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+
+mod crash {
+    pub mod examine;
+    pub mod killed;
+    pub mod ledger;
+    pub mod life;
+    pub mod many;
+    pub mod plan;
+    pub mod world;
+}
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crash::examine::Violation;
+use crash::killed::{Folder, Kill, POINTS, live_for_parent};
+use crash::many::{in_parallel, mix, report};
+use crash::plan::{CONVERSATION, Line};
+
+#[test]
+fn it_is_as_long_as_it_should_be() {
+    let prompts: Vec<&str> = CONVERSATION[0].prompts().collect();
+    let calls = prompts.iter().filter_map(|prompt| prompt.strip_prefix("do: "));
+    let calls =
+        calls.map(|plan| plan.split([' ', ';']).filter(|word| !word.is_empty()).count()).sum::<usize>();
+    assert_eq!((prompts.len(), calls), (60, 40));
+    assert!(CONVERSATION[0].lines.contains(&Line::Reload));
+}
+
+/// A conversation for each point, killed over and over: whoever takes it up passes the point once, where the one before was killed, and is
+/// killed at the next. So each barrier is met from both sides, one after the other, until all is said.
+#[test]
+fn killed_on_both_sides_of_every_barrier_it_goes_on() {
+    let kills = AtomicUsize::new(0);
+    let found = in_parallel(&POINTS, |_, point| {
+        let folder = Folder::conversation();
+        for life in 1.. {
+            if !folder.live(Some(Kill::At(point, 2))).killed {
+                break;
+            }
+            kills.fetch_add(1, Ordering::Relaxed);
+            if life % 10 == 0 {
+                folder.look()?;
+            }
+        }
+        folder.judge()
+    });
+    assert!(found.is_empty(), "{}", report(&found));
+    let kills = kills.into_inner();
+    println!("{kills} kills in {} conversations", POINTS.len());
+    assert!(kills >= 300, "only {kills} kills");
+}
+
+#[test]
+fn killed_at_fifty_random_moments_it_goes_on() {
+    let undisturbed = Folder::conversation();
+    let usual = undisturbed.live(None).took;
+    undisturbed.judge().unwrap();
+    let kills = Mutex::new(0);
+    let seeds: Vec<u64> = (0..200).collect();
+    let found = in_parallel(&seeds, |_, seed| {
+        if *kills.lock().unwrap() >= 50 {
+            return Ok::<_, Violation>(());
+        }
+        let folder = Folder::conversation();
+        let moment = usual.mul_f64((mix(*seed) % 1_000) as f64 / 1_000.0);
+        if folder.live(Some(Kill::After(moment))).killed {
+            *kills.lock().unwrap() += 1;
+        }
+        folder.look()?;
+        folder.live(None);
+        folder.judge()
+    });
+    assert!(found.is_empty(), "{}", report(&found));
+    assert!(kills.into_inner().unwrap() >= 50);
+}
+
+/// Not a test: the process that is killed.
+#[test]
+#[ignore = "started by the tests themselves"]
+fn lives_for_its_parent() {
+    live_for_parent();
+}
