@@ -151,6 +151,7 @@ impl Welcome {
             ..ToolSpec::named(&agent.name, &agent.description)
         });
         let channel = self.has(Role::Channel, "send-to-user");
+        let streams = Role::StreamingChannel;
         Exports {
             tools: tools.chain(agent).collect(),
             points: self.hooks.clone(),
@@ -160,6 +161,7 @@ impl Welcome {
             methods: self.methods.clone(),
             renders: (self.has(Role::Renderer, "render-call"), self.has(Role::Renderer, "render-result")),
             channel: channel.then(|| self.has(Role::Channel, "send-message")),
+            streams: streams.functions().iter().all(|function| self.has(streams, function)),
         }
     }
 }

@@ -15,6 +15,7 @@ mod clockwork;
 pub mod diagnosis;
 mod driver;
 mod enrich;
+mod feed;
 pub mod figures;
 mod fork;
 mod host;
@@ -39,6 +40,7 @@ pub mod upkeep;
 mod vault;
 pub mod verify;
 mod watch;
+mod windows;
 pub mod workshop;
 
 #[cfg(test)]

@@ -33,6 +33,8 @@ pub mod channel;
 #[rustfmt::skip]
 pub mod channel_message;
 #[rustfmt::skip]
+pub mod streaming_channel;
+#[rustfmt::skip]
 pub mod subscriber;
 #[rustfmt::skip]
 pub mod service;
