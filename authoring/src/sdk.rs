@@ -77,6 +77,7 @@ pub(crate) const RUST: &[(&str, &str)] = embedded!("../../sdk/rust/":
     "src/bindings/setup.rs",
     "src/bindings/state.rs",
     "src/bindings/streaming_channel.rs",
+    "src/bindings/streaming_status.rs",
     "src/bindings/subscriber.rs",
     "src/bindings/subscriptions.rs",
     "src/bindings/timers.rs",

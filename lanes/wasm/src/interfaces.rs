@@ -81,7 +81,7 @@ functions! {
     SendMessage: "channel-message"."send-message", Message, Channel;
     StreamStart: "streaming-channel"."stream-start", StreamStart, StreamingChannel;
     StreamChunk: "streaming-channel"."stream-chunk", StreamPiece, StreamingChannel;
-    StreamStatus: "streaming-channel"."stream-status", StreamPiece, StreamingChannel;
+    StreamStatus: "streaming-status"."stream-status", StreamPiece, StreamingChannel;
     StreamEnd: "streaming-channel"."stream-end", StreamEnd, StreamingChannel;
     OnEvent: "subscriber"."on-event", Event, Subscriber;
     RunBackground: "service"."run-background", Step, Service;

@@ -95,9 +95,11 @@ pub fn streamer(traps: bool) -> Vec<u8> {
   (instance $streaming
     (export "failure" (type $failure)) (export "delivery" (type $delivery))
     (export "stream-start" (func $stream-start)) (export "stream-chunk" (func $stream-chunk))
-    (export "stream-status" (func $stream-status)) (export "stream-end" (func $stream-end)))
+    (export "stream-end" (func $stream-end)))
+  (instance $status (export "failure" (type $failure)) (export "stream-status" (func $stream-status)))
   (export "holdfast:extension/channel@{VERSION}" (instance $channel))
-  (export "holdfast:extension/streaming-channel@{VERSION}" (instance $streaming)))"#,
+  (export "holdfast:extension/streaming-channel@{VERSION}" (instance $streaming))
+  (export "holdfast:extension/streaming-status@{VERSION}" (instance $status)))"#,
     );
     wat::parse_str(&text).unwrap()
 }

@@ -13,7 +13,7 @@ use holdfast_contract::problem::Fault;
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
-use holdfast_lane_native::{Extension, Tool, now};
+use holdfast_lane_native::{Extension, Tool};
 use holdfast_model::script::Script;
 use holdfast_runtime::secrets::{Chain, Digester, SecretName, SecretString, Secrets};
 use holdfast_secrets::{EncryptedFile, SecretStore, StoreKind};
@@ -130,8 +130,11 @@ impl Tool for Reports {
     }
 
     fn call(&self, _: CallId, _: Content, _: TurnView, host: Arc<dyn Host>) -> Later<Result<Content, Fault>> {
-        host.progress("half way\nthere");
-        now(Ok(Content::text("found")))
+        Box::pin(async move {
+            host.progress("half way\nthere");
+            tokio::task::yield_now().await;
+            Ok(Content::text("found"))
+        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The attribute for an `impl` of `StreamingChannel`: it exports the interface, whose functions belong together.
+//! The attribute for an `impl` of `StreamingChannel`: it exports both interfaces, whose functions belong together.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -29,14 +29,18 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
                 fn stream_chunk(user: #text, id: #text, text: #text) -> #answer {
                     #whose::chunk(user, id, text)
                 }
-                fn stream_status(user: #text, id: #text, status: #text) -> #answer {
-                    #whose::status(user, id, status)
-                }
                 fn stream_end(user: #text, id: #text, text: #text, delivery: interface::Delivery) -> #answer {
                     #whose::end(user, id, text, ::core::convert::Into::into(delivery))
                 }
             }
             module::export_streaming_channel!(Exported with_types_in module);
+            use ::holdfast_extension::bindings::streaming_status as other;
+            impl other::exports::holdfast::extension::streaming_status::Guest for Exported {
+                fn stream_status(user: #text, id: #text, status: #text) -> #answer {
+                    #whose::status(user, id, status)
+                }
+            }
+            other::export_streaming_status!(Exported with_types_in other);
         };
     }
 }

@@ -35,6 +35,8 @@ pub mod channel_message;
 #[rustfmt::skip]
 pub mod streaming_channel;
 #[rustfmt::skip]
+pub mod streaming_status;
+#[rustfmt::skip]
 pub mod subscriber;
 #[rustfmt::skip]
 pub mod service;

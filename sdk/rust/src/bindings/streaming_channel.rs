@@ -15,7 +15,8 @@ use crate::bindings::types::holdfast::extension::types as __with_name0;
 pub mod exports {
     pub mod holdfast {
         pub mod extension {
-            /// A channel that shows an answer as it is written. What comes before the end is provisional: the text at the end is what counts.
+            /// A channel that shows an answer as it is written, together with `streaming-status`. What comes before the end is provisional: the text at
+            /// the end is what counts.
             #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
             pub mod streaming_channel {
                 #[used]
@@ -365,171 +366,6 @@ pub mod exports {
                 }
                 #[doc(hidden)]
                 #[allow(non_snake_case, unused_unsafe)]
-                pub unsafe fn _export_stream_status_cabi<T_: Guest>(
-                    arg0: *mut u8,
-                    arg1: usize,
-                    arg2: *mut u8,
-                    arg3: usize,
-                    arg4: *mut u8,
-                    arg5: usize,
-                ) -> *mut u8 {
-                    unsafe {
-                        #[cfg(target_arch = "wasm32")] _rt::run_ctors_once();
-                        let result3 = {
-                            let len0 = arg1;
-                            let bytes0 = _rt::Vec::from_raw_parts(
-                                arg0.cast(),
-                                len0,
-                                len0,
-                            );
-                            let len1 = arg3;
-                            let bytes1 = _rt::Vec::from_raw_parts(
-                                arg2.cast(),
-                                len1,
-                                len1,
-                            );
-                            let len2 = arg5;
-                            let bytes2 = _rt::Vec::from_raw_parts(
-                                arg4.cast(),
-                                len2,
-                                len2,
-                            );
-                            T_::stream_status(
-                                _rt::string_lift(bytes0),
-                                _rt::string_lift(bytes1),
-                                _rt::string_lift(bytes2),
-                            )
-                        };
-                        let ptr4 = (&raw mut _RET_AREA.0).cast::<u8>();
-                        match result3 {
-                            Ok(_) => {
-                                *ptr4.add(0).cast::<u8>() = (0i32) as u8;
-                            }
-                            Err(e) => {
-                                *ptr4.add(0).cast::<u8>() = (1i32) as u8;
-                                use super::super::super::super::__with_name0::Failure as V9;
-                                match e {
-                                    V9::InvalidArguments(e) => {
-                                        *ptr4
-                                            .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<u8>() = (0i32) as u8;
-                                        let vec5 = (e.into_bytes()).into_boxed_slice();
-                                        let ptr5 = vec5.as_ptr().cast::<u8>();
-                                        let len5 = vec5.len();
-                                        ::core::mem::forget(vec5);
-                                        *ptr4
-                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len5;
-                                        *ptr4
-                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr5.cast_mut();
-                                    }
-                                    V9::Denied(e) => {
-                                        *ptr4
-                                            .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<u8>() = (1i32) as u8;
-                                        let vec6 = (e.into_bytes()).into_boxed_slice();
-                                        let ptr6 = vec6.as_ptr().cast::<u8>();
-                                        let len6 = vec6.len();
-                                        ::core::mem::forget(vec6);
-                                        *ptr4
-                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len6;
-                                        *ptr4
-                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr6.cast_mut();
-                                    }
-                                    V9::NotFound(e) => {
-                                        *ptr4
-                                            .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<u8>() = (2i32) as u8;
-                                        let vec7 = (e.into_bytes()).into_boxed_slice();
-                                        let ptr7 = vec7.as_ptr().cast::<u8>();
-                                        let len7 = vec7.len();
-                                        ::core::mem::forget(vec7);
-                                        *ptr4
-                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len7;
-                                        *ptr4
-                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr7.cast_mut();
-                                    }
-                                    V9::Failed(e) => {
-                                        *ptr4
-                                            .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<u8>() = (3i32) as u8;
-                                        let vec8 = (e.into_bytes()).into_boxed_slice();
-                                        let ptr8 = vec8.as_ptr().cast::<u8>();
-                                        let len8 = vec8.len();
-                                        ::core::mem::forget(vec8);
-                                        *ptr4
-                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len8;
-                                        *ptr4
-                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr8.cast_mut();
-                                    }
-                                }
-                            }
-                        };
-                        ptr4
-                    }
-                }
-                #[doc(hidden)]
-                #[allow(non_snake_case)]
-                pub unsafe fn __post_return_stream_status<T_: Guest>(arg0: *mut u8) {
-                    unsafe {
-                        let l0 = i32::from(*arg0.add(0).cast::<u8>());
-                        match l0 {
-                            0 => {}
-                            _ => {
-                                let l1 = i32::from(
-                                    *arg0.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
-                                );
-                                match l1 {
-                                    0 => {
-                                        let l2 = *arg0
-                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>();
-                                        let l3 = *arg0
-                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>();
-                                        _rt::cabi_dealloc(l2, l3, 1);
-                                    }
-                                    1 => {
-                                        let l4 = *arg0
-                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>();
-                                        let l5 = *arg0
-                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>();
-                                        _rt::cabi_dealloc(l4, l5, 1);
-                                    }
-                                    2 => {
-                                        let l6 = *arg0
-                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>();
-                                        let l7 = *arg0
-                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>();
-                                        _rt::cabi_dealloc(l6, l7, 1);
-                                    }
-                                    _ => {
-                                        let l8 = *arg0
-                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>();
-                                        let l9 = *arg0
-                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>();
-                                        _rt::cabi_dealloc(l8, l9, 1);
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
-                #[doc(hidden)]
-                #[allow(non_snake_case, unused_unsafe)]
                 pub unsafe fn _export_stream_end_cabi<T_: Guest>(
                     arg0: *mut u8,
                     arg1: usize,
@@ -720,13 +556,6 @@ pub mod exports {
                         id: _rt::String,
                         text: _rt::String,
                     ) -> Result<(), Failure>;
-                    /// A line on what goes on meanwhile: a tool that was started, an answer that is begun anew.
-                    #[allow(async_fn_in_trait)]
-                    fn stream_status(
-                        user: _rt::String,
-                        id: _rt::String,
-                        status: _rt::String,
-                    ) -> Result<(), Failure>;
                     /// The whole text as it counts, in place of what was shown. If this fails, the text is sent with `send-to-user`.
                     #[allow(async_fn_in_trait)]
                     fn stream_end(
@@ -759,16 +588,6 @@ pub mod exports {
                         "cabi_post_holdfast:extension/streaming-channel@0.1.0-draft#stream-chunk")]
                         unsafe extern "C" fn _post_return_stream_chunk(arg0 : * mut u8,)
                         { unsafe { $($path_to_types)*:: __post_return_stream_chunk::<$ty
-                        > (arg0) } } #[unsafe (export_name =
-                        "holdfast:extension/streaming-channel@0.1.0-draft#stream-status")]
-                        unsafe extern "C" fn export_stream_status(arg0 : * mut u8, arg1 :
-                        usize, arg2 : * mut u8, arg3 : usize, arg4 : * mut u8, arg5 :
-                        usize,) -> * mut u8 { unsafe { $($path_to_types)*::
-                        _export_stream_status_cabi::<$ty > (arg0, arg1, arg2, arg3, arg4,
-                        arg5) } } #[unsafe (export_name =
-                        "cabi_post_holdfast:extension/streaming-channel@0.1.0-draft#stream-status")]
-                        unsafe extern "C" fn _post_return_stream_status(arg0 : * mut u8,)
-                        { unsafe { $($path_to_types)*:: __post_return_stream_status::<$ty
                         > (arg0) } } #[unsafe (export_name =
                         "holdfast:extension/streaming-channel@0.1.0-draft#stream-end")]
                         unsafe extern "C" fn export_stream_end(arg0 : * mut u8, arg1 :
@@ -871,25 +690,24 @@ macro_rules! __export_sdk_streaming_channel_impl {
         #[rustfmt::skip] #[cfg(target_arch = "wasm32")] #[unsafe (link_section =
         "component-type:wit-bindgen:0.60.0:holdfast:extension@0.1.0-draft:sdk-streaming-channel:imports and exports-streaming-channel")]
         #[doc(hidden)] #[allow(clippy::octal_escapes)] pub static
-        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 774] = *
+        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 733] = *
         b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xfa\x04\x01A\x02\x01\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xd1\x04\x01A\x02\x01\
 A\x05\x01B\x0c\x01s\x04\0\x04json\x03\0\0\x01q\x02\x04text\x01s\0\x04json\x01\x01\
 \0\x04\0\x07content\x03\0\x02\x01q\x04\x11invalid-arguments\x01s\0\x06denied\x01\
 s\0\x09not-found\x01s\0\x06failed\x01s\0\x04\0\x07failure\x03\0\x04\x01m\x06\x07\
 unknown\x04pure\x04read\x05write\x04exec\x07network\x04\0\x07effects\x03\0\x06\x01\
 r\x03\x02idw\x04tools\x09arguments\x01\x04\0\x09tool-call\x03\0\x08\x01r\x03\x04\
 names\x0amedia-types\x07content\x03\x04\0\x08artifact\x03\0\x0a\x03\0$holdfast:e\
-xtension/types@0.1.0-draft\x05\0\x02\x03\0\0\x07failure\x01B\x0d\x02\x03\x02\x01\
+xtension/types@0.1.0-draft\x05\0\x02\x03\0\0\x07failure\x01B\x0b\x02\x03\x02\x01\
 \x01\x04\0\x07failure\x03\0\0\x01r\x02\x02ids\x06repeat\x7f\x04\0\x08delivery\x03\
 \0\x02\x01j\0\x01\x01\x01@\x02\x04users\x02ids\0\x04\x04\0\x0cstream-start\x01\x05\
-\x01@\x03\x04users\x02ids\x04texts\0\x04\x04\0\x0cstream-chunk\x01\x06\x01@\x03\x04\
-users\x02ids\x06statuss\0\x04\x04\0\x0dstream-status\x01\x07\x01@\x04\x04users\x02\
-ids\x04texts\x08delivery\x03\0\x04\x04\0\x0astream-end\x01\x08\x04\00holdfast:ex\
-tension/streaming-channel@0.1.0-draft\x05\x02\x04\04holdfast:extension/sdk-strea\
-ming-channel@0.1.0-draft\x04\0\x0b\x1b\x01\0\x15sdk-streaming-channel\x03\0\0\0G\
-\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.254.2\x10wit-bindgen\
--rust\x060.60.0";
+\x01@\x03\x04users\x02ids\x04texts\0\x04\x04\0\x0cstream-chunk\x01\x06\x01@\x04\x04\
+users\x02ids\x04texts\x08delivery\x03\0\x04\x04\0\x0astream-end\x01\x07\x04\00ho\
+ldfast:extension/streaming-channel@0.1.0-draft\x05\x02\x04\04holdfast:extension/\
+sdk-streaming-channel@0.1.0-draft\x04\0\x0b\x1b\x01\0\x15sdk-streaming-channel\x03\
+\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.254.2\x10wit-\
+bindgen-rust\x060.60.0";
         };
     };
 }
