@@ -31,12 +31,15 @@ const END: Millis = Millis(60_000);
 /// Held by a stream from its start to its end: one user of a channel has one stream at a time.
 type Place = OwnedMutexGuard<()>;
 
+/// A channel and its user.
+type Reached = (ExtensionId, String);
+
 /// The streams under way.
 #[derive(Default)]
 pub(super) struct Streams {
     /// Those whose turns have ended, by the message that they answer, until the event with the answer is handed over.
     endings: Mutex<HashMap<String, Ending>>,
-    places: Mutex<HashMap<(ExtensionId, String), Weak<tokio::sync::Mutex<()>>>>,
+    places: Mutex<HashMap<Reached, Weak<tokio::sync::Mutex<()>>>>,
 }
 
 impl Streams {
@@ -52,7 +55,7 @@ impl Streams {
         self.endings.lock().unwrap_or_else(PoisonError::into_inner).remove(message)
     }
 
-    fn place(&self, of: (ExtensionId, String)) -> Arc<tokio::sync::Mutex<()>> {
+    fn place(&self, of: Reached) -> Arc<tokio::sync::Mutex<()>> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = places.get(&of).and_then(Weak::upgrade) {
             return place;
