@@ -134,6 +134,8 @@ kinds! {
     "model.returned" Fact ModelReturned;
     /// A model did not answer.
     "model.failed" Fact ModelFailed;
+    /// Guardrails have judged what a model wrote, piece by piece, before anybody was shown it.
+    "stream.guarded" Fact StreamGuarded;
     /// A stream ended without its end: what had been shown was provisional.
     "stream.interrupted" Decision StreamInterrupted;
     /// Hooks of one point were asked, all those whose matcher applies.

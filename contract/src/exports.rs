@@ -46,13 +46,25 @@ pub struct Exports {
     pub renders: (bool, bool),
     /// Where it is a channel, whether it knows whom to write to where no user is named.
     pub channel: Option<bool>,
+    /// Whether, being a channel, it shows answers as they are written.
+    pub streams: bool,
 }
 
 impl Exports {
     /// What it registers under this manifest.
     pub fn descriptors(self, manifest: &Manifest) -> Result<Vec<Descriptor>, Fault> {
-        let Self { tools, handoff, description, points, priorities, commands, methods, renders, channel } =
-            self;
+        let Self {
+            tools,
+            handoff,
+            description,
+            points,
+            priorities,
+            commands,
+            methods,
+            renders,
+            channel,
+            streams,
+        } = self;
         let (calls, results) = renders;
         let mut all = Vec::new();
         for tool in tools {
@@ -78,7 +90,7 @@ impl Exports {
         if calls || results {
             all.push(other("renderer", manifest.id.as_str(), json!({ "calls": calls, "results": results })));
         }
-        let channel = channel.map(|messages| Descriptor::channel(&manifest.id, messages));
+        let channel = channel.map(|messages| Descriptor::channel(&manifest.id, messages).streaming(streams));
         all.extend(channel.map(|channel| channel.described(&description)));
         for kind in ["tool", "command"] {
             let of_kind = all.iter().filter(|descriptor| descriptor.kind.as_str() == kind);

@@ -154,6 +154,7 @@ impl Welcome {
             ..ToolSpec::named(&agent.name, &agent.description)
         });
         let channel = self.has(Role::Channel, "send-to-user");
+        let streams = Role::StreamingChannel;
         Exports {
             tools: tools.chain(agent).collect(),
             handoff: self.handoff.clone(),
@@ -164,6 +165,7 @@ impl Welcome {
             methods: self.methods.clone(),
             renders: (self.has(Role::Renderer, "render-call"), self.has(Role::Renderer, "render-result")),
             channel: channel.then(|| self.has(Role::Channel, "send-message")),
+            streams: streams.functions().iter().all(|function| self.has(streams, function)),
         }
     }
 }

@@ -94,6 +94,16 @@ impl Descriptor {
         }
     }
 
+    /// The same for a channel that shows answers as they are written, if it does; nothing is added where it does not.
+    pub fn streaming(mut self, streams: bool) -> Self {
+        if let (Payload::Other(content), true) = (&mut self.payload, streams) {
+            let mut payload = content.value().cloned().unwrap_or_default();
+            payload["streams"] = true.into();
+            *content = Content::new(payload);
+        }
+        self
+    }
+
     /// The same with words about it; nothing is added where there are none.
     pub fn described(mut self, description: &str) -> Self {
         if let (Payload::Other(content), false) = (&mut self.payload, description.is_empty()) {

@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::body::Contents;
 use crate::content::Content;
+use crate::hook::Decision;
 use crate::ids::HookId;
 use crate::message::LimitKind;
 use crate::problem::Fault;
-use crate::session_frames::StateWritten;
+use crate::session_frames::{ChunkWord, GateReason, StateWritten, StreamGuarded};
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -32,6 +33,43 @@ pub enum TurnOutcome {
     },
     /// No model could answer.
     Failed(Fault),
+}
+
+/// What a guardrail said about a part of a streamed text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ChunkSaid {
+    /// It decided.
+    Decided(Decision),
+    /// It trapped, was late or made no sense.
+    Faulted(Fault),
+}
+
+impl ChunkWord {
+    /// Why nothing more of the text may be shown: the guardrail stops it, or has failed.
+    pub fn objection(&self) -> Option<String> {
+        match &self.said {
+            ChunkSaid::Decided(decision) => decision.objection().map(str::to_owned),
+            ChunkSaid::Faulted(fault) => Some(fault.to_string()),
+        }
+    }
+}
+
+impl StreamGuarded {
+    /// Why nothing more of the text may be shown, if so: the first objection.
+    pub fn objection(&self) -> Option<String> {
+        self.words.iter().find_map(ChunkWord::objection)
+    }
+
+    /// Each guardrail that objected or remarked, with its reason.
+    pub fn reasons(&self) -> Vec<GateReason> {
+        let reason = |word: &ChunkWord| match &word.said {
+            ChunkSaid::Decided(decision) => decision.remark().map(str::to_owned).or_else(|| word.objection()),
+            ChunkSaid::Faulted(_) => word.objection(),
+        };
+        let words = self.words.iter().filter_map(|word| Some((word.hook.clone(), reason(word)?)));
+        words.map(|(hook, reason)| GateReason { hook, reason }).collect()
+    }
 }
 
 /// How arguments fit a tool's schema.

@@ -18,7 +18,9 @@ use crate::problem::Fault;
 use crate::registry::{ExtensionRef, RegistryPin, RegistryRef};
 use crate::tool::{CallStatus, EffectClass, ToolOutcome};
 
-pub use crate::session_choices::{Answer, ApprovalScope, CheckOutcome, ToolVerdict, TurnOutcome, UiQuestion};
+pub use crate::session_choices::{
+    Answer, ApprovalScope, CheckOutcome, ChunkSaid, ToolVerdict, TurnOutcome, UiQuestion,
+};
 
 macro_rules! bodies {
     ($($(#[$meta:meta])* struct $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)* } $(holds $($held:ident),+)?;)+) => {$(
@@ -332,6 +334,28 @@ bodies! {
         /// The limit of the day, or of an extension, that stood in the way.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<LimitReached>,
+    };
+
+    /// `stream.guarded`
+    struct StreamGuarded {
+        /// The guardrails that were asked about each window, in order.
+        hooks: Arc<[HookId]>,
+        /// The text that they judged. It is cut into windows by a rule that goes by the text alone.
+        text: Content,
+        /// How many windows were judged.
+        windows: u32,
+        /// Whatever was said but that there is no objection, by window and in the order of the hooks.
+        words: Vec<ChunkWord>,
+    } holds text;
+
+    /// What a guardrail said about one window of a streamed text.
+    struct ChunkWord {
+        /// Which window, from 0.
+        window: u32,
+        /// The guardrail.
+        hook: HookId,
+        /// What it said, or what went wrong with it.
+        said: ChunkSaid,
     };
 
     /// `stream.interrupted`
@@ -712,7 +736,7 @@ bodies! {
 
     /// `delivery.reported`
     struct DeliveryReported {
-        /// The `delivery.requested` frame, which is the delivery's id.
+        /// The frame that led to it: `delivery.requested`, or `turn.ended` where a turn's answer was streamed.
         delivery: Seq,
         /// What happened, if it did not arrive.
         #[serde(default, skip_serializing_if = "Option::is_none")]

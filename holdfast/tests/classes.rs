@@ -133,7 +133,7 @@ fn it_lives_hears_and_speaks() {
     until("it polls", || data.join("in").is_dir());
     fs::write(data.join(".1"), "hello").unwrap();
     fs::rename(data.join(".1"), data.join("in/1")).unwrap();
-    until("the user has an answer", || notes(&scene, "many").contains("to 123456: "));
+    until("the user has an answer", || notes(&scene, "many").contains("stream 123456: end "));
     // The manifest's schedule runs a task, which has something to say.
     notes_have(&scene, "many", "out: a beat");
     // Events: its own, and from outside.
@@ -153,6 +153,44 @@ fn it_lives_hears_and_speaks() {
     notes_have(&scene, "many", "stopped");
     notes_have(&scene, "many", "destroyed");
     drop(owner);
+    scene.verifies();
+}
+
+#[test]
+fn an_answer_is_streamed_to_a_class_and_sent_whole_where_it_fails() {
+    let scene = scene(&["many"]);
+    let script = scene.home().join("answers.yaml");
+    let steps =
+        "- calls: [{ tool: many_beta, arguments: {} }]\n- says: Good evening, Ada.\n- says: Refuse this.\n";
+    fs::write(&script, steps).unwrap();
+    let model = format!("script:{}", script.display());
+    scene.settings(&format!("models: {{ default: '{model}' }}\nchannels: {{ default: many }}\n"));
+    let _owner = Owner::begin(&scene);
+    let data = scene.home().join("data/many");
+    until("it polls", || data.join("in").is_dir());
+    let says = |name: &str| {
+        fs::write(data.join(format!(".{name}")), "hello").unwrap();
+        fs::rename(data.join(format!(".{name}")), data.join("in").join(name)).unwrap();
+    };
+    says("1");
+    notes_have(&scene, "many", r#"stream 123456: end "Good evening, Ada.""#);
+    let all = notes(&scene, "many");
+    let streamed: Vec<&str> = all.lines().filter_map(|it| it.strip_prefix("stream 123456: ")).collect();
+    assert_eq!(streamed[..3], ["start", "status many_beta: started", "status many_beta: done"], "{all}");
+    let chunks = streamed.iter().filter_map(|it| it.strip_prefix("chunk "));
+    let chunks = chunks.map(|it| serde_json::from_str::<String>(it).unwrap());
+    assert_eq!(chunks.collect::<String>(), "Good evening, Ada.");
+    assert!(!all.contains("to 123456: "), "what was streamed is not sent as well: {all}");
+    says("2");
+    notes_have(&scene, "many", "to 123456: Refuse this.");
+    let reported = |scene: &Scene| {
+        let frames = scene.frames("many.123456");
+        let reports = frames.iter().filter(|frame| frame["kind"] == "delivery.reported");
+        reports.map(|frame| frame["body"]["fault"].to_string()).collect::<Vec<_>>()
+    };
+    until("both are on record", || reported(&scene).len() == 2);
+    assert_eq!(reported(&scene)[0], "null");
+    assert!(reported(&scene)[1].contains("the message is gone"), "{:?}", reported(&scene));
     scene.verifies();
 }
 

@@ -74,6 +74,22 @@ impl Made {
     }
 }
 
+/// Waits for all of these, each of which goes on while the others wait.
+pub(crate) async fn together<T>(all: Vec<Later<T>>) -> Vec<T> {
+    let mut open: Vec<_> = all.into_iter().map(Some).collect();
+    let mut done: Vec<Option<T>> = open.iter().map(|_| None).collect();
+    std::future::poll_fn(|context| {
+        for (open, done) in open.iter_mut().zip(&mut done) {
+            if let Some(Poll::Ready(value)) = open.as_mut().map(|it| it.as_mut().poll(context)) {
+                (*open, *done) = (None, Some(value));
+            }
+        }
+        if open.iter().all(Option::is_none) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    done.into_iter().flatten().collect()
+}
+
 /// Waits for an answer for as long as the caller does.
 pub(crate) async fn whole(made: Made) -> Result<Reply, Fault> {
     match made {

@@ -3,9 +3,11 @@
 //! Every round is the same: take a note from the inbox, make a fact of it, step the machine, hand the frames to the log,
 //! perform the acts. An act that leaves the machine waits for its frame to be durable, in a task of its own; the actor goes on.
 
+mod guards;
 mod hooks;
 mod perform;
 mod session;
+mod shown;
 mod system;
 mod tasks;
 
@@ -22,6 +24,9 @@ use holdfast_contract::session_frames::{Answer, TurnOutcome};
 use holdfast_contract::wire::Ask;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::feed::Feed;
+
+pub(crate) use guards::{chunk_guards, chunk_input, judging, word};
 pub(crate) use hooks::decision_of;
 pub(crate) use perform::result_of;
 pub(crate) use session::SessionActor;
@@ -110,6 +115,8 @@ pub(crate) struct Say {
     pub message_id: Option<String>,
     /// The registry to use in place of the current one: a child runs on its parent's.
     pub pin: Option<RegistryPin>,
+    /// Where the turn is shown while it runs, besides the surfaces.
+    pub feed: Option<Arc<Feed>>,
     pub reply: Reply<TurnReport>,
 }
 
@@ -137,29 +144,24 @@ impl SessionHandle {
         text: Content,
         pin: Option<RegistryPin>,
     ) -> Result<TurnReport, Problem> {
-        self.say_whole(surface, text, None, pin).await
+        let (surface, attachments, message_id, feed) = (surface.into(), Vec::new(), None, None);
+        self.say_whole(|reply| Say { surface, text, attachments, message_id, pin, feed, reply }).await
     }
 
-    /// The same with what it came of.
+    /// The same with what it came of, and where it is shown.
     pub(crate) async fn say_message(
         &self,
         surface: &str,
         text: Content,
         message_id: Option<String>,
+        feed: Option<Arc<Feed>>,
     ) -> Result<TurnReport, Problem> {
-        self.say_whole(surface, text, message_id, None).await
+        let (surface, attachments, pin) = (surface.into(), Vec::new(), None);
+        self.say_whole(|reply| Say { surface, text, attachments, message_id, pin, feed, reply }).await
     }
 
-    async fn say_whole(
-        &self,
-        surface: &str,
-        text: Content,
-        message_id: Option<String>,
-        pin: Option<RegistryPin>,
-    ) -> Result<TurnReport, Problem> {
-        let (surface, attachments) = (surface.into(), Vec::new());
-        self.ask(|reply| Note::Say(Box::new(Say { surface, text, attachments, message_id, pin, reply })))
-            .await
+    async fn say_whole(&self, say: impl FnOnce(Reply<TurnReport>) -> Say) -> Result<TurnReport, Problem> {
+        self.ask(|reply| Note::Say(Box::new(say(reply)))).await
     }
 
     /// Waits for the turn that a resume took up again.

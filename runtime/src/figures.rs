@@ -3,6 +3,7 @@
 
 #[cfg(target_os = "linux")]
 mod python;
+mod stream;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,6 +41,7 @@ use crate::vault::HomeVault;
 
 #[cfg(target_os = "linux")]
 pub use python::{Python, python};
+pub use stream::{PACE, Streamed, streamed};
 
 /// The gate, built from `figures/guests/gate/main.c`.
 pub const GATE: &[u8] = include_bytes!("figures/guests/gate/gate.wasm");

@@ -16,6 +16,7 @@ mod code_agent;
 pub mod diagnosis;
 mod driver;
 mod enrich;
+mod feed;
 pub mod figures;
 mod fork;
 mod host;
@@ -41,6 +42,7 @@ pub mod upkeep;
 mod vault;
 pub mod verify;
 mod watch;
+mod windows;
 pub mod workshop;
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! What lives besides the sessions: the bus, whoever subscribes to it, and the way between users, agents and channels.
 //!
 //! `wiring` keeps the bus's subscribers in step with the extensions that are installed. `router` takes a user's message to its session
-//! and an answer to its channel, `turns` runs the turns that nobody at a surface asked for, and `asks` is what extensions may ask for
+//! and an answer to its channel, `streams` shows an answer there while it is written, `turns` runs the turns that nobody at a surface asked for, and `asks` is what extensions may ask for
 //! of all this. `topics` has the payloads of the program's own topics.
 
 mod asks;
 mod router;
 mod routes;
+mod streams;
 mod topics;
 mod turns;
 mod wiring;
@@ -28,6 +29,7 @@ use tokio::sync::{mpsc, watch};
 use crate::clock::Clock;
 use crate::parts::Entropy;
 use crate::runtime::Inner;
+use streams::Streams;
 use wiring::Wiring;
 
 pub(crate) use asks::{ASKS, INVOKE};
@@ -52,6 +54,8 @@ pub(crate) struct Living {
     announcements: mpsc::UnboundedSender<NewEvent>,
     /// Counts the sessions that were opened for extensions.
     opened: AtomicU64,
+    /// The answers that are shown on channels while they are written.
+    streams: Streams,
 }
 
 impl Living {
@@ -74,6 +78,7 @@ impl Living {
             changes: watch::Sender::new(0),
             announcements,
             opened: AtomicU64::default(),
+            streams: Streams::default(),
         })
     }
 

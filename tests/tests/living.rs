@@ -11,6 +11,8 @@ mod homes;
 
 #[path = "living/agents.rs"]
 mod agents;
+#[path = "living/chunks.rs"]
+mod chunks;
 #[path = "living/events.rs"]
 mod events;
 #[path = "living/messages.rs"]
@@ -23,7 +25,11 @@ mod reloads;
 mod rpc;
 #[path = "living/sandboxed.rs"]
 mod sandboxed;
+#[path = "living/screens.rs"]
+mod screens;
 #[path = "living/shared.rs"]
 mod shared;
+#[path = "living/streaming.rs"]
+mod streaming;
 #[path = "living/upkeep.rs"]
 mod upkeep;

@@ -79,6 +79,17 @@ impl Way<'_> {
         self.review_calls(true);
     }
 
+    /// Guardrails have judged what the model wrote. Where they object, it is read no further and the turn ends.
+    pub fn stream_guarded(&mut self, attempt: u32, fact: &StreamGuarded) {
+        self.turn.wait.stage = Stage::Model(attempt);
+        let (blocked, reasons) = (fact.objection(), fact.reasons());
+        let (point, call) = (P::GuardChunk, None);
+        self.desk.record(GuardVerdict { point, call, blocked: blocked.is_some(), reasons });
+        if let Some(reason) = blocked {
+            self.end_early(TurnOutcome::Blocked { reason });
+        }
+    }
+
     pub fn model_failed(&mut self, attempt: u32, fact: &ModelFailed) {
         self.charge(fact.usage.into());
         if let Some(LimitReached { limit, allowed, used }) = fact.limit {

@@ -124,6 +124,7 @@ impl Way<'_> {
                 return said.is_some_and(|said| self.heard(call, round, said));
             }
             (Stage::Model(_), ModelReturned(fact), _) => self.model_returned(fact),
+            (Stage::Model(attempt), StreamGuarded(fact), _) => self.stream_guarded(attempt, fact),
             (Stage::Model(attempt), ModelFailed(fact), _) => self.model_failed(attempt, fact),
             (Stage::Summarising, CompactionProvided(fact), _) => self.summarised(fact),
             (Stage::Checking, ToolChecked(fact), Some(call)) if fact.call == call.view.id => {

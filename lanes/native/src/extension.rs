@@ -16,7 +16,9 @@ use holdfast_contract::system_frames::{
 };
 use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
 
-use crate::roles::{Api, Channel, Functions, Hook, Lifecycle, Service, Subscriber, Tasks, Tool, now};
+use crate::roles::{
+    Api, Channel, Functions, Hook, Lifecycle, Service, StreamingChannel, Subscriber, Tasks, Tool, now,
+};
 
 /// A native extension: its roles, gathered one by one.
 pub struct Extension {
@@ -29,6 +31,7 @@ pub struct Extension {
     api: Option<Arc<dyn Api>>,
     subscriber: Option<Arc<dyn Subscriber>>,
     channel: Option<Arc<dyn Channel>>,
+    streaming: Option<Arc<dyn StreamingChannel>>,
     functions: Option<Arc<dyn Functions>>,
     service: Option<Arc<dyn Service>>,
     alone: bool,
@@ -60,6 +63,7 @@ impl Extension {
             api: None,
             subscriber: None,
             channel: None,
+            streaming: None,
             functions: None,
             service: None,
             alone: false,
@@ -162,6 +166,16 @@ impl Extension {
         self
     }
 
+    /// A channel, under its own id, that shows answers as they are written.
+    pub fn streaming_channel(mut self, channel: impl StreamingChannel + 'static) -> Self {
+        let descriptor = Descriptor::channel(&self.found.id, channel.has_messages()).streaming(true);
+        self.descriptors.push(descriptor);
+        let channel = Arc::new(channel);
+        self.streaming = Some(channel.clone());
+        self.channel = Some(channel);
+        self
+    }
+
     /// With functions of other roles.
     pub fn functions(mut self, functions: impl Functions + 'static) -> Self {
         self.functions = Some(Arc::new(functions));
@@ -219,6 +233,29 @@ fn done(step: Later<Result<(), Fault>>) -> Later<Result<Reply, Fault>> {
     Box::pin(async move { step.await.map(|()| Reply::Done) })
 }
 
+/// A field of a call's arguments.
+fn field(arguments: &Content, name: &str) -> Content {
+    Content::new(arguments.value().and_then(|value| value.get(name)).cloned().unwrap_or_default())
+}
+
+/// A part of a stream.
+fn streamed(
+    channel: &dyn StreamingChannel,
+    function: &str,
+    arguments: &Content,
+    host: Arc<dyn Host>,
+) -> Option<Later<Result<(), Fault>>> {
+    let text = |name| field(arguments, name).to_text();
+    let (user, id) = (text("user"), text("id"));
+    Some(match function {
+        "stream-start" => channel.stream_start(user, id, host),
+        "stream-chunk" => channel.stream_chunk(user, id, text("text"), host),
+        "stream-status" => channel.stream_status(user, id, text("status"), host),
+        "stream-end" => channel.stream_end(user, id, text("text"), field(arguments, "delivery"), host),
+        _ => return None,
+    })
+}
+
 impl Instance for Extension {
     fn call(&self, call: Call, host: Arc<dyn Host>) -> Later<Result<Reply, Fault>> {
         match call {
@@ -271,9 +308,8 @@ impl Instance for Extension {
             },
             Call::Function { role: Role::Channel, function, arguments } => match &self.channel {
                 Some(channel) => {
-                    let field = |name: &str| arguments.value().and_then(|value| value.get(name)).cloned();
-                    let text = |name: &str| Content::new(field(name).unwrap_or_default()).to_text();
-                    let delivery = Content::new(field("delivery").unwrap_or_default());
+                    let text = |name| field(&arguments, name).to_text();
+                    let delivery = field(&arguments, "delivery");
                     match function.as_str() {
                         "send-to-user" => {
                             done(channel.send_to_user(text("user"), text("text"), delivery, host))
@@ -283,6 +319,12 @@ impl Instance for Extension {
                 }
                 None => self.lacks("channel"),
             },
+            Call::Function { role: Role::StreamingChannel, function, arguments } => {
+                match self.streaming.as_deref().and_then(|it| streamed(it, &function, &arguments, host)) {
+                    Some(step) => done(step),
+                    None => self.lacks(&format!("function `{function}`")),
+                }
+            }
             Call::Function { role, function, arguments } => {
                 let lacks = || self.lacks(&format!("function `{function}`"));
                 let functions = self.functions.as_ref();

@@ -21,7 +21,8 @@ mod workspace_tests;
 pub use extension::Extension;
 pub use lane::NativeLane;
 pub use roles::{
-    Api, Channel, FnHook, FnTool, Functions, Hook, Lifecycle, Service, Subscriber, Tasks, Tool, now,
+    Api, Channel, FnHook, FnTool, Functions, Hook, Lifecycle, Service, StreamingChannel, Subscriber, Tasks,
+    Tool, now,
 };
 pub use thread::on_thread;
 pub use workspace::Workspace;

@@ -125,6 +125,41 @@ pub trait Channel: Send + Sync {
     }
 }
 
+/// A channel that shows an answer as it is written. What comes before the end is provisional: the text at the end is what counts. A
+/// function that fails ends the stream, and the whole text goes to [`Channel::send_to_user`].
+pub trait StreamingChannel: Channel {
+    /// An answer to a user begins. The id is the stream's.
+    fn stream_start(&self, user: String, id: String, host: Arc<dyn Host>) -> Later<Result<(), Fault>>;
+
+    /// More of the text.
+    fn stream_chunk(
+        &self,
+        user: String,
+        id: String,
+        text: String,
+        host: Arc<dyn Host>,
+    ) -> Later<Result<(), Fault>>;
+
+    /// A line on what goes on meanwhile.
+    fn stream_status(
+        &self,
+        user: String,
+        id: String,
+        status: String,
+        host: Arc<dyn Host>,
+    ) -> Later<Result<(), Fault>>;
+
+    /// The whole text as it counts. The delivery is as with [`Channel::send_to_user`].
+    fn stream_end(
+        &self,
+        user: String,
+        id: String,
+        text: String,
+        delivery: Content,
+        host: Arc<dyn Host>,
+    ) -> Later<Result<(), Fault>>;
+}
+
 /// Functions of the roles that have no trait of their own: commands, agents, renderers, setup.
 pub trait Functions: Send + Sync {
     /// Whether there are functions of a role. To be set up, an extension must say so.

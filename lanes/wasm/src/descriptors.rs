@@ -85,6 +85,7 @@ impl Known {
             methods: self.has(Function::ApiCall).then(|| self.methods.clone()),
             renders: (self.has(Function::RenderCall), self.has(Function::RenderResult)),
             channel: self.has(Function::SendToUser).then(|| self.has(Function::SendMessage)),
+            streams: self.has(Function::StreamStart) && self.has(Function::StreamStatus),
             ..Exports::default()
         })
     }

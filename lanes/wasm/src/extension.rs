@@ -204,6 +204,7 @@ impl Extension {
             (Role::Channel, "send-message") => {
                 (Function::SendMessage, Request::Sent("", field(arguments, "text")?, delivery(arguments)?))
             }
+            (Role::StreamingChannel, function) => return streamed(function, arguments),
             (Role::Service, "run-background") => (Function::RunBackground, Request::Nothing),
             (Role::Subscriber, "on-event") => (Function::OnEvent, event(arguments)?),
             _ => return Err(self.lacks(&format!("function `{function}`"))),
@@ -368,6 +369,26 @@ fn delivery(arguments: &Content) -> Result<Delivery<'_>, Fault> {
     let repeat = delivery.and_then(|delivery| delivery.get("repeat")).and_then(Value::as_bool);
     let missing = || Fault::new(ErrorCode::ToolArguments, "the delivery has no `id`");
     Ok(Delivery { id: id.ok_or_else(missing)?, repeat: repeat.unwrap_or_default() })
+}
+
+/// A part of a stream.
+fn streamed<'a>(function: &str, arguments: &'a Content) -> Result<(Function, Request<'a>), Fault> {
+    let (user, id) = (field(arguments, "user")?, field(arguments, "id")?);
+    let none = Delivery { id: "", repeat: false };
+    Ok(match function {
+        "stream-start" => (Function::StreamStart, Request::Streamed(user, id, "", none)),
+        "stream-chunk" => {
+            (Function::StreamChunk, Request::Streamed(user, id, field(arguments, "text")?, none))
+        }
+        "stream-status" => {
+            (Function::StreamStatus, Request::Streamed(user, id, field(arguments, "status")?, none))
+        }
+        "stream-end" => {
+            let (text, delivery) = (field(arguments, "text")?, delivery(arguments)?);
+            (Function::StreamEnd, Request::Streamed(user, id, text, delivery))
+        }
+        _ => return Err(Fault::new(ErrorCode::ExtensionFault, format!("there is no `{function}`"))),
+    })
 }
 
 /// An event as it is handed over.

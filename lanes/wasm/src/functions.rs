@@ -105,6 +105,12 @@ shapes! {
     Send: (&'static str, &'static str, Delivery<'static>) -> Result<(), Failure>;
     /// A text for whomever the channel reaches.
     Message: (&'static str, Delivery<'static>) -> Result<(), Failure>;
+    /// A stream to one user begins.
+    StreamStart: (&'static str, &'static str) -> Result<(), Failure>;
+    /// A piece of a stream, or a word about it.
+    StreamPiece: (&'static str, &'static str, &'static str) -> Result<(), Failure>;
+    /// A stream's end, with the whole text.
+    StreamEnd: (&'static str, &'static str, &'static str, Delivery<'static>) -> Result<(), Failure>;
     /// An event.
     Event: (Event<'static>) -> Result<(), Failure>;
     /// Is it well?

@@ -79,6 +79,10 @@ functions! {
     RenderResult: "render-result"."render-result", RenderResult, Renderer;
     SendToUser: "channel"."send-to-user", Send, Channel;
     SendMessage: "channel-message"."send-message", Message, Channel;
+    StreamStart: "streaming-channel"."stream-start", StreamStart, StreamingChannel;
+    StreamChunk: "streaming-channel"."stream-chunk", StreamPiece, StreamingChannel;
+    StreamStatus: "streaming-status"."stream-status", StreamPiece, StreamingChannel;
+    StreamEnd: "streaming-channel"."stream-end", StreamEnd, StreamingChannel;
     OnEvent: "subscriber"."on-event", Event, Subscriber;
     RunBackground: "service"."run-background", Step, Service;
     SessionStart: "session-start"."session-start", Step, SessionHooks, at SessionStart;
@@ -105,8 +109,7 @@ functions! {
 }
 
 /// Interfaces that have a name but are not offered yet, in either direction.
-const PLANNED: &[&str] =
-    &["streaming-channel", "workflow", "memory-provider", "memory-forget", "model-provider", "http", "files"];
+const PLANNED: &[&str] = &["workflow", "memory-provider", "memory-forget", "model-provider", "http", "files"];
 
 /// Whether an interface is named in `wit/` but not offered yet.
 pub(crate) fn is_planned(interface: &str) -> bool {

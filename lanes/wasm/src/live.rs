@@ -39,6 +39,8 @@ pub(crate) enum Request<'a> {
     Shown(&'a str, Content),
     /// A message on its way out: to whom, what, and which one.
     Sent(&'a str, &'a str, Delivery<'a>),
+    /// A part of a stream: to whom, which stream, what, and at its end which delivery.
+    Streamed(&'a str, &'a str, &'a str, Delivery<'a>),
     /// An event, without its payload, and the payload as JSON.
     Handed(Event<'a>, String),
 }
@@ -174,6 +176,18 @@ macro_rules! invoke {
                 ask!(function, (request.text(), request.delivery()))?;
                 Ok(Answer::Done)
             }
+            Typed::StreamStart(function) => {
+                ask!(function, (request.name(), request.stream()))?;
+                Ok(Answer::Done)
+            }
+            Typed::StreamPiece(function) => {
+                ask!(function, (request.name(), request.stream(), request.text()))?;
+                Ok(Answer::Done)
+            }
+            Typed::StreamEnd(function) => {
+                ask!(function, (request.name(), request.stream(), request.text(), request.delivery()))?;
+                Ok(Answer::Done)
+            }
             Typed::Event(function) => {
                 ask!(function, (request.event(),))?;
                 Ok(Answer::Done)
@@ -278,7 +292,10 @@ impl<'a> Request<'a> {
 
     fn name(&self) -> &'a str {
         match self {
-            Request::Named(name, _) | Request::Shown(name, _) | Request::Sent(name, ..) => name,
+            Request::Named(name, _)
+            | Request::Shown(name, _)
+            | Request::Sent(name, ..)
+            | Request::Streamed(name, ..) => name,
             Request::Hook(_) | Request::Handed(..) | Request::Nothing => "",
         }
     }
@@ -286,14 +303,21 @@ impl<'a> Request<'a> {
     fn text(&self) -> &str {
         match self {
             Request::Named(_, text) => text,
-            Request::Sent(_, text, _) => text,
+            Request::Sent(_, text, _) | Request::Streamed(_, _, text, _) => text,
             Request::Shown(..) | Request::Hook(_) | Request::Handed(..) | Request::Nothing => "",
+        }
+    }
+
+    fn stream(&self) -> &'a str {
+        match self {
+            Request::Streamed(_, id, ..) => id,
+            _ => "",
         }
     }
 
     fn delivery(&self) -> Delivery<'a> {
         match self {
-            Request::Sent(_, _, delivery) => *delivery,
+            Request::Sent(_, _, delivery) | Request::Streamed(_, _, _, delivery) => *delivery,
             _ => Delivery { id: "", repeat: false },
         }
     }

@@ -1,13 +1,13 @@
 //! How a session's acts are performed. What comes of each goes back to the machine as a fact.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use fail::fail_point;
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::{Act, ApprovalAct, CallAct, ChildAct, Input, ModelAct, SummaryAct};
 use holdfast_contract::frame::Source;
 use holdfast_contract::hook::HookPoint;
-use holdfast_contract::ids::{CallId, ExtensionId, HookId, Millis, Seq, StreamId};
+use holdfast_contract::ids::{CallId, ExtensionId, HookId, Millis, Seq};
 use holdfast_contract::message::Spent;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
@@ -18,10 +18,10 @@ use holdfast_contract::session_frames::{
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Call, Instance, Reply};
 use holdfast_kernel::Pending;
-use holdfast_model::Delta;
 use holdfast_policy::Request;
-use holdfast_secrets::RedactedStream;
 
+use super::guards::Guards;
+use super::shown::Shown;
 use super::{Note, SessionActor};
 use crate::calling::{Made, later, make, whole, within};
 use crate::host::SessionHost;
@@ -29,7 +29,6 @@ use crate::instances::Begun;
 use crate::ledger::used_by_model;
 use crate::parts::Event;
 use crate::runtime::Inner;
-use crate::secrets::Secrets;
 
 impl SessionActor {
     pub(super) fn perform(&mut self, act: Act) {
@@ -205,9 +204,9 @@ impl SessionActor {
                 return;
             }
         };
-        let (inner, session) = (self.inner.clone(), self.session.id().clone());
-        let owner = act.registry.owner(&act.turn.agent).cloned();
-        if let Some(reached) = inner.ledger.before_model(inner.clock.now(), owner.as_ref()) {
+        let (ledger, now) = (&self.inner.ledger, self.inner.clock.now());
+        let owner = ledger.kept().then(|| act.registry.owner(&act.turn.agent).cloned()).flatten();
+        if let Some(reached) = ledger.before_model(now, owner.as_ref()) {
             let LimitReached { limit, allowed, .. } = reached;
             let fault = Fault::new(Code::BudgetSpent, format!("of {allowed} {limit} none is left"));
             let failed = ModelFailed { limit: Some(reached), ..ModelFailed::new(fault, false) };
@@ -216,15 +215,21 @@ impl SessionActor {
             return;
         }
         let back = Back { owner, ..back };
-        let wait = act.delay;
+        let shown = Shown::new(&self.inner, self.session.id(), self.feed.clone());
+        let guards = Guards::of(self, &act);
+        let (clock, wait) = (self.inner.clock.clone(), act.delay);
         self.behind_barrier(act.decided_by, async move {
             if wait > Millis(0) {
-                inner.clock.sleep(wait).await;
+                clock.sleep(wait).await;
             }
-            let shown = Arc::new(Shown::new(inner, session));
-            let written = shown.clone();
-            let answer = model.complete(act, Arc::new(move |delta: Delta<'_>| written.show(delta))).await;
-            shown.end();
+            let answer = match guards {
+                None => shown.follow(model, act).await,
+                Some(guards) => match guards.follow(shown, model, act, &back).await {
+                    Some(answer) => answer,
+                    // What was written is not let through, and the rest of it is not read.
+                    None => return,
+                },
+            };
             match answer {
                 Ok(returned) => back.send(returned),
                 Err(failed) => back.send(failed),
@@ -324,54 +329,6 @@ fn child_outcome(outcome: TurnOutcome, answer: Option<Content>) -> ToolOutcome {
     }
 }
 
-/// What a model writes, on its way to whoever watches: without what is secret, also where that comes in pieces.
-struct Shown {
-    inner: Arc<Inner>,
-    session: StreamId,
-    /// The text and what is considered, each as far as it is held back; none where nothing is secret.
-    hiding: Option<Mutex<[Option<RedactedStream>; 2]>>,
-}
-
-impl Shown {
-    fn new(inner: Arc<Inner>, session: StreamId) -> Self {
-        let stream = |secrets: &Arc<Secrets>| Some(secrets.hide_in_stream());
-        let hiding = inner.secrets.as_ref().map(|secrets| Mutex::new([stream(secrets), stream(secrets)]));
-        Self { inner, session, hiding }
-    }
-
-    fn show(&self, delta: Delta<'_>) {
-        let (place, piece, event): (usize, _, fn(String) -> Event) = match delta {
-            Delta::Text(text) => (0, text, Event::Text),
-            Delta::Reasoning(text) => (1, text, Event::Reasoning),
-        };
-        let text = match &self.hiding {
-            None => piece.to_owned(),
-            Some(hiding) => {
-                let mut streams = hiding.lock().unwrap_or_else(PoisonError::into_inner);
-                streams[place].as_mut().map(|stream| stream.push(piece)).unwrap_or_default()
-            }
-        };
-        self.tell(text, event);
-    }
-
-    /// Shows what was held back: no more comes.
-    fn end(&self) {
-        let Some(hiding) = &self.hiding else { return };
-        let mut streams = hiding.lock().unwrap_or_else(PoisonError::into_inner);
-        let events: [fn(String) -> Event; 2] = [Event::Text, Event::Reasoning];
-        for (stream, event) in streams.iter_mut().zip(events) {
-            let text = stream.take().map(RedactedStream::finish).unwrap_or_default();
-            self.tell(text, event);
-        }
-    }
-
-    fn tell(&self, text: String, event: fn(String) -> Event) {
-        if !text.is_empty() {
-            self.inner.surface.show(&self.session, event(text));
-        }
-    }
-}
-
 /// The way back to an actor from a task that it began.
 pub(super) struct Back {
     inner: Arc<Inner>,
@@ -384,10 +341,15 @@ pub(super) struct Back {
 
 impl Back {
     pub(super) fn send(self, body: impl Into<holdfast_contract::body::Body>) {
+        self.send_from(self.source.clone(), body);
+    }
+
+    /// Sends a fact on the way to the one that is waited for.
+    pub(super) fn send_from(&self, source: Source, body: impl Into<holdfast_contract::body::Body>) {
         let (at, body) = (self.inner.clock.now(), body.into());
         self.inner.meter.count(&body);
         self.inner.ledger.enter(at, self.owner.as_ref(), used_by_model(&body));
-        let input = Input { at, source: self.source, cause: Some(self.cause), body };
+        let input = Input { at, source, cause: Some(self.cause), body };
         drop(self.inbox.send(Note::Fact(Box::new(input))));
     }
 

@@ -28,6 +28,7 @@ use super::tasks::Tasks;
 use super::{Answered, Note, Reply, Say, SessionHandle, TurnReport};
 use crate::budget::Lent;
 use crate::checks::Checks;
+use crate::feed::Feed;
 use crate::host::SessionHost;
 use crate::instances::{Ending, Instances};
 use crate::living::INVOKE;
@@ -60,6 +61,8 @@ pub(crate) struct SessionActor {
     waiting: VecDeque<Box<Say>>,
     /// Who waits for the running turn to end.
     answering: Vec<Reply<TurnReport>>,
+    /// Where the running turn is shown, besides the surfaces.
+    pub(super) feed: Option<Arc<Feed>>,
     /// Whether a turn's end is on its way to the disk and to whoever waits for it.
     pub(super) delivering: bool,
     asked: HashMap<Seq, oneshot::Sender<Result<Content, Fault>>>,
@@ -100,6 +103,7 @@ impl SessionActor {
             instances: Instances::default(),
             waiting: VecDeque::new(),
             answering: Vec::new(),
+            feed: None,
             delivering: false,
             asked: HashMap::new(),
             unsaid: HashSet::new(),
@@ -164,6 +168,9 @@ impl SessionActor {
             Note::Answered(answered) => self.answered(*answered),
             Note::Progress { extension, text } => {
                 let text = self.inner.hide_in_text(text);
+                if let Some(feed) = &self.feed {
+                    feed.progress(&extension, &text);
+                }
                 self.inner.surface.show(self.session.id(), Event::Progress { extension, text });
             }
             Note::Ask { extension, under, hook, ask, reply } => {
@@ -262,16 +269,20 @@ impl SessionActor {
     }
 
     fn begin_turn(&mut self, say: Say) {
-        let Say { surface, text, attachments, message_id, pin, reply } = say;
+        let Say { surface, text, attachments, message_id, pin, feed, reply } = say;
         if message_id.is_some() && reply.is_closed() {
             return;
         }
         let registry = pin.unwrap_or_else(|| self.inner.registry());
         let body = InputReceived { text, attachments, message_id, registry };
         let input = self.fact(Source::Surface(surface), None, body);
+        self.feed = feed.inspect(|feed| feed.begins(self.inbox.clone()));
         match self.step(input) {
             Ok(()) => self.answering.push(reply),
-            Err(problem) => drop(reply.send(Err(problem))),
+            Err(problem) => {
+                self.feed = None;
+                drop(reply.send(Err(problem)));
+            }
         }
     }
 
@@ -296,6 +307,9 @@ impl SessionActor {
         }
         if let Some(faulted) = faulted {
             self.inner.tell_system(faulted);
+        }
+        if let Some(feed) = &self.feed {
+            feed.see(&frames);
         }
         self.unlogged.push(frames);
         self.acts.extend(acts);
@@ -351,6 +365,7 @@ impl SessionActor {
 
     fn ended(&mut self, ended: Seq, outcome: TurnOutcome, answer: Option<Content>) {
         self.delivering = false;
+        self.feed = None;
         let event = Event::Ended { outcome: outcome.clone(), answer: answer.clone() };
         self.inner.surface.show(self.session.id(), event);
         if let Some(head) = self.log.head() {

@@ -1,7 +1,8 @@
 //! The router: users' messages go to their sessions, answers and notices to the channels.
 //!
 //! Whatever goes out is an event on `channel.out.<id>` first, so that it is delivered at least once, in order for each user, and a
-//! channel that may have had it before is told. The event's id is the delivery's.
+//! channel that may have had it before is told. The event's id is the delivery's. Where the answer was streamed, the end of the stream is the
+//! delivery if the channel takes it, and otherwise the text is sent whole.
 
 use std::sync::Arc;
 
@@ -14,13 +15,14 @@ use holdfast_contract::registry::OtherEntry;
 use holdfast_contract::role::Role;
 use serde_json::{Value, json};
 
+use super::streams::Stream;
 use super::topics::{self, AgentTask, Notice, OUT, Outgoing, UserMessage};
-use super::turns::{Errand, answer_of, patient};
+use super::turns::{Errand, Message, answer_of, patient};
 use super::wiring::gone;
 use crate::runtime::Inner;
 
 /// Sessions that may be answered at once.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 256;
 
 /// How often a message is tried on a channel. With the pauses between, the last time is about an hour after the first.
 const DELIVERY_ATTEMPTS: u32 = 20;
@@ -83,10 +85,30 @@ impl Inner {
         let UserMessage { text, user_id, channel_id, .. } = message;
         let session = self.living.routes.session(&channel_id, &user_id);
         let origin = Origin { channel: channel_id.to_string(), user: Some(user_id.clone()) };
-        let errand = Errand { session, origin, agent: None, text, message: Some(delivery.into()), depth: 0 };
-        let report = self.turn(errand).await?;
-        let out = Outgoing { text: answer_of(&report), user_id: Some(user_id) };
-        self.send(&channel_id, out, delivery).await
+        let stream = self.stream_for(&channel_id, &user_id, delivery);
+        let message = Some(Message::from(delivery).shown(stream.as_ref().map(Stream::feed)));
+        let turn = self.turn(Errand { session, origin, agent: None, text, message, depth: 0 });
+        let (report, ending) = match stream {
+            None => (turn.await?, None),
+            Some(stream) => self.stream(stream, turn).await?,
+        };
+        let out = Outgoing { text: answer_of(&report), user_id: Some(user_id), streamed: ending.is_some() };
+        match ending {
+            None => self.send(&channel_id, out, delivery).await,
+            // There is nothing that would have to arrive, and so nothing to send either.
+            Some(ending) if out.text.is_empty() => {
+                drop(self.end_stream(&ending, "", json!({ "id": ending.id(), "repeat": false })).await);
+                Ok(())
+            }
+            Some(ending) => {
+                let key = self.living.streams.keep(ending);
+                let sent = self.send(&channel_id, out, delivery).await;
+                if sent.is_err() {
+                    self.living.streams.take(&key);
+                }
+                sent
+            }
+        }
     }
 
     /// An agent's task, in a session of its own, and the answer for the user if it is told.
@@ -115,7 +137,7 @@ impl Inner {
             Some(channel) => channel,
             None => self.soon(Self::default_channel).await?,
         };
-        self.send(&channel, Outgoing { text, user_id }, delivery).await
+        self.send(&channel, Outgoing { text, user_id, streamed: false }, delivery).await
     }
 
     /// Puts a message on its way out, once for each event that it comes of.
@@ -138,7 +160,15 @@ impl Inner {
         out: Outgoing,
         delivery: &Delivery,
     ) -> Result<(), Fault> {
-        let Outgoing { text, user_id } = out;
+        let Outgoing { text, user_id, .. } = out;
+        let marked = json!({ "id": delivery.event.id.to_string(), "repeat": delivery.repeat });
+        // Held until the whole text has gone where its stream cannot be ended, so that the next stream does not come before.
+        let ending = delivery.event.correlation.as_ref().and_then(|of| self.living.streams.take(of));
+        if let Some(ending) = ending.as_ref().filter(|_| !delivery.repeat)
+            && self.end_stream(ending, &text, marked.clone()).await.is_ok()
+        {
+            return Ok(());
+        }
         let entry = self.soon(|inner| inner.channel(channel)).await?;
         let proactive =
             entry.payload.value().and_then(|value| value.get("messages")) == Some(&Value::Bool(true));
@@ -153,7 +183,6 @@ impl Inner {
                 })?)
             }
         };
-        let marked = json!({ "id": delivery.event.id.to_string(), "repeat": delivery.repeat });
         let (function, arguments) = match user {
             Some(user) => ("send-to-user", json!({ "user": user, "text": text, "delivery": marked })),
             None => ("send-message", json!({ "text": text, "delivery": marked })),
@@ -162,7 +191,7 @@ impl Inner {
     }
 
     /// The active channel of this id.
-    fn channel(&self, id: &ExtensionId) -> Result<OtherEntry, Fault> {
+    pub(super) fn channel(&self, id: &ExtensionId) -> Result<OtherEntry, Fault> {
         let registry = self.registry().view.unwrap_or_default();
         let mut channels = registry.others.iter().filter(|entry| entry.kind.as_str() == "channel");
         let found = channels.find(|entry| entry.id.as_str() == id.as_str());

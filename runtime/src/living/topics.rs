@@ -73,6 +73,9 @@ pub struct Outgoing {
     /// To whom; the channel knows if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
+    /// Whether it is the end of a stream on the channel.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub streamed: bool,
 }
 
 /// `system.extension.error`: an extension failed.

@@ -20,6 +20,7 @@ use serde_json::json;
 use super::routes::Opening;
 use super::topics::{Notice, said};
 use crate::driver::TurnReport;
+use crate::feed::Feed;
 use crate::runtime::{Inner, NewSession, Runtime};
 use crate::services::Asker;
 
@@ -68,11 +69,20 @@ impl Drop for UnderWay<'_> {
 pub(super) struct Message {
     id: String,
     repeat: bool,
+    /// Where its turn is shown while it runs.
+    feed: Option<Arc<Feed>>,
+}
+
+impl Message {
+    /// The same with a turn that is shown there.
+    pub(super) fn shown(self, feed: Option<Arc<Feed>>) -> Self {
+        Self { feed, ..self }
+    }
 }
 
 impl From<&Delivery> for Message {
     fn from(delivery: &Delivery) -> Self {
-        Self { id: delivery.event.id.to_string(), repeat: delivery.repeat }
+        Self { id: delivery.event.id.to_string(), repeat: delivery.repeat, feed: None }
     }
 }
 
@@ -123,7 +133,7 @@ impl Inner {
     async fn turn_in(self: &Arc<Self>, errand: &Errand) -> Result<TurnReport, Problem> {
         let Errand { session, origin, text, message, .. } = errand;
         let there = self.store.head(session)?.is_some() || self.open_session(session).is_some();
-        if let (true, Some(Message { id, repeat: true })) = (there, message)
+        if let (true, Some(Message { id, repeat: true, .. })) = (there, message)
             && let Some(report) = self.earlier_turn(session, id).await?
         {
             return Ok(report);
@@ -133,7 +143,8 @@ impl Inner {
             false => self.open(self.founded(errand)?, None, errand.depth)?,
         };
         let id = message.as_ref().map(|message| message.id.clone());
-        handle.say_message(&origin.channel, Content::text(text.clone()), id).await
+        let feed = message.as_ref().and_then(|message| message.feed.clone());
+        handle.say_message(&origin.channel, Content::text(text.clone()), id, feed).await
     }
 
     /// The turn that a message led to when it came before, waited for if it is still running; none if it led to nothing.

@@ -10,14 +10,17 @@ use std::task::{Context, Poll, Wake, Waker};
 use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
-use holdfast_contract::effect::{Act, CallAct, HookAct, Input};
+use holdfast_contract::effect::{Act, CallAct, HookAct, Input, ModelAct};
 use holdfast_contract::frame::Source;
+use holdfast_contract::hook::HookPoint;
 use holdfast_contract::ids::{CallId, ExtensionId, HookId, ModelName, Seq, StreamId};
 use holdfast_contract::manifest::Scope;
+use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault, Problem};
-use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::registry::{ExtensionRef, Registry};
 use holdfast_contract::session_frames::{
-    HookAgreed, HookDecided, HookFaulted, ToolChecked, ToolReturned, UiQuestion,
+    ChunkSaid, ChunkWord, HookAgreed, HookDecided, HookFaulted, StreamGuarded, ToolChecked, ToolReturned,
+    UiQuestion,
 };
 use holdfast_contract::tool::{EffectClass, ToolOutcome};
 use holdfast_contract::wire::{Ask, Call, Host, Instance, Lane, Later, Reply};
@@ -28,14 +31,22 @@ use serde_json::{Value, json};
 use super::json_of;
 use crate::calling::make;
 use crate::checks::Checks;
-use crate::driver::{decision_of, result_of};
+use crate::driver::{chunk_guards, chunk_input, decision_of, judging, result_of, word};
 use crate::instances::{Begun, Ending, Instances};
+use crate::windows::windows;
 
 /// Who asks the host: the frame that the call is under, the extension, and the hook if it is one.
 pub(super) type Asker = (Seq, ExtensionId, Option<HookId>);
 
 /// What was asked of the host in the middle of a call, and what it answered, in order.
 pub(super) type Answers = VecDeque<(Ask, Result<Content, Fault>)>;
+
+/// A model that was asked.
+struct Asked {
+    model: ModelName,
+    registry: Arc<Registry>,
+    turn: TurnView,
+}
 
 /// What can run again.
 pub(super) struct Again<'a> {
@@ -49,7 +60,7 @@ pub(super) struct Again<'a> {
     checks: Checks,
     hooks: HashMap<(Seq, HookId), HookAct>,
     calls: HashMap<(Seq, CallId), CallAct>,
-    models: HashMap<Seq, ModelName>,
+    models: HashMap<Seq, Asked>,
     answers: BTreeMap<Asker, Answers>,
     /// Questions to the user that have not been answered yet, with the call that asks.
     questions: HashMap<Seq, (Asker, UiQuestion)>,
@@ -97,7 +108,8 @@ impl<'a> Again<'a> {
             }
             Act::Abort { begun_by } => self.instances.give_up(begun_by),
             Act::CallModel(act) => {
-                self.models.insert(act.decided_by, act.model);
+                let ModelAct { decided_by, model, registry, turn, .. } = *act;
+                self.models.insert(decided_by, Asked { model, registry, turn });
             }
             _ => {}
         }
@@ -171,8 +183,9 @@ impl<'a> Again<'a> {
                 (Some(Source::Extension(act.extension)), body)
             }
             Body::ModelReturned(_) | Body::ModelFailed(_) => {
-                (self.models.remove(&cause).map(Source::Model), None)
+                (self.models.remove(&cause).map(|asked| Source::Model(asked.model)), None)
             }
+            Body::StreamGuarded(fact) => (Some(Source::Host), self.guarded_again(cause, fact)?),
             body => {
                 noted(&mut self.answers, &mut self.questions, seq, cause, &input.source, body);
                 return Ok(None);
@@ -262,6 +275,49 @@ impl<'a> Again<'a> {
             (None, other) => other.clone(),
         };
         Ok((Some(Source::Extension(extension)), Some(body)))
+    }
+
+    /// What guardrails must have said about a streamed text. It is cut anew, and those that run again judge each window anew, each on an instance
+    /// of its own as when it was recorded.
+    fn guarded_again(&mut self, cause: Seq, recorded: &StreamGuarded) -> Result<Option<Body>, Problem> {
+        let Some(Asked { registry, turn, .. }) = self.models.get(&cause) else { return Ok(None) };
+        let Some(guards) = chunk_guards(registry, turn) else { return Ok(None) };
+        let (turn, text) = (turn.clone(), recorded.text.to_text());
+        let all: Vec<_> = windows(&text).collect();
+        let mut words: Vec<ChunkWord> = Vec::new();
+        for guard in guards.entries.iter() {
+            let asker = (cause, guard.extension.id.clone(), Some(guard.id.clone()));
+            let host = Arc::new(Recorded(Mutex::new(self.answers.remove(&asker).unwrap_or_default())));
+            let loaded = self.loaded(&guard.extension)?;
+            let mut own = loaded.map(|loaded| (loaded.fresh().unwrap_or_else(|| loaded.clone()), loaded));
+            for (number, window) in (0..).zip(&all) {
+                let of_it = |word: &&ChunkWord| word.window == number && word.hook == guard.id;
+                let said = recorded.words.iter().find(of_it);
+                let the_hosts = said.is_some_and(
+                    |word| matches!(&word.said, ChunkSaid::Faulted(fault) if is_the_hosts(fault)),
+                );
+                let input = chunk_input(&guard.id, &text, window.clone(), &turn);
+                let answer = own.as_ref().filter(|_| !the_hosts).and_then(|(own, loaded)| {
+                    make(&judging(loaded, own), Call::Hook(input), host.clone()).run_through()
+                });
+                match answer {
+                    Some(answer) => {
+                        let said = answer.and_then(|reply| decision_of(reply, HookPoint::GuardChunk));
+                        words.extend(word(number, &guard.id, said));
+                    }
+                    None => {
+                        words.extend(said.cloned());
+                        own = None;
+                    }
+                }
+            }
+            if own.is_none() {
+                self.mocked.insert(guard.extension.id.clone());
+            }
+        }
+        words.sort_by_key(|word| word.window);
+        let (hooks, windows) = (guards.ids, u32::try_from(all.len()).unwrap_or(u32::MAX));
+        Ok(Some(StreamGuarded { hooks, windows, words, text: recorded.text.clone() }.into()))
     }
 
     /// A tool runs again if it computes from its arguments alone, or in a sandbox that has nothing but the host's answers.

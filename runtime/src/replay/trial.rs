@@ -18,7 +18,7 @@ use holdfast_contract::ids::{CallId, ExtensionId, HookId, Seq, StreamId};
 use holdfast_contract::message::{CallView, TurnView};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{Descriptor, Payload};
-use holdfast_contract::session_frames::UiQuestion;
+use holdfast_contract::session_frames::{ChunkSaid, StreamGuarded, UiQuestion};
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Ask, Call, Host, Instance, Later};
 use holdfast_kernel::Session;
@@ -30,8 +30,9 @@ use serde_json::{Value, json};
 use super::again::{Answers, Asker, noted};
 use super::check_kernel;
 use crate::calling::make;
-use crate::driver::{decision_of, result_of};
+use crate::driver::{chunk_input, decision_of, result_of};
 use crate::refold::input_of;
+use crate::windows::{seen, windows};
 
 /// What is tried.
 pub enum Tried {
@@ -244,7 +245,13 @@ impl Run<'_> {
                 for point in [HookPoint::SanitizeOutput, HookPoint::GuardOutput, HookPoint::ResponseProcess] {
                     self.ask_hooks(point, seq, None, Some(fact.text.clone()), turn.clone());
                 }
+                let text = fact.text.to_text();
+                for window in windows(&text) {
+                    let subject = Some(Content::text(seen(&text, window)));
+                    self.ask_hooks(HookPoint::GuardChunk, seq, None, subject, turn.clone());
+                }
             }
+            (Body::StreamGuarded(fact), Tried::Extension { .. }) => self.chunks_again(seq, cause, fact),
             (body, _) => {
                 noted(&mut self.answers, &mut self.questions, seq, cause, &input.source, body);
             }
@@ -272,6 +279,45 @@ impl Run<'_> {
             Err(fault) => json!({ "fault": fault }),
         });
         self.say(seq, what, recorded, now, missed);
+    }
+
+    /// A text that hooks of the same extension judged window by window.
+    fn chunks_again(&mut self, seq: Seq, cause: Seq, fact: &StreamGuarded) {
+        let Tried::Extension { instance, id, .. } = self.tried else { return };
+        let (pinned, text) =
+            (self.machine.pins().filter_map(|pin| pin.view.clone()).last(), fact.text.to_text());
+        let turn = self.turn.clone().unwrap_or_default();
+        let its = |hook: &&HookId| {
+            let entry = pinned.as_ref().and_then(|registry| registry.hook(hook));
+            entry.is_some_and(|entry| entry.extension.id == *id)
+        };
+        for recorded in fact.hooks.iter().filter(its) {
+            for (number, window) in (0..).zip(windows(&text)) {
+                let what = format!("{:?} {number}", HookPoint::GuardChunk);
+                let word = fact.words.iter().find(|it| it.window == number && it.hook == *recorded);
+                let said = word.map_or_else(
+                    || json!(HookPoint::GuardChunk.consent()),
+                    |word| match &word.said {
+                        ChunkSaid::Decided(decision) => json!(decision),
+                        ChunkSaid::Faulted(fault) => json!({ "fault": fault }),
+                    },
+                );
+                let Some((hook, _)) = self.tried.hooks_at(HookPoint::GuardChunk).next() else {
+                    let now = json!("the new build has no hook there");
+                    self.trial.unknown.push(Judged { seq, what, recorded: said, now });
+                    continue;
+                };
+                let asker = (cause, id.clone(), Some(recorded.clone()));
+                let call = Call::Hook(chunk_input(&hook, &text, window, &turn));
+                let (answer, missed) = self.run(instance, asker, call);
+                let now =
+                    answer.map(|it| match it.and_then(|reply| decision_of(reply, HookPoint::GuardChunk)) {
+                        Ok(decision) => json!(decision),
+                        Err(fault) => json!({ "fault": fault }),
+                    });
+                self.say(seq, what, said, now, missed);
+            }
+        }
     }
 
     /// Asks the hooks of a point that was passed when the extension was not there.

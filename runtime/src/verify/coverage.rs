@@ -1,5 +1,6 @@
 //! Gate coverage: every dispatched call was preceded by exactly one decision of every gate that applied, on the arguments it ran
-//! with, and by a person's word where one was asked for. A decision is keyed on the call and the digest of its arguments.
+//! with, and by a person's word where one was asked for. A decision is keyed on the call and the digest of its arguments. What a model
+//! said was judged by every guardrail on streamed text that applied, in all its parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,9 +12,10 @@ use holdfast_contract::frame::Frame;
 use holdfast_contract::hook::{Decision, HookPoint};
 use holdfast_contract::ids::{CallId, HookId, Seq, StreamId, ToolName};
 use holdfast_contract::registry::Registry;
-use holdfast_contract::session_frames::{Answer, ApprovalScope};
+use holdfast_contract::session_frames::{Answer, ApprovalScope, StreamGuarded};
 
 use super::Finding;
+use crate::windows::windows;
 
 /// What a session's frames have shown so far.
 pub(super) struct Coverage {
@@ -29,6 +31,8 @@ pub(super) struct Coverage {
     answered: BTreeMap<CallId, BTreeSet<HookId>>,
     approvals: BTreeMap<Seq, (CallId, Vec<HookId>)>,
     remembered: BTreeSet<ToolName>,
+    /// The texts that guardrails judged while they were streamed, by the request that they came of; none for one that they stopped.
+    guarded: BTreeMap<Seq, Vec<Option<Digest>>>,
     pub findings: Vec<Finding>,
 }
 
@@ -57,6 +61,7 @@ impl Coverage {
             answered: BTreeMap::new(),
             approvals: BTreeMap::new(),
             remembered: BTreeSet::new(),
+            guarded: BTreeMap::new(),
             findings: Vec::new(),
         }
     }
@@ -70,7 +75,11 @@ impl Coverage {
         let seq = frame.envelope.seq;
         match body {
             Body::SessionStarted(fact) => self.origin = fact.origin.channel.clone(),
-            Body::ModelReturned(fact) => fact.calls.iter().for_each(|call| self.value(&call.arguments)),
+            Body::StreamGuarded(fact) => self.guarded(frame, fact),
+            Body::ModelReturned(fact) => {
+                self.returned(frame, &fact.text);
+                fact.calls.iter().for_each(|call| self.value(&call.arguments));
+            }
             Body::ToolChecked(fact) => {
                 if let holdfast_contract::session_frames::CheckOutcome::Coerced { arguments } = &fact.outcome
                 {
@@ -123,6 +132,46 @@ impl Coverage {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// The guardrails that must have judged what was streamed.
+    fn chunk_guards(&self) -> Vec<HookId> {
+        let registered = self.registry.iter().flat_map(|registry| registry.hooks_at(HookPoint::GuardChunk));
+        let applying = registered.filter(|hook| hook.spec.matcher.applies(None, &self.origin));
+        applying.map(|hook| hook.id.clone()).collect()
+    }
+
+    fn guarded(&mut self, frame: &Frame, fact: &StreamGuarded) {
+        let seq = frame.envelope.seq;
+        if fact.hooks[..] != self.chunk_guards() {
+            self.report(
+                seq,
+                "chunk_guard_missing",
+                "not every guardrail judged what was streamed".to_owned(),
+            );
+        }
+        if windows(&fact.text.to_text()).count() != fact.windows as usize {
+            self.report(seq, "chunk_missing", "not every part of what was streamed was judged".to_owned());
+        }
+        let passed = fact.objection().is_none().then(|| fact.text.digest());
+        self.guarded.entry(frame.envelope.cause.unwrap_or_default()).or_default().push(passed);
+    }
+
+    fn returned(&mut self, frame: &Frame, text: &Content) {
+        let judged = self.guarded.remove(&frame.envelope.cause.unwrap_or_default()).unwrap_or_default();
+        if text.to_text().is_empty() || self.chunk_guards().is_empty() {
+            return;
+        }
+        let seq = frame.envelope.seq;
+        if judged.contains(&None) {
+            self.report(seq, "chunk_blocked", "a model was heard although a guardrail stopped it".to_owned());
+        } else if !judged.contains(&Some(text.digest())) {
+            self.report(
+                seq,
+                "chunk_guard_missing",
+                "what a model said was judged by no guardrail".to_owned(),
+            );
         }
     }
 

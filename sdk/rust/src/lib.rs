@@ -37,7 +37,7 @@ pub use holdfast_extension_macros::{
     guard_chunk, guard_input, guard_output, guard_result, health_check, initialize, input_normalise, method,
     model_route, on_event, render_call, render_result, response_process, run_background, sanitize_input,
     sanitize_output, sanitize_result, send_message, send_to_user, session_cancel, session_end, session_start,
-    setup, start, stop, tool, tool_after, tool_gate, tool_modify, turn_end, turn_start,
+    setup, start, stop, streaming_channel, tool, tool_after, tool_gate, tool_modify, turn_end, turn_start,
 };
 
 pub use answer::{Answer, Json, Outcome};
@@ -56,7 +56,7 @@ pub use host::{
     agents, clock, config, events, extensions, log, messages, random, secrets, services, session, state,
     subscriptions, timers, ui,
 };
-pub use roles::Setup;
+pub use roles::{Setup, StreamingChannel};
 
 /// What the attributes' expansions use.
 #[doc(hidden)]
@@ -73,10 +73,20 @@ pub mod private {
     pub use crate::roles::tools::Tool;
 }
 
-/// Both functions of a channel are told of deliveries alike.
+/// All functions of a channel are told of deliveries alike.
 impl From<bindings::channel_message::exports::holdfast::extension::channel_message::Delivery> for Delivery {
     fn from(
         delivery: bindings::channel_message::exports::holdfast::extension::channel_message::Delivery,
+    ) -> Self {
+        Self { id: delivery.id, repeat: delivery.repeat }
+    }
+}
+
+impl From<bindings::streaming_channel::exports::holdfast::extension::streaming_channel::Delivery>
+    for Delivery
+{
+    fn from(
+        delivery: bindings::streaming_channel::exports::holdfast::extension::streaming_channel::Delivery,
     ) -> Self {
         Self { id: delivery.id, repeat: delivery.repeat }
     }

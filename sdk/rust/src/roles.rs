@@ -1,6 +1,6 @@
 //! Roles that several functions fill together: each attribute submits one entry, and these exports list and call them.
 
-use crate::{Failure, Value};
+use crate::{Delivery, Failure, Value};
 
 /// What an extension needs before it can work. `#[setup]` on the `impl` exports it.
 pub trait Setup {
@@ -10,6 +10,20 @@ pub trait Setup {
     fn apply(values: Value) -> Result<(), Failure>;
     /// Whether everything is there: a word for the user. The failure says what is missing.
     fn complete() -> Result<String, Failure>;
+}
+
+/// A channel that shows answers as they are written. `#[streaming_channel]` on the `impl` exports it; `#[send_to_user]` is needed besides.
+///
+/// What comes before the end is provisional. If one of these fails, the stream is over and the whole text goes to `#[send_to_user]`.
+pub trait StreamingChannel {
+    /// An answer to a user begins. The id is the stream's.
+    fn start(user: String, id: String) -> Result<(), Failure>;
+    /// More of the text.
+    fn chunk(user: String, id: String, text: String) -> Result<(), Failure>;
+    /// A line on what goes on meanwhile.
+    fn status(user: String, id: String, status: String) -> Result<(), Failure>;
+    /// The whole text as it counts, in place of what was shown.
+    fn end(user: String, id: String, text: String, delivery: Delivery) -> Result<(), Failure>;
 }
 
 /// A JSON text, read.

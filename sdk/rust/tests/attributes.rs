@@ -4,8 +4,9 @@
 
 use holdfast_extension::private::{Tool, inventory};
 use holdfast_extension::{
-    Argument, Content, Decision, Delivery, Effects, Event, Failure, Json, Setup, ToolCall, Value,
-    execute_task, json, on_event, run_background, send_message, send_to_user, setup, timers, tool, tool_gate,
+    Argument, Content, Decision, Delivery, Effects, Event, Failure, Json, Setup, StreamingChannel, ToolCall,
+    Value, execute_task, json, on_event, run_background, send_message, send_to_user, setup,
+    streaming_channel, timers, tool, tool_gate,
 };
 
 #[derive(Argument)]
@@ -60,6 +61,24 @@ fn broadcasts(text: String, delivery: Delivery) -> Result<(), Failure> {
     if delivery.id.is_empty() { Err(Failure::Failed(text)) } else { Ok(()) }
 }
 
+struct Screen;
+
+#[streaming_channel]
+impl StreamingChannel for Screen {
+    fn start(user: String, id: String) -> Result<(), Failure> {
+        if id.is_empty() { Err(Failure::Failed(user)) } else { Ok(()) }
+    }
+    fn chunk(_user: String, _id: String, text: String) -> Result<(), Failure> {
+        if text.is_empty() { Err("nothing to show".into()) } else { Ok(()) }
+    }
+    fn status(user: String, id: String, status: String) -> Result<(), Failure> {
+        Self::chunk(user, id, status)
+    }
+    fn end(user: String, id: String, text: String, delivery: Delivery) -> Result<(), Failure> {
+        if delivery.id.is_empty() { Err("which one?".into()) } else { Self::chunk(user, id, text) }
+    }
+}
+
 #[execute_task]
 fn tidies(task: String) -> Option<Content> {
     (task == "tidy").then(|| json!({ "text": "tidied up" }).into())
@@ -91,6 +110,13 @@ impl Setup for Token {
 fn what_belongs_together_is_one_impl() {
     assert_eq!(Token::schema()[0]["name"], "token");
     assert!(Token::apply(json!({ "token": "secret:token" })).is_ok() && Token::complete().is_err());
+    let (user, id, text) = ("ada".to_owned(), "bus.00/1".to_owned(), "hello".to_owned());
+    assert!(
+        Screen::start(user.clone(), id.clone()).is_ok()
+            && Screen::start(user.clone(), String::new()).is_err()
+    );
+    assert!(Screen::status(user.clone(), id.clone(), text.clone()).is_ok());
+    assert!(Screen::end(user, id, text, Delivery { id: "bus.01/2".to_owned(), repeat: false }).is_ok());
     assert!(tidies("tidy".to_owned()).is_some() && tidies("dust".to_owned()).is_none());
 }
 

@@ -475,6 +475,8 @@ pub(crate) enum Figures {
     Sandbox,
     /// Tools in Python
     Python,
+    /// Answers while they are written
+    Stream,
 }
 
 #[derive(Args)]

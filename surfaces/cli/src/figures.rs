@@ -5,6 +5,7 @@ mod bus;
 #[cfg(target_os = "linux")]
 mod python;
 mod sandbox;
+mod stream;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -32,6 +33,9 @@ pub(crate) fn bench(output: &Output, command: &Bench) -> Result<Exit, Problem> {
     }
     if wanted(Figures::Sandbox) {
         sandbox::bench(output, &program)?;
+    }
+    if wanted(Figures::Stream) {
+        stream::bench(output)?;
     }
     #[cfg(target_os = "linux")]
     if wanted(Figures::Python) {
@@ -170,7 +174,11 @@ fn megabytes(bytes: u64) -> String {
 fn millis(times: &mut [Duration], percent: usize) -> String {
     times.sort();
     let at = times.len().saturating_sub(1) * percent / 100;
-    times.get(at).map_or_else(|| "-".to_owned(), |time| format!("{:.1} ms", time.as_secs_f64() * 1e3))
+    times.get(at).map_or_else(|| "-".to_owned(), |time| millis_of(*time))
+}
+
+fn millis_of(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1e3)
 }
 
 fn micros(time: Duration) -> String {

@@ -207,7 +207,7 @@ async fn what_was_acknowledged_is_answered_once_after_a_restart_in_the_middle() 
 }
 
 /// A process: whatever runs in it ends with it, in the middle of whatever it does.
-fn process<R>(life: impl Future<Output = R>) -> R {
+pub fn process<R>(life: impl Future<Output = R>) -> R {
     let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let left = threads.block_on(life);
     threads.shutdown_timeout(std::time::Duration::from_secs(5));

@@ -140,10 +140,19 @@ class ManyExtension:
     async def send_message(self, message: str) -> None:
         self._note(f"out: {message}")
 
-    async def on_stream_start(self, user_id: str) -> None: ...
-    async def on_stream_chunk(self, user_id: str, chunk: str) -> None: ...
-    async def on_stream_status(self, user_id: str, status: str) -> None: ...
-    async def on_stream_end(self, user_id: str, full_text: str) -> None: ...
+    async def on_stream_start(self, user_id: str) -> None:
+        self._note(f"stream {user_id}: start")
+
+    async def on_stream_chunk(self, user_id: str, chunk: str) -> None:
+        self._note(f"stream {user_id}: chunk {json.dumps(chunk)}")
+
+    async def on_stream_status(self, user_id: str, status: str) -> None:
+        self._note(f"stream {user_id}: status {status}")
+
+    async def on_stream_end(self, user_id: str, full_text: str) -> None:
+        if full_text.startswith("Refuse"):
+            raise RuntimeError("the message is gone")
+        self._note(f"stream {user_id}: end {json.dumps(full_text)}")
 
     def get_agent_descriptor(self) -> AgentDescriptor:
         return AgentDescriptor(name="many_helper", description="Helps.", integration_mode="tool")

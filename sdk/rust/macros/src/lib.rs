@@ -1,11 +1,12 @@
 //! The attributes of `holdfast-extension`. [`tool`](macro@tool), [`command`](macro@command) and [`method`](macro@method) submit an
 //! entry to a list; a hook's attribute exports the hook's interface. `functions.rs` has the former, `hooks.rs` the latter,
-//! `setup.rs` the one that takes an `impl`, `argument.rs` the derive.
+//! `setup.rs` and `streaming.rs` those that take an `impl`, `argument.rs` the derive.
 
 mod argument;
 mod functions;
 mod hooks;
 mod setup;
+mod streaming;
 
 use proc_macro::TokenStream;
 
@@ -46,6 +47,12 @@ pub fn derive_argument(item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn setup(options: TokenStream, item: TokenStream) -> TokenStream {
     setup::expand(options.into(), item.into()).into()
+}
+
+/// A channel that shows answers as they are written: on the `impl` of `StreamingChannel` for a type of its own.
+#[proc_macro_attribute]
+pub fn streaming_channel(options: TokenStream, item: TokenStream) -> TokenStream {
+    streaming::expand(options.into(), item.into()).into()
 }
 
 macro_rules! hooks {

@@ -33,6 +33,10 @@ pub mod channel;
 #[rustfmt::skip]
 pub mod channel_message;
 #[rustfmt::skip]
+pub mod streaming_channel;
+#[rustfmt::skip]
+pub mod streaming_status;
+#[rustfmt::skip]
 pub mod subscriber;
 #[rustfmt::skip]
 pub mod service;

@@ -3,7 +3,7 @@
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::Source;
-use holdfast_contract::hook::Decision;
+use holdfast_contract::hook::{Decision, HookPoint};
 use holdfast_contract::ids::{CallId, Seq};
 use holdfast_contract::session_frames::{Answer, ApprovalScope, CheckOutcome, ToolVerdict, TurnOutcome};
 use holdfast_contract::tool::ToolOutcome;
@@ -65,7 +65,8 @@ fn turn_step(frame: &Read) -> Option<String> {
             let reasons: Vec<String> =
                 verdict.reasons.iter().map(|reason| format!("{}: {}", reason.hook, reason.reason)).collect();
             let what = if verdict.blocked { "guardrails blocked it" } else { "guardrails let it pass" };
-            format!("{what} {}", reasons.join("; "))
+            let when = if verdict.point == HookPoint::GuardChunk { " while it was written" } else { "" };
+            format!("{what}{when} {}", reasons.join("; "))
         }
         Body::LimitReached(reached) => {
             format!("a limit was reached: {:?}, {} of {}", reached.limit, reached.used, reached.allowed)
