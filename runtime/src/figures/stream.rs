@@ -188,6 +188,7 @@ impl Stage {
             zone: Zone::utc(),
             secrets: None,
             configuration: None,
+            agents: Default::default(),
         })
         .await?;
         Ok(Self { runtime, watch, began, ends })
