@@ -195,7 +195,7 @@ impl Model for Writer {
             let usage = Default::default();
             if breaks_off {
                 let fault = Fault::new(Code::ModelFailed, "the connection was lost");
-                return Err(ModelFailed { fault, retryable: false, retry_after: None, usage });
+                return Err(ModelFailed { usage, ..ModelFailed::new(fault, false) });
             }
             let text = Content::text(returned.unwrap_or_else(|| pieces.concat()));
             Ok(ModelReturned { text, reasoning: None, calls: Vec::new(), usage })
