@@ -243,6 +243,8 @@ async fn started(
         zone: Zone::utc(),
         secrets: None,
         configuration: None,
+        calls: Default::default(),
+        context: Default::default(),
     })
     .await
 }

@@ -34,6 +34,7 @@ use holdfast_store::{Options, Store};
 
 use serde_json::{Map, Value};
 
+use crate::carried::Component;
 use crate::clock::SystemClock;
 use crate::living::{Opener, Opening, Routes};
 use crate::loader::{Changes, Loader};
@@ -60,6 +61,8 @@ pub struct BuiltIns {
     pub lanes: Vec<Arc<dyn Lane>>,
     /// What is there.
     pub extensions: Vec<FoundExtension>,
+    /// Those that the home's own lanes run.
+    pub components: Vec<Component>,
     /// What is not there, and why.
     pub warnings: Vec<Problem>,
 }
@@ -152,7 +155,12 @@ impl Founder {
             origin,
             agent,
             instructions: Content::text(instructions),
-            settings: SessionSettings { models: vec![model], limits, ..SessionSettings::default() },
+            settings: SessionSettings {
+                models: vec![model],
+                limits,
+                context: self.settings.context.clone(),
+                ..SessionSettings::default()
+            },
         })
     }
 }
@@ -287,7 +295,8 @@ impl House {
             settings.extensions.clone(),
             settings.wasm.budgets,
             built_ins.extensions.iter().map(|found| found.id.clone()).collect(),
-        );
+        )
+        .carrying(built_ins.components);
         let Changes { found, rejected, warnings: odd, .. } = loader.scan(&policy);
         warnings.extend(odd);
         let model = offered.default;
@@ -321,6 +330,8 @@ impl House {
             zone,
             secrets,
             configuration: Some(premises.clone()),
+            calls: settings.calls.clone(),
+            context: settings.context.clone(),
         })
         .await?;
         for (id, problem) in rejected {

@@ -8,13 +8,16 @@
 mod background;
 mod budget;
 mod calling;
+mod carried;
 mod checks;
 mod children;
 mod clock;
 mod clockwork;
+mod context;
 pub mod diagnosis;
 mod driver;
 mod enrich;
+mod executor;
 pub mod figures;
 mod fork;
 mod host;
@@ -29,6 +32,7 @@ mod parts;
 mod presence;
 pub mod refold;
 pub mod replay;
+mod results;
 mod runtime;
 mod schemas;
 pub mod secrets;
@@ -44,6 +48,7 @@ pub mod workshop;
 #[cfg(test)]
 mod clockwork_tests;
 
+pub use carried::Component;
 pub use clock::{Clock, SystemClock};
 pub use driver::{SessionHandle, TurnReport};
 pub use living::{

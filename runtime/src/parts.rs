@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 pub use holdfast_bus::Entropy;
 use holdfast_contract::content::Content;
+use holdfast_contract::context::ContextBudget;
 use holdfast_contract::ids::{ExtensionId, ModelName, Seq, StreamId};
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::{TurnOutcome, UiQuestion};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
+use holdfast_home::CallSettings;
 use holdfast_kernel::Pending;
 use holdfast_model::Model;
 use holdfast_policy::{Grant, Policy};
@@ -47,6 +49,10 @@ pub struct Parts {
     pub secrets: Option<Arc<Secrets>>,
     /// Where the settings of extensions are written; none where they are not.
     pub configuration: Option<Arc<dyn Configuration>>,
+    /// How tool calls are run.
+    pub calls: CallSettings,
+    /// How much context providers may add to a prompt that is enriched; a session has its own.
+    pub context: ContextBudget,
 }
 
 /// Where the settings of extensions are kept.

@@ -7,6 +7,7 @@ use holdfast_bus::topics::EXTENSION_STATE;
 use holdfast_bus::{Bus, NewEvent, Published};
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
+use holdfast_contract::context::ContextBudget;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::effect::{Input, ModelAct, SummaryAct};
 use holdfast_contract::frame::Source;
@@ -31,6 +32,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::background::Background;
 use crate::clock::Clock;
 use crate::driver::{Note, SessionActor, SessionHandle, SystemActor, SystemNote};
+use crate::executor::Executor;
 use crate::living::{self, Living};
 use crate::meter::Meter;
 use crate::network::Answers;
@@ -70,6 +72,10 @@ pub(crate) struct Inner {
     pub zone: Zone,
     pub secrets: Option<Arc<Secrets>>,
     pub configuration: Option<Arc<dyn Configuration>>,
+    /// When tools are called.
+    pub executor: Arc<Executor>,
+    /// How much context providers may add to a prompt that is enriched.
+    pub context: ContextBudget,
     /// The extensions that are not set up, as far as that is known.
     pub unfinished: Mutex<Option<Arc<Vec<SetupState>>>>,
     pub system: mpsc::UnboundedSender<SystemNote>,
@@ -134,6 +140,8 @@ impl Runtime {
             zone,
             secrets,
             configuration,
+            calls,
+            context,
         } = parts;
         let (system, notes) = mpsc::unbounded_channel();
         let living = Living::open(store.clone(), clock.clone(), entropy.clone(), routes).await?;
@@ -148,6 +156,8 @@ impl Runtime {
             zone,
             secrets,
             configuration,
+            executor: Arc::new(Executor::new(calls)),
+            context,
             unfinished: Mutex::default(),
             system,
             registry: Mutex::default(),

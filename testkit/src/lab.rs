@@ -13,7 +13,7 @@ use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::{SessionSettings, UiQuestion};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
-use holdfast_home::Channels;
+use holdfast_home::{CallSettings, Channels};
 use holdfast_kernel::Pending;
 use holdfast_lane_native::Extension;
 use holdfast_model::Model;
@@ -50,6 +50,7 @@ pub struct LabBuilder {
     clock: FakeClock,
     secrets: Option<Arc<Secrets>>,
     configuration: Option<Arc<dyn Configuration>>,
+    calls: CallSettings,
 }
 
 impl Default for LabBuilder {
@@ -69,6 +70,7 @@ impl Default for LabBuilder {
             clock: FakeClock::default(),
             secrets: None,
             configuration: None,
+            calls: CallSettings::default(),
         }
     }
 }
@@ -152,6 +154,12 @@ impl LabBuilder {
         self
     }
 
+    /// Running tool calls like this.
+    pub fn calls(mut self, calls: CallSettings) -> Self {
+        self.calls = calls;
+        self
+    }
+
     /// Going by this clock.
     pub fn clock(mut self, clock: FakeClock) -> Self {
         self.clock = clock;
@@ -200,6 +208,8 @@ impl LabBuilder {
             zone: Zone::utc(),
             secrets: self.secrets,
             configuration: self.configuration,
+            calls: self.calls,
+            context: self.settings.context.clone(),
         })
         .await
         .unwrap();

@@ -97,6 +97,8 @@ async fn owner(home: &std::path::Path) -> Result<(Store, Server), Problem> {
         zone: Zone::utc(),
         secrets: None,
         configuration: None,
+        calls: Default::default(),
+        context: Default::default(),
     })
     .await?;
     let names = store.clone();

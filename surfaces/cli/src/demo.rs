@@ -143,6 +143,8 @@ async fn record(store: Store, session: StreamId) -> Result<(), Problem> {
         zone: Zone::utc(),
         secrets: None,
         configuration: None,
+        calls: Default::default(),
+        context: Default::default(),
     })
     .await?;
     let handle = runtime.open(NewSession {

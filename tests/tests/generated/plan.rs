@@ -125,6 +125,7 @@ fn settings(dice: &mut Dice) -> SessionSettings {
         depth_cap: dice.below(3) as u8,
         authoritative_routing: dice.one_in(2),
         profile: None,
+        context: Default::default(),
     }
 }
 

@@ -148,6 +148,8 @@ impl World {
             zone: Zone::utc(),
             secrets: None,
             configuration: None,
+            calls: Default::default(),
+            context: Default::default(),
         };
         Runtime::start(parts).await.unwrap()
     }
