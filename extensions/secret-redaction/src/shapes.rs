@@ -106,7 +106,8 @@ pub fn find(text: &str) -> Vec<Found> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
-        let begins = at == 0 || !(bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
+        let after_word = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
+        let begins = bytes[at].is_ascii() && !after_word;
         let end = begins.then(|| shaped(text, at).or_else(|| block(text, at)).or_else(|| token(text, at))).flatten();
         match end {
             Some((kind, end)) => {

@@ -221,3 +221,31 @@ async fn a_text_without_end_is_cut_or_stopped() {
         Decision::Block { reason: "the answer has 10 characters; at most 5 are allowed".to_owned() }
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_text_makes_a_guardrail_fail() {
+    let points = [
+        ("secret-redaction", &["credentials.txt", "harmless.txt"][..], &[HookPoint::SanitizeResult][..]),
+        (
+            "injection-guard",
+            &["attacks.txt", "harmless.txt"],
+            &[HookPoint::SanitizeResult, HookPoint::GuardResult],
+        ),
+    ];
+    for (id, files, points) in points {
+        let guard = Asked::new(id, &[]).await;
+        for line in files.iter().flat_map(|file| lines(id, file)) {
+            for between in ["é", "…", "🦀", "\u{e0041}", "\u{200b}"] {
+                let woven: String =
+                    line.chars().flat_map(|it| [it.to_string(), between.to_owned()]).collect();
+                let wrapped = format!("{between}{line}{between}");
+                for text in [woven, wrapped] {
+                    for point in points {
+                        let decided = guard.decide(*point, Content::text(&text)).await;
+                        assert!(decided.is_ok(), "{id} {point:?} on {text:?}: {decided:?}");
+                    }
+                }
+            }
+        }
+    }
+}
