@@ -4,7 +4,7 @@
 //! Nothing of this is part of a session: what it leads to is, as the failure that the call comes to.
 
 use std::collections::{BTreeMap, HashMap};
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -47,6 +47,7 @@ pub fn kept(vault: &MapVault, id: &str, set: &[(&str, &str)]) -> FoundExtension 
 pub struct Asked(Arc<dyn Instance>, String);
 
 impl Asked {
+    /// With these lines of its manifest replaced.
     pub async fn new(id: &str, set: &[(&str, &str)]) -> Self {
         let vault = Arc::new(MapVault::default());
         let (found, lane) = (kept(&vault, id, set), lane(&vault));

@@ -1,7 +1,6 @@
 //! A session's actor: notes in, facts to the machine, frames to the log.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::future::Future;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
