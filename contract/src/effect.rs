@@ -157,6 +157,8 @@ pub struct HookAct {
     pub extension: Arc<ExtensionRef>,
     /// How long it may take.
     pub timeout: Millis,
+    /// How many tokens it may add, where it says so itself.
+    pub tokens: Option<u32>,
     /// What it is told.
     pub input: HookInput,
 }
@@ -183,8 +185,8 @@ impl RoundAct {
         (0..hooks.entries.len()).filter_map(move |place| {
             let hook = hooks.entries.get(place)?;
             let input = HookInput { hook: hook.id.clone(), ..input.clone() };
-            let (extension, timeout) = (hook.extension.clone(), hook.spec.timeout);
-            Some(HookAct { decided_by, extension, timeout, input })
+            let (extension, timeout, tokens) = (hook.extension.clone(), hook.spec.timeout, hook.spec.tokens);
+            Some(HookAct { decided_by, extension, timeout, tokens, input })
         })
     }
 }

@@ -121,6 +121,7 @@ fn hooks(
             matcher: hint.matcher.clone(),
             priority: hint.priority.unwrap_or(plain.priority),
             timeout: hint.timeout_ms.unwrap_or(plain.timeout),
+            tokens: hint.tokens,
         });
         let mut specs: Vec<_> = hinted.collect();
         if specs.is_empty() {
@@ -136,6 +137,7 @@ fn hinted(spec: ToolSpec, manifest: &Manifest) -> ToolSpec {
     ToolSpec {
         timeout: hint.timeout_ms.unwrap_or(spec.timeout),
         effects: hint.effects.unwrap_or(spec.effects),
+        concurrency: hint.concurrency.or(spec.concurrency),
         ..spec
     }
 }

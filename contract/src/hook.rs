@@ -337,6 +337,9 @@ pub struct HookSpec {
     /// How long it may take.
     #[serde(default = "default_timeout")]
     pub timeout: Millis,
+    /// How many tokens a context provider may add; the host's usual measure if it names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u32>,
 }
 
 /// The priority of a hook that names none.
@@ -352,7 +355,13 @@ pub fn default_timeout() -> Millis {
 impl HookSpec {
     /// A hook at this point with every default.
     pub fn at(point: HookPoint) -> Self {
-        Self { point, matcher: Matcher::default(), priority: default_priority(), timeout: default_timeout() }
+        Self {
+            point,
+            matcher: Matcher::default(),
+            priority: default_priority(),
+            timeout: default_timeout(),
+            tokens: None,
+        }
     }
 }
 

@@ -10,6 +10,7 @@ pub mod agents;
 pub mod body;
 pub mod budgets;
 pub mod content;
+pub mod context;
 pub mod dependencies;
 pub mod desk;
 pub mod digest;

@@ -101,6 +101,9 @@ codes! {
     PathRefused = "3109", "The path is refused", "Name an ordinary file inside the workspace; the message says why this one is refused.";
     Unconfined = "3110", "Commands cannot be confined on this machine", "Nothing was run. `docs/builtin-tools.md` says what the kernel must offer.";
     ConfinementPartial = "3111", "A layer of confinement is missing on this machine", "`docs/confinement.md` says what the kernel must offer; the profile `safe` runs no program without all of it.";
+    ToolSuspended = "3112", "The tool is left alone for a while because it kept breaking down", "Call it again after the pause that is named; `holdfast ext doctor` shows what went wrong.";
+    ToolBusy = "3113", "The tool had no place free in time", "Ask for less at once, or raise its `concurrency`, or the places under `calls:` in the settings.";
+    ResultUnknown = "3114", "There is no such result", "Name a call of this session whose result was cut, and a place within it.";
     HookTimeout = "3201", "A hook did not answer in time", "A gate that does not answer denies; raise its `timeout_ms` or mend it.";
     HookFault = "3202", "A hook failed", "A gate that fails denies; `holdfast ext doctor` shows the fault.";
     HookNonsense = "3203", "A hook gave an answer that does not fit its point", "A gate may allow, deny or ask; see `docs/reference/hooks.md`.";

@@ -191,6 +191,9 @@ pub struct ToolSheet {
     /// How long a call may take, in milliseconds.
     #[serde(default = "default_timeout")]
     pub timeout_ms: Millis,
+    /// How many calls of it may run at once.
+    #[serde(default)]
+    pub concurrency: Option<u32>,
     /// How a surface may show calls and results.
     #[serde(default)]
     pub render: Option<Value>,
@@ -202,7 +205,16 @@ fn any_object() -> Value {
 
 impl From<ToolSheet> for ToolSpec {
     fn from(sheet: ToolSheet) -> Self {
-        let ToolSheet { name, description, input_schema, output_schema, effects, timeout_ms, render } = sheet;
+        let ToolSheet {
+            name,
+            description,
+            input_schema,
+            output_schema,
+            effects,
+            timeout_ms,
+            concurrency,
+            render,
+        } = sheet;
         Self {
             name,
             description,
@@ -210,6 +222,7 @@ impl From<ToolSheet> for ToolSpec {
             output_schema: output_schema.map(Content::new),
             effects,
             timeout: timeout_ms,
+            concurrency,
             render: render.map(Content::new),
         }
     }

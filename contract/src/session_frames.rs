@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::body::Contents;
 use crate::content::{Content, DigestOf};
+use crate::context::ContextBudget;
 use crate::digest::Digest;
 use crate::hook::{Artifact, Decision, HookPoint};
 use crate::ids::{
@@ -132,6 +133,9 @@ pub struct SessionSettings {
     /// The profile that it was started under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
+    /// How much context providers may add.
+    #[serde(default, skip_serializing_if = "ContextBudget::is_default")]
+    pub context: ContextBudget,
 }
 
 fn default_attempts() -> u32 {
@@ -152,6 +156,7 @@ impl Default for SessionSettings {
             authoritative_routing: false,
             tools: None,
             profile: None,
+            context: ContextBudget::default(),
         }
     }
 }
@@ -406,7 +411,7 @@ bodies! {
         subject: Option<DigestOf>,
         /// The decision.
         decision: Decision,
-        /// The policy's rule, where the policy decided.
+        /// The policy's rule, where the policy decided; the setting that a context provider's text was cut by, where it was.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rule: Option<RuleName>,
     } holds decision;

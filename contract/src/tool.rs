@@ -59,6 +59,9 @@ pub struct ToolSpec {
     /// How long a call may take.
     #[serde(default = "default_timeout")]
     pub timeout: Millis,
+    /// How many calls of it may run at once; as many as there are if it names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u32>,
     /// How a surface may show calls and results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub render: Option<Content>,
@@ -79,6 +82,7 @@ impl ToolSpec {
             output_schema: None,
             effects: EffectClass::default(),
             timeout: default_timeout(),
+            concurrency: None,
             render: None,
         }
     }

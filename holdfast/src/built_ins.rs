@@ -6,14 +6,21 @@ use holdfast_confinement::Report;
 use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_home::{Check, Home};
 use holdfast_lane_native::{Extension, NativeLane, Workspace};
+use holdfast_runtime::Component;
 use holdfast_runtime::house::{BuiltIns, Ground};
+use serde::de::DeserializeOwned;
 
 /// Makes them. One that cannot be had here is left out, with a reason.
 pub fn make(ground: &Ground<'_>) -> BuiltIns {
     let mut warnings: Vec<Problem> = missing(&holdfast_confinement::report()).into_iter().collect();
     let kv = holdfast_ext_kv::extension(ground.home.data(&"kv".into()));
     let scheduler = holdfast_ext_scheduler::extension(ground.home.data(&"scheduler".into()));
-    let mut extensions: Vec<Extension> = vec![kv, scheduler, holdfast_ext_setup::extension()];
+    let mut extensions: Vec<Extension> =
+        vec![kv, scheduler, holdfast_ext_setup::extension(), holdfast_ext_orchestrator::extension()];
+    match options(ground, "results").map(holdfast_ext_results::extension) {
+        Ok(results) => extensions.push(results),
+        Err(problem) => warnings.push(problem.with(Severity::Warning)),
+    }
     let workspace = ground.workspace.map(|folder| Workspace::new(folder, ground.home.canonical()));
     match workspace {
         Some(Ok(workspace)) => {
@@ -28,16 +35,39 @@ pub fn make(ground: &Ground<'_>) -> BuiltIns {
     }
     let lane = NativeLane::default();
     let found = extensions.into_iter().map(|extension| lane.add(extension)).collect();
-    BuiltIns { lanes: vec![Arc::new(lane)], extensions: found, warnings }
+    BuiltIns { lanes: vec![Arc::new(lane)], extensions: found, components: GUARDRAILS.to_vec(), warnings }
 }
 
+/// The guardrails, as anybody's components are.
+const GUARDRAILS: &[Component] = &[
+    Component {
+        id: "injection-guard",
+        manifest: include_str!("../../extensions/injection-guard/manifest.yaml"),
+        bytes: include_bytes!("../../extensions/injection-guard/injection-guard.wasm"),
+    },
+    Component {
+        id: "length-guard",
+        manifest: include_str!("../../extensions/length-guard/manifest.yaml"),
+        bytes: include_bytes!("../../extensions/length-guard/length-guard.wasm"),
+    },
+    Component {
+        id: "secret-redaction",
+        manifest: include_str!("../../extensions/secret-redaction/manifest.yaml"),
+        bytes: include_bytes!("../../extensions/secret-redaction/secret-redaction.wasm"),
+    },
+];
+
 fn shell(ground: &Ground<'_>, workspace: Workspace) -> Result<Extension, Problem> {
-    let set = ground.settings.extensions.get(&"shell".into()).cloned().unwrap_or_default();
-    let options = serde_json::from_value(set.into()).map_err(|error| {
-        Problem::new(Code::SettingsInvalid, format!("extensions.shell: {error}"))
+    holdfast_ext_shell::extension(workspace, options(ground, "shell")?)
+}
+
+/// What is set for a built-in extension.
+fn options<T: DeserializeOwned>(ground: &Ground<'_>, id: &str) -> Result<T, Problem> {
+    let set = ground.settings.extensions.get(&id.into()).cloned().unwrap_or_default();
+    serde_json::from_value(set.into()).map_err(|error| {
+        Problem::new(Code::SettingsInvalid, format!("extensions.{id}: {error}"))
             .help("`docs/builtin-tools.md` lists what can be set.")
-    })?;
-    holdfast_ext_shell::extension(workspace, options)
+    })
 }
 
 /// What is said at the start where programs run, but a layer of what holds them is missing.

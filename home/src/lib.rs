@@ -45,6 +45,7 @@ pub use make::{DetectedModel, InitOptions, Made};
 pub use owner::{Owner, OwnerInfo};
 pub use prompts::{PromptContext, PromptTool, Prompts};
 pub use settings::{
-    AgentSettings, Channels, LimitSettings, Loaded, Log, LogLevel, Mcp, ModelSettings, Models, OFFLINE,
-    RetentionSettings, SecretPlace, SecretSettings, SessionRule, Settings, StoreSettings, Web, schema,
+    AgentSettings, BreakerSettings, CallSettings, Channels, LimitSettings, Loaded, Log, LogLevel, Mcp,
+    ModelSettings, Models, OFFLINE, RetentionSettings, SecretPlace, SecretSettings, SessionRule, Settings,
+    StoreSettings, Web, schema,
 };

@@ -8,7 +8,8 @@ mod write;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use holdfast_contract::ids::{AgentId, DescriptorId, ExtensionId, Millis, ModelName, RegistryKind};
+use holdfast_contract::context::ContextBudget;
+use holdfast_contract::ids::{AgentId, DescriptorId, ExtensionId, Millis, ModelName, RegistryKind, ToolName};
 use holdfast_contract::log;
 use holdfast_contract::manifest::yaml::{Read, Rejected, Source};
 use holdfast_contract::message::Limits;
@@ -74,6 +75,12 @@ pub struct Settings {
     /// What a turn and a session may use up.
     #[serde(skip_serializing_if = "LimitSettings::is_empty")]
     pub limits: LimitSettings,
+    /// How tool calls are run: how many at once, and when a tool that keeps breaking down is left alone.
+    #[serde(skip_serializing_if = "CallSettings::is_default")]
+    pub calls: CallSettings,
+    /// How much context providers may add to the system role.
+    #[serde(skip_serializing_if = "ContextBudget::is_default")]
+    pub context: ContextBudget,
     /// How long a session's frames are kept; for ever if left out.
     #[serde(skip_serializing_if = "RetentionSettings::is_empty")]
     pub retention: RetentionSettings,
@@ -246,6 +253,56 @@ pub struct LimitSettings {
     /// Milliseconds that a session's turns may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_time_ms: Option<Millis>,
+}
+
+/// How tool calls are run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CallSettings {
+    /// How many run at once in the whole home. A tool that only computes is counted where it has a limit of its own.
+    #[schemars(range(min = 1))]
+    pub at_once: u32,
+    /// How many of an extension's tools run at once, by the extension's id.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub per_extension: BTreeMap<ExtensionId, u32>,
+    /// How many calls of a tool run at once, by its name. Where the tool names fewer itself, that counts.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub per_tool: BTreeMap<ToolName, u32>,
+    /// When a tool that keeps breaking down is left alone.
+    #[serde(skip_serializing_if = "BreakerSettings::is_default")]
+    pub breaker: BreakerSettings,
+}
+
+impl Default for CallSettings {
+    fn default() -> Self {
+        let (per_extension, per_tool) = (BTreeMap::new(), BTreeMap::new());
+        Self { at_once: 64, per_extension, per_tool, breaker: BreakerSettings::default() }
+    }
+}
+
+/// When a tool that keeps breaking down is left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct BreakerSettings {
+    /// After so many breakdowns in a row.
+    #[schemars(range(min = 1))]
+    pub faults: u32,
+    /// For so many seconds; then one call finds out whether it works again.
+    #[schemars(range(min = 1, max = 86_400))]
+    pub pause_seconds: u32,
+}
+
+impl Default for BreakerSettings {
+    fn default() -> Self {
+        Self { faults: 5, pause_seconds: 30 }
+    }
+}
+
+impl BreakerSettings {
+    /// For how long a tool is left alone.
+    pub fn pause(&self) -> Millis {
+        Millis(u64::from(self.pause_seconds) * 1_000)
+    }
 }
 
 /// How long a session's frames are kept. A frame goes when either bound says so.
@@ -424,7 +481,8 @@ macro_rules! emptiness {
 
 emptiness! {
     Models.is_empty Channels.is_empty Mcp.is_empty StoreSettings.is_empty Web.is_empty
-    LimitSettings.is_empty RetentionSettings.is_empty Log.is_default
+    LimitSettings.is_empty RetentionSettings.is_empty Log.is_default CallSettings.is_default
+    BreakerSettings.is_default
 }
 
 /// The JSON Schema of `settings.yaml`.

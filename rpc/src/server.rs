@@ -519,6 +519,12 @@ impl Connection {
             };
             if extension.active.is_some() { &mut unwell } else { &mut failed }.push(line);
         }
+        unwell.extend(runtime.suspended().into_iter().map(|(extension, fault)| TroubledLine {
+            extension: extension.to_string(),
+            code: fault.code.as_str().to_owned(),
+            fix: fault.code.help().to_owned(),
+            message: fault.message,
+        }));
         let Used { model_calls, tokens, cost_micros } = runtime.used();
         Ok(Status {
             process: self.owner.welcome.process,

@@ -7,6 +7,7 @@ use holdfast_contract::system_frames::LifecycleOutcome;
 use holdfast_store::Store;
 use serde::Serialize;
 
+use crate::executor::Suspended;
 use crate::runtime::{Inner, Runtime};
 
 /// How far back is looked.
@@ -17,7 +18,7 @@ const FRAMES: u64 = 10_000;
 pub struct Trouble {
     /// The extension.
     pub extension: ExtensionId,
-    /// The frame that tells of it.
+    /// The frame that tells of it; the last one there is where a tool is left alone at the moment, of which its calls tell.
     pub seq: Seq,
     /// When.
     pub at: Millis,
@@ -68,7 +69,14 @@ impl Inner {
     /// The last troubles of each extension, or of one, including those of a moment ago.
     pub(crate) fn troubles(&self, only: Option<&ExtensionId>) -> Result<Vec<Trouble>, Problem> {
         self.store.flush()?;
-        troubles(&self.store, only, MOST)
+        let seq = self.store.head(&StreamId::system())?.map_or(Seq(0), |head| head.seq);
+        let left_alone = self.executor.suspended(self.clock.now()).into_iter();
+        let left_alone = left_alone.filter(|it| only.is_none_or(|only| *only == it.extension)).map(|it| {
+            let Suspended { extension, since: at, fault } = it;
+            let (code, fix, message) = (fault.code.as_str(), fault.code.help(), fault.message);
+            Trouble { extension, seq, at, phase: "tool".to_owned(), code, message, fix }
+        });
+        Ok(left_alone.chain(troubles(&self.store, only, MOST)?).collect())
     }
 }
 
@@ -76,6 +84,13 @@ impl Runtime {
     /// The last troubles of each extension, or of one, the latest first.
     pub fn troubles(&self, only: Option<&ExtensionId>) -> Result<Vec<Trouble>, Problem> {
         self.inner().troubles(only)
+    }
+
+    /// The tools that are left alone at the moment because they keep breaking down, with their extensions and why.
+    pub fn suspended(&self) -> Vec<(ExtensionId, Fault)> {
+        let inner = self.inner();
+        let suspended = inner.executor.suspended(inner.clock.now()).into_iter();
+        suspended.map(|it| (it.extension, it.fault)).collect()
     }
 }
 

@@ -246,6 +246,8 @@ async fn started(
         secrets: None,
         configuration: None,
         agents: Default::default(),
+        calls: Default::default(),
+        context: Default::default(),
     })
     .await
 }

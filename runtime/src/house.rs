@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{AgentId, ExtensionId, ModelName, StreamId};
-use holdfast_contract::log::LogLevel;
 pub use holdfast_contract::log::Progress;
+use holdfast_contract::log::{LogLevel, ProgressSink};
 use holdfast_contract::message::{Limits, Origin};
 use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_contract::sandbox::SandboxOptions;
@@ -34,6 +34,7 @@ use holdfast_store::{Options, Store};
 
 use serde_json::{Map, Value};
 
+use crate::carried::Component;
 use crate::clock::SystemClock;
 use crate::living::{Opener, Opening, Routes};
 use crate::loader::{Changes, Loader};
@@ -60,6 +61,8 @@ pub struct BuiltIns {
     pub lanes: Vec<Arc<dyn Lane>>,
     /// What is there.
     pub extensions: Vec<FoundExtension>,
+    /// Those that the home's own lanes run.
+    pub components: Vec<Component>,
     /// What is not there, and why.
     pub warnings: Vec<Problem>,
 }
@@ -153,7 +156,12 @@ impl Founder {
             origin,
             agent,
             instructions: Content::text(instructions),
-            settings: SessionSettings { models, limits, ..SessionSettings::default() },
+            settings: SessionSettings {
+                models,
+                limits,
+                context: self.settings.context.clone(),
+                ..SessionSettings::default()
+            },
         })
     }
 }
@@ -279,6 +287,7 @@ impl House {
         let offered = Offer::new(&settings, &environment).await?;
         let ground = Ground { home, workspace: workspace.as_deref(), settings: &settings };
         let built_ins = built_ins(&ground);
+        let quiet = quiet(plan, &built_ins.components);
         warnings.extend(built_ins.warnings);
         let store = Store::open(&home.database(), Options::default())?;
         let vault = Arc::new(HomeVault::new(store.clone(), home.generations()));
@@ -288,7 +297,8 @@ impl House {
             settings.extensions.clone(),
             settings.wasm.budgets,
             built_ins.extensions.iter().map(|found| found.id.clone()).collect(),
-        );
+        )
+        .carrying(built_ins.components);
         let Changes { found, rejected, warnings: odd, .. } = loader.scan(&policy);
         warnings.extend(odd);
         let model = offered.default;
@@ -306,7 +316,7 @@ impl House {
                 None
             }
         };
-        let lanes = lanes(plan, &settings, &vault, secrets.as_ref());
+        let lanes = lanes(plan, &settings, &vault, secrets.as_ref(), quiet);
         let loader = Mutex::new(loader);
         let premises = Arc::new(Premises { home: home.clone(), profile: profile.clone(), loader });
         let runtime = Runtime::start(Parts {
@@ -323,6 +333,8 @@ impl House {
             secrets,
             configuration: Some(premises.clone()),
             agents: settings.agents.clone(),
+            calls: settings.calls.clone(),
+            context: settings.context.clone(),
         })
         .await?;
         for (id, problem) in rejected {
@@ -360,12 +372,23 @@ pub fn room(options: SandboxOptions) -> Result<(), Problem> {
     holdfast_lane_wasm::reserve(&options)
 }
 
+/// Tells what takes long, but for what the program carries itself: nobody has installed it.
+fn quiet(plan: &Plan, carried: &[Component]) -> ProgressSink {
+    let (tell, carried) = (plan.progress, carried.to_vec());
+    Arc::new(move |id: &ExtensionId, progress| {
+        if !carried.iter().any(|component| component.id == id.as_str()) {
+            tell(id, progress);
+        }
+    })
+}
+
 /// The lanes that run a home's own extensions.
 fn lanes(
     plan: &Plan,
     settings: &Settings,
     vault: &Arc<HomeVault>,
     secrets: Option<&Arc<Secrets>>,
+    progress: ProgressSink,
 ) -> [Arc<dyn Lane>; 4] {
     let wanted = settings.log.level;
     // Where it is not known what to hide, nothing is shown.
@@ -382,7 +405,7 @@ fn lanes(
         data: plan.home.all_data(),
         environments: plan.home.environments(),
     };
-    let mut wasm = WasmLane::when_needed(settings.wasm, vault.clone()).with_progress(Arc::new(plan.progress));
+    let mut wasm = WasmLane::when_needed(settings.wasm, vault.clone()).with_progress(progress);
     let (home, profile) = (plan.home.clone(), plan.profile.clone());
     // A policy that cannot be read demands everything.
     let demand: Demand = Arc::new(move || {
@@ -407,11 +430,11 @@ pub fn recorded_lanes(plan: &Plan, store: &Store) -> Result<Vec<Arc<dyn Lane>>, 
     let settings = Settings::load(&plan.home)?.settings;
     let ground = Ground { home: &plan.home, workspace: None, settings: &settings };
     let vault = Arc::new(HomeVault::new(store.clone(), plan.home.generations()));
-    let wasm =
-        WasmLane::when_needed(settings.wasm.few(), vault.clone()).with_progress(Arc::new(plan.progress));
+    let built_ins = (plan.built_ins)(&ground);
+    let wasm = WasmLane::when_needed(settings.wasm.few(), vault.clone())
+        .with_progress(quiet(plan, &built_ins.components));
     let lanes: [Arc<dyn Lane>; 2] = [Arc::new(wasm), Arc::new(DeclarativeLane::new(vault))];
-    let built_in = (plan.built_ins)(&ground).lanes.into_iter();
-    Ok(built_in.chain(lanes).collect())
+    Ok(built_ins.lanes.into_iter().chain(lanes).collect())
 }
 
 /// The time zone of this machine: what `TZ` names, or what `/etc/localtime` leads to; without either, UTC.

@@ -8,14 +8,17 @@
 mod background;
 mod budget;
 mod calling;
+mod carried;
 mod checks;
 mod children;
 mod clock;
 mod clockwork;
 mod code_agent;
+mod context;
 pub mod diagnosis;
 mod driver;
 mod enrich;
+mod executor;
 mod feed;
 pub mod figures;
 mod fork;
@@ -32,6 +35,7 @@ mod parts;
 mod presence;
 pub mod refold;
 pub mod replay;
+mod results;
 mod runtime;
 mod schemas;
 pub mod secrets;
@@ -48,6 +52,7 @@ pub mod workshop;
 #[cfg(test)]
 mod clockwork_tests;
 
+pub use carried::Component;
 pub use clock::{Clock, SystemClock};
 pub use driver::{SessionHandle, TurnReport};
 pub use ledger::Bound;

@@ -23,6 +23,7 @@ use holdfast_policy::{Policy, effective_grant};
 use holdfast_schedules::{Timetable, Zone};
 use serde_json::{Map, Value};
 
+use crate::carried::Component;
 use crate::vault::HomeVault;
 
 /// The largest file that is read.
@@ -39,6 +40,8 @@ pub struct Loader {
     budgets: Budgets,
     /// The ids of the built-in extensions, which no folder may take.
     built_in: BTreeSet<ExtensionId>,
+    /// The components that the program carries.
+    carried: Vec<Component>,
     seen: BTreeMap<ExtensionId, Seen>,
 }
 
@@ -107,7 +110,13 @@ impl Loader {
         budgets: Budgets,
         built_in: BTreeSet<ExtensionId>,
     ) -> Self {
-        Self { folder, vault, settings, budgets, built_in, seen: BTreeMap::new() }
+        Self { folder, vault, settings, budgets, built_in, carried: Vec::new(), seen: BTreeMap::new() }
+    }
+
+    /// The same, with components that the program carries.
+    pub fn carrying(mut self, components: Vec<Component>) -> Self {
+        self.carried = components;
+        self
     }
 
     /// Goes by other settings from the next look on.
@@ -163,6 +172,13 @@ impl Loader {
             }
             there.insert(id, Place::File { folder: self.folder.clone(), file: format!("{kind}/{file}") });
         }
+        for component in &self.carried {
+            if let Some(other) = there.insert(component.extension(), Place::Carried(*component)) {
+                let what = format!("`{}` is the id of a built-in extension", component.id);
+                let help = "Give it another name: this one is passed over.";
+                changes.warnings.push(at(&other.path(), Code::ManifestValue, what).help(help));
+            }
+        }
         there
     }
 
@@ -209,13 +225,14 @@ impl Loader {
         let Candidate { manifest, warnings, bundle, files } = match place {
             Place::Folder(folder) => candidate(folder, policy, set, self.budgets)?,
             Place::File { folder, file } => single(folder, file, policy, set, self.budgets)?,
+            Place::Carried(component) => component.candidate(set, self.budgets)?,
         };
         if !manifest.enabled {
             return Ok(None);
         }
         let reach = match place {
             Place::Folder(folder) => reach_of(folder, &bundle),
-            Place::File { .. } => Reach::default(),
+            Place::File { .. } | Place::Carried(_) => Reach::default(),
         };
         let needed = manifest.secrets.iter().filter(|need| !need.optional).map(|need| need.id.clone());
         let setup =
@@ -250,6 +267,8 @@ enum Place {
         folder: PathBuf,
         file: String,
     },
+    /// In the program itself.
+    Carried(Component),
 }
 
 impl Place {
@@ -257,6 +276,7 @@ impl Place {
         match self {
             Self::Folder(folder) => folder.clone(),
             Self::File { folder, file } => folder.join(file),
+            Self::Carried(component) => PathBuf::from(component.id),
         }
     }
 
@@ -270,6 +290,8 @@ impl Place {
                 let beside = helpers(folder, file).into_iter().map(|helper| folder.join(helper));
                 [self.path(), folder.join(REQUIREMENTS)].into_iter().chain(beside).filter_map(stamp).collect()
             }
+            // The program does not change while it runs.
+            Self::Carried(_) => Vec::new(),
         }
     }
 }
@@ -460,7 +482,7 @@ pub fn candidate(
 }
 
 /// Files by their paths, and their bytes under their digests.
-fn kept(files: Vec<(String, Vec<u8>)>) -> (BTreeMap<String, Digest>, BTreeMap<Digest, Vec<u8>>) {
+pub(crate) fn kept(files: Vec<(String, Vec<u8>)>) -> (BTreeMap<String, Digest>, BTreeMap<Digest, Vec<u8>>) {
     let (mut paths, mut contents) = (BTreeMap::new(), BTreeMap::new());
     for (path, content) in files {
         let digest = Digest::of(&content);
@@ -573,7 +595,7 @@ fn read_within(folder: &Path, name: &str) -> Result<Vec<u8>, Problem> {
 }
 
 /// The user's settings over the manifest's, field by field.
-fn overlay(base: &mut Value, over: &Value) {
+pub(crate) fn overlay(base: &mut Value, over: &Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {
             for (name, value) in over {

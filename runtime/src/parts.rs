@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 pub use holdfast_bus::Entropy;
 use holdfast_contract::content::Content;
+use holdfast_contract::context::ContextBudget;
 use holdfast_contract::ids::{AgentId, ExtensionId, ModelName, Seq, StreamId};
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::{TurnOutcome, UiQuestion};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
-use holdfast_home::AgentSettings;
+use holdfast_home::{AgentSettings, CallSettings};
 use holdfast_kernel::Pending;
 use holdfast_model::Model;
 use holdfast_policy::{Grant, Policy};
@@ -50,6 +51,10 @@ pub struct Parts {
     pub configuration: Option<Arc<dyn Configuration>>,
     /// What is different for agents, by their ids.
     pub agents: BTreeMap<AgentId, AgentSettings>,
+    /// How tool calls are run.
+    pub calls: CallSettings,
+    /// How much context providers may add to a prompt that is enriched; a session has its own.
+    pub context: ContextBudget,
 }
 
 /// Where the settings of extensions are kept.

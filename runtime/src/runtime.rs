@@ -7,6 +7,7 @@ use holdfast_bus::topics::EXTENSION_STATE;
 use holdfast_bus::{Bus, NewEvent, Published};
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
+use holdfast_contract::context::ContextBudget;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::effect::{Input, ModelAct, SummaryAct};
 use holdfast_contract::frame::Source;
@@ -32,6 +33,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::background::Background;
 use crate::clock::Clock;
 use crate::driver::{Note, SessionActor, SessionHandle, SystemActor, SystemNote};
+use crate::executor::Executor;
 use crate::ledger::Ledger;
 use crate::living::{self, Living};
 use crate::meter::Meter;
@@ -76,6 +78,10 @@ pub(crate) struct Inner {
     pub agents: BTreeMap<AgentId, AgentSettings>,
     /// What is used up in a day.
     pub ledger: Ledger,
+    /// When tools are called.
+    pub executor: Arc<Executor>,
+    /// How much context providers may add to a prompt that is enriched.
+    pub context: ContextBudget,
     /// The extensions that are not set up, as far as that is known.
     pub unfinished: Mutex<Option<Arc<Vec<SetupState>>>>,
     pub system: mpsc::UnboundedSender<SystemNote>,
@@ -141,6 +147,8 @@ impl Runtime {
             secrets,
             configuration,
             agents,
+            calls,
+            context,
         } = parts;
         let (system, notes) = mpsc::unbounded_channel();
         let living = Living::open(store.clone(), clock.clone(), entropy.clone(), routes).await?;
@@ -157,6 +165,8 @@ impl Runtime {
             secrets,
             configuration,
             agents,
+            executor: Arc::new(Executor::new(calls)),
+            context,
             unfinished: Mutex::default(),
             system,
             registry: Mutex::default(),

@@ -38,6 +38,9 @@ pub(crate) const WAIT: &str = "schedule.wait";
 /// The built-in extension that sets others up.
 const SETUP: &str = "setup";
 
+/// The built-in extension that cuts long results and reads on in them.
+pub(crate) const RESULTS: &str = "results";
+
 /// Who asks.
 pub(crate) struct Asker {
     /// The extension.
@@ -150,6 +153,16 @@ impl Inner {
                 Ok(asked) => self.enrich(&asker, asked),
                 Err(fault) => failed(fault),
             },
+            "channel.list" => Box::pin(std::future::ready(Ok(self.channels()))),
+            "result.read" if asker.extension.id.as_str() == RESULTS => {
+                match (read(name, arguments), asker.session) {
+                    (Ok(asked), Some(session)) => self.read_result(session, asked),
+                    (Ok(_), None) => {
+                        failed(Fault::new(Code::ResultUnknown, "results are those of a session"))
+                    }
+                    (Err(fault), _) => failed(fault),
+                }
+            }
             "system.restart" | "system.shutdown" => {
                 let asked = read(name, arguments).and_then(|asked| self.want_it(&asker, name, asked));
                 Box::pin(std::future::ready(asked))

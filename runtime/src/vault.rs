@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -68,9 +70,12 @@ impl Vault for HomeVault {
     fn keep_derived(&self, name: &str, bytes: &[u8]) {
         // A cache: where it cannot be written, the work is done again next time.
         let write = || -> std::io::Result<()> {
-            fs::create_dir_all(&self.folder)?;
+            // Like everything in the home it is its owner's alone.
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
             let beside = self.folder.join(format!(".{name}.{}", std::process::id()));
-            fs::write(&beside, bytes)?;
+            let mut file =
+                fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+            file.write_all(bytes)?;
             fs::rename(&beside, self.folder.join(name))
         };
         if write().is_ok() {

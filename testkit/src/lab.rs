@@ -13,7 +13,7 @@ use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::{SessionSettings, UiQuestion};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
-use holdfast_home::{AgentSettings, Channels};
+use holdfast_home::{AgentSettings, CallSettings, Channels};
 use holdfast_kernel::Pending;
 use holdfast_lane_native::Extension;
 use holdfast_model::Model;
@@ -51,6 +51,7 @@ pub struct LabBuilder {
     secrets: Option<Arc<Secrets>>,
     configuration: Option<Arc<dyn Configuration>>,
     agents: BTreeMap<AgentId, AgentSettings>,
+    calls: CallSettings,
 }
 
 impl Default for LabBuilder {
@@ -71,6 +72,7 @@ impl Default for LabBuilder {
             secrets: None,
             configuration: None,
             agents: BTreeMap::new(),
+            calls: CallSettings::default(),
         }
     }
 }
@@ -160,6 +162,12 @@ impl LabBuilder {
         self
     }
 
+    /// Running tool calls like this.
+    pub fn calls(mut self, calls: CallSettings) -> Self {
+        self.calls = calls;
+        self
+    }
+
     /// Going by this clock.
     pub fn clock(mut self, clock: FakeClock) -> Self {
         self.clock = clock;
@@ -209,6 +217,8 @@ impl LabBuilder {
             secrets: self.secrets,
             configuration: self.configuration,
             agents: self.agents,
+            calls: self.calls,
+            context: self.settings.context.clone(),
         })
         .await
         .unwrap();

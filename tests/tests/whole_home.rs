@@ -57,7 +57,7 @@ fn native(_: &holdfast_runtime::house::Ground<'_>) -> BuiltIns {
         extensions.push(lane.add(extension.lifecycle(Life { starts: true })));
     }
     extensions.push(lane.add(Extension::new("broken-start", "1.0.0").lifecycle(Life { starts: false })));
-    BuiltIns { lanes: vec![Arc::new(lane) as Arc<dyn Lane>], extensions, warnings: Vec::new() }
+    BuiltIns { lanes: vec![Arc::new(lane) as Arc<dyn Lane>], extensions, ..BuiltIns::default() }
 }
 
 fn write(scene: &Scene, id: &str, manifest: &str, component: Option<&[u8]>) {

@@ -388,6 +388,10 @@ pub struct HookHint {
     /// Lower is asked earlier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
+    /// How many tokens a context provider may add to the system role, as estimated from its characters.
+    #[schemars(range(min = 1))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u32>,
 }
 
 /// What a descriptor's code does not say about it.

@@ -491,7 +491,9 @@ fn hook(field: &Field<'_>) -> Result<HookHint> {
         let matcher = object.defaulted("matcher", Matcher::default(), matcher);
         let timeout_ms = object.optional("timeout_ms", milliseconds);
         let priority = object.optional("priority", priority);
-        Ok(HookHint { point: point?, matcher: matcher?, timeout_ms: timeout_ms?, priority: priority? })
+        let tokens = object.optional("tokens", |field| field.whole(1..=u32::MAX));
+        let (point, matcher, timeout_ms) = (point?, matcher?, timeout_ms?);
+        Ok(HookHint { point, matcher, timeout_ms, priority: priority?, tokens: tokens? })
     })
 }
 

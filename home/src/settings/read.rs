@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use holdfast_contract::context::ContextBudget;
 use holdfast_contract::ids::{ExtensionId, Millis, ModelName};
 use holdfast_contract::manifest::yaml::{
     self, Codes, Field, Format, Object, Read, Rejected, Reported, nearest,
@@ -15,8 +16,9 @@ use holdfast_policy::read_dollars as dollars;
 use serde_json::Value;
 
 use super::{
-    AgentSettings, Channels, Health, LimitSettings, Log, LogLevel, MOST_BYTES, Mcp, ModelSettings, Models,
-    OFFLINE, RetentionSettings, SecretPlace, SecretSettings, SessionRule, Settings, StoreSettings, Web,
+    AgentSettings, BreakerSettings, CallSettings, Channels, Health, LimitSettings, Log, LogLevel, MOST_BYTES,
+    Mcp, ModelSettings, Models, OFFLINE, RetentionSettings, SecretPlace, SecretSettings, SessionRule,
+    Settings, StoreSettings, Web,
 };
 
 type Result<T> = std::result::Result<T, Reported>;
@@ -71,6 +73,8 @@ fn root(root: &Field<'_>) -> Result<Settings> {
             .defaulted("overrides", Vec::new(), |field| field.entries(|_, kind| kind.entries(overridden)));
         let workspace = object.optional("workspace", Field::filled);
         let limits = object.defaulted("limits", LimitSettings::default(), limits);
+        let calls = object.defaulted("calls", CallSettings::default(), calls);
+        let context = object.defaulted("context", ContextBudget::default(), context);
         let retention = object.defaulted("retention", RetentionSettings::default(), retention);
         let health = object.defaulted("health", Health::default(), health);
         let log = object.defaulted("log", Log::default(), log);
@@ -88,6 +92,8 @@ fn root(root: &Field<'_>) -> Result<Settings> {
             overrides: keyed(overrides?.into_iter().map(|(kind, ids)| (kind, keyed(ids)))),
             workspace: workspace?,
             limits: limits?,
+            calls: calls?,
+            context: context?,
             retention: retention?,
             health: health?,
             log: log?,
@@ -353,6 +359,47 @@ fn limits(field: &Field<'_>) -> Result<LimitSettings> {
             session_time_ms: session_time_ms?.map(Millis),
         })
     })
+}
+
+fn calls(field: &Field<'_>) -> Result<CallSettings> {
+    field.object(|object| {
+        object.advise("concurrency", "Did you mean `at_once`?");
+        let usual = CallSettings::default();
+        let at_once = object.defaulted("at_once", usual.at_once, at_least_one);
+        let each = |field: &Field<'_>| field.entries(|_, most| at_least_one(most));
+        let per_extension = object.defaulted("per_extension", Vec::new(), each);
+        let per_tool = object.defaulted("per_tool", Vec::new(), each);
+        let breaker = object.defaulted("breaker", usual.breaker, breaker);
+        let (per_extension, per_tool) = (keyed(per_extension?), keyed(per_tool?));
+        Ok(CallSettings { at_once: at_once?, per_extension, per_tool, breaker: breaker? })
+    })
+}
+
+fn breaker(field: &Field<'_>) -> Result<BreakerSettings> {
+    field.object(|object| {
+        let usual = BreakerSettings::default();
+        let faults = object.defaulted("faults", usual.faults, at_least_one);
+        let pause =
+            object.defaulted("pause_seconds", usual.pause_seconds, |field| field.whole(1..=86_400_u32));
+        Ok(BreakerSettings { faults: faults?, pause_seconds: pause? })
+    })
+}
+
+fn context(field: &Field<'_>) -> Result<ContextBudget> {
+    field.object(|object| {
+        object.advise("max_tokens", "Did you mean `total_tokens`?");
+        let usual = ContextBudget::default();
+        let provider_tokens = object.defaulted("provider_tokens", usual.provider_tokens, at_least_one);
+        let total_tokens = object.defaulted("total_tokens", usual.total_tokens, at_least_one);
+        let providers =
+            object.defaulted("providers", Vec::new(), |field| field.entries(|_, most| at_least_one(most)));
+        let (provider_tokens, total_tokens) = (provider_tokens?, total_tokens?);
+        Ok(ContextBudget { provider_tokens, total_tokens, providers: keyed(providers?) })
+    })
+}
+
+fn at_least_one(field: &Field<'_>) -> Result<u32> {
+    field.whole(1..=u32::MAX)
 }
 
 fn retention(field: &Field<'_>) -> Result<RetentionSettings> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use genai::adapter::AdapterKind;
 use genai::chat::{ChatMessage, ChatRequest, ContentPart, MessageContent, Tool, ToolCall, ToolResponse};
 use holdfast_contract::content::Content;
+use holdfast_contract::context::SEPARATOR;
 use holdfast_contract::effect::ModelAct;
 use holdfast_contract::ids::ToolName;
 use holdfast_contract::message::{AskedCall, Message};
@@ -80,7 +81,7 @@ pub(super) fn build(ask: &ModelAct, kind: AdapterKind, names: &Names) -> ChatReq
         .filter(|text| !text.trim().is_empty())
         .collect();
     if !system.is_empty() {
-        request.system = Some(system.join("\n\n"));
+        request.system = Some(system.join(SEPARATOR));
     }
     let tools: Vec<Tool> = ask
         .registry

@@ -20,7 +20,7 @@ fn sent(kind: AdapterKind, messages: Vec<Message>) -> Value {
 #[test]
 fn instructions_context_and_tools_are_told() {
     let request = sent(AdapterKind::OpenAI, vec![user("hello")]);
-    assert_eq!(request["system"], "Be brief.\n\nIt is Sunday.");
+    assert_eq!(request["system"], "Be brief.\n\n---\n\nIt is Sunday.");
     let names: Vec<&str> =
         request["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(

@@ -308,7 +308,7 @@ impl Guards {
         if held.windows > 0 {
             let (hooks, windows, words) = (self.hooks.ids.clone(), held.windows, held.words.clone());
             let text = Content::text(held.text.get(..held.judged).unwrap_or_default());
-            back.send_from(Source::Host, StreamGuarded { hooks, text, windows, words });
+            back.tell(Source::Host, StreamGuarded { hooks, text, windows, words });
         }
     }
 }

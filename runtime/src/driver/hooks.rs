@@ -3,23 +3,30 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::{HookAct, Input, RoundAct};
 use holdfast_contract::frame::Source;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint};
 use holdfast_contract::ids::{CallId, HookId, Seq};
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::registry::{AskedHooks, ExtensionRef};
+use holdfast_contract::registry::{AskedHooks, ExtensionRef, HookEntry};
 use holdfast_contract::session_frames::{HookAgreed, HookDecided, HookFaulted};
 use holdfast_contract::wire::{Call, Instance, Reply};
 
+use tokio::task::JoinSet;
+
 use super::SessionActor;
 use crate::calling::{Made, at_once, within};
+use crate::context::Portions;
 use crate::host::SessionHost;
 use crate::instances::Begun;
 
 impl SessionActor {
     pub(super) fn call_hooks(&mut self, act: RoundAct) {
+        if act.input.point == HookPoint::Context {
+            return self.call_providers(act);
+        }
         let RoundAct { decided_by, mut input, hooks } = act;
         let AskedHooks { entries, ids } = hooks;
         let mut agreed = 0;
@@ -40,8 +47,9 @@ impl SessionActor {
                     self.queue.push_back(input);
                 }
                 None => {
-                    let (extension, timeout) = (extension.clone(), hook.spec.timeout);
-                    self.call_hook(HookAct { decided_by, extension, timeout, input: input.clone() });
+                    let (extension, timeout, tokens) =
+                        (extension.clone(), hook.spec.timeout, hook.spec.tokens);
+                    self.call_hook(HookAct { decided_by, extension, timeout, tokens, input: input.clone() });
                 }
             }
         }
@@ -81,23 +89,77 @@ impl SessionActor {
         self.queue.push_back(fact);
     }
 
-    /// Asks a hook that may take its time.
-    fn call_hook(&mut self, act: HookAct) {
-        let HookAct { decided_by, extension, timeout, input } = act;
-        let about = About::of(&input);
-        let source = Source::Extension(extension.clone());
-        let made = match self.inner.instance(&extension) {
+    /// Makes a call to a hook that may take its time.
+    fn make_hook(&mut self, decided_by: Seq, extension: &Arc<ExtensionRef>, input: HookInput) -> Made {
+        match self.inner.instance(extension) {
             Ok(loaded) => {
                 let begun = || Begun::Hook(decided_by, input.hook.clone());
                 let instance = self.instances.begin(extension.digest, begun, &loaded);
                 let (inbox, hook) = (self.inbox.clone(), Some(input.hook.clone()));
                 let asker = extension.clone();
                 let host = Arc::new(SessionHost { inbox, extension: asker, under: decided_by, hook });
-                self.inner.make_pinned(&extension, &instance, Call::Hook(input), host)
+                self.inner.make_pinned(extension, &instance, Call::Hook(input), host)
             }
             Err(fault) => Made::Answered(Err(fault)),
-        };
-        match made {
+        }
+    }
+
+    /// Asks the context providers, all at once. What they say becomes facts in their order when the last one has answered, because
+    /// each has its portion of what those before it have left.
+    fn call_providers(&mut self, act: RoundAct) {
+        let RoundAct { decided_by, input, hooks } = act;
+        let mut answered = Vec::with_capacity(hooks.entries.len());
+        let mut under_way = JoinSet::new();
+        for (place, HookEntry { id, extension, spec }) in hooks.entries.iter().enumerate() {
+            let input = HookInput { hook: id.clone(), ..input.clone() };
+            let about = About::of(&input);
+            let at_once = self.hook_at_once(extension, &input);
+            let is_at_once = at_once.is_some();
+            let answer = match at_once {
+                Some(answer) => Some(answer.and_then(|decision| fitting(decision, about.point))),
+                None => match self.make_hook(decided_by, extension, input) {
+                    Made::Answered(answer) => Some(answer.and_then(|reply| decision_of(reply, about.point))),
+                    made => {
+                        let (limit, clock) = (spec.timeout, self.inner.clock.clone());
+                        under_way.spawn(async move {
+                            (place, within(made, limit, Code::HookTimeout, clock).await)
+                        });
+                        None
+                    }
+                },
+            };
+            let (extension, tokens) = (extension.clone(), spec.tokens);
+            answered.push(Provided { about, extension, tokens, at_once: is_at_once, answer });
+        }
+        let mut portions = Portions::new(&self.session.settings().context);
+        if under_way.is_empty() {
+            for (source, body) in facts(answered, &mut portions) {
+                let input = self.fact(source, Some(decided_by), body);
+                self.queue.push_back(input);
+            }
+            return;
+        }
+        let back = self.back(Source::Host, decided_by);
+        self.tasks.begin(decided_by, async move {
+            while let Some(joined) = under_way.join_next().await {
+                if let Ok((place, answer)) = joined
+                    && let Some(provided) = answered.get_mut(place)
+                {
+                    provided.answer = Some(answer.and_then(|reply| decision_of(reply, provided.about.point)));
+                }
+            }
+            for (source, body) in facts(answered, &mut portions) {
+                back.tell(source, body);
+            }
+        });
+    }
+
+    /// Asks a hook that may take its time.
+    fn call_hook(&mut self, act: HookAct) {
+        let HookAct { decided_by, extension, timeout, input, .. } = act;
+        let about = About::of(&input);
+        let source = Source::Extension(extension.clone());
+        match self.make_hook(decided_by, &extension, input) {
             Made::Answered(answer) => {
                 let answer = answer.and_then(|reply| decision_of(reply, about.point));
                 let input = about.fact(self, source, decided_by, answer);
@@ -116,6 +178,43 @@ impl SessionActor {
             }
         }
     }
+}
+
+/// A context provider, and what it said.
+struct Provided {
+    about: About,
+    extension: Arc<ExtensionRef>,
+    tokens: Option<u32>,
+    at_once: bool,
+    /// None while it is under way.
+    answer: Option<Result<Decision, Fault>>,
+}
+
+/// What providers said, as facts in their order. Those one after another that said nothing at once are one fact.
+fn facts(provided: Vec<Provided>, portions: &mut Portions) -> Vec<(Source, Body)> {
+    let mut facts: Vec<(Source, Body)> = Vec::with_capacity(provided.len());
+    for Provided { about, extension, tokens, at_once, answer } in provided {
+        let lost = || Err(Fault::new(Code::Internal, "its call was lost"));
+        let body = match about.body(answer.unwrap_or_else(lost)) {
+            Ok(HookDecided { decision, hook, point, call, subject, .. })
+                if at_once && decision == *point.consent() =>
+            {
+                if let Some((_, Body::HookAgreed(agreed))) = facts.last_mut() {
+                    agreed.hooks = agreed.hooks.iter().cloned().chain([hook]).collect();
+                    continue;
+                }
+                facts.push((Source::Host, HookAgreed { point, call, subject, hooks: [hook].into() }.into()));
+                continue;
+            }
+            Ok(decided) => {
+                let (decision, rule) = portions.serve(&extension.id, tokens, decided.decision);
+                HookDecided { decision, rule, ..decided }.into()
+            }
+            Err(faulted) => faulted.into(),
+        };
+        facts.push((Source::Extension(extension), body));
+    }
+    facts
 }
 
 /// What a hook was asked about.

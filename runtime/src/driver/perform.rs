@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use fail::fail_point;
+use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::{Act, ApprovalAct, CallAct, ChildAct, Input, ModelAct, SummaryAct};
 use holdfast_contract::frame::Source;
@@ -15,7 +16,7 @@ use holdfast_contract::session_frames::{
     Answer, ApprovalAnswered, ChildEnded, CompactionProvided, HookDecided, HookFaulted, LimitReached,
     ModelFailed, TimerFired, ToolChecked, ToolReturned, TurnOutcome,
 };
-use holdfast_contract::tool::ToolOutcome;
+use holdfast_contract::tool::{ToolOutcome, ToolSpec};
 use holdfast_contract::wire::{Call, Instance, Reply};
 use holdfast_kernel::Pending;
 use holdfast_policy::Request;
@@ -24,6 +25,7 @@ use super::guards::Guards;
 use super::shown::Shown;
 use super::{Note, SessionActor};
 use crate::calling::{Made, later, make, whole, within};
+use crate::executor::{Admission, Entered, run};
 use crate::host::SessionHost;
 use crate::instances::Begun;
 use crate::ledger::used_by_model;
@@ -163,18 +165,33 @@ impl SessionActor {
             }
         };
         let CallAct { decided_by, call, spec, arguments, turn, extension, .. } = act;
+        let (inner, clock) = (self.inner.clone(), self.inner.clock.clone());
+        let entered = match inner.executor.enter(&extension, &spec, clock.now()) {
+            Ok(entered) => entered,
+            Err(fault) => {
+                let body = ToolReturned { call, outcome: ToolOutcome::Failure(fault) };
+                let input = self.fact(source, Some(decided_by), body);
+                self.queue.push_back(input);
+                return;
+            }
+        };
         let asked = Call::Tool { call, tool: spec.name.clone(), arguments, turn };
         let back = self.back(source, decided_by);
-        let (inner, clock) = (self.inner.clone(), self.inner.clock.clone());
-        if spec.effects.leaves_the_machine() {
+        let queues = inner.executor.queues(&extension, &spec);
+        let leaves = spec.effects.leaves_the_machine();
+        if leaves || !queues.is_empty() {
+            let admission = Admission::new(queues);
             let returned = async move {
                 fail_point!("driver::before_tool");
-                let made = inner.make_pinned(&extension, &instance, asked, host);
-                let answer = within(made, spec.timeout, Code::ToolTimeout, clock).await;
+                let made = || inner.make_pinned(&extension, &instance, asked, host);
+                let answer = run(admission, spec.timeout, clock, made).await;
                 fail_point!("driver::after_tool");
-                back.returned(call, &spec, answer);
+                back.returned(call, (&extension, &spec), answer, entered);
             };
-            return self.behind_barrier(decided_by, returned);
+            return match leaves {
+                true => self.behind_barrier(decided_by, returned),
+                false => self.tasks.begin(decided_by, returned),
+            };
         }
         match inner.make_pinned(&extension, &instance, asked, host) {
             Made::Answered(answer) => {
@@ -182,12 +199,13 @@ impl SessionActor {
                     Ok(result) => self.checks.result(&spec, result),
                     Err(fault) => ToolOutcome::Failure(fault),
                 };
+                entered.settled(&extension, &spec, &outcome, clock.now());
                 let input = self.fact(back.source, Some(decided_by), ToolReturned { call, outcome });
                 self.queue.push_back(input);
             }
             under_way => self.tasks.begin(decided_by, async move {
                 let answer = within(under_way, spec.timeout, Code::ToolTimeout, clock).await;
-                back.returned(call, &spec, answer);
+                back.returned(call, (&extension, &spec), answer, entered);
             }),
         }
     }
@@ -340,12 +358,12 @@ pub(super) struct Back {
 }
 
 impl Back {
-    pub(super) fn send(self, body: impl Into<holdfast_contract::body::Body>) {
-        self.send_from(self.source.clone(), body);
+    pub(super) fn send(self, body: impl Into<Body>) {
+        self.tell(self.source.clone(), body);
     }
 
-    /// Sends a fact on the way to the one that is waited for.
-    pub(super) fn send_from(&self, source: Source, body: impl Into<holdfast_contract::body::Body>) {
+    /// Sends a fact that comes from another source, on the way to the one that is waited for.
+    pub(super) fn tell(&self, source: Source, body: impl Into<Body>) {
         let (at, body) = (self.inner.clock.now(), body.into());
         self.inner.meter.count(&body);
         self.inner.ledger.enter(at, self.owner.as_ref(), used_by_model(&body));
@@ -356,13 +374,15 @@ impl Back {
     fn returned(
         self,
         call: CallId,
-        spec: &Arc<holdfast_contract::tool::ToolSpec>,
+        (extension, spec): (&ExtensionRef, &Arc<ToolSpec>),
         answer: Result<Reply, Fault>,
+        entered: Entered,
     ) {
         let outcome = match answer.and_then(result_of) {
             Ok(result) => crate::checks::Checks::default().result(spec, result),
             Err(fault) => ToolOutcome::Failure(fault),
         };
+        entered.settled(extension, spec, &outcome, self.inner.clock.now());
         self.send(ToolReturned { call, outcome });
     }
 }

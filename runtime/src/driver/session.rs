@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
@@ -466,8 +467,21 @@ impl SessionActor {
                 };
                 let user: Option<Arc<dyn Host>> = Some(Arc::new(user));
                 let asker = Asker { extension: extension.clone(), session, under: Some(under), budget, user };
-                let answer = self.inner.serve(asker, &name, &arguments, timeout);
-                let (extension, inbox) = (extension.clone(), self.inbox.clone());
+                let mut answer = self.inner.serve(asker, &name, &arguments, timeout);
+                let extension = extension.clone();
+                // What is there at once is told at once: whoever asks first is then answered first.
+                if let Poll::Ready(answer) = answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                    return self.answered(Answered {
+                        extension,
+                        under,
+                        hook,
+                        ask: name,
+                        arguments,
+                        answer,
+                        reply,
+                    });
+                }
+                let inbox = self.inbox.clone();
                 let mut reply = reply;
                 tokio::spawn(async move {
                     let answer = match name.as_str() {

@@ -189,6 +189,8 @@ impl Stage {
             secrets: None,
             configuration: None,
             agents: Default::default(),
+            calls: Default::default(),
+            context: Default::default(),
         })
         .await?;
         Ok(Self { runtime, watch, began, ends })

@@ -198,6 +198,15 @@ impl Inner {
         found.cloned().ok_or_else(|| Fault::new(Code::ChannelUnknown, format!("there is no channel `{id}`")))
     }
 
+    /// The channels there are, and the one that reaches the user where nothing else is said.
+    pub(crate) fn channels(&self) -> Content {
+        let registry = self.registry().view.unwrap_or_default();
+        let channels = registry.others.iter().filter(|entry| entry.kind.as_str() == "channel");
+        let ids: Vec<&str> = channels.map(|entry| entry.id.as_str()).collect();
+        let default = self.default_channel().ok();
+        Content::new(serde_json::json!({ "channels": ids, "default": default }))
+    }
+
     /// The channel that reaches the user where nothing else is said: the one in the settings, or the only one.
     pub(crate) fn default_channel(&self) -> Result<ExtensionId, Fault> {
         if let Some(channel) = &self.living.routes.channels.default {

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::content::Content;
+use holdfast_contract::context::ContextBudget;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::effect::{Act, CallAct, HookAct, Input, ModelAct};
 use holdfast_contract::frame::Source;
@@ -31,6 +32,7 @@ use serde_json::{Value, json};
 use super::json_of;
 use crate::calling::make;
 use crate::checks::Checks;
+use crate::context::Portions;
 use crate::driver::{chunk_guards, chunk_input, decision_of, judging, result_of, word};
 use crate::instances::{Begun, Ending, Instances};
 use crate::windows::windows;
@@ -59,6 +61,9 @@ pub(super) struct Again<'a> {
     policies: HashMap<Digest, Policy>,
     checks: Checks,
     hooks: HashMap<(Seq, HookId), HookAct>,
+    /// How much context providers may add, and what is left of it in each round.
+    context: ContextBudget,
+    portions: HashMap<Seq, Portions>,
     calls: HashMap<(Seq, CallId), CallAct>,
     models: HashMap<Seq, Asked>,
     answers: BTreeMap<Asker, Answers>,
@@ -78,6 +83,8 @@ impl<'a> Again<'a> {
             policies: HashMap::new(),
             checks: Checks::default(),
             hooks: HashMap::new(),
+            context: ContextBudget::default(),
+            portions: HashMap::new(),
             calls: HashMap::new(),
             models: HashMap::new(),
             answers: BTreeMap::new(),
@@ -141,16 +148,22 @@ impl<'a> Again<'a> {
     /// The session has nothing more to do.
     pub(super) fn rest(&mut self) {
         self.instances.clear();
+        self.portions.clear();
     }
 
     /// Runs again what led to this fact, and looks whether it comes from whom it should. Gives what it should have been if it is
     /// something else.
     pub(super) fn judge(&mut self, seq: Seq, input: &Input) -> Result<Option<Value>, Problem> {
-        if let Body::SessionResumed(_) = &input.body {
-            // Whatever was in the middle of a call is gone, and is asked anew.
-            self.answers.clear();
-            self.questions.clear();
-            self.instances.clear();
+        match &input.body {
+            Body::SessionStarted(fact) => self.context = fact.settings.context.clone(),
+            Body::SessionResumed(_) => {
+                // Whatever was in the middle of a call is gone, and is asked anew.
+                self.answers.clear();
+                self.questions.clear();
+                self.instances.clear();
+                self.portions.clear();
+            }
+            _ => {}
         }
         let judged = self.run_again(seq, input)?;
         if let Some(ending) = Ending::of(input) {
@@ -249,7 +262,7 @@ impl<'a> Again<'a> {
         recorded: &Body,
     ) -> Result<(Option<Source>, Option<Body>), Problem> {
         let Some(act) = self.hooks.remove(&(asked, hook.clone())) else { return Ok((None, None)) };
-        let HookAct { extension, input, .. } = act;
+        let HookAct { extension, input, tokens, .. } = act;
         let (hook, point) = (input.hook.clone(), input.point);
         let call = input.call.as_ref().map(|call| call.id);
         let subject = input.subject.as_ref().map(Into::into);
@@ -263,10 +276,17 @@ impl<'a> Again<'a> {
         };
         let body = match (answer.map(|answer| answer.and_then(|reply| decision_of(reply, point))), recorded) {
             (Some(Ok(decision)), _) => {
-                HookDecided { hook, point, call, subject, decision, rule: None }.into()
+                let (decision, rule) = match point {
+                    HookPoint::Context => self.portions(asked).serve(&extension.id, tokens, decision),
+                    _ => (decision, None),
+                };
+                HookDecided { hook, point, call, subject, decision, rule }.into()
             }
             (Some(Err(fault)), _) => HookFaulted { hook, point, call, subject, fault }.into(),
             (None, Body::HookDecided(fact)) => {
+                if point == HookPoint::Context {
+                    self.portions(asked).charge(&fact.decision);
+                }
                 HookDecided { hook, point, call, subject, ..fact.clone() }.into()
             }
             (None, Body::HookFaulted(fact)) => {
@@ -318,6 +338,12 @@ impl<'a> Again<'a> {
         words.sort_by_key(|word| word.window);
         let (hooks, windows) = (guards.ids, u32::try_from(all.len()).unwrap_or(u32::MAX));
         Ok(Some(StreamGuarded { hooks, windows, words, text: recorded.text.clone() }.into()))
+    }
+
+    /// What is left for the context providers of a round.
+    fn portions(&mut self, asked: Seq) -> &mut Portions {
+        let budget = &self.context;
+        self.portions.entry(asked).or_insert_with(|| Portions::new(budget))
     }
 
     /// A tool runs again if it computes from its arguments alone, or in a sandbox that has nothing but the host's answers.
@@ -487,6 +513,8 @@ fn is_the_hosts(fault: &Fault) -> bool {
         fault.code,
         Code::HookTimeout
             | Code::ToolTimeout
+            | Code::ToolSuspended
+            | Code::ToolBusy
             | Code::ExtensionUnknown
             | Code::ComponentLate
             | Code::StackExhausted

@@ -98,6 +98,8 @@ async fn owner(home: &std::path::Path) -> Result<(Store, Server), Problem> {
         secrets: None,
         configuration: None,
         agents: Default::default(),
+        calls: Default::default(),
+        context: Default::default(),
     })
     .await?;
     let names = store.clone();

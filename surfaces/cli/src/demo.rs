@@ -144,6 +144,8 @@ async fn record(store: Store, session: StreamId) -> Result<(), Problem> {
         secrets: None,
         configuration: None,
         agents: Default::default(),
+        calls: Default::default(),
+        context: Default::default(),
     })
     .await?;
     let handle = runtime.open(NewSession {

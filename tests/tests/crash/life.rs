@@ -77,6 +77,8 @@ pub async fn start(world: &World, store: Store, clock: Arc<dyn Clock>) -> Result
         secrets: None,
         configuration: None,
         agents: Default::default(),
+        calls: Default::default(),
+        context: Default::default(),
     })
     .await?;
     tokio::spawn(answer_approvals(runtime.clone(), asked));

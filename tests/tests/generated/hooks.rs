@@ -45,7 +45,7 @@ impl Whim {
         let priority = dice.pick(&[10, 50, 100, 100, 100, 200]);
         let timeout = Millis(dice.pick(&[50, 200, 1_000, 5_000]));
         Self {
-            spec: HookSpec { point, matcher, priority, timeout },
+            spec: HookSpec { point, matcher, priority, timeout, tokens: None },
             seed,
             wild: dice.one_in(3) && !calm,
             asks,

@@ -126,6 +126,7 @@ fn settings(dice: &mut Dice) -> SessionSettings {
         authoritative_routing: dice.one_in(2),
         profile: None,
         tools: None,
+        context: Default::default(),
     }
 }
 

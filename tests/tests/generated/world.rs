@@ -149,6 +149,8 @@ impl World {
             secrets: None,
             configuration: None,
             agents: Default::default(),
+            calls: Default::default(),
+            context: Default::default(),
         };
         Runtime::start(parts).await.unwrap()
     }

@@ -1,0 +1,160 @@
+//! Long results: the model is shown the beginning, and reads on with a tool if it needs more.
+//!
+//! [`extension`] is the whole of it. Where the whole result lies is the host's: it is asked for by name.
+
+use std::sync::Arc;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::context::beginning;
+use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
+use holdfast_contract::ids::CallId;
+use holdfast_contract::message::TurnView;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::tool::{EffectClass, ToolSpec};
+use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_lane_native::{Extension, Hook, Tool, now};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The tool that reads on.
+const READ: &str = "read_result";
+
+/// What a notice may take up.
+const NOTICE: usize = 256;
+
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Options {
+    /// The bytes of a result's text that a model is shown.
+    pub limit_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { limit_bytes: 16 * 1024 }
+    }
+}
+
+/// The extension. A limit that leaves no room for its own notice counts as 1 KiB.
+pub fn extension(options: Options) -> Extension {
+    let limit = options.limit_bytes.max(1024);
+    Extension::new("results", env!("CARGO_PKG_VERSION")).tool(Read { limit }).hook(Cut { limit }).replayable()
+}
+
+/// Shows the beginning of a long result.
+struct Cut {
+    limit: usize,
+}
+
+impl Cut {
+    fn decision(&self, input: &HookInput) -> Decision {
+        let (Some(call), Some(result)) = (&input.call, &input.subject) else { return Decision::Continue };
+        // The text of any value is no longer than its JSON, and most results are short.
+        if call.tool.as_str() == READ || result.bytes() <= self.limit as u64 {
+            return Decision::Continue;
+        }
+        let text = result.to_text();
+        if text.len() <= self.limit {
+            return Decision::Continue;
+        }
+        let within = &text[..text.floor_char_boundary(self.limit - NOTICE)];
+        let shown = beginning(&text, within.chars().count());
+        let notice = format!(
+            "[cut here: {} of {} bytes are shown. Call {READ} with {{\"call\": \"{}\", \"offset\": {}}} to read on.]",
+            shown.len(),
+            text.len(),
+            call.id,
+            shown.len(),
+        );
+        let result = Some(Content::text(format!("{shown}\n{notice}")));
+        Decision::Enrich { result, artifacts: Vec::new(), render: None }
+    }
+}
+
+impl Hook for Cut {
+    fn spec(&self) -> HookSpec {
+        // After whoever changes results: they shall see the whole.
+        HookSpec { priority: 10_000, ..HookSpec::at(HookPoint::ToolAfter) }
+    }
+
+    fn decide(&self, input: HookInput, _: Arc<dyn Host>) -> Later<Result<Decision, Fault>> {
+        now(Ok(self.decision(&input)))
+    }
+
+    fn answers_at_once(&self) -> bool {
+        true
+    }
+
+    fn at_once(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
+        Some(Ok(self.decision(input)))
+    }
+}
+
+/// `read_result`
+struct Read {
+    limit: usize,
+}
+
+impl Tool for Read {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            effects: EffectClass::Read,
+            input_schema: Content::new(json!({
+                "type": "object",
+                "properties": {
+                    "call": { "type": "string", "pattern": "^[0-9]+\\.[0-9]+$", "description": "The call, as the notice names it." },
+                    "offset": { "type": "integer", "minimum": 0, "description": "Where to begin, in bytes; the notice says where it was cut." },
+                    "limit": { "type": "integer", "minimum": 1, "maximum": self.page(), "description": "How many bytes at most." },
+                },
+                "required": ["call"],
+                "additionalProperties": false,
+            })),
+            ..ToolSpec::named(
+                READ,
+                "Continues an output of an earlier call that was cut short, as its notice says.",
+            )
+        }
+    }
+
+    fn call(
+        &self,
+        _: CallId,
+        arguments: Content,
+        _: TurnView,
+        host: Arc<dyn Host>,
+    ) -> Later<Result<Content, Fault>> {
+        let page = self.page();
+        Box::pin(async move {
+            let field = |name: &str| arguments.value().and_then(|value| value.get(name)).cloned();
+            let call = field("call").unwrap_or_default();
+            let number = |name: &str| field(name).and_then(|value| value.as_u64());
+            let limit = number("limit").unwrap_or(page as u64).min(page as u64);
+            let asked = json!({ "call": call, "offset": number("offset").unwrap_or(0), "limit": limit });
+            let name = "result.read".to_owned();
+            let part = host.ask(Ask::Other { name, arguments: asked.into(), timeout: None }).await?;
+            told(&call, part.value().unwrap_or(&Value::Null))
+        })
+    }
+}
+
+impl Read {
+    /// What one call gives, so that it is not cut itself.
+    fn page(&self) -> usize {
+        self.limit - NOTICE
+    }
+}
+
+fn told(call: &Value, part: &Value) -> Result<Content, Fault> {
+    let number = |name: &str| part[name].as_u64();
+    let (Some(text), Some(begins), Some(end), Some(total)) =
+        (part["text"].as_str(), number("offset"), number("end"), number("total"))
+    else {
+        return Err(Fault::new(Code::ExtensionFault, "the host gave no part of a result"));
+    };
+    let rest = match end < total {
+        true => format!("Call {READ} with {{\"call\": {call}, \"offset\": {end}}} to read on."),
+        false => "That is the end.".to_owned(),
+    };
+    Ok(Content::text(format!("{text}\n[bytes {begins} to {end} of {total}. {rest}]")))
+}

@@ -1,0 +1,66 @@
+//! Components that the program carries: extensions like any that lies in a folder, but for where their bytes are. The loader reports them, the
+//! sandbox runs them, and the settings change them or switch them off.
+
+use std::path::Path;
+
+use holdfast_contract::budgets::Budgets;
+use holdfast_contract::content::Content;
+use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::manifest::{self, LaneKind, Parsed};
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::wire::Bundle;
+use serde_json::{Map, Value};
+
+use crate::loader::{Candidate, kept, overlay};
+
+/// The setting that switches one off.
+const ENABLED: &str = "enabled";
+
+/// A component that the program carries.
+#[derive(Clone, Copy)]
+pub struct Component {
+    /// The extension's id.
+    pub id: &'static str,
+    /// Its manifest.
+    pub manifest: &'static str,
+    /// The component.
+    pub bytes: &'static [u8],
+}
+
+impl Component {
+    /// The extension's id.
+    pub(crate) fn extension(&self) -> ExtensionId {
+        self.id.into()
+    }
+
+    /// The extension as it is set. It is given nothing: what is built in and wants something is native.
+    pub(crate) fn candidate(
+        &self,
+        set: Option<&Map<String, Value>>,
+        budgets: Budgets,
+    ) -> Result<Candidate, Problem> {
+        let file = format!("{}/manifest.yaml", self.id);
+        let Parsed { mut manifest, warnings, .. } = manifest::parse(Path::new(&file), self.manifest)
+            .map_err(|_| {
+                Problem::new(Code::Internal, format!("the manifest of `{}` cannot be read", self.id))
+            })?;
+        let mut set = set.cloned().unwrap_or_default();
+        if set.remove(ENABLED) == Some(Value::Bool(false)) {
+            manifest.enabled = false;
+        }
+        let mut config = Value::Object(manifest.config.clone());
+        overlay(&mut config, &Value::Object(set));
+        let entrypoint = manifest.entrypoint.clone().unwrap_or_default();
+        let (files, contents) = kept(vec![(entrypoint.clone(), self.bytes.to_vec())]);
+        let bundle = Bundle {
+            lane: LaneKind::Wasm.as_str().to_owned(),
+            manifest: self.manifest.to_owned(),
+            entrypoint,
+            files,
+            config: Content::new(config),
+            grants: Default::default(),
+            budgets,
+        };
+        Ok(Candidate { manifest, warnings, bundle, files: contents })
+    }
+}
