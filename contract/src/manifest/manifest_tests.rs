@@ -287,6 +287,7 @@ hooks:
   - point: tool_gate
     matcher: {tools: [shell], arguments: {/command: '*rm*'}, origins: [telegram]}
     timeout_ms: 50
+    tokens: 500
     priority: 10
 descriptors:
   - {id: search, kind: tool, priority: 1, required_secrets: [{id: KEY, optional: true}]}

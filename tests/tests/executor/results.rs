@@ -65,7 +65,7 @@ async fn a_long_result_is_cut_between_lines_and_read_on_to_its_end() {
     let mut offsets = vec![shown.len() as u64];
     let mut pieces = vec![shown.to_owned()];
     loop {
-        let mut script: Vec<Step> = steps.drain(..).collect();
+        let mut script = std::mem::take(&mut steps);
         script.extend(offsets.iter().map(|offset| read(*offset)));
         script.push(Step::says("done"));
         let lab = lab(json!(whole), script).start().await;
