@@ -137,6 +137,10 @@ impl SystemActor {
             }
             if self.under_way == 0 {
                 self.inner.lanes.iter().for_each(|lane| lane.at_rest());
+                // What is the same as in the life before is not announced again.
+                if self.inner.registry().view.is_none() {
+                    self.inner.activate(self.system.pin().clone());
+                }
             }
             if drained.is_err() || self.under_way == 0 {
                 for waiting in self.waiting.drain(..) {
