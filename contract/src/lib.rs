@@ -12,6 +12,7 @@ pub mod content;
 pub mod dependencies;
 pub mod desk;
 pub mod digest;
+pub mod discovery;
 pub mod effect;
 mod event_json;
 pub mod exports;

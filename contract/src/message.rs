@@ -6,7 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::content::Content;
+use crate::hook::Artifact;
 use crate::ids::{AgentId, CallId, Millis, StreamId, ToolName};
+
+/// What a user said, and the files that came with it.
+pub type Said = (Content, Vec<Artifact>);
 
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,6 +20,9 @@ pub enum Message {
     User {
         /// What they said.
         text: Content,
+        /// Files that came with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Artifact>,
     },
     /// From the model.
     Assistant {
@@ -147,6 +154,11 @@ impl Limits {
 }
 
 impl Message {
+    /// What a user said, without any files.
+    pub fn user(text: impl Into<Content>) -> Self {
+        Self::User { text: text.into(), attachments: Vec::new() }
+    }
+
     /// Where the last so many messages of a conversation begin: never between a call and its result.
     pub fn cut(conversation: &[Message], keep: u32) -> usize {
         let last = conversation.len().saturating_sub(keep as usize);

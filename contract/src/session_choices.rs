@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::body::Contents;
 use crate::content::Content;
 use crate::ids::HookId;
-use crate::message::LimitKind;
+use crate::message::{LimitKind, Said};
 use crate::problem::Fault;
-use crate::session_frames::StateWritten;
+use crate::session_frames::{InputReceived, StateWritten};
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -166,5 +166,12 @@ impl StateWritten {
             Some(value) => values.insert(self.key.clone(), value.clone()),
             None => values.remove(&self.key),
         };
+    }
+}
+
+impl InputReceived {
+    /// What the user said, and the files that came with it.
+    pub fn said(&self) -> Said {
+        (self.text.clone(), self.attachments.clone())
     }
 }

@@ -13,7 +13,8 @@ pub fn make(ground: &Ground<'_>) -> BuiltIns {
     let mut warnings: Vec<Problem> = missing(&holdfast_confinement::report()).into_iter().collect();
     let kv = holdfast_ext_kv::extension(ground.home.data(&"kv".into()));
     let scheduler = holdfast_ext_scheduler::extension(ground.home.data(&"scheduler".into()));
-    let mut extensions: Vec<Extension> = vec![kv, scheduler, holdfast_ext_setup::extension()];
+    let mut extensions: Vec<Extension> =
+        vec![kv, scheduler, holdfast_ext_setup::extension(), holdfast_ext_orchestrator::extension()];
     let workspace = ground.workspace.map(|folder| Workspace::new(folder, ground.home.canonical()));
     match workspace {
         Some(Ok(workspace)) => {

@@ -121,9 +121,9 @@ impl Session {
             _ => {}
         }
         match &input.body {
-            InputReceived(fact) => return self.open(desk, Answer, &fact.registry, fact.text.clone()),
-            CompactionRequested(fact) => return self.open(desk, Compact, &fact.registry, Content::default()),
-            SessionEnded(_) => return self.open(desk, End, &self.base.registry.clone(), Content::default()),
+            InputReceived(fact) => return self.open(desk, Answer, &fact.registry, fact.said()),
+            CompactionRequested(fact) => return self.open(desk, Compact, &fact.registry, Default::default()),
+            SessionEnded(_) => return self.open(desk, End, &self.base.registry.clone(), Default::default()),
             MessageInjected(fact) => match turn {
                 Some(turn) => turn.notes.push(fact.text.clone()),
                 None => base.say(Message::Note { text: fact.text.clone() }),
@@ -145,7 +145,7 @@ impl Session {
     }
 
     /// Begins a turn on this registry.
-    fn open(&mut self, desk: &mut Desk, purpose: Purpose, registry: &RegistryPin, text: Content) -> Taken {
+    fn open(&mut self, desk: &mut Desk, purpose: Purpose, registry: &RegistryPin, said: Said) -> Taken {
         if self.turn.is_some() {
             return Err(Fault::new(Code::TurnBusy, "a turn is running"));
         }
@@ -159,7 +159,8 @@ impl Session {
         let SessionStarted { agent, origin, settings, .. } = base.start.clone();
         let context = TurnContext { session: base.id.clone(), turn: base.turns, agent, origin };
         let (context, models, keep) = (Arc::new(context), settings.models.clone(), DEFAULT_KEEP);
-        let turn = Turn { purpose, context, text, models, keep, ..Turn::default() };
+        let (text, attachments) = said;
+        let turn = Turn { purpose, context, text, attachments, models, keep, ..Turn::default() };
         Way { desk, base, turn: self.turn.insert(Box::new(turn)) }.begin();
         Ok(())
     }

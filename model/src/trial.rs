@@ -59,7 +59,7 @@ fn request() -> ModelAct {
         delay: Default::default(),
         instructions: Content::text("Answer in five words."),
         context: Arc::default(),
-        messages: Arc::new(vec![Message::User { text: Content::text("Say that you are ready.") }]),
+        messages: Arc::new(vec![Message::user("Say that you are ready.")]),
         registry: Arc::default(),
         turn: Arc::new(turn),
     }

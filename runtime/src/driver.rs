@@ -3,6 +3,7 @@
 //! Every round is the same: take a note from the inbox, make a fact of it, step the machine, hand the frames to the log,
 //! perform the acts. An act that leaves the machine waits for its frame to be durable, in a task of its own; the actor goes on.
 
+mod discovery;
 mod hooks;
 mod perform;
 mod session;
@@ -15,12 +16,14 @@ use holdfast_contract::content::Content;
 use holdfast_contract::effect::Input;
 use holdfast_contract::hook::Artifact;
 use holdfast_contract::ids::{ExtensionId, HookId, Seq, StreamId};
-use holdfast_contract::message::Spent;
+use holdfast_contract::message::{Said, Spent};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, RegistryPin};
 use holdfast_contract::session_frames::{Answer, TurnOutcome};
 use holdfast_contract::wire::Ask;
 use tokio::sync::{mpsc, oneshot};
+
+use crate::attachments;
 
 pub(crate) use hooks::decision_of;
 pub(crate) use perform::result_of;
@@ -64,6 +67,8 @@ pub(crate) enum Note {
     Answered(Box<Answered>),
     /// A command that the user gave, and what it printed.
     Command { command: String, arguments: String, output: Content, reply: Reply<()> },
+    /// Put a note into the conversation.
+    Inject { text: Content, reply: Reply<()> },
     /// Compact the conversation.
     Compact { reason: String, reply: Reply<()> },
     /// Cancel the running turn.
@@ -131,33 +136,44 @@ impl SessionHandle {
         self.say_pinned(surface, text.into(), None).await
     }
 
+    /// The same with files. Where one cannot be attached, nothing is said.
+    pub async fn say_with(
+        &self,
+        surface: &str,
+        text: impl Into<Content>,
+        attachments: Vec<Artifact>,
+    ) -> Result<TurnReport, Problem> {
+        self.say_whole(surface, (text.into(), attachments), None, None).await
+    }
+
     pub(crate) async fn say_pinned(
         &self,
         surface: &str,
         text: Content,
         pin: Option<RegistryPin>,
     ) -> Result<TurnReport, Problem> {
-        self.say_whole(surface, text, None, pin).await
+        self.say_whole(surface, (text, Vec::new()), None, pin).await
     }
 
     /// The same with what it came of.
     pub(crate) async fn say_message(
         &self,
         surface: &str,
-        text: Content,
+        said: Said,
         message_id: Option<String>,
     ) -> Result<TurnReport, Problem> {
-        self.say_whole(surface, text, message_id, None).await
+        self.say_whole(surface, said, message_id, None).await
     }
 
     async fn say_whole(
         &self,
         surface: &str,
-        text: Content,
+        (text, attachments): Said,
         message_id: Option<String>,
         pin: Option<RegistryPin>,
     ) -> Result<TurnReport, Problem> {
-        let (surface, attachments) = (surface.into(), Vec::new());
+        attachments::check(&attachments)?;
+        let surface = surface.into();
         self.ask(|reply| Note::Say(Box::new(Say { surface, text, attachments, message_id, pin, reply })))
             .await
     }
@@ -203,7 +219,7 @@ impl SessionHandle {
         self.ask(Note::Close).await
     }
 
-    async fn ask<T>(&self, note: impl FnOnce(Reply<T>) -> Note) -> Result<T, Problem> {
+    pub(crate) async fn ask<T>(&self, note: impl FnOnce(Reply<T>) -> Note) -> Result<T, Problem> {
         let (reply, answer) = oneshot::channel();
         let gone =
             || Problem::new(Code::SessionEnded, format!("session `{}` is not open in this process", self.id));

@@ -3,6 +3,7 @@
 
 #[cfg(target_os = "linux")]
 mod python;
+pub mod tools;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -243,6 +244,7 @@ async fn started(
         zone: Zone::utc(),
         secrets: None,
         configuration: None,
+        tools: Default::default(),
     })
     .await
 }

@@ -5,6 +5,7 @@
 //! and compares; [`verify`](mod@verify) proves coverage on top of the store's integrity checks. [`refold`] rebuilds a machine
 //! from the log after a stop or a crash. [`upkeep`] erases and collects.
 
+mod attachments;
 mod background;
 mod budget;
 mod calling;
@@ -12,7 +13,9 @@ mod checks;
 mod children;
 mod clock;
 mod clockwork;
+mod commands;
 pub mod diagnosis;
+mod discovery;
 mod driver;
 mod enrich;
 pub mod figures;
@@ -45,6 +48,8 @@ pub mod workshop;
 mod clockwork_tests;
 
 pub use clock::{Clock, SystemClock};
+pub use commands::{CommandDone, CommandInfo};
+pub use discovery::ToolsShown;
 pub use driver::{SessionHandle, TurnReport};
 pub use living::{
     AgentTask, ExtensionError, ExtensionState, Notice, Opener, Opening, Outgoing, Routes, UserMessage,

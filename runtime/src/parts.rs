@@ -18,6 +18,7 @@ use holdfast_store::Store;
 use serde_json::{Map, Value};
 
 use crate::clock::Clock;
+use crate::discovery::ToolsShown;
 use crate::living::Routes;
 use crate::secrets::Secrets;
 
@@ -47,6 +48,8 @@ pub struct Parts {
     pub secrets: Option<Arc<Secrets>>,
     /// Where the settings of extensions are written; none where they are not.
     pub configuration: Option<Arc<dyn Configuration>>,
+    /// Which tools models are shown where there are many.
+    pub tools: ToolsShown,
 }
 
 /// Where the settings of extensions are kept.

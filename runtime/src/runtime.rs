@@ -30,6 +30,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::background::Background;
 use crate::clock::Clock;
+use crate::discovery::ToolsShown;
 use crate::driver::{Note, SessionActor, SessionHandle, SystemActor, SystemNote};
 use crate::living::{self, Living};
 use crate::meter::Meter;
@@ -70,6 +71,8 @@ pub(crate) struct Inner {
     pub zone: Zone,
     pub secrets: Option<Arc<Secrets>>,
     pub configuration: Option<Arc<dyn Configuration>>,
+    /// Which tools models are shown where there are many.
+    pub tools: ToolsShown,
     /// The extensions that are not set up, as far as that is known.
     pub unfinished: Mutex<Option<Arc<Vec<SetupState>>>>,
     pub system: mpsc::UnboundedSender<SystemNote>,
@@ -134,6 +137,7 @@ impl Runtime {
             zone,
             secrets,
             configuration,
+            tools,
         } = parts;
         let (system, notes) = mpsc::unbounded_channel();
         let living = Living::open(store.clone(), clock.clone(), entropy.clone(), routes).await?;
@@ -148,6 +152,7 @@ impl Runtime {
             zone,
             secrets,
             configuration,
+            tools,
             unfinished: Mutex::default(),
             system,
             registry: Mutex::default(),
@@ -267,9 +272,24 @@ impl Runtime {
         self.0.registry().view.unwrap_or_default()
     }
 
+    /// Which tools models are shown where there are many.
+    pub(crate) fn tools_shown(&self) -> &ToolsShown {
+        &self.0.tools
+    }
+
+    /// Today, as it is written for people, where the home is.
+    pub(crate) fn date(&self) -> String {
+        self.0.zone.date(self.0.clock.now())
+    }
+
     /// A model by its name: one that is configured, or one that needs no settings, such as `script:<file>`.
     pub fn model(&self, name: &ModelName) -> Result<Arc<dyn Model>, Problem> {
         Ok(self.0.model(name)?)
+    }
+
+    /// The names of the models that are there.
+    pub fn model_names(&self) -> Vec<ModelName> {
+        self.0.models.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 
     /// The policy that new turns start under.
@@ -692,7 +712,7 @@ impl Inner {
 pub(crate) async fn summary(model: Arc<dyn Model>, name: ModelName, act: SummaryAct) -> (ToolOutcome, Usage) {
     let count = act.messages.len().saturating_sub(act.keep as usize);
     let mut messages: Vec<Message> = act.messages.iter().take(count).cloned().collect();
-    messages.push(Message::User { text: Content::text("Summarise the conversation so far.") });
+    messages.push(Message::user("Summarise the conversation so far."));
     let mut instructions = vec![
         "You write summaries of conversations. Keep names, numbers, decisions and open ends.".to_owned(),
     ];

@@ -146,6 +146,7 @@ impl Inner {
                 Ok(call) => self.api_call(asker, call, timeout),
                 Err(fault) => failed(fault),
             },
+            "channel.list" => Box::pin(std::future::ready(Ok(self.channels()))),
             "context.enrich" => match read(name, arguments) {
                 Ok(asked) => self.enrich(&asker, asked),
                 Err(fault) => failed(fault),

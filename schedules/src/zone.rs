@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::LazyLock;
 
+use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Problem};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -31,6 +32,12 @@ impl Zone {
     /// Its name.
     pub fn name(&self) -> &str {
         self.inner.iana_name().unwrap_or("UTC")
+    }
+
+    /// The day there at a moment, as it is written for people: `Friday, 3 May 2030`.
+    pub fn date(&self, moment: Millis) -> String {
+        let moment = i64::try_from(moment.0).ok().and_then(|at| Timestamp::from_millisecond(at).ok());
+        self.local(moment.unwrap_or(Timestamp::UNIX_EPOCH)).strftime("%A, %-d %B %Y").to_string()
     }
 
     /// What the clocks show.

@@ -24,7 +24,7 @@ use holdfast_runtime::secrets::Secrets;
 use holdfast_runtime::verify::{Finding, verify};
 use holdfast_runtime::{
     Configuration, Entropy, Event, NewSession, Opener, Opening, Parts, Routes, Runtime, SessionHandle,
-    Surface, TurnReport, Zone,
+    Surface, ToolsShown, TurnReport, Zone,
 };
 use holdfast_store::{Options, Store};
 
@@ -50,6 +50,7 @@ pub struct LabBuilder {
     clock: FakeClock,
     secrets: Option<Arc<Secrets>>,
     configuration: Option<Arc<dyn Configuration>>,
+    tools: ToolsShown,
 }
 
 impl Default for LabBuilder {
@@ -69,6 +70,7 @@ impl Default for LabBuilder {
             clock: FakeClock::default(),
             secrets: None,
             configuration: None,
+            tools: ToolsShown::default(),
         }
     }
 }
@@ -146,6 +148,12 @@ impl LabBuilder {
         self
     }
 
+    /// Showing models so many tools, and always those of these extensions.
+    pub fn shows(mut self, at_most: usize, core: &[&str]) -> Self {
+        self.tools = ToolsShown { core: core.iter().map(|id| (*id).into()).collect(), at_most };
+        self
+    }
+
     /// Writing the settings of extensions here.
     pub fn configuration(mut self, configuration: Arc<dyn Configuration>) -> Self {
         self.configuration = Some(configuration);
@@ -200,6 +208,7 @@ impl LabBuilder {
             zone: Zone::utc(),
             secrets: self.secrets,
             configuration: self.configuration,
+            tools: self.tools,
         })
         .await
         .unwrap();

@@ -11,6 +11,8 @@ mod homes;
 
 #[path = "living/agents.rs"]
 mod agents;
+#[path = "living/commands.rs"]
+mod commands;
 #[path = "living/events.rs"]
 mod events;
 #[path = "living/messages.rs"]

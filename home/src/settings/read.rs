@@ -16,7 +16,8 @@ use serde_json::Value;
 
 use super::{
     AgentSettings, Channels, Health, LimitSettings, Log, LogLevel, MOST_BYTES, Mcp, ModelSettings, Models,
-    OFFLINE, RetentionSettings, SecretPlace, SecretSettings, SessionRule, Settings, StoreSettings, Web,
+    OFFLINE, RetentionSettings, SecretPlace, SecretSettings, SessionRule, Settings, StoreSettings,
+    ToolSettings, Web,
 };
 
 type Result<T> = std::result::Result<T, Reported>;
@@ -70,6 +71,7 @@ fn root(root: &Field<'_>) -> Result<Settings> {
         let overrides = object
             .defaulted("overrides", Vec::new(), |field| field.entries(|_, kind| kind.entries(overridden)));
         let workspace = object.optional("workspace", Field::filled);
+        let tools = object.defaulted("tools", ToolSettings::default(), tools);
         let limits = object.defaulted("limits", LimitSettings::default(), limits);
         let retention = object.defaulted("retention", RetentionSettings::default(), retention);
         let health = object.defaulted("health", Health::default(), health);
@@ -87,6 +89,7 @@ fn root(root: &Field<'_>) -> Result<Settings> {
             web: web?,
             overrides: keyed(overrides?.into_iter().map(|(kind, ids)| (kind, keyed(ids)))),
             workspace: workspace?,
+            tools: tools?,
             limits: limits?,
             retention: retention?,
             health: health?,
@@ -356,6 +359,14 @@ fn health(field: &Field<'_>) -> Result<Health> {
         let every_seconds = object
             .defaulted("every_seconds", Health::default().every_seconds, |field| field.whole(1..=86_400_u32));
         Ok(Health { every_seconds: every_seconds? })
+    })
+}
+
+fn tools(field: &Field<'_>) -> Result<ToolSettings> {
+    field.object(|object| {
+        let usual = ToolSettings::default().show_at_most;
+        let show_at_most = object.defaulted("show_at_most", usual, |field| field.whole(1..=1_000_u32));
+        Ok(ToolSettings { show_at_most: show_at_most? })
     })
 }
 

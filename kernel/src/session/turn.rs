@@ -10,6 +10,8 @@ pub(super) struct Turn {
     pub context: TurnView,
     pub wait: Wait,
     pub text: Content,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Artifact>,
     pub blocks: Arc<Vec<Content>>,
     pub notes: Vec<Content>,
     pub calls: Vec<Call>,

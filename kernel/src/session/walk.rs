@@ -86,7 +86,10 @@ impl Way<'_> {
     /// Leaves a point whose hooks have all spoken, if it has any. Gives the next point, if one follows at once.
     fn leave(&mut self, call: Option<&mut Call>, point: P, round: Option<&Round>) -> Option<P> {
         match (point, call) {
-            (P::GuardInput, _) => self.base.say(Message::User { text: self.turn.text.clone() }),
+            (P::GuardInput, _) => {
+                let (text, attachments) = (self.turn.text.clone(), take(&mut self.turn.attachments));
+                self.base.say(Message::User { text, attachments });
+            }
             (P::Context, _) => self.inject(round),
             (P::ModelRoute, _) => self.route(round),
             (P::ResponseProcess, _) => self.turn.outcome = Some(TurnOutcome::Answered),

@@ -43,6 +43,7 @@ impl Extension {
             version: version.into(),
             digest: Digest::ZERO,
             lane: "native".to_owned(),
+            description: String::new(),
             depends_on: Vec::new(),
             priority: None,
             schedules: Vec::new(),
@@ -65,6 +66,12 @@ impl Extension {
             alone: false,
             replayable: false,
         }
+    }
+
+    /// What it does, in a line, for whoever decides whether to use it.
+    pub fn described(mut self, description: &str) -> Self {
+        self.found.description = description.to_owned();
+        self
     }
 
     /// Loaded after these.
@@ -160,6 +167,11 @@ impl Extension {
         self.descriptors.push(Descriptor::channel(&self.found.id, channel.has_messages()));
         self.channel = Some(Arc::new(channel));
         self
+    }
+
+    /// With a slash command, which its [`Functions`] run.
+    pub fn command(self, name: &str, description: &str) -> Self {
+        self.descriptor(Descriptor::command(name, description))
     }
 
     /// With functions of other roles.

@@ -110,7 +110,7 @@ pub struct Answered {
 
 /// Lets the user say these things, with two tools at hand.
 pub async fn ask(model: &dyn Model, said: &[&str]) -> Answered {
-    complete(model, said.iter().map(|text| Message::User { text: Content::text(*text) }).collect()).await
+    complete(model, said.iter().map(|text| Message::user(*text)).collect()).await
 }
 
 async fn complete(model: &dyn Model, messages: Vec<Message>) -> Answered {

@@ -191,7 +191,8 @@ impl SessionActor {
         }
     }
 
-    fn call_model(&mut self, act: Box<ModelAct>) {
+    fn call_model(&mut self, mut act: Box<ModelAct>) {
+        act.registry = self.seen(&act);
         let back = self.back(Source::Model(act.model.clone()), act.decided_by);
         let model = match self.inner.model(&act.model) {
             Ok(model) => model,

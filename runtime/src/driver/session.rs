@@ -6,6 +6,7 @@ use std::sync::Arc;
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::canonical;
+use holdfast_contract::discovery::ORCHESTRATOR;
 use holdfast_contract::effect::{Act, Effects, Input};
 use holdfast_contract::frame::{Draft, Source};
 use holdfast_contract::ids::{ExtensionId, HookId, Seq, StreamId};
@@ -25,7 +26,7 @@ use holdfast_store::StreamLog;
 use tokio::sync::{mpsc, oneshot};
 
 use super::tasks::Tasks;
-use super::{Answered, Note, Reply, Say, SessionHandle, TurnReport};
+use super::{Answered, Note, Reply, Say, SessionHandle, TurnReport, discovery};
 use crate::budget::Lent;
 use crate::checks::Checks;
 use crate::host::SessionHost;
@@ -69,6 +70,8 @@ pub(crate) struct SessionActor {
     pub(super) children: HashMap<Seq, StreamId>,
     /// What agents have used that extensions asked.
     lent: Lent,
+    /// How many searches for tools there were, as far as they are not kept in the session.
+    pub(super) searched: u64,
     broken: Option<Problem>,
     snapshot_at: Seq,
 }
@@ -105,6 +108,7 @@ impl SessionActor {
             unsaid: HashSet::new(),
             children: HashMap::new(),
             lent,
+            searched: 0,
             broken: None,
         };
         tokio::spawn(actor.run());
@@ -172,6 +176,10 @@ impl SessionActor {
             Note::Command { command, arguments, output, reply } => {
                 let source = Source::Surface("command".into());
                 self.answer_with(reply, source, CommandRun { command, arguments, output });
+            }
+            Note::Inject { text, reply } => {
+                let (source, extension) = (Source::Surface("command".into()), ORCHESTRATOR.into());
+                self.answer_with(reply, source, MessageInjected { extension, hook: None, text });
             }
             Note::Compact { reason, reply } => {
                 let registry = self.inner.registry();
@@ -435,6 +443,19 @@ impl SessionActor {
             Ask::Other { name, .. } if network::ASKS.contains(&name.as_str()) && hook.is_some() => {
                 let fault = Fault::new(Code::ToolDenied, "a hook has no network");
                 return drop(reply.send(Err(fault)));
+            }
+            Ask::Other { name, arguments, .. } if discovery::ASKS.contains(&name.as_str()) => {
+                let answer = self.look(extension, &name, &arguments);
+                let extension = extension.clone();
+                return self.answered(Answered {
+                    extension,
+                    under,
+                    hook,
+                    ask: name,
+                    arguments,
+                    answer,
+                    reply,
+                });
             }
             Ask::Other { name, arguments, timeout } => {
                 let session = Some(self.session.id().clone());

@@ -80,10 +80,15 @@ impl Inner {
 
     /// A user's message: a turn of its session, and the answer on its channel.
     async fn take_message(self: &Arc<Self>, message: UserMessage, delivery: &Delivery) -> Result<(), Fault> {
-        let UserMessage { text, user_id, channel_id, .. } = message;
+        let UserMessage { text, user_id, channel_id, attachments, .. } = message;
         let session = self.living.routes.session(&channel_id, &user_id);
         let origin = Origin { channel: channel_id.to_string(), user: Some(user_id.clone()) };
-        let errand = Errand { session, origin, agent: None, text, message: Some(delivery.into()), depth: 0 };
+        if let Some(said) = self.typed_on_channel(&session, &origin, &text).await {
+            let text = said.map_err(|problem| problem.to_fault())?;
+            return self.send(&channel_id, Outgoing { text, user_id: Some(user_id) }, delivery).await;
+        }
+        let message = Some(delivery.into());
+        let errand = Errand { session, origin, agent: None, text, attachments, message, depth: 0 };
         let report = self.turn(errand).await?;
         let out = Outgoing { text: answer_of(&report), user_id: Some(user_id) };
         self.send(&channel_id, out, delivery).await
@@ -100,7 +105,8 @@ impl Inner {
         let channel = channel_id.as_ref().map_or("task", |channel| channel.as_str()).to_owned();
         let origin = Origin { channel, user: user_id.clone() };
         let session = super::turns::session_for(delivery);
-        let errand = Errand { session, origin, agent, text: prompt, message: Some(delivery.into()), depth };
+        let (text, attachments, message) = (prompt, Vec::new(), Some(delivery.into()));
+        let errand = Errand { session, origin, agent, text, attachments, message, depth };
         let report = self.turn_alone(errand).await?;
         match told {
             true => self.notify(Notice { text: answer_of(&report), channel_id, user_id }, delivery).await,
@@ -167,6 +173,15 @@ impl Inner {
         let mut channels = registry.others.iter().filter(|entry| entry.kind.as_str() == "channel");
         let found = channels.find(|entry| entry.id.as_str() == id.as_str());
         found.cloned().ok_or_else(|| Fault::new(Code::ChannelUnknown, format!("there is no channel `{id}`")))
+    }
+
+    /// The channels there are, and the one that reaches the user where nothing else is said.
+    pub(crate) fn channels(&self) -> Content {
+        let registry = self.registry().view.unwrap_or_default();
+        let channels = registry.others.iter().filter(|entry| entry.kind.as_str() == "channel");
+        let ids: Vec<&str> = channels.map(|entry| entry.id.as_str()).collect();
+        let default = self.default_channel().ok();
+        Content::new(serde_json::json!({ "channels": ids, "default": default }))
     }
 
     /// The channel that reaches the user where nothing else is said: the one in the settings, or the only one.

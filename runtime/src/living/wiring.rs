@@ -240,7 +240,7 @@ impl Inner {
     }
 
     /// Calls a function of an extension that is to be active, or soon.
-    pub(super) async fn call_role(
+    pub(crate) async fn call_role(
         self: &Arc<Self>,
         id: &ExtensionId,
         role: Role,

@@ -143,6 +143,7 @@ async fn record(store: Store, session: StreamId) -> Result<(), Problem> {
         zone: Zone::utc(),
         secrets: None,
         configuration: None,
+        tools: Default::default(),
     })
     .await?;
     let handle = runtime.open(NewSession {

@@ -5,6 +5,7 @@ mod bus;
 #[cfg(target_os = "linux")]
 mod python;
 mod sandbox;
+mod tools;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -29,6 +30,9 @@ pub(crate) fn bench(output: &Output, command: &Bench) -> Result<Exit, Problem> {
     }
     if wanted(Figures::Bus) {
         bus::bench(output)?;
+    }
+    if wanted(Figures::Tools) {
+        tools::bench(output)?;
     }
     if wanted(Figures::Sandbox) {
         sandbox::bench(output, &program)?;

@@ -75,6 +75,7 @@ pub async fn start(world: &World, store: Store, clock: Arc<dyn Clock>) -> Result
         zone: Zone::utc(),
         secrets: None,
         configuration: None,
+        tools: Default::default(),
     })
     .await?;
     tokio::spawn(answer_approvals(runtime.clone(), asked));

@@ -148,6 +148,7 @@ impl World {
             zone: Zone::utc(),
             secrets: None,
             configuration: None,
+            tools: Default::default(),
         };
         Runtime::start(parts).await.unwrap()
     }
