@@ -158,8 +158,8 @@ impl Session {
         base.turns = base.turns.saturating_add(u32::from(purpose == Purpose::Answer));
         let SessionStarted { agent, origin, settings, .. } = base.start.clone();
         let context = TurnContext { session: base.id.clone(), turn: base.turns, agent, origin };
-        let (context, models, keep) = (Arc::new(context), settings.models.clone(), DEFAULT_KEEP);
-        let (text, attachments) = said;
+        let ((text, attachments), models, keep) = (said, settings.models.clone(), DEFAULT_KEEP);
+        let context = Arc::new(context);
         let turn = Turn { purpose, context, text, attachments, models, keep, ..Turn::default() };
         Way { desk, base, turn: self.turn.insert(Box::new(turn)) }.begin();
         Ok(())

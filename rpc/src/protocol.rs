@@ -2,9 +2,8 @@
 
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::Frame;
-use holdfast_contract::hook::Artifact;
 use holdfast_contract::ids::{CallId, ExtensionId, Millis, ModelName, Seq, StreamId, ToolName};
-use holdfast_contract::message::Spent;
+use holdfast_contract::message::{Attachment, Spent};
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::{GateReason, TurnOutcome, UiQuestion};
 use schemars::JsonSchema;
@@ -295,9 +294,9 @@ pub struct SessionSend {
     pub session: StreamId,
     /// What.
     pub text: String,
-    /// Files that go with it: each with `name`, `media_type` and `content`, which is a text or an object with `base64`.
+    /// Files that go with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub attachments: Vec<Artifact>,
+    pub attachments: Vec<Attachment>,
 }
 
 /// A slash command to run.

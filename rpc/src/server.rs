@@ -200,6 +200,7 @@ impl Connection {
             Request::SessionOpen(open) => value(&self.open(open).await?),
             Request::SessionSend(SessionSend { session, text, attachments }) => {
                 let (handle, surface) = (runtime.resume(&session)?, self.surface(&session));
+                let attachments = attachments.into_iter().map(Into::into).collect();
                 let report = handle.say_with(&surface, Content::text(text), attachments).await?;
                 value(&turn_end(session, report))
             }

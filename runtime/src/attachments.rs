@@ -1,6 +1,7 @@
 //! Which files can go with a message.
 
 use holdfast_contract::hook::Artifact;
+use holdfast_contract::message::Attachment;
 use holdfast_contract::problem::{Code, Problem};
 
 /// The most files of a message.
@@ -8,6 +9,11 @@ const MOST: usize = 16;
 
 /// The most bytes that all of them have together.
 const LARGEST: u64 = 20 << 20;
+
+/// Files as they come from outside, as they are recorded.
+pub(crate) fn taken(files: Vec<Attachment>) -> Vec<Artifact> {
+    files.into_iter().map(Artifact::from).collect()
+}
 
 /// Refuses files that are too many, too large or in no known form.
 pub(crate) fn check(attachments: &[Artifact]) -> Result<(), Problem> {

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use holdfast_contract::discovery::{FIND_TOOLS, FOUND_AT_MOST, FoundTools};
-use holdfast_contract::ids::{ExtensionId, ToolName};
+use holdfast_contract::ids::{AgentId, ExtensionId, ToolName};
 use holdfast_contract::message::Message;
 use holdfast_contract::registry::{AgentMode, Implementation, Registry, ToolEntry};
 use serde_json::{Value, json};
@@ -130,7 +130,12 @@ pub(crate) fn capabilities(
     settings: &ToolsShown,
     about: impl Fn(&Implementation) -> String,
 ) -> Value {
-    let agents = registry.agents.iter().map(|agent| {
+    let called = |id: &AgentId| {
+        within.iter().any(|entry| entry.stack.first().is_some_and(|it| it.agent.as_ref() == Some(id)))
+    };
+    let reached =
+        registry.agents.iter().filter(|agent| agent.mode == AgentMode::Handoff || called(&agent.id));
+    let agents = reached.map(|agent| {
         let mode = if agent.mode == AgentMode::Handoff { "handoff" } else { "tool" };
         json!({ "id": agent.id, "description": agent.description, "mode": mode })
     });

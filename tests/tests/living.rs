@@ -11,6 +11,8 @@ mod homes;
 
 #[path = "living/agents.rs"]
 mod agents;
+#[path = "living/attachments.rs"]
+mod attachments;
 #[path = "living/commands.rs"]
 mod commands;
 #[path = "living/events.rs"]

@@ -66,7 +66,7 @@ fn lines(all: &Value, line: fn(&Value) -> String) -> Vec<String> {
 /// Adds as many lines as there is room for, and says how many are left out.
 fn add(text: &mut String, title: &str, lines: &[String]) {
     text.push_str(title);
-    let room = |text: &str, line: &str| text.len() + line.len() + 1 <= LONGEST;
+    let room = |text: &str, line: &str| text.len() + line.len() < LONGEST;
     let fit = lines.iter().take_while(|line| {
         let fits = room(text, line);
         if fits {

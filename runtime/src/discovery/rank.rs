@@ -11,7 +11,7 @@ use super::words::{meant, telling};
 /// How much a word counts by where it stands: name, description, parameters, extension.
 const WEIGHTS: [f64; 4] = [3.0, 2.0, 0.7, 0.7];
 /// How much a word counts that the request only means.
-const MEANT: f64 = 0.8;
+const MEANT: f64 = 0.5;
 /// How soon more of the same word stops to count.
 const SATURATION: f64 = 1.2;
 /// How much long descriptions are held back.

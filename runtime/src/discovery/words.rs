@@ -62,42 +62,20 @@ fn split(text: &str) -> impl Iterator<Item = String> {
     words.into_iter().filter(|word| !word.is_empty())
 }
 
-/// A word without its ending, so that `files` finds `file`, and `scheduled` finds `schedule`.
+/// A word without its endings, so that `files` finds `file`, and `scheduled` finds `schedule`.
 fn stem(word: &str) -> String {
-    const ENDINGS: &[(&str, &str)] = &[
-        ("ies", "y"),
-        ("sses", "ss"),
-        ("ing", ""),
-        ("edly", ""),
-        ("ed", ""),
-        ("ly", ""),
-        ("es", ""),
-        ("s", ""),
-    ];
-    let length = word.chars().count();
-    if length <= 3 || !word.is_ascii() {
+    const PLURALS: &[(&str, &str)] = &[("ies", "y"), ("sses", "ss"), ("es", ""), ("s", "")];
+    const ENDINGS: &[(&str, &str)] = &[("ing", ""), ("edly", ""), ("ed", ""), ("ly", "")];
+    if word.len() <= 3 || !word.is_ascii() {
         return word.to_owned();
     }
-    // `boxes` is `box`, but `files` is `file`.
-    const HISSING: &[&str] = &["ses", "xes", "zes", "ches", "shes"];
-    let ends = |ending: &str| {
-        let kept = match ending {
-            "es" => word.ends_with("sses") || !HISSING.iter().any(|hissing| word.ends_with(hissing)),
-            "s" => word.ends_with("ss") || word.ends_with("us"),
-            _ => false,
-        };
-        word.ends_with(ending) && !kept && length - ending.len() >= 3
-    };
-    let mut stem = word.to_owned();
-    if let Some((ending, other)) = ENDINGS.iter().find(|(ending, _)| ends(ending)) {
-        stem.truncate(length - ending.len());
-        stem.push_str(other);
-        let last: Vec<char> = stem.chars().rev().take(2).collect();
-        // `planned` is `plan`, but `filled` is `fill`.
-        if matches!(*ending, "ing" | "ed") && stem.len() > 3 && last[0] == last[1] && !"lsz".contains(last[0])
-        {
-            stem.pop();
-        }
+    let (word, _) = without(word, PLURALS);
+    let (mut stem, ending) = without(&word, ENDINGS);
+    let last: Vec<char> = stem.chars().rev().take(2).collect();
+    // `planned` is `plan`, but `filled` is `fill`.
+    let doubled = last.first() == last.last() && last.first().is_some_and(|letter| !"lsz".contains(*letter));
+    if matches!(ending, Some("ing" | "ed")) && stem.len() > 3 && doubled {
+        stem.pop();
     }
     if stem.len() > 4 && stem.ends_with('e') {
         stem.pop();
@@ -107,6 +85,24 @@ fn stem(word: &str) -> String {
         stem.push('y');
     }
     stem
+}
+
+/// A word with the first of these endings that it has replaced, and which one that was.
+fn without(word: &str, endings: &[(&'static str, &str)]) -> (String, Option<&'static str>) {
+    // `boxes` is `box`, but `files` is `file`.
+    const HISSING: &[&str] = &["ses", "xes", "zes", "ches", "shes"];
+    let has = |ending: &str| {
+        let kept = match ending {
+            "es" => word.ends_with("sses") || !HISSING.iter().any(|hissing| word.ends_with(hissing)),
+            "s" => word.ends_with("ss") || word.ends_with("us"),
+            _ => false,
+        };
+        word.ends_with(ending) && !kept && word.len() - ending.len() >= 3
+    };
+    match endings.iter().find(|(ending, _)| has(ending)) {
+        Some((ending, other)) => (format!("{}{other}", &word[..word.len() - ending.len()]), Some(ending)),
+        None => (word.to_owned(), None),
+    }
 }
 
 #[cfg(test)]

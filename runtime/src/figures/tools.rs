@@ -71,7 +71,7 @@ fn tool(line: &str) -> Option<ToolSpec> {
     Some(ToolSpec { input_schema, effects: EffectClass::Network, ..ToolSpec::named(name, description) })
 }
 
-/// How the search does on each set of requests, and on the first without its table of what people say.
+/// How the search does on each set of requests, with and without its table of what people say.
 pub fn found() -> Vec<Hits> {
     let extensions = catalogue();
     let mut registry = Registry::default();
@@ -92,7 +92,8 @@ pub fn found() -> Vec<Hits> {
     vec![
         judged("100 requests", REQUESTS, &ranker()),
         judged("100 requests, by their own words alone", REQUESTS, &ranker().literal()),
-        judged("50 requests that were written later", LATER, &ranker()),
+        judged("50 later requests", LATER, &ranker()),
+        judged("50 later requests, by their own words alone", LATER, &ranker().literal()),
     ]
 }
 
@@ -131,7 +132,7 @@ mod tests {
     fn the_search_finds_at_least_what_is_published() {
         let found = found();
         let hits: Vec<(usize, usize)> = found.iter().map(|it| (it.hits, it.requests)).collect();
-        for ((hits, requests), (floor, of)) in hits.iter().zip([(95, 100), (0, 100), (39, 50)]) {
+        for ((hits, requests), (floor, of)) in hits.iter().zip([(89, 100), (50, 100), (42, 50), (41, 50)]) {
             assert!(*hits >= floor && *requests == of, "{found:#?}");
         }
     }

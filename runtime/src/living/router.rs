@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::topics::{self, AgentTask, Notice, OUT, Outgoing, UserMessage};
 use super::turns::{Errand, answer_of, patient};
 use super::wiring::gone;
+use crate::attachments;
 use crate::runtime::Inner;
 
 /// Sessions that may be answered at once.
@@ -88,6 +89,7 @@ impl Inner {
             return self.send(&channel_id, Outgoing { text, user_id: Some(user_id) }, delivery).await;
         }
         let message = Some(delivery.into());
+        let attachments = attachments::taken(attachments);
         let errand = Errand { session, origin, agent: None, text, attachments, message, depth: 0 };
         let report = self.turn(errand).await?;
         let out = Outgoing { text: answer_of(&report), user_id: Some(user_id) };

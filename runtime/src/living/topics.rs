@@ -3,8 +3,8 @@
 use holdfast_bus::{NewEvent, topics};
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::Source;
-use holdfast_contract::hook::Artifact;
 use holdfast_contract::ids::{AgentId, ExtensionId, Generation};
+use holdfast_contract::message::Attachment;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -16,7 +16,7 @@ use crate::attachments;
 pub(crate) const OUT: &str = "channel.out.";
 
 /// `user.message`: a user said something on a channel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserMessage {
     /// What.
     pub text: String,
@@ -30,7 +30,7 @@ pub struct UserMessage {
     pub message_id: Option<String>,
     /// Files that came with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub attachments: Vec<Artifact>,
+    pub attachments: Vec<Attachment>,
 }
 
 /// `system.user.notify`: something is to be shown to the user.
@@ -173,7 +173,7 @@ fn message(event: NewEvent, publisher: Option<ExtensionId>, routes: &Routes) -> 
         }
     }
     let read: UserMessage = payload(topics::USER_MESSAGE, &Content::new(value))?;
-    attachments::check(&read.attachments)?;
+    attachments::check(&attachments::taken(read.attachments.clone()))?;
     if let Some(publisher) = publisher.filter(|publisher| *publisher != read.channel_id) {
         let what = format!("`{publisher}` brings a message of the channel `{}`", read.channel_id);
         return Err(Problem::new(Code::EventRefused, what).help("A channel speaks for itself alone."));

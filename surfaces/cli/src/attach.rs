@@ -4,10 +4,8 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use holdfast_contract::content::Content;
-use holdfast_contract::hook::Artifact;
+use holdfast_contract::message::Attachment;
 use holdfast_contract::problem::{Code, Problem};
-use serde_json::json;
 
 /// The largest file that is read. What may be attached in all is the owner's to say.
 const LARGEST: u64 = 64 << 20;
@@ -22,7 +20,7 @@ const BEGINNINGS: &[(&[u8], &str)] = &[
 ];
 
 /// Reads a file. What is UTF-8 is a text.
-pub(crate) fn read(path: &Path) -> Result<Artifact, Problem> {
+pub(crate) fn read(path: &Path) -> Result<Attachment, Problem> {
     let refused = |what: String| Problem::new(Code::AttachmentInvalid, format!("{}: {what}", path.display()));
     let about = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?;
     if !about.is_file() || about.len() > LARGEST {
@@ -30,15 +28,15 @@ pub(crate) fn read(path: &Path) -> Result<Artifact, Problem> {
     }
     let bytes = std::fs::read(path).map_err(|error| refused(error.to_string()))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let coded = |bytes: Vec<u8>| Content::new(json!({ "base64": STANDARD.encode(bytes) }));
-    let (media_type, content) = match media_type(&bytes) {
-        Some(known) => (known, coded(bytes)),
+    let (media_type, text, bytes) = match media_type(&bytes) {
+        Some(known) => (known, None, Some(bytes)),
         None => match String::from_utf8(bytes) {
-            Ok(text) => ("text/plain", Content::text(text)),
-            Err(error) => ("application/octet-stream", coded(error.into_bytes())),
+            Ok(text) => ("text/plain", Some(text), None),
+            Err(error) => ("application/octet-stream", None, Some(error.into_bytes())),
         },
     };
-    Ok(Artifact { name, media_type: media_type.to_owned(), content })
+    let base64 = bytes.map(|bytes| STANDARD.encode(bytes));
+    Ok(Attachment { name, media_type: media_type.to_owned(), text, base64 })
 }
 
 fn media_type(bytes: &[u8]) -> Option<&'static str> {
@@ -60,14 +58,12 @@ mod tests {
             read(&path).unwrap()
         };
         let picture = attached(b"\x89PNG\r\n\x1a\n....");
-        assert_eq!(
-            (picture.name.as_str(), picture.media_type.as_str(), picture.size()),
-            ("file.dat", "image/png", 12)
-        );
+        assert_eq!((picture.name.as_str(), picture.media_type.as_str()), ("file.dat", "image/png"));
+        assert_eq!(picture.base64.as_deref(), Some("iVBORw0KGgouLi4u"));
         assert_eq!(attached(b"%PDF-1.7 and so on").media_type, "application/pdf");
         assert_eq!(attached(b"RIFF\x01\x00\x00\x00WEBPVP8 ").media_type, "image/webp");
         let text = attached("grüß dich".as_bytes());
-        assert_eq!((text.text(), text.media_type.as_str()), (Some("grüß dich"), "text/plain"));
+        assert_eq!((text.text.as_deref(), text.media_type.as_str()), (Some("grüß dich"), "text/plain"));
         assert_eq!(attached(b"\xff\xfe\x00").media_type, "application/octet-stream");
         assert!(read(folder.path()).is_err() && read(Path::new("/nowhere")).is_err());
     }

@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::frame::Frame;
-use holdfast_contract::hook::Artifact;
 use holdfast_contract::ids::{ModelName, Seq, StreamId};
+use holdfast_contract::message::Attachment;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::{TurnEnded, TurnOutcome};
 use holdfast_rpc::{
@@ -134,7 +134,7 @@ struct Chat<'a> {
     held: VecDeque<Notice>,
     turn: Turn,
     /// Files that go with what is said next.
-    attached: Vec<Artifact>,
+    attached: Vec<Attachment>,
     calls: Calls,
     live: Live,
     finish: mpsc::UnboundedSender<Finished>,

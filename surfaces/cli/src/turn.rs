@@ -3,8 +3,8 @@
 use std::io::{BufRead, IsTerminal, Write};
 
 use holdfast_contract::content::Content;
-use holdfast_contract::hook::Artifact;
 use holdfast_contract::ids::StreamId;
+use holdfast_contract::message::Attachment;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::{TurnOutcome, UiQuestion};
 use holdfast_rpc::{
@@ -32,7 +32,7 @@ impl Link {
     pub(crate) async fn turn(
         &mut self,
         session: &StreamId,
-        (text, attachments): (String, Vec<Artifact>),
+        (text, attachments): (String, Vec<Attachment>),
         mut show: impl FnMut(&Notice) -> Result<(), Problem>,
     ) -> Result<TurnEnd, Problem> {
         let client = self.client.clone();

@@ -50,7 +50,7 @@ fn dice() -> Extension {
 
 fn lab(mailbox: &Mailbox, steps: impl IntoIterator<Item = Step>) -> LabBuilder {
     let chat = Extension::new("chat", "1.0.0").channel(mailbox.clone());
-    let tutor = Extension::new("tutor", "1.0.0").agent(agent("tutor", "script"));
+    let tutor = Extension::new("tutor", "1.0.0").agent(agent("tutor", "other"));
     Lab::build()
         .script(steps)
         .model("other", Script::new([Step::says("from the other")]))
@@ -109,7 +109,7 @@ async fn what_is_no_safe_command_is_said_to_the_agent() {
 #[tokio::test]
 async fn a_conversation_goes_on_with_another_model_and_a_new_one_begins() {
     let mailbox = Mailbox::default();
-    let lab = lab(&mailbox, [Step::says("my name is Script"), Step::says("who are you?")]).start().await;
+    let lab = lab(&mailbox, [Step::says("my name is Script")]).start().await;
     typed(&lab, &mailbox, "remember the blue door").await;
     assert_eq!(typed(&lab, &mailbox, "/model other").await, "ada: The conversation goes on with `other`.");
     assert_eq!(typed(&lab, &mailbox, "and now?").await, "ada: from the other");
@@ -123,7 +123,7 @@ async fn a_conversation_goes_on_with_another_model_and_a_new_one_begins() {
     assert_eq!(bodies(&frames, Kind::ModelRequested)[0]["model"], "other");
 
     assert_eq!(typed(&lab, &mailbox, "/new").await, "ada: A new conversation begins.");
-    assert_eq!(typed(&lab, &mailbox, "hello").await, "ada: who are you?");
+    assert_eq!(typed(&lab, &mailbox, "hello").await, "ada: my name is Script");
     assert!(bodies(&lab.frames_of("chat.ada.3"), Kind::MessageInjected).is_empty());
     assert_eq!(lab.findings(), Vec::new());
     for session in ["chat.ada", "chat.ada.2", "chat.ada.3"] {
@@ -145,7 +145,8 @@ async fn an_extensions_command_is_run_and_recorded() {
     let done = lab.runtime.run_command(&session, "roll", " 2d6 ", nowhere).await.unwrap();
     assert_eq!(done, CommandDone { output: Content::text("rolled 2d6"), session: None });
     let run = bodies(&lab.frames(), Kind::CommandRun);
-    assert_eq!(run, [json!({ "command": "roll", "arguments": "2d6", "output": "rolled 2d6" })]);
+    assert_eq!((run.len(), &run[0]["command"], &run[0]["arguments"]), (1, &json!("roll"), &json!("2d6")));
+    assert_eq!(run[0]["output"]["json"], "rolled 2d6");
     let lost = lab.runtime.run_command(&session, "lose", "", nowhere).await.unwrap_err();
     assert!(lost.what.contains("the dice are lost"), "{lost}");
     let unknown = lab.runtime.run_command(&session, "frobnicate", "", nowhere).await.unwrap_err();
@@ -164,7 +165,7 @@ async fn the_agent_sends_to_a_channel_and_starts_work_in_the_background() {
         ("send_to_channel", json!({ "text": "hello", "channel_id": "pigeon" })),
         ("start_background_task", json!({ "task": "tidy up", "agent": "tutor" })),
     ];
-    let steps = [Step::calls(calls), Step::says("on its way"), Step::says("all is tidy")];
+    let steps = [Step::calls(calls), Step::says("on its way")];
     let lab = lab(&mailbox, steps).start().await;
     lab.say("tell me on chat, and tidy up").await;
     let told: Vec<Result<Value, Fault>> = outcomes(&lab);
@@ -179,7 +180,7 @@ async fn the_agent_sends_to_a_channel_and_starts_work_in_the_background() {
     lab.until("both", |_| mailbox.all().len() == 2).await;
     let mut all = mailbox.all();
     all.sort();
-    assert_eq!(all, ["*: all is tidy", "*: the washing is done"]);
+    assert_eq!(all, ["*: from the other", "*: the washing is done"]);
     assert!(lab.replay("s1").identical);
     lab.stop().await;
 }

@@ -148,9 +148,8 @@ impl Chat<'_> {
             return Ok(());
         }
         let file = attach::read(Path::new(file))?;
-        let about =
-            format!("{} ({}, {} bytes) goes with what you say next", file.name, file.media_type, file.size());
-        self.screen.line(one_line(&about));
+        self.screen
+            .line(one_line(&format!("{} ({}) goes with what you say next", file.name, file.media_type)));
         self.attached.push(file);
         Ok(())
     }
