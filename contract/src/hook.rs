@@ -318,8 +318,26 @@ pub struct Artifact {
     pub name: String,
     /// The media type.
     pub media_type: String,
-    /// The artifact itself.
+    /// The artifact itself: a text as it is, anything else as an object with its bytes under `base64`.
     pub content: Content,
+}
+
+impl Artifact {
+    /// The bytes of what is no text, in base64.
+    pub fn base64(&self) -> Option<&str> {
+        self.content.value()?.get("base64")?.as_str()
+    }
+
+    /// The text of a text.
+    pub fn text(&self) -> Option<&str> {
+        self.content.value()?.as_str()
+    }
+
+    /// How many bytes it has.
+    pub fn size(&self) -> u64 {
+        let coded = self.base64().map(|coded| coded.trim_end_matches('=').len() as u64 * 3 / 4);
+        coded.unwrap_or_else(|| self.content.to_text().len() as u64)
+    }
 }
 
 /// A hook as its extension declares it.

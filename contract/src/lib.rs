@@ -14,6 +14,7 @@ pub mod context;
 pub mod dependencies;
 pub mod desk;
 pub mod digest;
+pub mod discovery;
 pub mod effect;
 mod event_json;
 pub mod exports;

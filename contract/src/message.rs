@@ -6,8 +6,39 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::content::Content;
+use crate::hook::Artifact;
 use crate::ids::{AgentId, CallId, StreamId, ToolName};
 pub use crate::limits::{LimitKind, Limits, Reached, Spent, Usage};
+
+/// What a user said, and the files that came with it.
+pub type Said = (Content, Vec<Artifact>);
+
+/// A file that goes with what is said, as it comes from outside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Attachment {
+    /// A name a person reads.
+    pub name: String,
+    /// The media type: `image/png`.
+    pub media_type: String,
+    /// The text of a text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The bytes of anything else, in base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base64: Option<String>,
+}
+
+impl From<Attachment> for Artifact {
+    fn from(file: Attachment) -> Self {
+        let Attachment { name, media_type, text, base64 } = file;
+        let content = match (text, base64) {
+            (_, Some(bytes)) => Content::new(serde_json::json!({ "base64": bytes })),
+            (text, None) => Content::of(&text),
+        };
+        Self { name, media_type, content }
+    }
+}
 
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -17,6 +48,9 @@ pub enum Message {
     User {
         /// What they said.
         text: Content,
+        /// Files that came with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Artifact>,
     },
     /// From the model.
     Assistant {
@@ -60,6 +94,16 @@ pub struct AskedCall {
 }
 
 impl Message {
+    /// What a user said with these files, which are taken over.
+    pub fn said(text: &Content, attachments: &mut Vec<Artifact>) -> Self {
+        Self::User { text: text.clone(), attachments: std::mem::take(attachments) }
+    }
+
+    /// What a user said, without any files.
+    pub fn user(text: impl Into<Content>) -> Self {
+        Self::User { text: text.into(), attachments: Vec::new() }
+    }
+
     /// Where the last so many messages of a conversation begin: never between a call and its result.
     pub fn cut(conversation: &[Message], keep: u32) -> usize {
         let last = conversation.len().saturating_sub(keep as usize);

@@ -169,6 +169,8 @@ codes! {
     ChannelUnknown = "8011", "There is no such channel", "`holdfast ext list` shows what is installed. `channels.default` in `config/settings.yaml` names the one that reaches you.";
     SessionUnmade = "8012", "No session can be opened for this", "The program that runs here opens sessions only for its surfaces.";
     UsageInvalid = "9001", "The command cannot be understood", "`holdfast help` shows how it is used.";
+    CommandUnknown = "9002", "There is no such slash command", "`/help` shows what can be typed.";
+    AttachmentInvalid = "9003", "The file cannot be attached", "docs/attachments.md says what can be, and how large it may be.";
     Internal = "9999", "Something that cannot happen happened", "Please report it, with the log.";
 }
 

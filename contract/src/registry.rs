@@ -104,6 +104,12 @@ impl Descriptor {
         self
     }
 
+    /// The descriptor of a slash command.
+    pub fn command(name: &str, description: &str) -> Self {
+        let payload = Payload::Other(Content::new(serde_json::json!({})));
+        Self { kind: "command".into(), id: name.into(), priority: None, payload }.described(description)
+    }
+
     /// The same with words about it; nothing is added where there are none.
     pub fn described(mut self, description: &str) -> Self {
         if let (Payload::Other(content), false) = (&mut self.payload, description.is_empty()) {

@@ -9,9 +9,9 @@ use crate::body::Contents;
 use crate::content::Content;
 use crate::hook::Decision;
 use crate::ids::HookId;
-use crate::message::LimitKind;
+use crate::message::{LimitKind, Said};
 use crate::problem::Fault;
-use crate::session_frames::{ChunkWord, GateReason, StateWritten, StreamGuarded};
+use crate::session_frames::{ChunkWord, GateReason, InputReceived, StateWritten, StreamGuarded};
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -204,5 +204,12 @@ impl StateWritten {
             Some(value) => values.insert(self.key.clone(), value.clone()),
             None => values.remove(&self.key),
         };
+    }
+}
+
+impl InputReceived {
+    /// What the user said, and the files that came with it.
+    pub fn said(&self) -> Said {
+        (self.text.clone(), self.attachments.clone())
     }
 }

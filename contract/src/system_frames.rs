@@ -74,6 +74,9 @@ bodies! {
         digest: Digest,
         /// The lane that runs it.
         lane: String,
+        /// What it does, in a line or two.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        description: String,
         /// What it needs to have loaded before it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         depends_on: Vec<ExtensionId>,

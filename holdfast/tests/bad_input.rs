@@ -48,7 +48,7 @@ const FILES: &[(&str, &str, i32, &str, &str)] = &[
         "policy.yaml:2:",
     ),
     ("prompts/main.jinja2", "Hello\n{% if %}\n", 2, "HF-1401", "main.jinja2:2:"),
-    ("prompts/main.jinja2", "{{ nobody.knows }}\n", 2, "HF-1401", "main.jinja2:1:"),
+    ("prompts/orchestrator.jinja2", "{{ nobody.knows }}\n", 2, "HF-1401", "orchestrator.jinja2:1:"),
     (".env", "this is no line\n", 2, "HF-1301", ".env:1"),
 ];
 

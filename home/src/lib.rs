@@ -43,9 +43,9 @@ pub use examine::Check;
 pub use home::Home;
 pub use make::{DetectedModel, InitOptions, Made};
 pub use owner::{Owner, OwnerInfo};
-pub use prompts::{PromptContext, PromptTool, Prompts};
+pub use prompts::{ORCHESTRATOR, PromptContext, PromptTool, Prompts};
 pub use settings::{
     AgentSettings, BreakerSettings, CallSettings, Channels, LimitSettings, Loaded, Log, LogLevel, Mcp,
     ModelSettings, Models, OFFLINE, RetentionSettings, SecretPlace, SecretSettings, SessionRule, Settings,
-    StoreSettings, Web, schema,
+    StoreSettings, ToolSettings, Web, schema,
 };

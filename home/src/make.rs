@@ -59,7 +59,7 @@ impl Home {
         let texts = [
             (self.settings_file(), settings(options.model.as_ref())),
             (self.policy_file(), POLICY.to_owned()),
-            (self.prompts().join("main.jinja2"), prompts::MAIN.to_owned()),
+            (self.prompts().join("orchestrator.jinja2"), prompts::INSTRUCTIONS.to_owned()),
             (self.env_file(), environment(options.model.as_ref())),
         ];
         for (path, text) in texts {

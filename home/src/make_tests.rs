@@ -64,7 +64,7 @@ fn what_is_made_can_be_used() {
         }
         scene.home.policy(None).unwrap();
         assert_eq!(Environment::load(&scene.home, nothing).unwrap().names().count(), 0);
-        Prompts::load(&scene.home).unwrap().render("main", &PromptContext::default()).unwrap();
+        Prompts::load(&scene.home).unwrap().render("orchestrator", &PromptContext::default()).unwrap();
     }
 }
 

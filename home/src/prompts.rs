@@ -15,8 +15,16 @@ use serde::Serialize;
 use crate::files::{self, Bounds};
 use crate::home::Home;
 
+/// The prompt of the main agent.
+pub const ORCHESTRATOR: &str = "orchestrator";
+
 /// The instructions of the main agent where the home has none.
-pub(crate) const MAIN: &str = include_str!("../templates/main.jinja2");
+pub(crate) const INSTRUCTIONS: &str = include_str!("../templates/orchestrator.jinja2");
+
+/// What the main agent's prompt was called before.
+const FORMERLY: &str = "main";
+/// What `init` wrote under that name. A file that nobody has changed since says nothing of what its owner wants.
+const FORMER_INSTRUCTIONS: &str = include_str!("../templates/former.jinja2");
 
 const ENDING: &str = "jinja2";
 /// Instructions that a render may take; a long prompt with hundreds of tools takes a few thousand.
@@ -41,8 +49,10 @@ pub struct PromptContext {
     pub date: Option<String>,
     /// The tools that the agent has.
     pub tools: Vec<PromptTool>,
-    /// What else is there: agents to hand over to, channels, memory.
+    /// What else is there: agents to hand over to, memory.
     pub capabilities: Vec<String>,
+    /// The channels on which the user can be reached.
+    pub channels: Vec<String>,
 }
 
 /// A tool, in a line.
@@ -64,8 +74,8 @@ impl Prompts {
         let mut prompts = Self { environment, files: BTreeMap::new() };
         let found = templates(&home.prompts())?;
         let problems: Vec<Problem> = found.into_iter().filter_map(|path| prompts.add(path).err()).collect();
-        if !prompts.files.contains_key("main") {
-            prompts.insert("main", None, MAIN.to_owned())?;
+        if !prompts.files.contains_key(ORCHESTRATOR) {
+            prompts.insert(ORCHESTRATOR, None, INSTRUCTIONS.to_owned())?;
         }
         Problem::all(problems).map_or(Ok(prompts), Err)
     }
@@ -95,6 +105,10 @@ impl Prompts {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let bytes = files::read(&path, &BOUNDS)?.unwrap_or_default();
         let text = files::text(&path, bytes, Code::PromptInvalid)?;
+        if name == FORMERLY && text != FORMER_INSTRUCTIONS {
+            // Under both names, unless there is one under the new name too: that comes later, and takes its place.
+            self.insert(ORCHESTRATOR, Some(path.clone()), text.clone())?;
+        }
         self.insert(&name, Some(path), text)
     }
 
@@ -124,7 +138,7 @@ impl Prompts {
         let found = Problem::new(Code::PromptInvalid, what).at(location);
         match innermost.kind() {
             minijinja::ErrorKind::UndefinedError => {
-                found.help("A prompt knows `agent`, `date`, `tools` and `capabilities`.")
+                found.help("A prompt knows `agent`, `date`, `channels`, `tools` and `capabilities`.")
             }
             minijinja::ErrorKind::OutOfFuel => {
                 found.help("It takes too many steps; look for a loop over a large range.")

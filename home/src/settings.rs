@@ -72,6 +72,9 @@ pub struct Settings {
     /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
+    /// How many tools models are shown.
+    #[serde(skip_serializing_if = "ToolSettings::is_default")]
+    pub tools: ToolSettings,
     /// What a turn and a session may use up.
     #[serde(skip_serializing_if = "LimitSettings::is_empty")]
     pub limits: LimitSettings,
@@ -335,6 +338,28 @@ impl Default for Health {
 }
 
 impl Health {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How many tools models are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ToolSettings {
+    /// Up to this many tools, all are shown; with more, a model sees the built-in ones, the agents and what it found or used, and searches
+    /// for the others with `find_tools`.
+    #[schemars(range(min = 1, max = 1_000))]
+    pub show_at_most: u32,
+}
+
+impl Default for ToolSettings {
+    fn default() -> Self {
+        Self { show_at_most: 40 }
+    }
+}
+
+impl ToolSettings {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -87,6 +87,11 @@ impl Session {
         self.base.speaker.as_ref().unwrap_or(&self.base.start.agent)
     }
 
+    /// The tools that whoever answers in it has.
+    pub fn scope(&self) -> ToolScope {
+        self.base.scope()
+    }
+
     /// What the session is set to.
     pub fn settings(&self) -> &SessionSettings {
         &self.base.start.settings
@@ -128,9 +133,9 @@ impl Session {
             _ => {}
         }
         match &input.body {
-            InputReceived(fact) => return self.open(desk, Answer, &fact.registry, fact.text.clone()),
-            CompactionRequested(fact) => return self.open(desk, Compact, &fact.registry, Content::default()),
-            SessionEnded(_) => return self.open(desk, End, &self.base.registry.clone(), Content::default()),
+            InputReceived(fact) => return self.open(desk, Answer, &fact.registry, fact.said()),
+            CompactionRequested(fact) => return self.open(desk, Compact, &fact.registry, Default::default()),
+            SessionEnded(_) => return self.open(desk, End, &self.base.registry.clone(), Default::default()),
             MessageInjected(fact) => match turn {
                 Some(turn) => turn.notes.push(fact.text.clone()),
                 None => base.say(Message::Note { text: fact.text.clone() }),
@@ -153,7 +158,7 @@ impl Session {
     }
 
     /// Begins a turn on this registry.
-    fn open(&mut self, desk: &mut Desk, purpose: Purpose, registry: &RegistryPin, text: Content) -> Taken {
+    fn open(&mut self, desk: &mut Desk, purpose: Purpose, registry: &RegistryPin, said: Said) -> Taken {
         if self.turn.is_some() {
             return Err(Fault::new(Code::TurnBusy, "a turn is running"));
         }
@@ -167,7 +172,8 @@ impl Session {
         let origin = base.start.origin.clone();
         let context =
             TurnContext { session: base.id.clone(), turn: base.turns, origin, ..TurnContext::default() };
-        let turn = Turn { purpose, context: Arc::new(context), text, keep: DEFAULT_KEEP, ..Turn::default() };
+        let ((text, attachments), context, keep) = (said, Arc::new(context), DEFAULT_KEEP);
+        let turn = Turn { purpose, context, text, attachments, keep, ..Turn::default() };
         Way { desk, base, turn: self.turn.insert(Box::new(turn)) }.begin();
         Ok(())
     }

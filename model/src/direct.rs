@@ -30,7 +30,7 @@ fn answer(ask: &ModelAct) -> Result<ModelReturned, ModelFailed> {
         usage: Usage::default(),
     };
     let text = match ask.messages.last() {
-        Some(Message::User { text }) => text.to_text(),
+        Some(Message::User { text, .. }) => text.to_text(),
         Some(Message::Tool { content, .. }) => return Ok(said(content.clone(), Vec::new())),
         _ => return Ok(said(Content::text(""), Vec::new())),
     };

@@ -71,7 +71,8 @@ fn next(ask: &ModelAct) -> Move {
         return Move::Say(summary(&ask.messages));
     }
     let last = ask.messages.iter().rposition(|message| matches!(message, Message::User { .. }));
-    let Some((last, Message::User { text })) = last.and_then(|last| Some((last, ask.messages.get(last)?)))
+    let Some((last, Message::User { text, .. })) =
+        last.and_then(|last| Some((last, ask.messages.get(last)?)))
     else {
         return Move::Say(nothing_fits(&ask.registry));
     };
@@ -187,7 +188,7 @@ fn summary(messages: &[Message]) -> String {
         text.to_text().lines().next().unwrap_or_default().chars().take(200).collect::<String>()
     };
     let line = |message: &Message| match message {
-        Message::User { text } => Some(format!("- The user said: {}", beginning(text))),
+        Message::User { text, .. } => Some(format!("- The user said: {}", beginning(text))),
         Message::Assistant { text, calls, .. } if calls.is_empty() => {
             Some(format!("- The answer was: {}", beginning(text)))
         }

@@ -3,6 +3,7 @@
 //! [`Provider`] is one configured model. How a request is put together is in `request`, what a failure means in `failure`, and
 //! reasoning that a provider wants to see again in `reasoning`. Nothing here tries again: that is the kernel's, and recorded.
 
+mod attached;
 mod failure;
 mod reasoning;
 mod request;

@@ -41,7 +41,7 @@ pub(crate) fn tool(name: &str, description: &str, schema: Value) -> ToolSpec {
 
 /// The user says something.
 pub(crate) fn user(text: &str) -> Message {
-    Message::User { text: text.into() }
+    Message::user(text)
 }
 
 /// The model says something.

@@ -60,7 +60,7 @@ fn request() -> ModelAct {
         scope: Default::default(),
         instructions: Content::text("Answer in five words."),
         context: Arc::default(),
-        messages: Arc::new(vec![Message::User { text: Content::text("Say that you are ready.") }]),
+        messages: Arc::new(vec![Message::user("Say that you are ready.")]),
         registry: Arc::default(),
         turn: Arc::new(turn),
     }

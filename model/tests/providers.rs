@@ -17,7 +17,9 @@ mod servers;
 
 use std::time::Duration;
 
-use asking::{PLANTED, SHAPES, Shape, ask, settings};
+use asking::{PLANTED, SHAPES, Shape, ask, ask_with, settings};
+use holdfast_contract::content::Content;
+use holdfast_contract::hook::Artifact;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::message::Usage;
 use holdfast_contract::problem::Code;
@@ -316,4 +318,73 @@ async fn a_trial_says_how_a_model_does() {
     let report = trial::test(&model(&SHAPES[0], "http://127.0.0.1:1")).await;
     assert_eq!(report.failed.unwrap().fault.code, Code::ModelUnreachable);
     assert!(trial::test(&Offline).await.failed.is_none());
+}
+
+/// A picture, a document, a text and an archive.
+fn files() -> Vec<Artifact> {
+    let file = |name: &str, media_type: &str, content: Value| Artifact {
+        name: name.to_owned(),
+        media_type: media_type.to_owned(),
+        content: Content::new(content),
+    };
+    vec![
+        file("cat.png", "image/png", json!({ "base64": "iVBORw0K" })),
+        file("plan.pdf", "application/pdf", json!({ "base64": "JVBERi0x" })),
+        file("notes.txt", "text/plain", json!("the blue door")),
+        file("all.zip", "application/zip", json!({ "base64": "UEsDBAAA" })),
+    ]
+}
+
+#[tokio::test]
+async fn files_go_with_a_message_as_each_provider_takes_them() {
+    for shape in SHAPES {
+        let expected: &[&str] = match shape.provider {
+            "openai" => &[
+                r#"{"image_url":{"url":"data:image/png;base64,iVBORw0K"},"type":"image_url"}"#,
+                r#""file_data":"data:application/pdf;base64,JVBERi0x""#,
+            ],
+            "openai_resp" => &[
+                r#""image_url":"data:image/png;base64,iVBORw0K""#,
+                r#""file_data":"data:application/pdf;base64,JVBERi0x""#,
+            ],
+            "anthropic" => &[
+                r#"{"source":{"data":"iVBORw0K","media_type":"image/png","type":"base64"},"type":"image"}"#,
+                r#"{"data":"JVBERi0x","media_type":"application/pdf","type":"base64"}"#,
+            ],
+            "gemini" => &[
+                r#"{"inline_data":{"data":"iVBORw0K","mime_type":"image/png"}}"#,
+                r#"{"inline_data":{"data":"JVBERi0x","mime_type":"application/pdf"}}"#,
+            ],
+            _ => &[r#""images":["iVBORw0K"]"#, "`plan.pdf` (application/pdf, 6 bytes). You do not see it"],
+        };
+        let server = Canned::start(vec![shape.stream(true)]).await;
+        let answered = ask_with(&model(shape, &server.base), "what is this?", files()).await;
+        assert!(answered.text().starts_with("Well, well"), "{shape:?}");
+        let sent = sorted(&server.requests()[0]);
+        let in_words = [
+            "what is this?",
+            r#"<file name=\"notes.txt\">\nthe blue door\n</file>"#,
+            "`all.zip` (application/zip, 6 bytes). You do not see it: this model's provider does not take files of this type.",
+        ];
+        for part in expected.iter().chain(&in_words) {
+            assert!(sent.contains(part), "{shape:?}: {part} is not in {sent}");
+        }
+    }
+}
+
+/// The body of a request, with its fields in order.
+fn sorted(request: &str) -> String {
+    let body = request.split_once("\r\n\r\n").unwrap().1;
+    let value: std::collections::BTreeMap<String, Value> = serde_json::from_str(body).unwrap();
+    Content::of(&value).json().to_owned()
+}
+
+#[tokio::test]
+async fn a_picture_is_answered_by_a_server_that_knows_each_api() {
+    let server = Aimock::start(None).await;
+    for shape in SHAPES {
+        let picture = files().into_iter().take(1).collect();
+        let answered = ask_with(&model(shape, &server.base), "greet me", picture).await;
+        assert_eq!(answered.returned().text.to_text(), "Good day to you, and welcome aboard.", "{shape:?}");
+    }
 }

@@ -3,7 +3,7 @@
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{CallId, ExtensionId, Millis, ModelName, Seq, StreamId, ToolName};
-use holdfast_contract::message::{LimitKind, Spent};
+use holdfast_contract::message::{Attachment, LimitKind, Spent};
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::{GateReason, TurnOutcome, UiQuestion};
 use schemars::JsonSchema;
@@ -110,6 +110,12 @@ pub enum Request {
     /// A copy of a session under a new id, up to a frame.
     #[serde(rename = "session.fork")]
     SessionFork(SessionFork),
+    /// The slash commands that can be run in a session.
+    #[serde(rename = "commands.list")]
+    CommandsList(Nothing),
+    /// Run a slash command in a session.
+    #[serde(rename = "command.run")]
+    CommandRun(CommandRun),
 }
 
 /// No parameters.
@@ -304,6 +310,44 @@ pub struct SessionSend {
     pub session: StreamId,
     /// What.
     pub text: String,
+    /// Files that go with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+}
+
+/// A slash command to run.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CommandRun {
+    /// The session.
+    pub session: StreamId,
+    /// The command, without its slash.
+    pub command: String,
+    /// What follows it.
+    #[serde(default)]
+    pub arguments: String,
+}
+
+/// A slash command.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CommandLine {
+    /// Its name, without the slash.
+    pub name: String,
+    /// What it takes, if that is known.
+    pub takes: String,
+    /// What it does.
+    pub description: String,
+    /// Whose it is; none for one that is built in.
+    pub extension: Option<String>,
+}
+
+/// What a slash command came to. It is in the log.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CommandEnd {
+    /// What it says.
+    pub output: Content,
+    /// The session in which the conversation goes on, if that is another one.
+    pub session: Option<StreamId>,
 }
 
 /// A session's name.

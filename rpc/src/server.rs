@@ -11,7 +11,7 @@ use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::{Answer, ApprovalScope};
 use holdfast_policy::{Policy, Request as Judged, Rule};
 use holdfast_runtime::diagnosis::Trouble;
-use holdfast_runtime::{Bound, NewSession, Runtime, SessionHandle, TurnReport, Used, Wanted};
+use holdfast_runtime::{Bound, CommandInfo, NewSession, Runtime, SessionHandle, TurnReport, Used, Wanted};
 use holdfast_store::Retention;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -198,9 +198,10 @@ impl Connection {
                 format!("the client speaks version {} of the protocol, the owner {VERSION}", hello.version),
             )),
             Request::SessionOpen(open) => value(&self.open(open).await?),
-            Request::SessionSend(SessionSend { session, text }) => {
-                let report =
-                    runtime.resume(&session)?.say(&self.surface(&session), Content::text(text)).await?;
+            Request::SessionSend(SessionSend { session, text, attachments }) => {
+                let (handle, surface) = (runtime.resume(&session)?, self.surface(&session));
+                let attachments = attachments.into_iter().map(Into::into).collect();
+                let report = handle.say_with(&surface, Content::text(text), attachments).await?;
                 value(&turn_end(session, report))
             }
             Request::SessionWait(InSession { session }) => {
@@ -290,6 +291,15 @@ impl Connection {
             Request::BusDeadShow(asked) => value(&bus::dead_letter(runtime, &asked).await?),
             Request::BusDeadRetry(asked) => value(&bus::retry(runtime, &asked).await?),
             Request::BusDeadDiscard(asked) => value(&bus::discard(runtime, &asked).await?),
+            Request::CommandsList(Nothing {}) => value(&self.commands()),
+            Request::CommandRun(CommandRun { session, command, arguments }) => {
+                let found = &self.owner.found;
+                let channel = self.surface(&session);
+                let make = || found(&SessionOpen { channel, ..SessionOpen::default() });
+                let done = runtime.run_command(&session, &command, &arguments, make).await?;
+                self.kept().await?;
+                value(&CommandEnd { output: done.output, session: done.session })
+            }
             Request::SessionFork(SessionFork { session, at }) => {
                 let fork = (self.owner.found)(&SessionOpen::default())?.id;
                 let next = runtime.fork(&session, at, &fork)?;
@@ -466,6 +476,16 @@ impl Connection {
             models: agent.models.clone(),
         };
         registry.agents.iter().map(line).collect()
+    }
+
+    fn commands(&self) -> Vec<CommandLine> {
+        let line = |command: CommandInfo| CommandLine {
+            name: command.name,
+            takes: command.takes,
+            description: command.description,
+            extension: command.extension.map(|id| id.to_string()),
+        };
+        self.owner.runtime.commands().into_iter().map(line).collect()
     }
 
     async fn extensions(&self) -> Result<Vec<ExtensionLine>, Problem> {

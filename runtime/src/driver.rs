@@ -3,6 +3,7 @@
 //! Every round is the same: take a note from the inbox, make a fact of it, step the machine, hand the frames to the log,
 //! perform the acts. An act that leaves the machine waits for its frame to be durable, in a task of its own; the actor goes on.
 
+mod discovery;
 mod guards;
 mod hooks;
 mod perform;
@@ -16,14 +17,15 @@ use std::sync::Arc;
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::Input;
 use holdfast_contract::hook::Artifact;
-use holdfast_contract::ids::{ExtensionId, HookId, Seq, StreamId};
-use holdfast_contract::message::Spent;
+use holdfast_contract::ids::{ExtensionId, HookId, ModelName, Seq, StreamId};
+use holdfast_contract::message::{Said, Spent};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, RegistryPin};
 use holdfast_contract::session_frames::{Answer, TurnOutcome};
 use holdfast_contract::wire::Ask;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::attachments;
 use crate::feed::Feed;
 
 pub(crate) use guards::{chunk_guards, chunk_input, judging, word};
@@ -69,6 +71,8 @@ pub(crate) enum Note {
     Answered(Box<Answered>),
     /// A command that the user gave, and what it printed.
     Command { command: String, arguments: String, output: Content, reply: Reply<()> },
+    /// Ask other models from the next turn on.
+    Choose { models: Vec<ModelName>, reply: Reply<()> },
     /// Compact the conversation.
     Compact { reason: String, reply: Reply<()> },
     /// Cancel the running turn.
@@ -138,6 +142,16 @@ impl SessionHandle {
         self.say_pinned(surface, text.into(), None).await
     }
 
+    /// The same with files. Where one cannot be attached, nothing is said.
+    pub async fn say_with(
+        &self,
+        surface: &str,
+        text: impl Into<Content>,
+        attachments: Vec<Artifact>,
+    ) -> Result<TurnReport, Problem> {
+        self.say_message(surface, (text.into(), attachments), None, None).await
+    }
+
     pub(crate) async fn say_pinned(
         &self,
         surface: &str,
@@ -152,11 +166,12 @@ impl SessionHandle {
     pub(crate) async fn say_message(
         &self,
         surface: &str,
-        text: Content,
+        said: Said,
         message_id: Option<String>,
         feed: Option<Arc<Feed>>,
     ) -> Result<TurnReport, Problem> {
-        let (surface, attachments, pin) = (surface.into(), Vec::new(), None);
+        attachments::check(&said.1)?;
+        let (surface, (text, attachments), pin) = (surface.into(), said, None);
         self.say_whole(|reply| Say { surface, text, attachments, message_id, pin, feed, reply }).await
     }
 
@@ -205,7 +220,7 @@ impl SessionHandle {
         self.ask(Note::Close).await
     }
 
-    async fn ask<T>(&self, note: impl FnOnce(Reply<T>) -> Note) -> Result<T, Problem> {
+    pub(crate) async fn ask<T>(&self, note: impl FnOnce(Reply<T>) -> Note) -> Result<T, Problem> {
         let (reply, answer) = oneshot::channel();
         let gone =
             || Problem::new(Code::SessionEnded, format!("session `{}` is not open in this process", self.id));

@@ -4,6 +4,7 @@
 #[cfg(target_os = "linux")]
 mod python;
 mod stream;
+pub mod tools;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -248,6 +249,7 @@ async fn started(
         agents: Default::default(),
         calls: Default::default(),
         context: Default::default(),
+        tools: Default::default(),
     })
     .await
 }

@@ -16,7 +16,8 @@ use holdfast_contract::session_frames::SessionSettings;
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
 use holdfast_home::{
-    Environment, Home, ModelSettings, OFFLINE, PromptContext, PromptTool, Prompts, SecretPlace, Settings,
+    Environment, Home, ModelSettings, OFFLINE, ORCHESTRATOR, PromptContext, PromptTool, Prompts, SecretPlace,
+    Settings,
 };
 use holdfast_lane_declarative::DeclarativeLane;
 use holdfast_lane_process::{Demand, Places, ProcessLane};
@@ -36,6 +37,7 @@ use serde_json::{Map, Value};
 
 use crate::carried::Component;
 use crate::clock::SystemClock;
+use crate::discovery::{ToolsShown, shown};
 use crate::living::{Opener, Opening, Routes};
 use crate::loader::{Changes, Loader};
 use crate::parts::{Configuration, OsEntropy, Parts, Surface, Zone};
@@ -135,17 +137,20 @@ impl Founder {
             _ => problem,
         })?;
         let registry = runtime.registry();
-        let tools = registry.tools.iter().filter_map(|entry| {
+        let shown = shown(&registry, |_| true, &[], runtime.tools_shown());
+        let tools = shown.into_iter().filter_map(|entry| {
             let description = entry.stack.first()?.spec.description.clone();
             Some(PromptTool { name: entry.name.to_string(), description })
         });
+        let channels = registry.others.iter().filter(|entry| entry.kind.as_str() == "channel");
         let context = PromptContext {
             agent: agent.to_string(),
-            date: None,
+            date: Some(runtime.date()),
             tools: tools.collect(),
             capabilities: Vec::new(),
+            channels: channels.map(|entry| entry.id.to_string()).collect(),
         };
-        let instructions = self.prompts.render("main", &context)?;
+        let instructions = self.prompts.render(ORCHESTRATOR, &context)?;
         let instructions = match set.instructions {
             Some(more) => format!("{instructions}\n\n{more}"),
             None => instructions,
@@ -319,6 +324,8 @@ impl House {
         let lanes = lanes(plan, &settings, &vault, secrets.as_ref(), quiet);
         let loader = Mutex::new(loader);
         let premises = Arc::new(Premises { home: home.clone(), profile: profile.clone(), loader });
+        let core = built_ins.extensions.iter().map(|found| found.id.clone()).collect();
+        let tools = ToolsShown { core, at_most: settings.tools.show_at_most as usize };
         let runtime = Runtime::start(Parts {
             store,
             clock: Arc::new(SystemClock),
@@ -335,6 +342,7 @@ impl House {
             agents: settings.agents.clone(),
             calls: settings.calls.clone(),
             context: settings.context.clone(),
+            tools,
         })
         .await?;
         for (id, problem) in rejected {

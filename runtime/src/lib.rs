@@ -5,6 +5,7 @@
 //! and compares; [`verify`](mod@verify) proves coverage on top of the store's integrity checks. [`refold`] rebuilds a machine
 //! from the log after a stop or a crash. [`upkeep`] erases and collects.
 
+mod attachments;
 mod background;
 mod budget;
 mod calling;
@@ -14,8 +15,10 @@ mod children;
 mod clock;
 mod clockwork;
 mod code_agent;
+mod commands;
 mod context;
 pub mod diagnosis;
+mod discovery;
 mod driver;
 mod enrich;
 mod executor;
@@ -54,6 +57,8 @@ mod clockwork_tests;
 
 pub use carried::Component;
 pub use clock::{Clock, SystemClock};
+pub use commands::{CommandDone, CommandInfo};
+pub use discovery::ToolsShown;
 pub use driver::{SessionHandle, TurnReport};
 pub use ledger::Bound;
 pub use living::{

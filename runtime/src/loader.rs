@@ -242,6 +242,7 @@ impl Loader {
             version: manifest.version.as_str().into(),
             digest: self.vault.keep(&bundle, files)?,
             lane: bundle.lane.clone(),
+            description: in_short(&manifest.description),
             depends_on: manifest.depends_on,
             priority: manifest.priority,
             schedules: manifest.schedules.iter().map(ScheduleSpec::from).collect(),
@@ -250,6 +251,18 @@ impl Loader {
             setup: (setup != SetupSpec::default()).then_some(setup),
         };
         Ok(Some((found, warnings, reach)))
+    }
+}
+
+/// The longest description that is kept in mind.
+const DESCRIPTION: usize = 240;
+
+/// A description in a line.
+fn in_short(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(DESCRIPTION) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
     }
 }
 

@@ -20,6 +20,7 @@ use holdfast_store::Store;
 use serde_json::{Map, Value};
 
 use crate::clock::Clock;
+use crate::discovery::ToolsShown;
 use crate::living::Routes;
 use crate::secrets::Secrets;
 
@@ -55,6 +56,8 @@ pub struct Parts {
     pub calls: CallSettings,
     /// How much context providers may add to a prompt that is enriched; a session has its own.
     pub context: ContextBudget,
+    /// Which tools models are shown where there are many.
+    pub tools: ToolsShown,
 }
 
 /// Where the settings of extensions are kept.

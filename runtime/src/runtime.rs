@@ -32,6 +32,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::background::Background;
 use crate::clock::Clock;
+use crate::discovery::ToolsShown;
 use crate::driver::{Note, SessionActor, SessionHandle, SystemActor, SystemNote};
 use crate::executor::Executor;
 use crate::ledger::Ledger;
@@ -82,6 +83,8 @@ pub(crate) struct Inner {
     pub executor: Arc<Executor>,
     /// How much context providers may add to a prompt that is enriched.
     pub context: ContextBudget,
+    /// Which tools models are shown where there are many.
+    pub tools: ToolsShown,
     /// The extensions that are not set up, as far as that is known.
     pub unfinished: Mutex<Option<Arc<Vec<SetupState>>>>,
     pub system: mpsc::UnboundedSender<SystemNote>,
@@ -149,6 +152,7 @@ impl Runtime {
             agents,
             calls,
             context,
+            tools,
         } = parts;
         let (system, notes) = mpsc::unbounded_channel();
         let living = Living::open(store.clone(), clock.clone(), entropy.clone(), routes).await?;
@@ -167,6 +171,7 @@ impl Runtime {
             agents,
             executor: Arc::new(Executor::new(calls)),
             context,
+            tools,
             unfinished: Mutex::default(),
             system,
             registry: Mutex::default(),
@@ -291,9 +296,24 @@ impl Runtime {
         self.0.registry().view.unwrap_or_default()
     }
 
+    /// Which tools models are shown where there are many.
+    pub(crate) fn tools_shown(&self) -> &ToolsShown {
+        &self.0.tools
+    }
+
+    /// Today, as it is written for people, where the home is.
+    pub(crate) fn date(&self) -> String {
+        self.0.zone.date(self.0.clock.now())
+    }
+
     /// A model by its name: one that is configured, or one that needs no settings, such as `script:<file>`.
     pub fn model(&self, name: &ModelName) -> Result<Arc<dyn Model>, Problem> {
         Ok(self.0.model(name)?)
+    }
+
+    /// The names of the models that are there.
+    pub fn model_names(&self) -> Vec<ModelName> {
+        self.0.models.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 
     /// The policy that new turns start under.
@@ -716,7 +736,7 @@ impl Inner {
 pub(crate) async fn summary(model: Arc<dyn Model>, name: ModelName, act: SummaryAct) -> (ToolOutcome, Usage) {
     let count = act.messages.len().saturating_sub(act.keep as usize);
     let mut messages: Vec<Message> = act.messages.iter().take(count).cloned().collect();
-    messages.push(Message::User { text: Content::text("Summarise the conversation so far.") });
+    messages.push(Message::user("Summarise the conversation so far."));
     let mut instructions = vec![
         "You write summaries of conversations. Keep names, numbers, decisions and open ends.".to_owned(),
     ];

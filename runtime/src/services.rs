@@ -149,11 +149,11 @@ impl Inner {
                 Ok(call) => self.api_call(asker, call, timeout),
                 Err(fault) => failed(fault),
             },
+            "channel.list" => Box::pin(std::future::ready(Ok(self.channels()))),
             "context.enrich" => match read(name, arguments) {
                 Ok(asked) => self.enrich(&asker, asked),
                 Err(fault) => failed(fault),
             },
-            "channel.list" => Box::pin(std::future::ready(Ok(self.channels()))),
             "result.read" if asker.extension.id.as_str() == RESULTS => {
                 match (read(name, arguments), asker.session) {
                     (Ok(asked), Some(session)) => self.read_result(session, asked),

@@ -37,6 +37,12 @@ impl Zone {
         self.inner.iana_name().unwrap_or("UTC")
     }
 
+    /// The day there at a moment, as it is written for people: `Friday, 3 May 2030`.
+    pub fn date(&self, moment: Millis) -> String {
+        let moment = i64::try_from(moment.0).ok().and_then(|at| Timestamp::from_millisecond(at).ok());
+        self.local(moment.unwrap_or(Timestamp::UNIX_EPOCH)).strftime("%A, %-d %B %Y").to_string()
+    }
+
     /// What the clocks show.
     pub(crate) fn local(&self, moment: Timestamp) -> DateTime {
         self.inner.to_datetime(moment)

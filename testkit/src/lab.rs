@@ -24,7 +24,7 @@ use holdfast_runtime::secrets::Secrets;
 use holdfast_runtime::verify::{Finding, verify};
 use holdfast_runtime::{
     Configuration, Entropy, Event, NewSession, Opener, Opening, Parts, Routes, Runtime, SessionHandle,
-    Surface, TurnReport, Zone,
+    Surface, ToolsShown, TurnReport, Zone,
 };
 use holdfast_store::{Options, Store};
 
@@ -52,6 +52,7 @@ pub struct LabBuilder {
     configuration: Option<Arc<dyn Configuration>>,
     agents: BTreeMap<AgentId, AgentSettings>,
     calls: CallSettings,
+    tools: ToolsShown,
 }
 
 impl Default for LabBuilder {
@@ -73,6 +74,7 @@ impl Default for LabBuilder {
             configuration: None,
             agents: BTreeMap::new(),
             calls: CallSettings::default(),
+            tools: ToolsShown::default(),
         }
     }
 }
@@ -156,6 +158,12 @@ impl LabBuilder {
         self
     }
 
+    /// Showing models so many tools, and always those of these extensions.
+    pub fn shows(mut self, at_most: usize, core: &[&str]) -> Self {
+        self.tools = ToolsShown { core: core.iter().map(|id| (*id).into()).collect(), at_most };
+        self
+    }
+
     /// Writing the settings of extensions here.
     pub fn configuration(mut self, configuration: Arc<dyn Configuration>) -> Self {
         self.configuration = Some(configuration);
@@ -219,6 +227,7 @@ impl LabBuilder {
             agents: self.agents,
             calls: self.calls,
             context: self.settings.context.clone(),
+            tools: self.tools,
         })
         .await
         .unwrap();

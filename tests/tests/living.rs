@@ -11,8 +11,12 @@ mod homes;
 
 #[path = "living/agents.rs"]
 mod agents;
+#[path = "living/attachments.rs"]
+mod attachments;
 #[path = "living/chunks.rs"]
 mod chunks;
+#[path = "living/commands.rs"]
+mod commands;
 #[path = "living/events.rs"]
 mod events;
 #[path = "living/messages.rs"]

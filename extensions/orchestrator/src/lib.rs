@@ -1,13 +1,51 @@
-//! What the agent is told about where it is. [`extension`] is the whole of it; `channel.rs` says which channel and user the conversation is
-//! on.
+//! What the main agent has besides other extensions' tools. [`extension`] is the whole of it: `capabilities.rs` tells the agent what there is, `channel.rs` which
+//! channel and user the conversation is on,
+//! `find_tools.rs` searches tools that it is not shown, `reach.rs` has the tools that reach the user's channels and other agents.
 
+mod capabilities;
 mod channel;
+mod find_tools;
+mod reach;
 
+use std::sync::Arc;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::discovery::ORCHESTRATOR;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::wire::{Ask, Host};
 use holdfast_lane_native::Extension;
+use serde_json::Value;
 
+use crate::capabilities::Capabilities;
 use crate::channel::ActiveChannel;
+use crate::find_tools::FindTools;
+use crate::reach::{ListChannels, SendToChannel, StartBackgroundTask};
 
 /// The extension.
 pub fn extension() -> Extension {
-    Extension::new("orchestrator", env!("CARGO_PKG_VERSION")).hook(ActiveChannel).replayable()
+    Extension::new(ORCHESTRATOR, env!("CARGO_PKG_VERSION"))
+        .described("Finds tools, reaches channels and starts work in the background.")
+        .hook(ActiveChannel)
+        .hook(Capabilities)
+        .tool(FindTools)
+        .tool(ListChannels)
+        .tool(SendToChannel)
+        .tool(StartBackgroundTask)
+        .replayable()
+}
+
+async fn ask(host: &Arc<dyn Host>, name: &str, arguments: impl Into<Content>) -> Result<Value, Fault> {
+    let asked = Ask::Other { name: name.to_owned(), arguments: arguments.into(), timeout: None };
+    Ok(host.ask(asked).await?.value().cloned().unwrap_or_default())
+}
+
+fn field(arguments: &Content, name: &str) -> Result<String, Fault> {
+    let text = arguments.value().and_then(|value| value.get(name)).and_then(Value::as_str);
+    let missing = || Fault::new(Code::ToolArguments, format!("`{name}` is missing"));
+    text.filter(|text| !text.trim().is_empty()).map(str::to_owned).ok_or_else(missing)
+}
+
+/// What was given for an argument that can be left out.
+fn given(arguments: &Content, name: &str) -> Value {
+    arguments.value().and_then(|value| value.get(name)).cloned().unwrap_or_default()
 }

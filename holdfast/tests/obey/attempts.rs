@@ -40,7 +40,7 @@ fn files() -> Vec<Attempt> {
             "file_edit",
             json!({ "path": "to-home/config/policy.yaml", "old": "decision: deny", "new": "decision: allow" }),
         ),
-        write("the prompt", "to-home/prompts/main.jinja2"),
+        write("the prompt", "to-home/prompts/orchestrator.jinja2"),
         write("an extension, as a single file", "to-home/extensions/tools/evil.py"),
         write("an extension, as a folder", "{home}/extensions/evil/manifest.yaml"),
         write("the log", "to-home/holdfast.db"),

@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::{
     AgentSettings, BreakerSettings, CallSettings, Channels, Health, LimitSettings, Log, LogLevel, MOST_BYTES,
     Mcp, ModelSettings, Models, OFFLINE, RetentionSettings, SecretPlace, SecretSettings, SessionRule,
-    Settings, StoreSettings, Web,
+    Settings, StoreSettings, ToolSettings, Web,
 };
 
 type Result<T> = std::result::Result<T, Reported>;
@@ -72,6 +72,7 @@ fn root(root: &Field<'_>) -> Result<Settings> {
         let overrides = object
             .defaulted("overrides", Vec::new(), |field| field.entries(|_, kind| kind.entries(overridden)));
         let workspace = object.optional("workspace", Field::filled);
+        let tools = object.defaulted("tools", ToolSettings::default(), tools);
         let limits = object.defaulted("limits", LimitSettings::default(), limits);
         let calls = object.defaulted("calls", CallSettings::default(), calls);
         let context = object.defaulted("context", ContextBudget::default(), context);
@@ -91,6 +92,7 @@ fn root(root: &Field<'_>) -> Result<Settings> {
             web: web?,
             overrides: keyed(overrides?.into_iter().map(|(kind, ids)| (kind, keyed(ids)))),
             workspace: workspace?,
+            tools: tools?,
             limits: limits?,
             calls: calls?,
             context: context?,
@@ -416,6 +418,14 @@ fn health(field: &Field<'_>) -> Result<Health> {
         let every_seconds = object
             .defaulted("every_seconds", Health::default().every_seconds, |field| field.whole(1..=86_400_u32));
         Ok(Health { every_seconds: every_seconds? })
+    })
+}
+
+fn tools(field: &Field<'_>) -> Result<ToolSettings> {
+    field.object(|object| {
+        let usual = ToolSettings::default().show_at_most;
+        let show_at_most = object.defaulted("show_at_most", usual, |field| field.whole(1..=1_000_u32));
+        Ok(ToolSettings { show_at_most: show_at_most? })
     })
 }
 

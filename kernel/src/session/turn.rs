@@ -4,12 +4,14 @@ use super::*;
 
 /// A turn under way.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(crate = "holdfast_contract::serde")]
+#[serde(crate = "holdfast_contract::serde", default)]
 pub(super) struct Turn {
     pub purpose: Purpose,
     pub context: TurnView,
     pub wait: Wait,
     pub text: Content,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Artifact>,
     pub blocks: Arc<Vec<Content>>,
     pub notes: Vec<Content>,
     pub calls: Vec<Call>,

@@ -88,7 +88,7 @@ impl Way<'_> {
     /// Leaves a point whose hooks have all spoken, if it has any. Gives the next point, if one follows at once.
     fn leave(&mut self, call: Option<&mut Call>, point: P, round: Option<&Round>) -> Option<P> {
         match (point, call) {
-            (P::GuardInput, _) => self.base.say(Message::User { text: self.turn.text.clone() }),
+            (P::GuardInput, _) => self.base.say(Message::said(&self.turn.text, &mut self.turn.attachments)),
             (P::Context, _) => self.inject(round),
             (P::ModelRoute, _) => self.route(round),
             (P::ResponseProcess, _) => self.turn.outcome = Some(TurnOutcome::Answered),

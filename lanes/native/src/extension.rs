@@ -46,6 +46,7 @@ impl Extension {
             version: version.into(),
             digest: Digest::ZERO,
             lane: "native".to_owned(),
+            description: String::new(),
             depends_on: Vec::new(),
             priority: None,
             schedules: Vec::new(),
@@ -69,6 +70,12 @@ impl Extension {
             alone: false,
             replayable: false,
         }
+    }
+
+    /// What it does, in a line, for whoever decides whether to use it.
+    pub fn described(mut self, description: &str) -> Self {
+        self.found.description = description.to_owned();
+        self
     }
 
     /// Loaded after these.
@@ -174,6 +181,11 @@ impl Extension {
         self.streaming = Some(channel.clone());
         self.channel = Some(channel);
         self
+    }
+
+    /// With a slash command, which its [`Functions`] run.
+    pub fn command(self, name: &str, description: &str) -> Self {
+        self.descriptor(Descriptor::command(name, description))
     }
 
     /// With functions of other roles.

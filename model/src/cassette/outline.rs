@@ -4,6 +4,7 @@
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::effect::ModelAct;
+use holdfast_contract::hook::Artifact;
 use holdfast_contract::message::Message;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -96,7 +97,14 @@ fn plain(content: &Content) -> Value {
 
 fn message_seen(message: &Message) -> (&'static str, Value, String) {
     match message {
-        Message::User { text } => ("user", plain(text), text.to_text()),
+        Message::User { text, attachments } if attachments.is_empty() => {
+            ("user", plain(text), text.to_text())
+        }
+        Message::User { text, attachments } => {
+            let digest = |file: &Artifact| json!([file.name, file.media_type, file.content.digest()]);
+            let attached: Vec<Value> = attachments.iter().map(digest).collect();
+            ("user", json!([plain(text), attached]), text.to_text())
+        }
         Message::Note { text } => ("note", plain(text), text.to_text()),
         Message::Assistant { text, reasoning, calls } => {
             let asked: Vec<Value> =

@@ -12,7 +12,7 @@ use holdfast_contract::message::{AskedCall, Message};
 use holdfast_contract::registry::Registry;
 use serde_json::{Map, Value, json};
 
-use super::reasoning;
+use super::{attached, reasoning};
 
 /// The most letters that every provider takes in a tool's name.
 const LONGEST_NAME: usize = 64;
@@ -146,9 +146,12 @@ fn messages(ask: &ModelAct, kind: AdapterKind, names: &Names) -> Vec<ChatMessage
 impl Conversation<'_> {
     fn add(&mut self, message: &Message) {
         match message {
-            Message::User { text } => {
+            Message::User { text, attachments } => {
                 self.end_results();
-                self.messages.push(ChatMessage::user(text.to_text()));
+                self.messages.push(match attachments.is_empty() {
+                    true => ChatMessage::user(text.to_text()),
+                    false => ChatMessage::user(attached::message(self.kind, text, attachments)),
+                });
             }
             Message::Note { text } => {
                 let note = ChatMessage::user(format!("<note>\n{}\n</note>", text.to_text()));

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
+use holdfast_contract::hook::Artifact;
 use holdfast_contract::ids::{CallId, Seq};
 use holdfast_contract::message::{Message, TurnContext};
 use holdfast_contract::registry::{Implementation, Registry, ToolEntry};
@@ -110,7 +111,12 @@ pub struct Answered {
 
 /// Lets the user say these things, with two tools at hand.
 pub async fn ask(model: &dyn Model, said: &[&str]) -> Answered {
-    complete(model, said.iter().map(|text| Message::User { text: Content::text(*text) }).collect()).await
+    complete(model, said.iter().map(|text| Message::user(*text)).collect()).await
+}
+
+/// Lets the user say something that files go with.
+pub async fn ask_with(model: &dyn Model, said: &str, attachments: Vec<Artifact>) -> Answered {
+    complete(model, vec![Message::User { text: Content::text(said), attachments }]).await
 }
 
 async fn complete(model: &dyn Model, messages: Vec<Message>) -> Answered {

@@ -210,7 +210,8 @@ impl SessionActor {
         }
     }
 
-    fn call_model(&mut self, act: Box<ModelAct>) {
+    fn call_model(&mut self, mut act: Box<ModelAct>) {
+        act.registry = self.seen(&act);
         let back = self.back(Source::Model(act.model.clone()), act.decided_by);
         let code = self.inner.code_agent(&act.model);
         let model = match code.map_or_else(|| self.inner.model(&act.model), Ok) {

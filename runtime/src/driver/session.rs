@@ -15,7 +15,7 @@ use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::{
     Answer, ApprovalAnswered, ApprovalScope, ClockRead, CommandRun, CompactionRequested, HostCalled,
-    InputReceived, MessageInjected, RandomDrawn, SessionCancelled, SessionEnded, SessionResumed,
+    InputReceived, MessageInjected, RandomDrawn, SessionCancelled, SessionEnded, SessionResumed, SessionSet,
     StateWritten, TurnOutcome, UiAnswered, UiQuestion, UiRequested,
 };
 use holdfast_contract::system_frames::HeadAnchored;
@@ -26,7 +26,7 @@ use holdfast_store::StreamLog;
 use tokio::sync::{mpsc, oneshot};
 
 use super::tasks::Tasks;
-use super::{Answered, Note, Reply, Say, SessionHandle, TurnReport};
+use super::{Answered, Note, Reply, Say, SessionHandle, TurnReport, discovery};
 use crate::budget::Lent;
 use crate::checks::Checks;
 use crate::feed::Feed;
@@ -73,6 +73,8 @@ pub(crate) struct SessionActor {
     pub(super) children: HashMap<Seq, StreamId>,
     /// What agents have used that extensions asked.
     lent: Lent,
+    /// How many searches for tools there were, as far as they are not kept in the session.
+    pub(super) searched: u64,
     broken: Option<Problem>,
     snapshot_at: Seq,
 }
@@ -110,6 +112,7 @@ impl SessionActor {
             unsaid: HashSet::new(),
             children: HashMap::new(),
             lent,
+            searched: 0,
             broken: None,
         };
         tokio::spawn(actor.run());
@@ -180,6 +183,9 @@ impl SessionActor {
             Note::Command { command, arguments, output, reply } => {
                 let source = Source::Surface("command".into());
                 self.answer_with(reply, source, CommandRun { command, arguments, output });
+            }
+            Note::Choose { models, reply } => {
+                self.answer_with(reply, Source::Surface("command".into()), SessionSet { models });
             }
             Note::Compact { reason, reply } => {
                 let registry = self.inner.registry();
@@ -455,6 +461,19 @@ impl SessionActor {
             Ask::Other { name, .. } if network::ASKS.contains(&name.as_str()) && hook.is_some() => {
                 let fault = Fault::new(Code::ToolDenied, "a hook has no network");
                 return drop(reply.send(Err(fault)));
+            }
+            Ask::Other { name, arguments, .. } if discovery::ASKS.contains(&name.as_str()) => {
+                let answer = self.look(extension, &name, &arguments);
+                let extension = extension.clone();
+                return self.answered(Answered {
+                    extension,
+                    under,
+                    hook,
+                    ask: name,
+                    arguments,
+                    answer,
+                    reply,
+                });
             }
             Ask::Other { name, arguments, timeout } => {
                 let session = Some(self.session.id().clone());

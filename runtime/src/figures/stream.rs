@@ -189,6 +189,7 @@ impl Stage {
             secrets: None,
             configuration: None,
             agents: Default::default(),
+            tools: Default::default(),
             calls: Default::default(),
             context: Default::default(),
         })

@@ -19,6 +19,7 @@ use super::streams::Stream;
 use super::topics::{self, AgentTask, Notice, OUT, Outgoing, UserMessage};
 use super::turns::{Errand, Message, answer_of, patient};
 use super::wiring::gone;
+use crate::attachments;
 use crate::runtime::Inner;
 
 /// Sessions that may be answered at once.
@@ -82,12 +83,18 @@ impl Inner {
 
     /// A user's message: a turn of its session, and the answer on its channel.
     async fn take_message(self: &Arc<Self>, message: UserMessage, delivery: &Delivery) -> Result<(), Fault> {
-        let UserMessage { text, user_id, channel_id, .. } = message;
+        let UserMessage { text, user_id, channel_id, attachments, .. } = message;
         let session = self.living.routes.session(&channel_id, &user_id);
         let origin = Origin { channel: channel_id.to_string(), user: Some(user_id.clone()) };
+        if let Some(said) = self.typed_on_channel(&session, &origin, &text).await {
+            let text = said.map_err(|problem| problem.to_fault())?;
+            let out = Outgoing { text, user_id: Some(user_id), streamed: false };
+            return self.send(&channel_id, out, delivery).await;
+        }
+        let attachments = attachments::taken(attachments);
         let stream = self.stream_for(&channel_id, &user_id, delivery);
         let message = Some(Message::from(delivery).shown(stream.as_ref().map(Stream::feed)));
-        let turn = self.turn(Errand { session, origin, agent: None, text, message, depth: 0 });
+        let turn = self.turn(Errand { session, origin, agent: None, text, attachments, message, depth: 0 });
         let (report, ending) = match stream {
             None => (turn.await?, None),
             Some(stream) => self.stream(stream, turn).await?,
@@ -122,7 +129,8 @@ impl Inner {
         let channel = channel_id.as_ref().map_or("task", |channel| channel.as_str()).to_owned();
         let origin = Origin { channel, user: user_id.clone() };
         let session = super::turns::session_for(delivery);
-        let errand = Errand { session, origin, agent, text: prompt, message: Some(delivery.into()), depth };
+        let (text, attachments, message) = (prompt, Vec::new(), Some(delivery.into()));
+        let errand = Errand { session, origin, agent, text, attachments, message, depth };
         let report = self.turn_alone(errand).await?;
         match told {
             true => self.notify(Notice { text: answer_of(&report), channel_id, user_id }, delivery).await,

@@ -4,11 +4,13 @@ use holdfast_bus::{NewEvent, topics};
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::Source;
 use holdfast_contract::ids::{AgentId, ExtensionId, Generation};
+use holdfast_contract::message::Attachment;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::routes::Routes;
+use crate::attachments;
 
 /// Topics of outgoing messages begin with this; the channel's id follows.
 pub(crate) const OUT: &str = "channel.out.";
@@ -26,6 +28,9 @@ pub struct UserMessage {
     /// The channel's own id of the message. The same one is taken only once.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some_words")]
     pub message_id: Option<String>,
+    /// Files that came with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
 }
 
 /// `system.user.notify`: something is to be shown to the user.
@@ -171,6 +176,7 @@ fn message(event: NewEvent, publisher: Option<ExtensionId>, routes: &Routes) -> 
         }
     }
     let read: UserMessage = payload(topics::USER_MESSAGE, &Content::new(value))?;
+    attachments::check(&attachments::taken(read.attachments.clone()))?;
     if let Some(publisher) = publisher.filter(|publisher| *publisher != read.channel_id) {
         let what = format!("`{publisher}` brings a message of the channel `{}`", read.channel_id);
         return Err(Problem::new(Code::EventRefused, what).help("A channel speaks for itself alone."));

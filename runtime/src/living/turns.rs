@@ -10,6 +10,7 @@ use holdfast_bus::{Delivery, Subscription};
 use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ChildAct;
+use holdfast_contract::hook::Artifact;
 use holdfast_contract::ids::{AgentId, ExtensionId, Millis, ModelName, Seq, StreamId};
 use holdfast_contract::message::Origin;
 use holdfast_contract::problem::{Code, Fault, Problem};
@@ -45,6 +46,8 @@ pub(super) struct Errand {
     pub agent: Option<AgentId>,
     /// What is said.
     pub text: String,
+    /// Files that came with it.
+    pub attachments: Vec<Artifact>,
     /// What it comes of, if that can come again.
     pub message: Option<Message>,
     /// How deep a session that is opened is under others.
@@ -131,7 +134,7 @@ impl Inner {
     }
 
     async fn turn_in(self: &Arc<Self>, errand: &Errand) -> Result<TurnReport, Problem> {
-        let Errand { session, origin, text, message, .. } = errand;
+        let Errand { session, origin, text, attachments, message, .. } = errand;
         let there = self.store.head(session)?.is_some() || self.open_session(session).is_some();
         if let (true, Some(Message { id, repeat: true, .. })) = (there, message)
             && let Some(report) = self.earlier_turn(session, id).await?
@@ -144,7 +147,8 @@ impl Inner {
         };
         let id = message.as_ref().map(|message| message.id.clone());
         let feed = message.as_ref().and_then(|message| message.feed.clone());
-        handle.say_message(&origin.channel, Content::text(text.clone()), id, feed).await
+        let said = (Content::text(text.clone()), attachments.clone());
+        handle.say_message(&origin.channel, said, id, feed).await
     }
 
     /// The turn that a message led to when it came before, waited for if it is still running; none if it led to nothing.
@@ -178,6 +182,20 @@ impl Inner {
         let Some(place) = place else { return Ok(None) };
         let ended = frames.iter().skip(place).find(|frame| frame.envelope.kind == Kind::TurnEnded);
         ended.map(|frame| self.report(frame)).transpose().map(Some)
+    }
+
+    /// The session under a name that goes on or would be opened, and the one that would follow it.
+    pub(crate) fn latest_of(&self, name: &StreamId) -> Result<(StreamId, StreamId), Problem> {
+        let named = |count: usize| match count {
+            1 => name.clone(),
+            count => format!("{name}.{count}").into(),
+        };
+        for count in 1..MOST_ENDED {
+            if !self.has_ended(&named(count))? {
+                return Ok((named(count), named(count + 1)));
+            }
+        }
+        Err(Problem::new(Code::SessionEnded, format!("too many sessions `{name}` have ended")))
     }
 
     fn has_ended(&self, session: &StreamId) -> Result<bool, Fault> {
@@ -246,7 +264,9 @@ impl Inner {
                 let (session, agent) = (session_for(delivery), Some(agent));
                 let origin = Origin { channel: extension.to_string(), user: None };
                 let message = Some(delivery.into());
-                answer_of(&self.turn_alone(Errand { session, origin, agent, text, message, depth: 0 }).await?)
+                let attachments = Vec::new();
+                let errand = Errand { session, origin, agent, text, attachments, message, depth: 0 };
+                answer_of(&self.turn_alone(errand).await?)
             }
             None => {
                 let task = json!({ "task": text }).into();
@@ -269,7 +289,8 @@ impl Inner {
         let id = format!("agent.{}.{}-{count}-{chance}", asker.extension.id, self.clock.now().0);
         let origin = Origin { channel: asker.extension.id.to_string(), user: None };
         let session: StreamId = id.into();
-        let errand = Errand { session: session.clone(), origin, agent, text: task, message: None, depth };
+        let (text, attachments, message) = (task, Vec::new(), None);
+        let errand = Errand { session: session.clone(), origin, agent, text, attachments, message, depth };
         let mut under_way = UnderWay { inner: self, session: Some(session) };
         let run = async {
             let mut new = self.founded(&errand)?;

@@ -100,6 +100,7 @@ async fn owner(home: &std::path::Path) -> Result<(Store, Server), Problem> {
         agents: Default::default(),
         calls: Default::default(),
         context: Default::default(),
+        tools: Default::default(),
     })
     .await?;
     let names = store.clone();
@@ -197,7 +198,7 @@ impl Model for Obedient {
         let last = ask.messages.last().cloned();
         Box::pin(async move {
             let told = match last {
-                Some(Message::User { text }) => text.to_text(),
+                Some(Message::User { text, .. }) => text.to_text(),
                 Some(Message::Tool { content, failed, .. }) => {
                     let word = if failed { "failed" } else { "gave" };
                     return Ok(said(&deltas, &format!("The tool {word} {}", content.to_text())));

@@ -134,6 +134,9 @@ pub(crate) struct Run {
     /// The model, in place of the configured one, for a new session
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
+    /// A file that goes with it; can be given again
+    #[arg(long, value_name = "FILE")]
+    pub attach: Vec<PathBuf>,
 }
 
 #[derive(Args)]
@@ -477,6 +480,8 @@ pub(crate) enum Figures {
     Python,
     /// Answers while they are written
     Stream,
+    /// Finding a tool among five hundred
+    Tools,
 }
 
 #[derive(Args)]

@@ -30,7 +30,7 @@ pub(crate) async fn call(output: &Output, link: &mut Link, command: Call) -> Res
         })
         .await?;
     let text = format!("/{} {arguments}", command.tool);
-    let end = link.turn(&opened.session, text, |_| Ok(())).await?;
+    let end = link.turn(&opened.session, (text, Vec::new()), |_| Ok(())).await?;
     let store = link.store()?;
     let (mut result, mut fault): (Option<Value>, Option<Fault>) = (None, None);
     for frame in store.frames(&opened.session, opened.next..=end.ended)? {

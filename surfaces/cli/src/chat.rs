@@ -25,6 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{ModelName, Seq, StreamId};
+use holdfast_contract::message::Attachment;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::{TurnEnded, TurnOutcome};
 use holdfast_rpc::{
@@ -88,6 +89,7 @@ pub(crate) async fn chat(link: Link, store: &Store, options: ChatOptions) -> Res
         waiting: VecDeque::new(),
         held: VecDeque::new(),
         turn: Turn::default(),
+        attached: Vec::new(),
         calls: Calls::default(),
         live: Live::default(),
         finish,
@@ -131,6 +133,8 @@ struct Chat<'a> {
     /// What happened while a question was being asked; it is shown afterwards.
     held: VecDeque<Notice>,
     turn: Turn,
+    /// Files that go with what is said next.
+    attached: Vec<Attachment>,
     calls: Calls,
     live: Live,
     finish: mpsc::UnboundedSender<Finished>,
@@ -270,7 +274,8 @@ impl Chat<'_> {
     fn say(&mut self, text: String) {
         self.turn = Turn { asked: true, ..Turn::default() };
         self.live = Live::default();
-        let request = Request::SessionSend(SessionSend { session: self.session.clone(), text });
+        let attachments = std::mem::take(&mut self.attached);
+        let request = Request::SessionSend(SessionSend { session: self.session.clone(), text, attachments });
         self.ask_later(request, Finished::Asked);
     }
 

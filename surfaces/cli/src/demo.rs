@@ -146,6 +146,7 @@ async fn record(store: Store, session: StreamId) -> Result<(), Problem> {
         agents: Default::default(),
         calls: Default::default(),
         context: Default::default(),
+        tools: Default::default(),
     })
     .await?;
     let handle = runtime.open(NewSession {

@@ -6,6 +6,7 @@ mod bus;
 mod python;
 mod sandbox;
 mod stream;
+mod tools;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -30,6 +31,9 @@ pub(crate) fn bench(output: &Output, command: &Bench) -> Result<Exit, Problem> {
     }
     if wanted(Figures::Bus) {
         bus::bench(output)?;
+    }
+    if wanted(Figures::Tools) {
+        tools::bench(output)?;
     }
     if wanted(Figures::Sandbox) {
         sandbox::bench(output, &program)?;

@@ -10,6 +10,7 @@ macro_rules! eprintln {
 }
 
 mod arguments;
+mod attach;
 mod backup;
 mod bus;
 mod call;

@@ -9,6 +9,7 @@ use holdfast_home::OFFLINE;
 use holdfast_rpc::{Nothing, Notice, Request, SessionOpen, ToolLine};
 
 use crate::arguments::Run;
+use crate::attach;
 use crate::chat::harmless;
 use crate::exit::Exit;
 use crate::link::Link;
@@ -17,6 +18,7 @@ use crate::turn::{attended, exit, text, told};
 
 pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Result<Exit, Problem> {
     let prompt = prompt(command.prompt)?;
+    let attachments = command.attach.iter().map(|file| attach::read(file)).collect::<Result<_, _>>()?;
     let session = command.session.map(StreamId::from);
     let head = session.as_ref().map(|id| link.store()?.head(id)).transpose()?.flatten();
     let next = head.map_or(Seq(0), |head| head.seq.next());
@@ -35,7 +37,7 @@ pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Resul
     let live = !output.json && out.is_terminal();
     let (mut streamed, mut shown) = (false, next);
     let end = link
-        .turn(&opened.session, prompt, |notice| {
+        .turn(&opened.session, (prompt, attachments), |notice| {
             match notice {
                 Notice::Text { text, .. } if live => {
                     streamed = true;
@@ -84,7 +86,8 @@ pub(crate) async fn demonstrate(output: &Output, link: &mut Link) -> Result<Exit
     };
     output
         .line(format!("There is no terminal to talk in, so this is a demonstration.\n\nyou: {prompt}\n"))?;
-    let command = Run { prompt: prompt.to_owned(), session: None, model: Some(OFFLINE.to_owned()) };
+    let model = Some(OFFLINE.to_owned());
+    let command = Run { prompt: prompt.to_owned(), session: None, model, attach: Vec::new() };
     let exit = run(output, link, command).await?;
     output.line(
         "\nIn a terminal, `holdfast` is a chat. `holdfast run \"…\"` is one turn, `holdfast log list` shows what was recorded.",

@@ -4,6 +4,7 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::StreamId;
+use holdfast_contract::message::Attachment;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::{TurnOutcome, UiQuestion};
 use holdfast_rpc::{
@@ -31,11 +32,11 @@ impl Link {
     pub(crate) async fn turn(
         &mut self,
         session: &StreamId,
-        text: String,
+        (text, attachments): (String, Vec<Attachment>),
         mut show: impl FnMut(&Notice) -> Result<(), Problem>,
     ) -> Result<TurnEnd, Problem> {
         let client = self.client.clone();
-        let send = Request::SessionSend(SessionSend { session: session.clone(), text });
+        let send = Request::SessionSend(SessionSend { session: session.clone(), text, attachments });
         let mut sent = std::pin::pin!(client.ask::<TurnEnd>(&send));
         let mut cancelled = false;
         let end = loop {

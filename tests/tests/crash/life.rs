@@ -79,6 +79,7 @@ pub async fn start(world: &World, store: Store, clock: Arc<dyn Clock>) -> Result
         agents: Default::default(),
         calls: Default::default(),
         context: Default::default(),
+        tools: Default::default(),
     })
     .await?;
     tokio::spawn(answer_approvals(runtime.clone(), asked));

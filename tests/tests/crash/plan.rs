@@ -212,7 +212,7 @@ impl Model for Planner {
         }
         let asked =
             ask.messages.iter().rposition(|message| matches!(message, Message::User { .. })).unwrap_or(0);
-        let Some(Message::User { text }) = ask.messages.get(asked) else { return says("nobody asked") };
+        let Some(Message::User { text, .. }) = ask.messages.get(asked) else { return says("nobody asked") };
         let since = ask.messages[asked..].iter();
         let done = since.filter(|message| matches!(message, Message::Assistant { .. })).count();
         let prompt = text.to_text();

@@ -151,6 +151,7 @@ impl World {
             agents: Default::default(),
             calls: Default::default(),
             context: Default::default(),
+            tools: Default::default(),
         };
         Runtime::start(parts).await.unwrap()
     }

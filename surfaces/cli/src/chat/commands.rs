@@ -1,16 +1,20 @@
 //! Slash commands.
 
+use std::path::Path;
 use std::sync::PoisonError;
 
 use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::ids::{CallId, Seq, StreamId};
 use holdfast_contract::message::Spent;
-use holdfast_contract::problem::Problem;
-use holdfast_rpc::{InSession, Nothing, Request, Status, ToolLine};
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_rpc::{
+    CommandEnd, CommandLine, CommandRun, InSession, Nothing, Request, SessionFork, Status, ToolLine,
+};
 
 use super::safe::{cut, harmless, one_line};
 use super::why::{Read, why};
 use super::{Chat, Finished, Turn};
+use crate::attach;
 use crate::output::frame_line;
 use crate::status::bounded;
 
@@ -19,10 +23,14 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("/help", "", "what can be said"),
     ("/why", "[CALL]", "explain the last decision, or a call such as 2.1"),
     ("/tools", "", "the tools, and what the policy says of each"),
+    ("/agents", "", "the agents"),
+    ("/model", "[NAME]", "the model; with a name, go on with another one"),
     ("/session", "", "this session"),
     ("/sessions", "", "the latest sessions"),
     ("/new", "", "begin a new session"),
     ("/resume", "ID", "go on with another session"),
+    ("/fork", "[TURN]", "go on in a copy of this session, as it was after that turn"),
+    ("/attach", "FILE", "a file that goes with what is said next"),
     ("/cancel", "", "cancel the running turn"),
     ("/compact", "", "replace the older part of the conversation by a summary"),
     ("/cost", "", "what was spent"),
@@ -37,11 +45,14 @@ impl Chat<'_> {
         let rest = rest.trim();
         let done = match name {
             "/help" => {
-                self.help();
+                self.help().await;
                 Ok(())
             }
             "/why" => self.why(rest),
             "/tools" => self.tools().await,
+            "/agents" | "/model" => self.run(&name[1..], rest).await,
+            "/fork" => self.fork(rest).await,
+            "/attach" => self.attach(rest),
             "/session" => self.about(),
             "/sessions" => self.sessions(),
             "/new" => self.open(None).await,
@@ -67,6 +78,7 @@ impl Chat<'_> {
                 self.left = Some(Ok(true));
                 Ok(())
             }
+            _ if self.is_command(&name[1..]).await => self.run(&name[1..], rest).await,
             _ if self.is_tool(&name[1..]).await => return false,
             _ => {
                 self.screen.line(unknown(name));
@@ -86,10 +98,15 @@ impl Chat<'_> {
             let takes = if takes.is_empty() { String::new() } else { format!("{takes}  ") };
             (name.to_string(), format!("{takes}{about}"))
         });
+        let theirs = self.theirs().await;
+        let theirs = theirs.iter().map(|command| {
+            (format!("/{}", one_line(&command.name)), cut(&one_line(&command.description), 60))
+        });
         let tools = tools.iter().map(|tool| {
             (format!("/{}", one_line(tool.name.as_str())), cut(&one_line(&tool.description), 60))
         });
-        *self.words.lock().unwrap_or_else(PoisonError::into_inner) = commands.chain(tools).collect();
+        *self.words.lock().unwrap_or_else(PoisonError::into_inner) =
+            commands.chain(theirs).chain(tools).collect();
     }
 
     async fn is_tool(&mut self, name: &str) -> bool {
@@ -98,10 +115,83 @@ impl Chat<'_> {
         words.iter().any(|(word, _)| word.strip_prefix('/') == Some(name))
     }
 
-    fn help(&mut self) {
+    /// The commands of extensions.
+    async fn theirs(&self) -> Vec<CommandLine> {
+        let all = self.client.ask::<Vec<CommandLine>>(&Request::CommandsList(Nothing {})).await;
+        let own = |name: &str| COMMANDS.iter().any(|(command, ..)| command.strip_prefix('/') == Some(name));
+        let theirs = all.unwrap_or_default().into_iter();
+        theirs.filter(|command| command.extension.is_some() && !own(&command.name)).collect()
+    }
+
+    async fn is_command(&self, name: &str) -> bool {
+        self.theirs().await.iter().any(|command| command.name == name)
+    }
+
+    /// Has a command run by the owner of the home, and goes where it leads.
+    async fn run(&mut self, command: &str, arguments: &str) -> Result<(), Problem> {
+        let chosen = (command == "model").then(|| arguments.into());
+        let (session, command, arguments) = (self.session.clone(), command.to_owned(), arguments.to_owned());
+        let request = Request::CommandRun(CommandRun { session, command, arguments });
+        let end: CommandEnd = self.client.ask(&request).await?;
+        if let Some(session) = end.session {
+            // A session that is begun later has the same one.
+            self.model = chosen.or(self.model.take());
+            self.open(Some(session)).await?;
+        }
+        for line in end.output.to_text().lines() {
+            self.screen.line(harmless(line));
+        }
+        Ok(())
+    }
+
+    /// Keeps a file for what is said next.
+    fn attach(&mut self, file: &str) -> Result<(), Problem> {
+        if file.is_empty() {
+            self.screen.line("/attach FILE, and then say something");
+            return Ok(());
+        }
+        let file = attach::read(Path::new(file))?;
+        self.screen
+            .line(one_line(&format!("{} ({}) goes with what you say next", file.name, file.media_type)));
+        self.attached.push(file);
+        Ok(())
+    }
+
+    /// Goes on in a copy of the session.
+    async fn fork(&mut self, turn: &str) -> Result<(), Problem> {
+        let at = match turn {
+            "" => None,
+            turn => match turn.parse::<u32>() {
+                Ok(turn) => Some(self.end_of(turn)?),
+                Err(_) => {
+                    self.screen.line("/fork, or /fork TURN with the number of a turn, such as 3");
+                    return Ok(());
+                }
+            },
+        };
+        let request = Request::SessionFork(SessionFork { session: self.session.clone(), at });
+        let forked: serde_json::Value = self.client.ask(&request).await?;
+        self.open(forked["session"].as_str().map(StreamId::from)).await
+    }
+
+    /// The frame with which a turn ended.
+    fn end_of(&self, turn: u32) -> Result<Seq, Problem> {
+        let frames = self.tail(u64::MAX)?;
+        let ended =
+            frames.iter().find(|read| matches!(&read.body, Body::TurnEnded(ended) if ended.turn == turn));
+        let unknown = || Problem::new(Code::SessionFork, format!("no turn {turn} of this session has ended"));
+        ended.map(|read| read.seq).ok_or_else(unknown)
+    }
+
+    async fn help(&mut self) {
         for (name, takes, about) in COMMANDS {
             let line = format!("{:<14} {about}", format!("{name} {takes}"));
             self.screen.line(line);
+        }
+        for command in self.theirs().await {
+            let whose = command.extension.unwrap_or_default();
+            let line = format!("{:<14} {} ({whose})", format!("/{}", command.name), command.description);
+            self.screen.line(one_line(&line));
         }
         self.screen.line("/TOOL {…}      the name of a tool: said to the model as it is");
         self.screen.line("");
@@ -226,6 +316,7 @@ impl Chat<'_> {
     pub(super) fn model(&self, frames: &[Read]) -> Option<String> {
         frames.iter().rev().find_map(|read| match &read.body {
             Body::ModelRouted(routed) => Some(routed.model.to_string()),
+            Body::SessionStarted(started) => started.settings.models.first().map(ToString::to_string),
             _ => None,
         })
     }

@@ -1,0 +1,73 @@
+//! `find_tools`: searches the tools that the model is not shown. What it finds is kept in the session, and shown from the model's next
+//! request on.
+
+use std::sync::Arc;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::discovery::{FIND_TOOLS, FOUND_AT_MOST, FoundTools};
+use holdfast_contract::ids::CallId;
+use holdfast_contract::message::TurnView;
+use holdfast_contract::problem::Fault;
+use holdfast_contract::tool::{EffectClass, ToolSpec};
+use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_lane_native::Tool;
+use serde_json::{Value, json};
+
+use crate::{ask, field, given};
+
+pub(crate) struct FindTools;
+
+impl Tool for FindTools {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            effects: EffectClass::Read,
+            input_schema: Content::new(json!({
+                "type": "object",
+                "properties": {
+                    "query": { "type": "string", "description": "What you want to do, in plain words: `send a text message`." },
+                    "limit": { "type": "integer", "minimum": 1, "maximum": FOUND_AT_MOST, "description": "How many tools; 5 if left out." },
+                },
+                "required": ["query"],
+                "additionalProperties": false,
+            })),
+            ..ToolSpec::named(
+                FIND_TOOLS,
+                "Searches all installed tools by what they do. You are shown only some of them: search before you say that something cannot be done. \
+                 What is found can be called in your next step.",
+            )
+        }
+    }
+
+    fn call(
+        &self,
+        _: CallId,
+        arguments: Content,
+        _: TurnView,
+        host: Arc<dyn Host>,
+    ) -> Later<Result<Content, Fault>> {
+        Box::pin(async move {
+            let mut request = json!({ "query": field(&arguments, "query")? });
+            let limit = given(&arguments, "limit");
+            if !limit.is_null() {
+                request["limit"] = limit;
+            }
+            let mut answer = ask(&host, "tools.find", request).await?;
+            let kept = answer["keep"].take();
+            let search = kept["search"].as_u64().unwrap_or_default();
+            let set = Ask::StateSet { key: FoundTools::key(search), value: Some(Content::new(kept)) };
+            host.ask(set).await?;
+            Ok(told(&answer).into())
+        })
+    }
+}
+
+fn told(answer: &Value) -> Value {
+    let tools = answer["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+    match tools.is_empty() {
+        false => json!({ "tools": tools }),
+        true => {
+            let searched = &answer["searched"];
+            json!({ "tools": [], "note": format!("None of {searched} tools fits. Try other words for what you want to do.") })
+        }
+    }
+}
