@@ -35,11 +35,16 @@ pub fn make(ground: &Ground<'_>) -> BuiltIns {
     }
     let lane = NativeLane::default();
     let found = extensions.into_iter().map(|extension| lane.add(extension)).collect();
-    BuiltIns { lanes: vec![Arc::new(lane)], extensions: found, components: GUARDRAILS.to_vec(), warnings }
+    BuiltIns { lanes: vec![Arc::new(lane)], extensions: found, components: CARRIED.to_vec(), warnings }
 }
 
-/// The guardrails, as anybody's components are.
-const GUARDRAILS: &[Component] = &[
+/// The guardrails, as anybody's components are, and an agent in words.
+const CARRIED: &[Component] = &[
+    Component {
+        id: "simple_agent",
+        manifest: include_str!("../../extensions/simple_agent/manifest.yaml"),
+        bytes: &[],
+    },
     Component {
         id: "injection-guard",
         manifest: include_str!("../../extensions/injection-guard/manifest.yaml"),

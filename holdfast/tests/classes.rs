@@ -119,7 +119,8 @@ fn the_context_has_everything() {
     assert_eq!(asked["chunks"], json!([asked["streamed"]]), "{asked}");
     let enriched = call(&scene, "many_enriched", &json!({ "prompt": "the weather?" }));
     let enriched = enriched.as_str().unwrap();
-    assert!(enriched.starts_with("They said 'the weather?' on many.\n\n---\n\n"), "{enriched}");
+    assert!(enriched.starts_with("[Current Session Context]\n"), "{enriched}");
+    assert!(enriched.contains("\n\n---\n\nThey said 'the weather?' on many.\n\n---\n\n"), "{enriched}");
     assert!(enriched.ends_with("\n\n---\n\nthe weather?"), "{enriched}");
     scene.verifies();
 }

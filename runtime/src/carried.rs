@@ -16,14 +16,14 @@ use crate::loader::{Candidate, kept, overlay};
 /// The setting that switches one off.
 const ENABLED: &str = "enabled";
 
-/// A component that the program carries.
+/// A component that the program carries, or an agent in words.
 #[derive(Clone, Copy)]
 pub struct Component {
     /// The extension's id.
     pub id: &'static str,
     /// Its manifest.
     pub manifest: &'static str,
-    /// The component.
+    /// The component; nothing where the manifest is all there is.
     pub bytes: &'static [u8],
 }
 
@@ -31,6 +31,11 @@ impl Component {
     /// The extension's id.
     pub(crate) fn extension(&self) -> ExtensionId {
         self.id.into()
+    }
+
+    /// Whether one of the same name in the home takes its place. What is only words guards nothing.
+    pub(crate) fn gives_way(&self) -> bool {
+        self.bytes.is_empty()
     }
 
     /// The extension as it is set. It is given nothing: what is built in and wants something is native.
@@ -51,9 +56,13 @@ impl Component {
         let mut config = Value::Object(manifest.config.clone());
         overlay(&mut config, &Value::Object(set));
         let entrypoint = manifest.entrypoint.clone().unwrap_or_default();
-        let (files, contents) = kept(vec![(entrypoint.clone(), self.bytes.to_vec())]);
+        let (lane, code) = match self.gives_way() {
+            true => (LaneKind::Declarative, Vec::new()),
+            false => (LaneKind::Wasm, vec![(entrypoint.clone(), self.bytes.to_vec())]),
+        };
+        let (files, contents) = kept(code);
         let bundle = Bundle {
-            lane: LaneKind::Wasm.as_str().to_owned(),
+            lane: lane.as_str().to_owned(),
             manifest: self.manifest.to_owned(),
             entrypoint,
             files,

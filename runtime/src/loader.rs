@@ -173,6 +173,9 @@ impl Loader {
             there.insert(id, Place::File { folder: self.folder.clone(), file: format!("{kind}/{file}") });
         }
         for component in &self.carried {
+            if component.gives_way() && there.contains_key(&component.extension()) {
+                continue;
+            }
             if let Some(other) = there.insert(component.extension(), Place::Carried(*component)) {
                 let what = format!("`{}` is the id of a built-in extension", component.id);
                 let help = "Give it another name: this one is passed over.";

@@ -212,7 +212,8 @@ async fn the_built_in_provider_comes_first_and_says_where_the_user_is() {
         read,
         "[Current Session Context]\nThe user is on the channel `test`, and your answer goes there. The user is `ada`.\n\
          Other channels reach the user too: `pigeon`.\nWhat nobody asked for goes to `pigeon` unless a channel is named.\
-         \n\n---\n\nEarly."
+         \n\n---\n\nEarly.\n\n---\n\n[Capabilities]\nExtensions:\n- orchestrator (4 tools): \
+         Finds tools, reaches channels and starts work in the background."
     );
     let verdict = lab.replay("s1");
     assert!(verdict.identical, "{verdict:#?}");

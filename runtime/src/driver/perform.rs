@@ -211,7 +211,6 @@ impl SessionActor {
     }
 
     fn call_model(&mut self, mut act: Box<ModelAct>) {
-        act.registry = self.seen(&act);
         let back = self.back(Source::Model(act.model.clone()), act.decided_by);
         let code = self.inner.code_agent(&act.model);
         let model = match code.map_or_else(|| self.inner.model(&act.model), Ok) {
@@ -236,6 +235,8 @@ impl SessionActor {
         let back = Back { owner, ..back };
         let shown = Shown::new(&self.inner, self.session.id(), self.feed.clone());
         let guards = Guards::of(self, &act);
+        // From here on only the model looks at it, and it sees no more than it is to be shown.
+        act.registry = self.seen(&act);
         let (clock, wait) = (self.inner.clock.clone(), act.delay);
         self.behind_barrier(act.decided_by, async move {
             if wait > Millis(0) {

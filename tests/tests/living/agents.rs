@@ -13,7 +13,7 @@ use holdfast_contract::registry::{AgentMode, AgentSpec};
 use holdfast_contract::role::Role;
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Extension, Functions};
-use holdfast_testkit::pieces::agent;
+use holdfast_testkit::pieces::{agent, echo};
 use holdfast_testkit::story::bodies;
 use holdfast_testkit::{Lab, Script, Step};
 use serde_json::json;
@@ -300,4 +300,40 @@ async fn a_conversation_whose_agent_is_gone_is_its_owners_again() {
     assert_eq!((&changed[1]["agent"], &changed[1]["call"]), (&json!("main"), &serde_json::Value::Null));
     assert!(lab.replay("s1").identical);
     lab.stop().await;
+}
+
+/// An agent that would go on for ever stops at each of its bounds, its caller is told which, and so is the user of one that took over.
+#[tokio::test]
+async fn an_agent_that_would_never_stop_is_stopped_and_it_is_said_by_what() {
+    let usual = Limits { max_turns: 1_000, max_tokens: 1_000_000, ..Limits::default() };
+    let cases = [
+        (Limits { max_turns: 5, ..usual }, "model calls in a turn (`limits.max_turns`)"),
+        (Limits { max_tokens: 500, ..usual }, "tokens in a turn (`limits.max_tokens`)"),
+        (Limits { max_cost_micros: Some(50), ..usual }, "a dollar in a turn (`limits.max_cost_usd`)"),
+        (Limits { time_budget: Millis(3_000), ..usual }, "milliseconds in a turn (`limits.time_budget_ms`)"),
+    ];
+    for (limits, told) in cases {
+        let again = || Step::calls([("echo", json!({}))]).costing(100, 10);
+        // Each call but the first few comes late, so that time passes.
+        let late = Step::Fails { times: 2, retryable: true, then: Box::new(again()) };
+        let endless: Vec<Step> = std::iter::repeat_with(again).take(7).chain([late]).collect();
+        let endless = || Script::new(endless.iter().cloned().chain(std::iter::repeat_with(again).take(100)));
+        let worker = AgentSpec { limits, ..agent("worker", "endless") };
+        let lab = Lab::build()
+            .limits(usual)
+            .script([Step::calls([("worker", json!({ "task": "work" }))]), Step::says("it did not end")])
+            .model("endless", endless())
+            .extension(Extension::new("kit", "1.0.0").tool(echo()))
+            .extension(Extension::new("office", "1.0.0").agent(worker))
+            .start()
+            .await;
+        let turn = lab.begin("go");
+        later(&lab, "the end", |lab| lab.frames().iter().any(|frame| frame.envelope.kind == Kind::TurnEnded))
+            .await;
+        assert_eq!(turn.await.unwrap().answer.unwrap().to_text(), "it did not end");
+        let heard = bodies(&lab.frames(), Kind::ChildEnded)[0].to_string();
+        assert!(heard.contains(told), "{told}: {heard}");
+        assert!(lab.frames_of("s1.1.1").iter().any(|frame| frame.envelope.kind == Kind::LimitReached));
+        lab.stop().await;
+    }
 }

@@ -7,11 +7,12 @@ use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Decision, HookPoint, HookSpec};
 use holdfast_contract::ids::Millis;
+use holdfast_contract::registry::{AgentMode, AgentSpec};
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::session_frames::{StreamGuarded, TurnOutcome};
 use holdfast_lane_native::Extension;
 use holdfast_runtime::replay::{Mode, replay};
-use holdfast_testkit::pieces::{failing_hook, hanging_hook, hook};
+use holdfast_testkit::pieces::{agent, failing_hook, hanging_hook, hook};
 use holdfast_testkit::wasm::{MapVault, Objects, chunk_guard, lane, manifest};
 use holdfast_testkit::{Lab, LabBuilder};
 
@@ -46,7 +47,10 @@ fn block() -> Decision {
 }
 
 fn built(writer: Writer, screen: &Screen) -> LabBuilder {
-    Lab::build().model("script", writer).extension(screen.extension())
+    // Somebody to hand over to, so that the model is not shown everything there is: what it is shown has no say in who judges.
+    let sage = AgentSpec { mode: AgentMode::Handoff, ..agent("sage", "script") };
+    let hills = Extension::new("hills", "1.0.0").agent(sage);
+    Lab::build().model("script", writer).extension(screen.extension()).extension(hills)
 }
 
 /// What was recorded of the guardrails' work.

@@ -53,7 +53,7 @@ fn lab(mailbox: &Mailbox, steps: impl IntoIterator<Item = Step>) -> LabBuilder {
     let tutor = Extension::new("tutor", "1.0.0").agent(agent("tutor", "other"));
     Lab::build()
         .script(steps)
-        .model("other", Script::new([Step::says("from the other")]))
+        .model("other", Script::new(vec![Step::says("from the other"); 4]))
         .extension(chat)
         .extension(tutor)
         .extension(dice())
