@@ -310,7 +310,7 @@ async fn an_agent_that_would_never_stop_is_stopped_and_it_is_said_by_what() {
         (Limits { max_turns: 5, ..usual }, "model calls in a turn (`limits.max_turns`)"),
         (Limits { max_tokens: 500, ..usual }, "tokens in a turn (`limits.max_tokens`)"),
         (Limits { max_cost_micros: Some(50), ..usual }, "a dollar in a turn (`limits.max_cost_usd`)"),
-        (Limits { time_budget: Millis(3_000), ..usual }, "milliseconds in a turn (`limits.time_budget_ms`)"),
+        (Limits { time_budget: Millis(1_200), ..usual }, "milliseconds in a turn (`limits.time_budget_ms`)"),
     ];
     for (limits, told) in cases {
         let again = || Step::calls([("echo", json!({}))]).costing(100, 10);
