@@ -116,6 +116,9 @@ pub enum Request {
     /// Run a slash command in a session.
     #[serde(rename = "command.run")]
     CommandRun(CommandRun),
+    /// How the extension of a tool would have a call and its result shown.
+    #[serde(rename = "tool.render")]
+    ToolRender(ToolRender),
 }
 
 /// No parameters.
@@ -442,6 +445,35 @@ pub struct ToolLine {
     pub policy: String,
     /// The JSON Schema of its arguments.
     pub input_schema: Value,
+    /// How a surface may show calls and results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub render: Option<Value>,
+    /// Whether its extension shows calls or results itself, when it is asked with `tool.render`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub renders: bool,
+}
+
+/// A call of a tool that is to be shown.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolRender {
+    /// The tool.
+    pub tool: ToolName,
+    /// What it was called with.
+    pub arguments: Content,
+    /// What the model was told.
+    pub result: Content,
+}
+
+/// How a call is to be shown, in Markdown. What is missing is left to the surface.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolRendered {
+    /// The call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// Its result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
 }
 
 /// An agent that new turns have.

@@ -300,6 +300,10 @@ impl Connection {
                 self.kept().await?;
                 value(&CommandEnd { output: done.output, session: done.session })
             }
+            Request::ToolRender(ToolRender { tool, arguments, result }) => {
+                let (call, result) = runtime.rendered(&tool, arguments, result).await?;
+                value(&ToolRendered { call, result })
+            }
             Request::SessionFork(SessionFork { session, at }) => {
                 let fork = (self.owner.found)(&SessionOpen::default())?.id;
                 let next = runtime.fork(&session, at, &fork)?;
@@ -463,6 +467,8 @@ impl Connection {
                 generation: active.extension.generation.0,
                 policy: word(&verdict.decision),
                 input_schema: active.spec.input_schema.value().cloned().unwrap_or_default(),
+                render: active.spec.render.as_ref().and_then(Content::value).cloned(),
+                renders: runtime.renderer_of(&entry.name).is_some(),
             })
         });
         Ok(lines.collect())

@@ -5,6 +5,7 @@
 mod python;
 mod stream;
 pub mod tools;
+mod turn;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -43,6 +44,7 @@ use crate::vault::HomeVault;
 #[cfg(target_os = "linux")]
 pub use python::{Python, python};
 pub use stream::{PACE, Streamed, streamed};
+pub use turn::{Disk, Kind, Turns, turns};
 
 /// The gate, built from `figures/guests/gate/main.c`.
 pub const GATE: &[u8] = include_bytes!("figures/guests/gate/gate.wasm");
@@ -207,7 +209,7 @@ impl Line {
         let extensions = std::iter::once(kit).chain(found).collect();
         let model = Arc::new(Caller(answered.clone()));
         let runtime = started(store, model, vec![Arc::new(native), lane], extensions).await?;
-        let session = opened(&runtime)?;
+        let session = opened(&runtime, "bench", None)?;
         Ok(Self { runtime, session, answered, ran })
     }
 
@@ -254,8 +256,8 @@ async fn started(
     .await
 }
 
-/// A session without limits.
-fn opened(runtime: &Runtime) -> Result<SessionHandle, Problem> {
+/// A session without limits, for this user.
+fn opened(runtime: &Runtime, id: &str, user: Option<&str>) -> Result<SessionHandle, Problem> {
     let limits = Limits {
         max_turns: u32::MAX,
         max_tokens: u64::MAX >> 11,
@@ -263,8 +265,8 @@ fn opened(runtime: &Runtime) -> Result<SessionHandle, Problem> {
         ..Limits::default()
     };
     runtime.open(NewSession {
-        id: "bench".into(),
-        origin: Origin { channel: "bench".to_owned(), user: None },
+        id: id.into(),
+        origin: Origin { channel: "bench".to_owned(), user: user.map(str::to_owned) },
         agent: "main".into(),
         instructions: Content::default(),
         settings: SessionSettings { models: vec!["caller".into()], limits, ..SessionSettings::default() },

@@ -37,6 +37,7 @@ mod network;
 mod parts;
 mod presence;
 pub mod refold;
+mod renderers;
 pub mod replay;
 mod results;
 mod runtime;

@@ -1,6 +1,7 @@
 //! Components made from text, a vault for them, and a lane on it: no guest toolchain is needed.
 
 mod asks;
+mod judge;
 mod streamer;
 mod talker;
 mod telltale;
@@ -20,6 +21,7 @@ use holdfast_contract::wire::{Bundle, Lane, Vault};
 use holdfast_lane_wasm::WasmLane;
 
 pub use asks::{Loops, api, relay, service};
+pub use judge::{Breaks, broken_guard};
 pub use streamer::{Objects, chunk_guard, streamer};
 pub use talker::talker;
 pub use telltale::telltale;

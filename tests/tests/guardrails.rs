@@ -9,6 +9,8 @@ mod built;
 mod closed;
 #[path = "guardrails/corpora.rs"]
 mod corpora;
+#[path = "guardrails/sandboxed.rs"]
+mod sandboxed;
 #[path = "guardrails/turns.rs"]
 mod turns;
 

@@ -103,7 +103,7 @@ pub async fn python(folder: &Path, at_once: usize) -> Result<Python, Problem> {
     let model = Caller(Arc::new(Peers { echo, loaded, times, answered, at_once }));
     let (lanes, extensions) = (vec![Arc::new(native) as _, lane as _], vec![kit, found]);
     let runtime = started(store, Arc::new(model), lanes, extensions).await?;
-    let session = opened(&runtime)?;
+    let session = opened(&runtime, "bench", None)?;
     for turn in 0..TURNS {
         session.say("bench", "go").await?;
         // The first turn brings both in.

@@ -480,6 +480,8 @@ pub(crate) enum Figures {
     Python,
     /// Answers while they are written
     Stream,
+    /// Whole turns, and idle sessions
+    Turn,
     /// Finding a tool among five hundred
     Tools,
 }

@@ -12,6 +12,7 @@ mod inline;
 mod input;
 mod live;
 mod markdown;
+mod renders;
 mod safe;
 mod screen;
 mod terminal;
@@ -29,8 +30,8 @@ use holdfast_contract::message::Attachment;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::{TurnEnded, TurnOutcome};
 use holdfast_rpc::{
-    ApprovalAnswer, Client, InSession, Notice, Request, SessionOpen, SessionOpened, SessionSend, UiAnswer,
-    Welcome,
+    ApprovalAnswer, Client, InSession, Notice, Request, SessionOpen, SessionOpened, SessionSend,
+    ToolRendered, UiAnswer, Welcome,
 };
 use holdfast_store::Store;
 use serde_json::Value;
@@ -42,10 +43,11 @@ pub(crate) use safe::{cut, harmless, safe_json};
 pub(crate) use terminal::width;
 
 use ask::{Asked, Question, Reply};
-use calls::Calls;
+use calls::{Calls, Over};
 use ink::Ink;
 use input::{Input, Typed, Wanted, Words};
 use live::Live;
+use renders::markdown;
 use safe::one_line;
 use screen::{Screen, Voice};
 use terminal::Terminal;
@@ -167,6 +169,8 @@ struct Turn {
 enum Finished {
     /// What was said, or a compaction.
     Asked(Result<Value, Problem>),
+    /// How a call is shown; the result as it is shown otherwise.
+    Shown(String, Result<Value, Problem>),
     /// Anything else.
     Other(Result<Value, Problem>),
 }
@@ -334,6 +338,7 @@ impl Chat<'_> {
                 answer
             }
             Finished::Other(answer) => answer,
+            Finished::Shown(block, answer) => return self.rendered(&block, answer),
         };
         if let Err(problem) = answer
             && problem.code != Code::ConnectionLost
@@ -424,8 +429,8 @@ impl Chat<'_> {
             self.show(&text);
         }
         let columns = self.screen.width();
-        if let Some(line) = self.calls.frame(frame.envelope.at, &body, self.screen.ink, columns) {
-            self.screen.line(line);
+        if let Some(over) = self.calls.frame(frame.envelope.at, &body, self.screen.ink, columns) {
+            self.over(over);
         }
         match &body {
             Body::TurnStarted(_) => self.turn.running = true,
@@ -449,6 +454,35 @@ impl Chat<'_> {
                 self.screen.settle();
             }
             self.screen.status(running.as_deref());
+        }
+    }
+
+    /// A call is over. Its line comes at once; what its extension says of it comes when it is said.
+    fn over(&mut self, over: Over) {
+        let Over { line, block, asked } = over;
+        self.screen.line(line);
+        match asked {
+            Some(asked) => {
+                self.ask_later(Request::ToolRender(asked), |answer| Finished::Shown(block, answer))
+            }
+            None => self.screen.block(&block),
+        }
+    }
+
+    /// An extension has said how a call is shown, or has left it to us.
+    fn rendered(&mut self, block: &str, answer: Result<Value, Problem>) {
+        // Nothing is written over a question; the call's line stands above it.
+        if matches!(self.hand, Hand::Question(..)) {
+            return;
+        }
+        let said = answer.ok().and_then(|answer| serde_json::from_value::<ToolRendered>(answer).ok());
+        let ToolRendered { call, result } = said.unwrap_or_default();
+        let (ink, columns) = (self.screen.ink, self.screen.width());
+        for text in call.iter().chain(&result) {
+            self.screen.block(&markdown(text, ink, columns));
+        }
+        if result.is_none() {
+            self.screen.block(block);
         }
     }
 

@@ -7,6 +7,7 @@ mod python;
 mod sandbox;
 mod stream;
 mod tools;
+mod turn;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -40,6 +41,9 @@ pub(crate) fn bench(output: &Output, command: &Bench) -> Result<Exit, Problem> {
     }
     if wanted(Figures::Stream) {
         stream::bench(output)?;
+    }
+    if wanted(Figures::Turn) {
+        turn::bench(output, &program)?;
     }
     #[cfg(target_os = "linux")]
     if wanted(Figures::Python) {
@@ -122,13 +126,19 @@ impl Owner {
     }
 
     fn ask(&mut self, method: &str, params: Value) -> std::io::Result<Value> {
-        writeln!(
-            self.requests,
-            "{}",
-            json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
-        )?;
+        let mut answers = self.ask_all(method, &[params])?;
+        answers.pop().ok_or_else(|| std::io::Error::other("there is no answer"))
+    }
+
+    /// Asks all of these at once. There must be few enough for the pipe to hold them.
+    fn ask_all(&mut self, method: &str, all: &[Value]) -> std::io::Result<Vec<Value>> {
+        for (id, params) in all.iter().enumerate() {
+            let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+            writeln!(self.requests, "{request}")?;
+        }
+        let mut answers = Vec::with_capacity(all.len());
         let mut line = String::new();
-        loop {
+        while answers.len() < all.len() {
             line.clear();
             if self.answers.read_line(&mut line)? == 0 {
                 return Err(std::io::Error::other("the process has gone"));
@@ -138,9 +148,10 @@ impl Owner {
                 return Err(std::io::Error::other(message["error"]["message"].to_string()));
             }
             if message.get("id").is_some() {
-                return Ok(message["result"].clone());
+                answers.push(message["result"].clone());
             }
         }
+        Ok(answers)
     }
 
     /// Calls of a tool that reads a value, each a turn of its own: from the request to the durable end.

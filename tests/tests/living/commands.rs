@@ -7,11 +7,13 @@ use holdfast_contract::body::Kind;
 use holdfast_contract::content::Content;
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::registry::{Descriptor, Payload};
 use holdfast_contract::role::Role;
+use holdfast_contract::tool::EffectClass;
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Extension, Functions, now};
 use holdfast_runtime::CommandDone;
-use holdfast_testkit::pieces::agent;
+use holdfast_testkit::pieces::{agent, tool};
 use holdfast_testkit::story::bodies;
 use holdfast_testkit::{Lab, LabBuilder, Script, Step};
 use serde_json::{Value, json};
@@ -199,4 +201,62 @@ async fn sending_and_starting_are_judged_by_the_policy() {
     assert_eq!(settled.iter().filter(|status| **status == json!("done")).count(), 1, "{settled:?}");
     assert!(mailbox.all().is_empty());
     lab.stop().await;
+}
+
+/// An extension that shows calls of its tool itself, and one of whose functions breaks for some of them.
+struct Painter;
+
+impl Functions for Painter {
+    fn call(
+        &self,
+        role: Role,
+        function: String,
+        arguments: Content,
+        _: Arc<dyn Host>,
+    ) -> Option<Later<Result<Content, Fault>>> {
+        let asked = arguments.value().cloned().unwrap_or_default();
+        (role == Role::Renderer).then(|| {
+            now(match function.as_str() {
+                "render-call" if asked["arguments"]["path"] == "lost" => {
+                    Err(Fault::new(Code::ToolFailed, "the paint is dry"))
+                }
+                "render-call" => Ok(Content::text(format!("looks at **{}**", asked["arguments"]["path"]))),
+                _ if asked["result"] == "dull" => Ok(Content::default()),
+                _ => Ok(Content::text(format!("saw {}", asked["result"]))),
+            })
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_extension_shows_the_calls_of_its_own_tools_and_of_no_others() {
+    let descriptor = Descriptor {
+        kind: "renderer".into(),
+        id: "painter".into(),
+        priority: None,
+        payload: Payload::Other(Content::new(json!({ "calls": true, "results": true }))),
+    };
+    let own = tool("look", EffectClass::Pure, |_| json!("seen"));
+    let other = tool("work", EffectClass::Pure, |_| json!("done"));
+    let painter = Extension::new("painter", "1.0.0").tool(own).functions(Painter).descriptor(descriptor);
+    let lab = Lab::build().extension(painter).extension(Extension::new("kit", "1.0.0").tool(other));
+    let lab = lab.script([Step::says("hello")]).start().await;
+    let shown = async |tool: &str, path: &str, result: &str| {
+        let arguments = Content::new(json!({ "path": path }));
+        lab.runtime.rendered(&tool.into(), arguments, Content::text(result)).await
+    };
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(shown("look", "a", "seen").await.unwrap(), (text("looks at **\"a\"**"), text("saw \"seen\"")));
+    assert_eq!(
+        shown("look", "a", "dull").await.unwrap(),
+        (text("looks at **\"a\"**"), None),
+        "left to the surface"
+    );
+    assert_eq!(
+        shown("look", "lost", "x").await.unwrap(),
+        (None, text("saw \"x\"")),
+        "what fails is left to it too"
+    );
+    assert_eq!(shown("work", "a", "x").await.unwrap_err().code, Code::ToolUnknown);
+    assert!(bodies(&lab.frames_of("system"), Kind::ExtensionFaulted).is_empty(), "and takes nobody down");
 }

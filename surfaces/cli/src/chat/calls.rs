@@ -1,4 +1,5 @@
-//! Tool calls as lines: one per call, once it is over, and a status line for those that run.
+//! Tool calls as lines: one per call, once it is over, and a status line for those that run. Behind the line of a call stands its result,
+//! where a hint says how.
 
 use std::collections::BTreeMap;
 
@@ -7,33 +8,67 @@ use holdfast_contract::content::{Content, DigestOf};
 use holdfast_contract::digest::Digest;
 use holdfast_contract::hook::Decision;
 use holdfast_contract::ids::{CallId, Millis, ToolName};
-use holdfast_contract::session_frames::{Answer, ApprovalAnswered, CheckOutcome, HookDecided, ToolChecked};
-use holdfast_contract::tool::CallStatus;
+use holdfast_contract::session_frames::{
+    Answer, ApprovalAnswered, CheckOutcome, HookDecided, ToolChecked, ToolReturned,
+};
+use holdfast_contract::tool::{CallStatus, ToolOutcome};
+use holdfast_rpc::{ToolLine, ToolRender};
 use unicode_width::UnicodeWidthStr;
 
 use super::ink::Ink;
+use super::renders::Hint;
 use super::safe::{cut, one_line, safe_json};
 
 /// The calls of a turn that are not over.
 #[derive(Default)]
 pub(crate) struct Calls {
-    /// Arguments by their digest: as the model asked for them, and as they were changed.
-    arguments: BTreeMap<Digest, Content>,
+    /// Arguments and results by their digest: as they came, and as they were changed.
+    contents: BTreeMap<Digest, Content>,
     open: BTreeMap<CallId, Open>,
+    /// What the tools of the home say about how they are shown.
+    tools: BTreeMap<ToolName, Shown>,
+}
+
+/// What a tool says about how it is shown.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shown {
+    /// Its hint.
+    pub hint: Hint,
+    /// Whether its extension shows calls and results itself.
+    pub renderer: bool,
+}
+
+/// A call that is over.
+pub(crate) struct Over {
+    /// Its line.
+    pub line: String,
+    /// Its result, in whole lines, where a hint says how.
+    pub block: String,
+    /// What its extension is asked, if that shows calls itself: its words stand in place of the result's.
+    pub asked: Option<ToolRender>,
 }
 
 struct Open {
     tool: ToolName,
-    arguments: String,
+    arguments: Option<Content>,
     since: Millis,
     runs: bool,
 }
 
 impl Calls {
-    /// Takes a frame, and gives the line of a call that it ends.
-    pub(crate) fn frame(&mut self, at: Millis, body: &Body, ink: Ink, columns: usize) -> Option<String> {
+    /// Learns what the tools say about how they are shown.
+    pub(crate) fn learn(&mut self, tools: &[ToolLine]) {
+        let shown = tools.iter().filter(|tool| tool.renders || tool.render.is_some()).map(|tool| {
+            let hint = tool.render.as_ref().map(Hint::read).unwrap_or_default();
+            (tool.name.clone(), Shown { hint, renderer: tool.renders })
+        });
+        self.tools = shown.collect();
+    }
+
+    /// Takes a frame, and gives the call that it ends.
+    pub(crate) fn frame(&mut self, at: Millis, body: &Body, ink: Ink, columns: usize) -> Option<Over> {
         match body {
-            Body::TurnStarted(_) => *self = Self::default(),
+            Body::TurnStarted(_) => (self.contents, self.open) = Default::default(),
             Body::ModelReturned(returned) => {
                 returned.calls.iter().for_each(|call| self.know(&call.arguments));
             }
@@ -46,8 +81,14 @@ impl Calls {
             | Body::ApprovalAnswered(ApprovalAnswered { answer: Answer::Edit { arguments }, .. }) => {
                 self.know(arguments);
             }
+            // Whoever changes a result: what the model was told is what is shown.
+            Body::ToolReturned(ToolReturned { outcome: ToolOutcome::Result(content), .. })
+            | Body::HookDecided(HookDecided {
+                decision: Decision::Enrich { result: Some(content), .. } | Decision::Replace { content, .. },
+                ..
+            }) => self.know(content),
             Body::ToolCalled(called) => {
-                let arguments = self.known(&called.arguments).unwrap_or_default();
+                let arguments = self.known(&called.arguments);
                 let open = Open { tool: called.tool.clone(), arguments, since: at, runs: false };
                 self.open.insert(called.call, open);
             }
@@ -55,13 +96,20 @@ impl Calls {
                 let arguments = self.known(&dispatched.arguments);
                 if let Some(open) = self.open.get_mut(&dispatched.call) {
                     (open.since, open.runs) = (at, true);
-                    open.arguments = arguments.unwrap_or_else(|| open.arguments.clone());
+                    open.arguments = arguments.or_else(|| open.arguments.take());
                 }
             }
             Body::ToolSettled(settled) => {
                 let open = self.open.remove(&settled.call)?;
                 let spent = at.since(open.since).0;
                 let fault = settled.fault.as_ref().map(|fault| one_line(&fault.to_string()));
+                let done = settled.status == CallStatus::Done;
+                let result = self.known(&settled.content).filter(|_| done);
+                let own = self.tools.get(&open.tool).cloned().unwrap_or_default();
+                // A hook that saw this result knows better than the tool that made it.
+                let hint =
+                    settled.render.as_ref().and_then(Content::value).map(Hint::read).unwrap_or(own.hint);
+                let summary = result.as_ref().and_then(|it| hint.summary(open.arguments.as_ref(), it));
                 let end = match settled.status {
                     CallStatus::Done => ink.good(&format!("ok {spent} ms")),
                     status => {
@@ -69,19 +117,25 @@ impl Calls {
                         ink.bad(&fault.map_or(word.to_owned(), |fault| format!("{word}: {fault}")))
                     }
                 };
-                return Some(line(ink, columns, &open, &end));
+                let line = line(ink, columns, &open, summary.as_deref(), &end);
+                let block = result.as_ref().and_then(|it| hint.block(it, ink, columns)).unwrap_or_default();
+                let asked = result.filter(|_| own.renderer && settled.render.is_none()).map(|result| {
+                    let arguments = open.arguments.clone().unwrap_or_default();
+                    ToolRender { tool: open.tool, arguments, result }
+                });
+                return Some(Over { line, block, asked });
             }
             _ => {}
         }
         None
     }
 
-    fn know(&mut self, arguments: &Content) {
-        self.arguments.insert(arguments.digest(), arguments.clone());
+    fn know(&mut self, content: &Content) {
+        self.contents.insert(content.digest(), content.clone());
     }
 
-    fn known(&self, digest: &DigestOf) -> Option<String> {
-        self.arguments.get(&digest.get()).map(|content| safe_json(&content.to_text()))
+    fn known(&self, digest: &DigestOf) -> Option<Content> {
+        self.contents.get(&digest.get()).cloned()
     }
 
     /// What runs, in a few words.
@@ -103,10 +157,16 @@ pub(crate) fn word(status: CallStatus) -> &'static str {
     }
 }
 
-/// The arguments give way first; how it ended is always shown whole.
-fn line(ink: Ink, columns: usize, open: &Open, end: &str) -> String {
+/// The arguments, or what the tool says in their place, give way first; how it ended is always shown whole.
+fn line(ink: Ink, columns: usize, open: &Open, summary: Option<&str>, end: &str) -> String {
     let tool = one_line(open.tool.as_str());
     let room = columns.min(160).saturating_sub(tool.width() + 20).max(12);
-    let arguments = cut(&one_line(&open.arguments), room);
-    format!("{} {} {} … {end}", ink.dim("⏺"), ink.bold(&tool), ink.dim(&arguments))
+    let arguments = || open.arguments.as_ref().map(|it| safe_json(&it.to_text())).unwrap_or_default();
+    let words = summary.map_or_else(arguments, str::to_owned);
+    let words = cut(&one_line(&words), room);
+    format!("{} {} {} … {end}", ink.dim("⏺"), ink.bold(&tool), ink.dim(&words))
 }
+
+#[cfg(test)]
+#[path = "calls_tests.rs"]
+mod tests;

@@ -98,6 +98,7 @@ impl Chat<'_> {
             let takes = if takes.is_empty() { String::new() } else { format!("{takes}  ") };
             (name.to_string(), format!("{takes}{about}"))
         });
+        self.calls.learn(&tools);
         let theirs = self.theirs().await;
         let theirs = theirs.iter().map(|command| {
             (format!("/{}", one_line(&command.name)), cut(&one_line(&command.description), 60))

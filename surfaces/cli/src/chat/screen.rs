@@ -41,6 +41,12 @@ impl Screen {
         self.write(&format!("{}\n", text.as_ref()));
     }
 
+    /// Shows whole lines that are harmless and have their margin.
+    pub(crate) fn block(&mut self, lines: &str) {
+        self.settle();
+        self.write(lines);
+    }
+
     /// Shows more of a text that is being written.
     pub(crate) fn text(&mut self, voice: Voice, text: &str) {
         if self.text.as_ref().is_some_and(|(speaking, _)| *speaking != voice) {

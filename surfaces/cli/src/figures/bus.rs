@@ -1,8 +1,6 @@
 //! The figures of the bus: durable events a second and the way to a handler, with 1, 8 and 64 publishers. Beside it, in the same run: a
 //! plain SQLite journal that commits per event, and what one sync of the same disk takes.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +10,7 @@ use holdfast_bus::{Bus, Delivery, NewEvent, Settings, Subscription};
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_runtime::figures::Disk;
 use holdfast_runtime::{OsEntropy, SystemClock};
 use holdfast_store::{Options, Store};
 use rusqlite::Connection;
@@ -181,15 +180,8 @@ fn journal(folder: &Path, publishers: u64) -> rusqlite::Result<f64> {
     Ok(JOURNALLED as f64 / began.elapsed().as_secs_f64())
 }
 
-/// What it takes to write one more page to a file and sync it, as a write-ahead log does.
+/// What syncs of this folder's disk take.
 fn sync_times(folder: &Path) -> std::io::Result<Vec<Duration>> {
-    let file =
-        File::options().create(true).truncate(true).read(true).write(true).open(folder.join("sync"))?;
-    let time = |page: u64| {
-        file.write_all_at(&[page as u8; 4096], page * 4096)?;
-        let began = Instant::now();
-        file.sync_data()?;
-        Ok(began.elapsed())
-    };
-    (0..SYNCS).map(time).collect()
+    let mut disk = Disk::new(folder)?;
+    (0..SYNCS).map(|_| disk.sync()).collect()
 }
