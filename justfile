@@ -22,9 +22,9 @@ fix:
 architecture:
     cargo nextest run -p holdfast-tests --test architecture
 
-# Power loss and kill -9: the tests whose file begins with `crash`
+# Power loss and kill -9, with what takes too long for every day
 crash *words:
-    cargo nextest run -p holdfast-tests -p holdfast-bus -E 'binary(/^crash/)' {{ words }}
+    cargo nextest run --workspace -E 'binary(/^crash/) + binary(kill) + binary(conversation)' --run-ignored all {{ words }}
 
 # Instruction counts against benches/budgets.json; all, or those whose name contains a word
 bench *words:
