@@ -149,16 +149,18 @@ pub struct ToolScope {
 
 impl ToolScope {
     /// Whether a tool is among them.
+    #[inline]
     pub fn offers(&self, tool: &ToolEntry) -> bool {
         let Some(active) = tool.stack.first() else { return false };
-        match &active.agent {
-            Some(AgentUse::HandBack) => return self.speaker.is_some(),
-            Some(AgentUse::HandOver(agent)) if self.speaker.as_ref() == Some(agent) => return false,
-            _ => {}
+        match (&active.agent, &self.extensions) {
+            (Some(AgentUse::HandBack), _) => self.speaker.is_some(),
+            (Some(AgentUse::HandOver(agent)), _) if self.speaker.as_ref() == Some(agent) => false,
+            (_, None) => true,
+            (_, Some(listed)) => {
+                let owner = &active.extension.id;
+                let core = CORE.contains(&owner.as_str());
+                listed.iter().any(|named| named == owner || (core && named.as_str() == CORE_TOOLS))
+            }
         }
-        let owner = &active.extension.id;
-        let core = CORE.contains(&owner.as_str());
-        let named = |listed: &ExtensionId| listed == owner || (core && listed.as_str() == CORE_TOOLS);
-        self.extensions.as_ref().is_none_or(|listed| listed.iter().any(named))
     }
 }

@@ -29,17 +29,20 @@ pub struct Round {
 
 impl Round {
     /// A round that begins: everybody is asked, and nobody has answered.
+    #[inline]
     pub fn new(point: HookPoint, subject: Option<Content>, hooks: Arc<[HookId]>) -> Self {
         let answers = vec![None; hooks.len()];
         Self { point, subject, hooks, answers, heard: 0, closed: None }
     }
 
     /// Whether each hook goes on from what the one before it has left.
+    #[inline]
     pub fn in_sequence(&self) -> bool {
         self.point.rules().order == Order::Sequence
     }
 
     /// The hooks that are being asked, with their places: all that have not answered, or the next one.
+    #[inline]
     pub fn open(&self) -> impl Iterator<Item = (usize, &HookId)> + Clone {
         let rest = self.hooks.iter().enumerate().skip(self.heard);
         let open = rest.filter(|(place, _)| matches!(self.answers.get(*place), Some(None)));
@@ -47,23 +50,27 @@ impl Round {
     }
 
     /// The answers in hook order.
+    #[inline]
     pub fn answers(&self) -> impl Iterator<Item = (&HookId, &Decision)> {
         self.hooks.iter().zip(&self.answers).filter_map(|(hook, answer)| Some((hook, answer.as_ref()?)))
     }
 
     /// What gates ask for and guardrails remark, in hook order.
+    #[inline]
     pub fn remarks(&self) -> impl Iterator<Item = GateReason> {
         let remarks = self.answers().filter_map(|(hook, answer)| Some((hook, answer.remark()?)));
         remarks.map(|(hook, reason)| GateReason { hook: hook.clone(), reason: reason.to_owned() })
     }
 
     /// Whether these hooks are being asked, in this order.
+    #[inline]
     pub fn asks(&self, hooks: &[HookId]) -> bool {
         let mut open = self.open();
         !hooks.is_empty() && hooks.iter().all(|hook| open.any(|(_, asked)| asked == hook))
     }
 
     /// Takes a hook's word; false if it is not being asked.
+    #[inline]
     pub fn hear(&mut self, hook: &HookId, said: Result<&Decision, &Fault>) -> bool {
         let place = self.open().find(|(_, open)| *open == hook).map(|(place, _)| place);
         let said = match said {
