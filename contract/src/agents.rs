@@ -14,7 +14,7 @@ use crate::tool::{EffectClass, ToolSpec, agent_arguments_schema};
 pub const CORE_TOOLS: &str = "core_tools";
 
 /// The built-in extensions whose tools those are.
-pub const CORE: &[&str] = &["files", "orchestrator", "setup", "shell"];
+pub const CORE: &[&str] = &["files", "orchestrator", "results", "setup", "shell"];
 
 /// The tool that gives a conversation back to whoever handed it over.
 pub const HAND_BACK: &str = "hand_back";
