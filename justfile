@@ -28,11 +28,11 @@ crash *words:
 
 # Instruction counts against benches/budgets.json; all, or those whose name contains a word
 bench *words:
-    cargo bench -p holdfast-benches --bench counted -- {{ words }}
+    ./scripts/bench {{ words }}
 
 # Take lower counts over into benches/budgets.json; raising one is an edit by hand
 bench-accept *words:
-    cargo bench -p holdfast-benches --bench counted -- --accept {{ words }}
+    ./scripts/bench --accept {{ words }}
 
 # Times on this machine: published, never gated
 bench-times:

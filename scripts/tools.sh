@@ -30,8 +30,8 @@ has() {
 
 install_tool() { # name version [cargo install's own options]
     echo "setup: building $1 $2, which takes some minutes once"
-    # Outside the workspace, so that its lockfile and settings play no part.
-    (cd / && cargo install --locked --quiet --root "$HOLDFAST_TOOLS" --version "$2" "${@:3}" "$1")
+    # Outside the workspace, so that its lockfile and settings play no part. It runs for seconds, and is built for minutes.
+    (cd / && CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 cargo install --locked --quiet --root "$HOLDFAST_TOOLS" --version "$2" "${@:3}" "$1")
 }
 
 install_package() { # name …

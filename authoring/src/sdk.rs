@@ -36,6 +36,7 @@ pub(crate) const RUST: &[(&str, &str)] = embedded!("../../sdk/rust/":
     "src/bindings/agents.rs",
     "src/bindings/api.rs",
     "src/bindings/channel.rs",
+    "src/bindings/channel_file.rs",
     "src/bindings/channel_message.rs",
     "src/bindings/clock.rs",
     "src/bindings/commands.rs",

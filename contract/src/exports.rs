@@ -48,6 +48,8 @@ pub struct Exports {
     pub channel: Option<bool>,
     /// Whether, being a channel, it shows answers as they are written.
     pub streams: bool,
+    /// Whether, being a channel, it sends files.
+    pub files: bool,
 }
 
 impl Exports {
@@ -64,6 +66,7 @@ impl Exports {
             renders,
             channel,
             streams,
+            files,
         } = self;
         let (calls, results) = renders;
         let mut all = Vec::new();
@@ -90,8 +93,10 @@ impl Exports {
         if calls || results {
             all.push(other("renderer", manifest.id.as_str(), json!({ "calls": calls, "results": results })));
         }
-        let channel = channel.map(|messages| Descriptor::channel(&manifest.id, messages).streaming(streams));
-        all.extend(channel.map(|channel| channel.described(&description)));
+        all.extend(channel.map(|messages| {
+            let channel = Descriptor::channel(&manifest.id, messages);
+            channel.able("streams", streams).able("files", files).described(&description)
+        }));
         for kind in ["tool", "command"] {
             let of_kind = all.iter().filter(|descriptor| descriptor.kind.as_str() == kind);
             unique(kind, of_kind.map(|descriptor| descriptor.id.as_str()))?;

@@ -3,6 +3,8 @@
 //! Everything that is asked during a turn is a hook here: observers, modifiers, gates, guardrails, context providers,
 //! routers. One table, [`HookPoint::rules`], says how each behaves, so that no point is a special case in the kernel.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -337,6 +339,12 @@ impl Artifact {
     pub fn size(&self) -> u64 {
         let coded = self.base64().map(|coded| coded.trim_end_matches('=').len() as u64 * 3 / 4);
         coded.unwrap_or_else(|| self.content.to_text().len() as u64)
+    }
+}
+
+impl fmt::Display for Artifact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}, {} bytes)", self.name, self.media_type, self.size())
     }
 }
 

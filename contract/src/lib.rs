@@ -7,6 +7,7 @@
 //! Use this crate for a type that two layers share. Do not put I/O here, nor a decision: those live in the kernel.
 
 pub mod agents;
+pub mod attachment;
 pub mod body;
 pub mod budgets;
 pub mod content;

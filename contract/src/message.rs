@@ -13,33 +13,6 @@ pub use crate::limits::{LimitKind, Limits, Reached, Spent, Usage};
 /// What a user said, and the files that came with it.
 pub type Said = (Content, Vec<Artifact>);
 
-/// A file that goes with what is said, as it comes from outside.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Attachment {
-    /// A name a person reads.
-    pub name: String,
-    /// The media type: `image/png`.
-    pub media_type: String,
-    /// The text of a text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-    /// The bytes of anything else, in base64.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base64: Option<String>,
-}
-
-impl From<Attachment> for Artifact {
-    fn from(file: Attachment) -> Self {
-        let Attachment { name, media_type, text, base64 } = file;
-        let content = match (text, base64) {
-            (_, Some(bytes)) => Content::new(serde_json::json!({ "base64": bytes })),
-            (text, None) => Content::of(&text),
-        };
-        Self { name, media_type, content }
-    }
-}
-
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "role", rename_all = "snake_case", deny_unknown_fields)]
@@ -73,6 +46,9 @@ pub enum Message {
         content: Content,
         /// Whether it is an error.
         failed: bool,
+        /// Files that it made.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Artifact>,
     },
     /// Injected by the kernel or an extension: a summary, a note.
     Note {

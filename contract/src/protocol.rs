@@ -166,6 +166,7 @@ impl Welcome {
             renders: (self.has(Role::Renderer, "render-call"), self.has(Role::Renderer, "render-result")),
             channel: channel.then(|| self.has(Role::Channel, "send-message")),
             streams: streams.functions().iter().all(|function| self.has(streams, function)),
+            files: self.has(Role::Channel, "send-file"),
         }
     }
 }

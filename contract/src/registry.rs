@@ -94,11 +94,12 @@ impl Descriptor {
         }
     }
 
-    /// The same for a channel that shows answers as they are written, if it does; nothing is added where it does not.
-    pub fn streaming(mut self, streams: bool) -> Self {
-        if let (Payload::Other(content), true) = (&mut self.payload, streams) {
+    /// The same for a channel that can do more, if it can: `streams` shows answers as they are written, `files` sends files. Nothing is
+    /// added where it cannot.
+    pub fn able(mut self, what: &str, can: bool) -> Self {
+        if let (Payload::Other(content), true) = (&mut self.payload, can) {
             let mut payload = content.value().cloned().unwrap_or_default();
-            payload["streams"] = true.into();
+            payload[what] = true.into();
             *content = Content::new(payload);
         }
         self

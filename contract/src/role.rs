@@ -30,7 +30,7 @@ roles! {
     /// Tools that a model may call.
     Tools { "list", "call" }
     /// A way to reach the user.
-    Channel { "send-to-user", "send-message?" }
+    Channel { "send-to-user", "send-message?", "send-file?" }
     /// A channel that shows an answer as it is written.
     StreamingChannel { "stream-start", "stream-chunk", "stream-status", "stream-end" }
     /// An agent of its own.

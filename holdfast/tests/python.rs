@@ -196,3 +196,44 @@ fn a_file_with_connect_recv_and_send_is_a_channel() {
     });
     scene.verifies();
 }
+
+/// A tool that makes a file, and a channel that sends files.
+const DRAW: &str = r#"
+import base64
+
+def run() -> dict:
+    """Draws a chart."""
+    picture = base64.b64encode(b"\x89PNG chart").decode()
+    return {"attachments": [{"name": "../chart.png", "media_type": "image/png", "base64": picture}]}
+"#;
+const SENDS: &str = r#"
+import pathlib
+
+async def send_file(file, user):
+    folder = pathlib.Path.home() / "files"
+    folder.mkdir(exist_ok=True)
+    (folder / f"{user} {file.media_type.replace('/', ' ')}").write_bytes(file.content)
+"#;
+
+#[test]
+fn a_file_that_a_tool_makes_is_saved_and_sent() {
+    let scene = scene();
+    write(&scene, "tools/draw.py", DRAW);
+    let folder = scene.home().parent().unwrap().join("saved");
+    let ran = scene.run(&["run", "/draw {}", "--save", folder.to_str().unwrap()]).ok();
+    assert_eq!(fs::read(folder.join("chart.png")).unwrap(), b"\x89PNG chart", "{ran:#?}");
+    let ran = scene.run(&["run", "/draw {}"]).ok();
+    assert!(ran.err.contains("made ../chart.png (image/png, 10 bytes); --save FOLDER keeps it"), "{ran:#?}");
+
+    write(&scene, "channels/mailbox.py", &format!("{CHANNEL}{SENDS}"));
+    let _owner = Owner::begin(&scene);
+    let data = scene.home().join("data/mailbox");
+    until("the channel is connected", || data.join("in").is_dir());
+    fs::write(data.join(".1"), "/draw {}").unwrap();
+    fs::rename(data.join(".1"), data.join("in/1")).unwrap();
+    until("the file is sent", || {
+        fs::read(data.join("files/ada image png")).is_ok_and(|sent| sent == b"\x89PNG chart")
+    });
+    assert!(fs::read_to_string(data.join("out/ada")).is_ok_and(|answer| !answer.is_empty()));
+    scene.verifies();
+}

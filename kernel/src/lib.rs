@@ -26,4 +26,4 @@ pub use system::System;
 
 /// The behaviour version. It changes whenever the same facts would give other decisions, and every recorded session names the
 /// one it was made with.
-pub const BEHAVIOUR: u32 = 6;
+pub const BEHAVIOUR: u32 = 7;

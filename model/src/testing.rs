@@ -61,7 +61,13 @@ pub(crate) fn calls(calls: &[(&str, &str, Value)]) -> Message {
 
 /// A tool answers.
 pub(crate) fn result(id: &str, text: &str, failed: bool) -> Message {
-    Message::Tool { call: CallId::default(), model_id: id.into(), content: text.into(), failed }
+    Message::Tool {
+        call: CallId::default(),
+        model_id: id.into(),
+        content: text.into(),
+        failed,
+        attachments: Vec::new(),
+    }
 }
 
 /// Somewhere for what is streamed.

@@ -372,6 +372,28 @@ async fn files_go_with_a_message_as_each_provider_takes_them() {
     }
 }
 
+#[tokio::test]
+async fn files_that_tools_make_stand_behind_their_results_as_each_provider_takes_them() {
+    for shape in SHAPES {
+        let server = Aimock::start(None).await;
+        let asked = ask(&model(shape, &server.base), &["read both"]).await;
+        asked.then_made(&model(shape, &server.base), &["seen a", "seen b"], &files()).await.returned();
+        let sent = server.last_request().await;
+        let place =
+            |part: &str| sent.find(part).unwrap_or_else(|| panic!("{shape:?}: {part} is not in {sent}"));
+        let behind = [
+            "Files that the tools have made",
+            "iVBORw0K",
+            "A tool made `notes.txt` (text/plain, 13 bytes). You do not see it: it is a text for the user.",
+            "A tool made `all.zip` (application/zip, 6 bytes). You do not see it",
+        ];
+        for part in behind {
+            assert!(place("seen b") < place(part), "{shape:?}: {part} in {sent}");
+        }
+        assert!(!sent.contains("the blue door"), "{sent}");
+    }
+}
+
 /// The body of a request, with its fields in order.
 fn sorted(request: &str) -> String {
     let body = request.split_once("\r\n\r\n").unwrap().1;

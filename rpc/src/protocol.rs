@@ -1,9 +1,10 @@
 //! Every request, its answer, and every notice.
 
+use holdfast_contract::attachment::Attachment;
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{CallId, ExtensionId, Millis, ModelName, Seq, StreamId, ToolName};
-use holdfast_contract::message::{Attachment, LimitKind, Spent};
+use holdfast_contract::message::{LimitKind, Spent};
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::{GateReason, TurnOutcome, UiQuestion};
 use schemars::JsonSchema;
@@ -374,6 +375,9 @@ pub struct TurnEnd {
     pub outcome: TurnOutcome,
     /// What the user is told.
     pub answer: Option<Content>,
+    /// Files that its tools made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
     /// What the session has used so far.
     pub spent: Spent,
 }

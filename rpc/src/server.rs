@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::task::Poll;
 
+use holdfast_contract::attachment::Attachment;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{ExtensionId, Seq, StreamId};
 use holdfast_contract::message::{Origin, TurnContext};
@@ -603,8 +604,10 @@ fn bound_line(Bound { extension, limit, used, allowed }: Bound) -> BoundLine {
     BoundLine { extension: extension.map(|id| id.to_string()), limit, used, allowed }
 }
 
-fn turn_end(session: StreamId, TurnReport { ended, outcome, answer, spent }: TurnReport) -> TurnEnd {
-    TurnEnd { session, ended, outcome, answer, spent }
+fn turn_end(session: StreamId, report: TurnReport) -> TurnEnd {
+    let TurnReport { ended, outcome, answer, files, spent } = report;
+    let attachments = files.iter().map(Attachment::from).collect();
+    TurnEnd { session, ended, outcome, answer, attachments, spent }
 }
 
 /// A turn that never runs, for a question about the policy.

@@ -87,19 +87,20 @@ impl Inner {
     }
 
     /// How a session's last turn ended, from the log.
-    fn ended_turn(&self, id: &StreamId) -> Result<Option<TurnReport>, Problem> {
+    pub(crate) fn ended_turn(&self, id: &StreamId) -> Result<Option<TurnReport>, Problem> {
         let frames = self.store.frames(id, Seq(0)..)?;
         let ended = frames.iter().rev().find(|frame| frame.envelope.kind == Kind::TurnEnded);
-        ended.map(|frame| self.report(frame)).transpose()
+        ended.map(|frame| self.report(id, frame)).transpose()
     }
 
     /// How a turn ended, from the frame that says so.
-    pub(crate) fn report(&self, frame: &Frame) -> Result<TurnReport, Problem> {
+    pub(crate) fn report(&self, session: &StreamId, frame: &Frame) -> Result<TurnReport, Problem> {
         let Body::TurnEnded(body) = self.store.body(frame)? else {
             return Err(Problem::new(Code::StoreCorrupt, "a turn's end cannot be read"));
         };
         let ended = frame.envelope.seq;
-        Ok(TurnReport { ended, outcome: body.outcome, answer: body.answer, spent: body.spent })
+        let files = self.files_made(session, ended, &body.outcome)?;
+        Ok(TurnReport { ended, outcome: body.outcome, answer: body.answer, files, spent: body.spent })
     }
 }
 

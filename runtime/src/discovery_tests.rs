@@ -101,6 +101,7 @@ fn the_last_search_goes_before_what_was_used_and_that_before_earlier_searches() 
             model_id: "1".into(),
             content: Content::default(),
             failed: false,
+            attachments: Vec::new(),
         },
         says(vec![call("second")]),
     ];

@@ -14,6 +14,7 @@ mod tasks;
 
 use std::sync::Arc;
 
+use holdfast_contract::attachment;
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::Input;
 use holdfast_contract::hook::Artifact;
@@ -25,7 +26,6 @@ use holdfast_contract::session_frames::{Answer, TurnOutcome};
 use holdfast_contract::wire::Ask;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::attachments;
 use crate::feed::Feed;
 
 pub(crate) use guards::{chunk_guards, chunk_input, judging, word};
@@ -43,6 +43,8 @@ pub struct TurnReport {
     pub outcome: TurnOutcome,
     /// What the user is told.
     pub answer: Option<Content>,
+    /// Files that its tools made.
+    pub files: Vec<Artifact>,
     /// What the session has used so far.
     pub spent: Spent,
 }
@@ -170,7 +172,7 @@ impl SessionHandle {
         message_id: Option<String>,
         feed: Option<Arc<Feed>>,
     ) -> Result<TurnReport, Problem> {
-        attachments::check(&said.1)?;
+        attachment::check(&said.1)?;
         let (surface, (text, attachments), pin) = (surface.into(), said, None);
         self.say_whole(|reply| Say { surface, text, attachments, message_id, pin, feed, reply }).await
     }

@@ -5,7 +5,6 @@
 //! and compares; [`verify`](mod@verify) proves coverage on top of the store's integrity checks. [`refold`] rebuilds a machine
 //! from the log after a stop or a crash. [`upkeep`] erases and collects.
 
-mod attachments;
 mod background;
 mod budget;
 mod calling;
@@ -32,6 +31,7 @@ mod ledger;
 mod living;
 pub mod loader;
 mod machine;
+mod made;
 mod meter;
 mod network;
 mod parts;

@@ -4,6 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use holdfast_contract::attachment::taken_out;
 use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::content::Content;
 use holdfast_contract::context::beginning;
@@ -98,7 +99,9 @@ fn cut_result(store: &Store, session: &StreamId, call: CallId) -> Result<Option<
         Ok(ControlFlow::Continue(()))
     })?;
     let found = results.into_iter().find(|result| Some(result.digest()) == shown);
-    Ok(found.filter(|_| stands).map(|result| result.to_text()))
+    // What was cut is what was left of it without its files.
+    let found = found.filter(|_| stands).map(|result| taken_out(&result).map_or(result, |(_, left)| left));
+    Ok(found.map(|result| result.to_text()))
 }
 
 #[cfg(test)]

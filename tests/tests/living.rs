@@ -19,6 +19,8 @@ mod chunks;
 mod commands;
 #[path = "living/events.rs"]
 mod events;
+#[path = "living/made.rs"]
+mod made;
 #[path = "living/messages.rs"]
 mod messages;
 #[path = "living/pieces.rs"]

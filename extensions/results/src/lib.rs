@@ -1,14 +1,17 @@
-//! Long results: the model is shown the beginning, and reads on with a tool if it needs more.
+//! Results that are more than a model is shown at once: of a long one it sees the beginning, and reads on with a tool if it needs more; files
+//! that a tool has made become attachments of the call.
 //!
 //! [`extension`] is the whole of it. Where the whole result lies is the host's: it is asked for by name.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use holdfast_contract::attachment::taken_out;
 use holdfast_contract::content::Content;
 use holdfast_contract::context::beginning;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
 use holdfast_contract::ids::CallId;
-use holdfast_contract::message::TurnView;
+use holdfast_contract::message::{CallView, TurnView};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Ask, Host, Later};
@@ -42,7 +45,7 @@ pub fn extension(options: Options) -> Extension {
     Extension::new("results", env!("CARGO_PKG_VERSION")).tool(Read { limit }).hook(Cut { limit }).replayable()
 }
 
-/// Shows the beginning of a long result.
+/// Shows the beginning of a long result, and takes out the files that a result carries.
 struct Cut {
     limit: usize,
 }
@@ -50,13 +53,27 @@ struct Cut {
 impl Cut {
     fn decision(&self, input: &HookInput) -> Decision {
         let (Some(call), Some(result)) = (&input.call, &input.subject) else { return Decision::Continue };
+        let (artifacts, result) = match taken_out(result) {
+            Some((files, left)) => (files, Cow::Owned(left)),
+            None => (Vec::new(), Cow::Borrowed(result)),
+        };
+        let shown = self.cut(call, &result);
+        match (shown, result) {
+            (None, Cow::Borrowed(_)) => Decision::Continue,
+            (None, Cow::Owned(left)) => Decision::Enrich { result: Some(left), artifacts, render: None },
+            (shown, _) => Decision::Enrich { result: shown, artifacts, render: None },
+        }
+    }
+
+    /// The beginning of a result that is too long.
+    fn cut(&self, call: &CallView, result: &Content) -> Option<Content> {
         // The text of any value is no longer than its JSON, and most results are short.
         if call.tool.as_str() == READ || result.bytes() <= self.limit as u64 {
-            return Decision::Continue;
+            return None;
         }
         let text = result.to_text();
         if text.len() <= self.limit {
-            return Decision::Continue;
+            return None;
         }
         let within = &text[..text.floor_char_boundary(self.limit - NOTICE)];
         let shown = beginning(&text, within.chars().count());
@@ -67,8 +84,7 @@ impl Cut {
             call.id,
             shown.len(),
         );
-        let result = Some(Content::text(format!("{shown}\n{notice}")));
-        Decision::Enrich { result, artifacts: Vec::new(), render: None }
+        Some(Content::text(format!("{shown}\n{notice}")))
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Call {
     answered: Vec<HookId>,
     pub result: Option<Content>,
     fault: Option<Fault>,
-    artifacts: Vec<Artifact>,
+    pub artifacts: Vec<Artifact>,
     render: Option<Content>,
 }
 
@@ -195,11 +195,12 @@ impl Way<'_> {
     /// The call does not come to a result.
     pub fn fail(&mut self, call: &mut Call, code: Code, message: impl Into<String>) {
         let fault = Fault::new(code, message);
+        call.artifacts.clear();
         self.settle(call, code.into(), (&fault).into(), Some(fault));
     }
 
     fn settle(&mut self, call: &mut Call, status: CallStatus, content: Content, fault: Option<Fault>) {
-        let (artifacts, render) = (take(&mut call.artifacts), call.render.take());
+        let (artifacts, render) = (call.artifacts.clone(), call.render.take());
         let (call_id, told) = (call.view.id, DigestOf::from(&content));
         self.desk.record(ToolSettled { call: call_id, status, content: told, fault, artifacts, render });
         call.wait.stage = Stage::Settled(content, status);

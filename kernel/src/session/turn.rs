@@ -180,10 +180,10 @@ impl Way<'_> {
 
     /// Shows the model what the calls came to, in the order it asked.
     fn report_calls(&mut self) {
-        for Call { view, model_id, wait, .. } in take(&mut self.turn.calls) {
+        for Call { view, model_id, wait, artifacts: attachments, .. } in take(&mut self.turn.calls) {
             if let Stage::Settled(content, status) = wait.stage {
                 let failed = status != CallStatus::Done;
-                self.base.say(Message::Tool { call: view.id, model_id, content, failed });
+                self.base.say(Message::Tool { call: view.id, model_id, content, failed, attachments });
             }
         }
     }

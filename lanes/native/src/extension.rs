@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use holdfast_contract::attachment;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::hook::{Decision, HookInput};
@@ -168,14 +169,14 @@ impl Extension {
 
     /// A channel, under its own id.
     pub fn channel(mut self, channel: impl Channel + 'static) -> Self {
-        self.descriptors.push(Descriptor::channel(&self.found.id, channel.has_messages()));
+        self.descriptors.push(described(&self.found.id, &channel));
         self.channel = Some(Arc::new(channel));
         self
     }
 
     /// A channel, under its own id, that shows answers as they are written.
     pub fn streaming_channel(mut self, channel: impl StreamingChannel + 'static) -> Self {
-        let descriptor = Descriptor::channel(&self.found.id, channel.has_messages()).streaming(true);
+        let descriptor = described(&self.found.id, &channel).able("streams", true);
         self.descriptors.push(descriptor);
         let channel = Arc::new(channel);
         self.streaming = Some(channel.clone());
@@ -248,6 +249,11 @@ fn done(step: Later<Result<(), Fault>>) -> Later<Result<Reply, Fault>> {
 /// A field of a call's arguments.
 fn field(arguments: &Content, name: &str) -> Content {
     Content::new(arguments.value().and_then(|value| value.get(name)).cloned().unwrap_or_default())
+}
+
+/// A channel, and what it can do.
+fn described(id: &ExtensionId, channel: &dyn Channel) -> Descriptor {
+    Descriptor::channel(id, channel.has_messages()).able("files", channel.has_files())
 }
 
 /// A part of a stream.
@@ -326,6 +332,10 @@ impl Instance for Extension {
                         "send-to-user" => {
                             done(channel.send_to_user(text("user"), text("text"), delivery, host))
                         }
+                        "send-file" => match attachment::sent(&arguments) {
+                            Ok((user, file)) => done(channel.send_file(user, file.into(), delivery, host)),
+                            Err(fault) => now(Err(fault)),
+                        },
                         _ => done(channel.send_message(text("text"), delivery, host)),
                     }
                 }

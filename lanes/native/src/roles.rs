@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
-use holdfast_contract::hook::{Decision, HookInput, HookSpec};
+use holdfast_contract::hook::{Artifact, Decision, HookInput, HookSpec};
 use holdfast_contract::ids::CallId;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
@@ -122,6 +122,22 @@ pub trait Channel: Send + Sync {
         _host: Arc<dyn Host>,
     ) -> Later<Result<(), Fault>> {
         now(Err(Fault::new(Code::ExtensionFault, "the channel knows nobody to write to")))
+    }
+
+    /// Whether it sends files. Then [`Channel::send_file`] must do so.
+    fn has_files(&self) -> bool {
+        false
+    }
+
+    /// Sends a file that a tool has made to one user, or to whomever the channel reaches where none is named.
+    fn send_file(
+        &self,
+        _user: Option<String>,
+        _file: Artifact,
+        _delivery: Content,
+        _host: Arc<dyn Host>,
+    ) -> Later<Result<(), Fault>> {
+        now(Err(Fault::new(Code::ExtensionFault, "the channel sends no files")))
     }
 }
 

@@ -49,12 +49,22 @@ pub(crate) struct ToolCall<'a> {
     pub arguments: &'a str,
 }
 
-/// `channel.delivery` and `channel-message.delivery`, which have the same fields.
+/// `delivery` of each of a channel's interfaces, which all have the same fields.
 #[derive(Clone, Copy, ComponentType, Lower)]
 #[component(record)]
 pub(crate) struct Delivery<'a> {
     pub id: &'a str,
     pub repeat: bool,
+}
+
+/// `channel-file.file`.
+#[derive(Clone, Copy, Default, ComponentType, Lower)]
+#[component(record)]
+pub(crate) struct File<'a> {
+    pub name: &'a str,
+    #[component(name = "media-type")]
+    pub media_type: &'a str,
+    pub content: &'a [u8],
 }
 
 /// `subscriber.event`.

@@ -86,6 +86,7 @@ impl Known {
             renders: (self.has(Function::RenderCall), self.has(Function::RenderResult)),
             channel: self.has(Function::SendToUser).then(|| self.has(Function::SendMessage)),
             streams: self.has(Function::StreamStart) && self.has(Function::StreamStatus),
+            files: self.has(Function::SendFile),
             ..Exports::default()
         })
     }

@@ -2,6 +2,9 @@
 
 use std::sync::{Arc, LazyLock};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use holdfast_contract::attachment::{self, Attachment};
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint};
 use holdfast_contract::ids::Millis;
@@ -20,7 +23,7 @@ use crate::code::{Code, Origin};
 use crate::descriptors::Known;
 use crate::guest::{Activation, Allowance, Guest};
 use crate::interfaces::Function;
-use crate::live::{Answer, Live, Request, Trouble};
+use crate::live::{Answer, Live, Request, SentFile, Trouble};
 use crate::spares::{Spare, give_back};
 use holdfast_contract::sandbox::SandboxOptions;
 
@@ -204,6 +207,7 @@ impl Extension {
             (Role::Channel, "send-message") => {
                 (Function::SendMessage, Request::Sent("", field(arguments, "text")?, delivery(arguments)?))
             }
+            (Role::Channel, "send-file") => (Function::SendFile, file(arguments)?),
             (Role::StreamingChannel, function) => return streamed(function, arguments),
             (Role::Service, "run-background") => (Function::RunBackground, Request::Nothing),
             (Role::Subscriber, "on-event") => (Function::OnEvent, event(arguments)?),
@@ -360,6 +364,17 @@ fn value(arguments: &Content, name: &str) -> Value {
 fn field<'a>(arguments: &'a Content, name: &str) -> Result<&'a str, Fault> {
     let text = arguments.value().and_then(|value| value.get(name)).and_then(Value::as_str);
     text.ok_or_else(|| Fault::new(ErrorCode::ToolArguments, format!("the text `{name}` is missing")))
+}
+
+/// A file that a channel is to send.
+fn file(arguments: &Content) -> Result<Request<'_>, Fault> {
+    let (user, Attachment { name, media_type, text, base64 }) = attachment::sent(arguments)?;
+    let odd = |error| Fault::new(ErrorCode::ToolArguments, format!("the file is no base64: {error}"));
+    let content = match base64 {
+        Some(coded) => STANDARD.decode(coded).map_err(odd)?,
+        None => text.unwrap_or_default().into_bytes(),
+    };
+    Ok(Request::File(SentFile { user, name, media_type, content }, delivery(arguments)?))
 }
 
 /// Which delivery a message is.

@@ -5,8 +5,8 @@ use wasmtime::component::{ComponentExportIndex, Instance, TypedFunc};
 use wasmtime::{Result, Store, format_err};
 
 use crate::abi::{
-    AgentSpec, ContentIn, ContentOut, Delivery, Enrichment, Event, Failure, Gate, Modification, Named, Plan,
-    Route, Sanitized, ToolCall, ToolSpec, Verdict,
+    AgentSpec, ContentIn, ContentOut, Delivery, Enrichment, Event, Failure, File, Gate, Modification, Named,
+    Plan, Route, Sanitized, ToolCall, ToolSpec, Verdict,
 };
 use crate::guest::Guest;
 
@@ -105,6 +105,8 @@ shapes! {
     Send: (&'static str, &'static str, Delivery<'static>) -> Result<(), Failure>;
     /// A text for whomever the channel reaches.
     Message: (&'static str, Delivery<'static>) -> Result<(), Failure>;
+    /// A file for one user, or for whomever the channel reaches.
+    File: (Option<&'static str>, File<'static>, Delivery<'static>) -> Result<(), Failure>;
     /// A stream to one user begins.
     StreamStart: (&'static str, &'static str) -> Result<(), Failure>;
     /// A piece of a stream, or a word about it.

@@ -79,6 +79,7 @@ functions! {
     RenderResult: "render-result"."render-result", RenderResult, Renderer;
     SendToUser: "channel"."send-to-user", Send, Channel;
     SendMessage: "channel-message"."send-message", Message, Channel;
+    SendFile: "channel-file"."send-file", File, Channel;
     StreamStart: "streaming-channel"."stream-start", StreamStart, StreamingChannel;
     StreamChunk: "streaming-channel"."stream-chunk", StreamPiece, StreamingChannel;
     StreamStatus: "streaming-status"."stream-status", StreamPiece, StreamingChannel;

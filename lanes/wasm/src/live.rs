@@ -12,7 +12,7 @@ use wasmtime::Store;
 use wasmtime::component::Instance;
 
 use crate::abi::{AgentSpec, ContentIn, ContentOut, Enrichment, Failure, Gate, Named, Sanitized, ToolCall};
-use crate::abi::{Delivery, Event, ToolSpec, Verdict};
+use crate::abi::{Delivery, Event, File, ToolSpec, Verdict};
 use crate::code::Code;
 use crate::faults::{fault, one_line};
 use crate::functions::Typed;
@@ -39,10 +39,24 @@ pub(crate) enum Request<'a> {
     Shown(&'a str, Content),
     /// A message on its way out: to whom, what, and which one.
     Sent(&'a str, &'a str, Delivery<'a>),
+    /// A file on its way out, and which delivery it is.
+    File(SentFile, Delivery<'a>),
     /// A part of a stream: to whom, which stream, what, and at its end which delivery.
     Streamed(&'a str, &'a str, &'a str, Delivery<'a>),
     /// An event, without its payload, and the payload as JSON.
     Handed(Event<'a>, String),
+}
+
+/// A file on its way out.
+pub(crate) struct SentFile {
+    /// To whom, if somebody is named.
+    pub user: Option<String>,
+    /// A name a person reads.
+    pub name: String,
+    /// Its media type.
+    pub media_type: String,
+    /// Its bytes.
+    pub content: Vec<u8>,
 }
 
 /// What a function answers.
@@ -176,6 +190,10 @@ macro_rules! invoke {
                 ask!(function, (request.text(), request.delivery()))?;
                 Ok(Answer::Done)
             }
+            Typed::File(function) => {
+                ask!(function, (request.user(), request.file(), request.delivery()))?;
+                Ok(Answer::Done)
+            }
             Typed::StreamStart(function) => {
                 ask!(function, (request.name(), request.stream()))?;
                 Ok(Answer::Done)
@@ -296,7 +314,7 @@ impl<'a> Request<'a> {
             | Request::Shown(name, _)
             | Request::Sent(name, ..)
             | Request::Streamed(name, ..) => name,
-            Request::Hook(_) | Request::Handed(..) | Request::Nothing => "",
+            Request::Hook(_) | Request::Handed(..) | Request::File(..) | Request::Nothing => "",
         }
     }
 
@@ -304,7 +322,8 @@ impl<'a> Request<'a> {
         match self {
             Request::Named(_, text) => text,
             Request::Sent(_, text, _) | Request::Streamed(_, _, text, _) => text,
-            Request::Shown(..) | Request::Hook(_) | Request::Handed(..) | Request::Nothing => "",
+            Request::Shown(..) | Request::Hook(_) | Request::Handed(..) => "",
+            Request::File(..) | Request::Nothing => "",
         }
     }
 
@@ -317,8 +336,26 @@ impl<'a> Request<'a> {
 
     fn delivery(&self) -> Delivery<'a> {
         match self {
-            Request::Sent(_, _, delivery) | Request::Streamed(_, _, _, delivery) => *delivery,
+            Request::Sent(_, _, delivery)
+            | Request::Streamed(_, _, _, delivery)
+            | Request::File(_, delivery) => *delivery,
             _ => Delivery { id: "", repeat: false },
+        }
+    }
+
+    fn user(&self) -> Option<&str> {
+        match self {
+            Request::File(file, _) => file.user.as_deref(),
+            _ => None,
+        }
+    }
+
+    fn file(&self) -> File<'_> {
+        match self {
+            Request::File(SentFile { name, media_type, content, .. }, _) => {
+                File { name, media_type, content }
+            }
+            _ => File::default(),
         }
     }
 

@@ -95,15 +95,17 @@ fn plain(content: &Content) -> Value {
     content.value().cloned().unwrap_or_default()
 }
 
+fn files(attached: &[Artifact]) -> Vec<Value> {
+    attached.iter().map(|file| json!([file.name, file.media_type, file.content.digest()])).collect()
+}
+
 fn message_seen(message: &Message) -> (&'static str, Value, String) {
     match message {
         Message::User { text, attachments } if attachments.is_empty() => {
             ("user", plain(text), text.to_text())
         }
         Message::User { text, attachments } => {
-            let digest = |file: &Artifact| json!([file.name, file.media_type, file.content.digest()]);
-            let attached: Vec<Value> = attachments.iter().map(digest).collect();
-            ("user", json!([plain(text), attached]), text.to_text())
+            ("user", json!([plain(text), files(attachments)]), text.to_text())
         }
         Message::Note { text } => ("note", plain(text), text.to_text()),
         Message::Assistant { text, reasoning, calls } => {
@@ -113,8 +115,12 @@ fn message_seen(message: &Message) -> (&'static str, Value, String) {
             let begins = format!("{} {}", text.to_text(), called.join(" "));
             ("assistant", json!([plain(text), reasoning.as_ref().map(plain), asked]), begins)
         }
-        Message::Tool { model_id, content, failed, .. } => {
-            ("tool", json!([model_id, plain(content), failed]), content.to_text())
+        Message::Tool { model_id, content, failed, attachments, .. } => {
+            let mut seen = vec![json!(model_id), plain(content), json!(failed)];
+            if !attachments.is_empty() {
+                seen.push(json!(files(attachments)));
+            }
+            ("tool", seen.into(), content.to_text())
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Files that come with a message, as each provider takes them. What one does not take, its model is told of in words.
+//! Files that come with a message or of a tool, as each provider takes them. What one does not take, its model is told of in words.
 
 use genai::adapter::AdapterKind;
 use genai::chat::{Binary, ContentPart, MessageContent};
@@ -14,22 +14,35 @@ const LONGEST: usize = 100_000;
 /// A user's message with files.
 pub(super) fn message(kind: AdapterKind, text: &Content, attachments: &[Artifact]) -> MessageContent {
     let mut parts = vec![ContentPart::Text(text.to_text())];
-    parts.extend(attachments.iter().map(|file| part(kind, file)));
+    parts.extend(attachments.iter().map(|file| match file.text() {
+        Some(text) => ContentPart::Text(written(file, text)),
+        None => part(kind, file, "The user attached"),
+    }));
     MessageContent::from_parts(parts)
 }
 
-fn part(kind: AdapterKind, file: &Artifact) -> ContentPart {
+/// The files that tools have made, after their results. Providers take files from users only, so it is said whose they are. What a tool
+/// wants its model to read is in its result: a text that it made is for the user.
+pub(super) fn made<'a>(kind: AdapterKind, files: impl Iterator<Item = &'a Artifact>) -> MessageContent {
+    let mut parts =
+        vec![ContentPart::Text("[Files that the tools have made; the user has them too.]".to_owned())];
+    parts.extend(files.map(|file| match file.text() {
+        Some(_) => ContentPart::Text(named(file, "A tool made", "it is a text for the user")),
+        None => part(kind, file, "A tool made"),
+    }));
+    MessageContent::from_parts(parts)
+}
+
+fn part(kind: AdapterKind, file: &Artifact, whose: &str) -> ContentPart {
     let media_type = file.media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    match (file.text(), file.base64()) {
-        (Some(text), _) => ContentPart::Text(written(file, text)),
-        (None, Some(data)) if takes(kind, &media_type) => {
-            ContentPart::Binary(Binary::from_base64(media_type, data, Some(file.name.clone())))
+    let why = match file.base64() {
+        Some(data) if takes(kind, &media_type) => {
+            return ContentPart::Binary(Binary::from_base64(media_type, data, Some(file.name.clone())));
         }
-        (None, Some(_)) => {
-            ContentPart::Text(named(file, "this model's provider does not take files of this type"))
-        }
-        (None, None) => ContentPart::Text(named(file, "its content is not at hand any more")),
-    }
+        Some(_) => "this model's provider does not take files of this type",
+        None => "its content is not at hand any more",
+    };
+    ContentPart::Text(named(file, whose, why))
 }
 
 /// Whether a provider takes files of a type.
@@ -54,9 +67,9 @@ fn written(file: &Artifact, text: &str) -> String {
 }
 
 /// What is said of a file that cannot be shown.
-fn named(file: &Artifact, why: &str) -> String {
+fn named(file: &Artifact, whose: &str, why: &str) -> String {
     let (name, media_type) = (plain(&file.name), plain(&file.media_type));
-    format!("[The user attached `{name}` ({media_type}, {} bytes). You do not see it: {why}.]", file.size())
+    format!("[{whose} `{name}` ({media_type}, {} bytes). You do not see it: {why}.]", file.size())
 }
 
 /// A name from outside, on one line.

@@ -7,6 +7,7 @@ use genai::chat::{ChatMessage, ChatRequest, ContentPart, MessageContent, Tool, T
 use holdfast_contract::content::Content;
 use holdfast_contract::context::SEPARATOR;
 use holdfast_contract::effect::ModelAct;
+use holdfast_contract::hook::Artifact;
 use holdfast_contract::ids::ToolName;
 use holdfast_contract::message::{AskedCall, Message};
 use holdfast_contract::registry::Registry;
@@ -122,17 +123,20 @@ struct Conversation<'n> {
     names: &'n Names,
     messages: Vec<ChatMessage>,
     results: Vec<ToolResponse>,
+    /// Files that came with the results.
+    made: Vec<&'n Artifact>,
     late: Vec<ChatMessage>,
     called: BTreeMap<String, String>,
 }
 
-fn messages(ask: &ModelAct, kind: AdapterKind, names: &Names) -> Vec<ChatMessage> {
+fn messages<'n>(ask: &'n ModelAct, kind: AdapterKind, names: &'n Names) -> Vec<ChatMessage> {
     let mut conversation = Conversation {
         kind,
         in_words: ask.registry.tools.is_empty(),
         names,
         messages: Vec::new(),
         results: Vec::new(),
+        made: Vec::new(),
         late: Vec::new(),
         called: BTreeMap::new(),
     };
@@ -143,8 +147,8 @@ fn messages(ask: &ModelAct, kind: AdapterKind, names: &Names) -> Vec<ChatMessage
     conversation.messages
 }
 
-impl Conversation<'_> {
-    fn add(&mut self, message: &Message) {
+impl<'n> Conversation<'n> {
+    fn add(&mut self, message: &'n Message) {
         match message {
             Message::User { text, attachments } => {
                 self.end_results();
@@ -174,7 +178,8 @@ impl Conversation<'_> {
                 self.end_results();
                 self.assistant(text, reasoning.as_ref(), calls);
             }
-            Message::Tool { model_id, content, .. } => {
+            Message::Tool { model_id, content, attachments, .. } => {
+                self.made.extend(attachments);
                 let mut result = ToolResponse::new(&**model_id, content.to_text());
                 result.fn_name = self.called.get(&**model_id).cloned();
                 self.results.push(result);
@@ -211,6 +216,10 @@ impl Conversation<'_> {
             self.messages.extend(results.into_iter().map(ChatMessage::from));
         } else if !results.is_empty() {
             self.messages.push(ChatMessage::from(results));
+        }
+        if !self.made.is_empty() {
+            let made = attached::made(self.kind, self.made.drain(..));
+            self.messages.push(ChatMessage::user(made));
         }
         self.messages.append(&mut self.late);
         self.called.clear();

@@ -177,6 +177,11 @@ impl Answered {
 
     /// Goes on with what the calls came to.
     pub async fn then_results(&self, model: &dyn Model, results: &[&str]) -> Answered {
+        self.then_made(model, results, &[]).await
+    }
+
+    /// Goes on with what the calls came to, each with these files.
+    pub async fn then_made(&self, model: &dyn Model, results: &[&str], files: &[Artifact]) -> Answered {
         let ModelReturned { text, reasoning, calls, .. } = self.returned().clone();
         let mut messages = self.messages.clone();
         let results = calls.iter().zip(results).map(|(call, result)| Message::Tool {
@@ -184,6 +189,7 @@ impl Answered {
             model_id: call.model_id.clone(),
             content: Content::text(*result),
             failed: false,
+            attachments: files.to_vec(),
         });
         let results: Vec<Message> = results.collect();
         messages.push(Message::Assistant { text, reasoning, calls });

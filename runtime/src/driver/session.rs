@@ -34,6 +34,7 @@ use crate::host::SessionHost;
 use crate::instances::{Ending, Instances};
 use crate::living::INVOKE;
 use crate::machine::Machine;
+use crate::made;
 use crate::network;
 use crate::parts::Event;
 use crate::runtime::Inner;
@@ -75,6 +76,8 @@ pub(crate) struct SessionActor {
     lent: Lent,
     /// How many searches for tools there were, as far as they are not kept in the session.
     pub(super) searched: u64,
+    /// Whether the running turn may have made files.
+    made: bool,
     broken: Option<Problem>,
     snapshot_at: Seq,
 }
@@ -93,6 +96,7 @@ impl SessionActor {
         let lent = Lent::resumed(if session.is_busy() { Spent::default() } else { session.spent() });
         let actor = Self {
             snapshot_at: session.next_seq(),
+            made: session.is_busy(),
             session,
             log,
             inner,
@@ -283,6 +287,7 @@ impl SessionActor {
         let registry = pin.unwrap_or_else(|| self.inner.registry());
         let body = InputReceived { text, attachments, message_id, registry };
         let input = self.fact(Source::Surface(surface), None, body);
+        self.made = false;
         self.feed = feed.inspect(|feed| feed.begins(self.inbox.clone()));
         match self.step(input) {
             Ok(()) => self.answering.push(reply),
@@ -318,6 +323,7 @@ impl SessionActor {
         if let Some(feed) = &self.feed {
             feed.see(&frames);
         }
+        self.made |= made::may_be_in(&frames);
         self.unlogged.push(frames);
         self.acts.extend(acts);
         let since = self.session.next_seq().0 - self.snapshot_at.0;
@@ -379,14 +385,19 @@ impl SessionActor {
             let stream = self.session.id().clone();
             self.inner.tell_system(HeadAnchored { stream, seq: head.seq, hash: head.hash });
         }
-        let report = TurnReport { ended, outcome, answer, spent: self.session.spent() };
-        let time = report.spent.time.since(self.lent.before().time);
+        let files = match self.made {
+            true => self.inner.files_made(self.session.id(), ended, &outcome),
+            false => Ok(Vec::new()),
+        };
+        let spent = self.session.spent();
+        let report = files.map(|files| TurnReport { ended, outcome, answer, files, spent });
+        let time = spent.time.since(self.lent.before().time);
         let (agent, registry) = (self.session.agent(), self.inner.registry().view.unwrap_or_default());
-        let spent = Spent { time, ..Spent::default() };
-        self.inner.ledger.enter(self.inner.clock.now(), registry.owner(agent), spent);
-        self.lent.turn_ended(report.spent);
+        let entry = Spent { time, ..Spent::default() };
+        self.inner.ledger.enter(self.inner.clock.now(), registry.owner(agent), entry);
+        self.lent.turn_ended(spent);
         for reply in self.answering.drain(..) {
-            drop(reply.send(Ok(report.clone())));
+            drop(reply.send(report.clone()));
         }
     }
 

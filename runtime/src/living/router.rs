@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use holdfast_bus::{Delivery, NewEvent, Subscription, topics as known};
+use holdfast_contract::attachment::Attachment;
 use holdfast_contract::content::Content;
+use holdfast_contract::hook::Artifact;
 use holdfast_contract::ids::{ExtensionId, Millis};
 use holdfast_contract::message::Origin;
 use holdfast_contract::problem::{Code, Fault, Problem};
@@ -19,7 +21,6 @@ use super::streams::Stream;
 use super::topics::{self, AgentTask, Notice, OUT, Outgoing, UserMessage};
 use super::turns::{Errand, Message, answer_of, patient};
 use super::wiring::gone;
-use crate::attachments;
 use crate::runtime::Inner;
 
 /// Sessions that may be answered at once.
@@ -71,7 +72,7 @@ impl Inner {
         let (topic, payload) = (delivery.event.topic.as_str(), &delivery.event.payload);
         match routing {
             Routing::Message => self.take_message(topics::payload(topic, payload)?, delivery).await,
-            Routing::Notice => self.notify(topics::payload(topic, payload)?, delivery).await,
+            Routing::Notice => self.notify(topics::payload(topic, payload)?, Vec::new(), delivery).await,
             Routing::Task => self.do_task(topics::payload(topic, payload)?, delivery, true).await,
             Routing::Background => self.do_task(topics::payload(topic, payload)?, delivery, false).await,
             Routing::Delivery => {
@@ -88,10 +89,10 @@ impl Inner {
         let origin = Origin { channel: channel_id.to_string(), user: Some(user_id.clone()) };
         if let Some(said) = self.typed_on_channel(&session, &origin, &text).await {
             let text = said.map_err(|problem| problem.to_fault())?;
-            let out = Outgoing { text, user_id: Some(user_id), streamed: false };
+            let out = Outgoing::text(text, Some(user_id));
             return self.send(&channel_id, out, delivery).await;
         }
-        let attachments = attachments::taken(attachments);
+        let attachments = attachments.into_iter().map(Artifact::from).collect();
         let stream = self.stream_for(&channel_id, &user_id, delivery);
         let message = Some(Message::from(delivery).shown(stream.as_ref().map(Stream::feed)));
         let turn = self.turn(Errand { session, origin, agent: None, text, attachments, message, depth: 0 });
@@ -99,13 +100,13 @@ impl Inner {
             None => (turn.await?, None),
             Some(stream) => self.stream(stream, turn).await?,
         };
-        let out = Outgoing { text: answer_of(&report), user_id: Some(user_id), streamed: ending.is_some() };
+        let text = Outgoing::text(answer_of(&report), Some(user_id.clone()));
+        let out = Outgoing { streamed: ending.is_some(), ..text };
         match ending {
-            None => self.send(&channel_id, out, delivery).await,
+            None => self.send(&channel_id, out, delivery).await?,
             // There is nothing that would have to arrive, and so nothing to send either.
             Some(ending) if out.text.is_empty() => {
                 drop(self.end_stream(&ending, "", json!({ "id": ending.id(), "repeat": false })).await);
-                Ok(())
             }
             Some(ending) => {
                 let key = self.living.streams.keep(ending);
@@ -113,9 +114,10 @@ impl Inner {
                 if sent.is_err() {
                     self.living.streams.take(&key);
                 }
-                sent
+                sent?;
             }
         }
+        self.send_files(&channel_id, Some(user_id), report.files, delivery).await
     }
 
     /// An agent's task, in a session of its own, and the answer for the user if it is told.
@@ -133,31 +135,64 @@ impl Inner {
         let errand = Errand { session, origin, agent, text, attachments, message, depth };
         let report = self.turn_alone(errand).await?;
         match told {
-            true => self.notify(Notice { text: answer_of(&report), channel_id, user_id }, delivery).await,
+            true => {
+                let notice = Notice { text: answer_of(&report), channel_id, user_id };
+                self.notify(notice, report.files, delivery).await
+            }
             false => Ok(()),
         }
     }
 
-    /// Sends something to the user, on the channel that is named or the default one.
-    pub(super) async fn notify(&self, notice: Notice, delivery: &Delivery) -> Result<(), Fault> {
+    /// Sends something to the user, and then these files, on the channel that is named or the default one.
+    pub(super) async fn notify(
+        &self,
+        notice: Notice,
+        files: Vec<Artifact>,
+        delivery: &Delivery,
+    ) -> Result<(), Fault> {
         let Notice { text, channel_id, user_id } = notice;
         let channel = match channel_id {
             Some(channel) => channel,
             None => self.soon(Self::default_channel).await?,
         };
-        self.send(&channel, Outgoing { text, user_id, streamed: false }, delivery).await
+        self.send(&channel, Outgoing::text(text, user_id.clone()), delivery).await?;
+        self.send_files(&channel, user_id, files, delivery).await
+    }
+
+    /// Puts files on their way out, each by itself, behind the text.
+    async fn send_files(
+        &self,
+        channel: &ExtensionId,
+        user: Option<String>,
+        files: Vec<Artifact>,
+        of: &Delivery,
+    ) -> Result<(), Fault> {
+        for (place, file) in files.iter().enumerate() {
+            let out = Outgoing { file: Some(file.into()), ..Outgoing::text(String::new(), user.clone()) };
+            self.put_out(channel, out, of, format!("{}/file-{}", of.event.id, place + 1)).await?;
+        }
+        Ok(())
     }
 
     /// Puts a message on its way out, once for each event that it comes of.
     async fn send(&self, channel: &ExtensionId, out: Outgoing, of: &Delivery) -> Result<(), Fault> {
-        if out.text.is_empty() {
-            return Ok(());
+        match out.text.is_empty() {
+            true => Ok(()),
+            false => self.put_out(channel, out, of, of.event.id.to_string()).await,
         }
-        let id = of.event.id.to_string();
+    }
+
+    async fn put_out(
+        &self,
+        channel: &ExtensionId,
+        out: Outgoing,
+        of: &Delivery,
+        once: String,
+    ) -> Result<(), Fault> {
         let event = NewEvent::new(format!("{OUT}{channel}"), Content::of(&out))
             .key(out.user_id.unwrap_or_default())
-            .correlation(id.clone())
-            .idempotency(id);
+            .correlation(of.event.id.to_string())
+            .idempotency(once);
         self.put(event).await.map(drop).map_err(|problem| problem.to_fault())
     }
 
@@ -168,18 +203,20 @@ impl Inner {
         out: Outgoing,
         delivery: &Delivery,
     ) -> Result<(), Fault> {
-        let Outgoing { text, user_id, .. } = out;
+        let Outgoing { mut text, user_id, file, .. } = out;
         let marked = json!({ "id": delivery.event.id.to_string(), "repeat": delivery.repeat });
         // Held until the whole text has gone where its stream cannot be ended, so that the next stream does not come before.
-        let ending = delivery.event.correlation.as_ref().and_then(|of| self.living.streams.take(of));
+        let of = delivery.event.correlation.as_ref().filter(|_| file.is_none());
+        let ending = of.and_then(|of| self.living.streams.take(of));
         if let Some(ending) = ending.as_ref().filter(|_| !delivery.repeat)
             && self.end_stream(ending, &text, marked.clone()).await.is_ok()
         {
             return Ok(());
         }
         let entry = self.soon(|inner| inner.channel(channel)).await?;
-        let proactive =
-            entry.payload.value().and_then(|value| value.get("messages")) == Some(&Value::Bool(true));
+        let can =
+            |what: &str| entry.payload.value().and_then(|value| value.get(what)) == Some(&Value::Bool(true));
+        let proactive = can("messages");
         let user = match user_id {
             Some(user) => Some(user),
             None if proactive => None,
@@ -191,6 +228,13 @@ impl Inner {
                 })?)
             }
         };
+        if let Some(file) = file {
+            if can("files") {
+                let arguments = json!({ "user": user, "file": file, "delivery": marked });
+                return self.call_role(channel, Role::Channel, "send-file", arguments.into()).await.map(drop);
+            }
+            text = unsendable(&file);
+        }
         let (function, arguments) = match user {
             Some(user) => ("send-to-user", json!({ "user": user, "text": text, "delivery": marked })),
             None => ("send-message", json!({ "text": text, "delivery": marked })),
@@ -233,4 +277,9 @@ impl Inner {
             }
         }
     }
+}
+
+/// What a user is told of a file on a channel that sends none.
+fn unsendable(file: &Attachment) -> String {
+    format!("[{} was made. This channel does not send files.]", Artifact::from(file.clone()))
 }

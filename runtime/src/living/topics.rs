@@ -1,16 +1,16 @@
 //! The program's own topics: what their events say, and what is made of an event before it is published on one of them.
 
 use holdfast_bus::{NewEvent, topics};
+use holdfast_contract::attachment::{self, Attachment};
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::Source;
+use holdfast_contract::hook::Artifact;
 use holdfast_contract::ids::{AgentId, ExtensionId, Generation};
-use holdfast_contract::message::Attachment;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::routes::Routes;
-use crate::attachments;
 
 /// Topics of outgoing messages begin with this; the channel's id follows.
 pub(crate) const OUT: &str = "channel.out.";
@@ -78,9 +78,19 @@ pub struct Outgoing {
     /// To whom; the channel knows if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
+    /// A file, in place of a text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<Attachment>,
     /// Whether it is the end of a stream on the channel.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub streamed: bool,
+}
+
+impl Outgoing {
+    /// A text, which is no stream's end.
+    pub(super) fn text(text: String, user_id: Option<String>) -> Self {
+        Self { text, user_id, file: None, streamed: false }
+    }
 }
 
 /// `system.extension.error`: an extension failed.
@@ -176,7 +186,8 @@ fn message(event: NewEvent, publisher: Option<ExtensionId>, routes: &Routes) -> 
         }
     }
     let read: UserMessage = payload(topics::USER_MESSAGE, &Content::new(value))?;
-    attachments::check(&attachments::taken(read.attachments.clone()))?;
+    let files: Vec<Artifact> = read.attachments.iter().cloned().map(Artifact::from).collect();
+    attachment::check(&files)?;
     if let Some(publisher) = publisher.filter(|publisher| *publisher != read.channel_id) {
         let what = format!("`{publisher}` brings a message of the channel `{}`", read.channel_id);
         return Err(Problem::new(Code::EventRefused, what).help("A channel speaks for itself alone."));

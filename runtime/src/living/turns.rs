@@ -181,7 +181,7 @@ impl Inner {
         });
         let Some(place) = place else { return Ok(None) };
         let ended = frames.iter().skip(place).find(|frame| frame.envelope.kind == Kind::TurnEnded);
-        ended.map(|frame| self.report(frame)).transpose().map(Some)
+        ended.map(|frame| self.report(session, frame)).transpose().map(Some)
     }
 
     /// The session under a name that goes on or would be opened, and the one that would follow it.
@@ -259,21 +259,23 @@ impl Inner {
         let registry = self.registry().view.unwrap_or_default();
         let theirs = registry.tools.iter().filter_map(|entry| entry.stack.first());
         let mut theirs = theirs.filter(|active| active.extension.id == *extension);
-        let text = match theirs.find_map(|active| active.agent.as_ref()?.agent().cloned()) {
+        let (text, files) = match theirs.find_map(|active| active.agent.as_ref()?.agent().cloned()) {
             Some(agent) => {
                 let (session, agent) = (session_for(delivery), Some(agent));
                 let origin = Origin { channel: extension.to_string(), user: None };
                 let message = Some(delivery.into());
                 let attachments = Vec::new();
                 let errand = Errand { session, origin, agent, text, attachments, message, depth: 0 };
-                answer_of(&self.turn_alone(errand).await?)
+                let report = self.turn_alone(errand).await?;
+                (answer_of(&report), report.files)
             }
             None => {
                 let task = json!({ "task": text }).into();
-                self.call_role(extension, Role::Agent, "invoke", task).await?.to_text()
+                let said = self.call_role(extension, Role::Agent, "invoke", task).await?;
+                (said.to_text(), Vec::new())
             }
         };
-        self.notify(Notice { text, channel_id: None, user_id: None }, delivery).await
+        self.notify(Notice { text, channel_id: None, user_id: None }, files, delivery).await
     }
 
     /// Asks an agent for an extension, in a session of its own, and gives the answer.

@@ -267,7 +267,7 @@ impl Inner {
     async fn notify_of(&self, delivery: &Delivery) -> Result<(), Fault> {
         let text = topics::said(&delivery.event.payload);
         let notice = topics::Notice { text, channel_id: None, user_id: None };
-        self.notify(notice, delivery).await
+        self.notify(notice, Vec::new(), delivery).await
     }
 }
 

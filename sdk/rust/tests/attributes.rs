@@ -4,9 +4,9 @@
 
 use holdfast_extension::private::{Tool, inventory};
 use holdfast_extension::{
-    Argument, Content, Decision, Delivery, Effects, Event, Failure, Json, Setup, StreamingChannel, ToolCall,
-    Value, execute_task, json, on_event, run_background, send_message, send_to_user, setup,
-    streaming_channel, timers, tool, tool_gate,
+    Argument, Content, Decision, Delivery, Effects, Event, Failure, File, Json, Setup, StreamingChannel,
+    ToolCall, Value, execute_task, json, on_event, run_background, send_file, send_message, send_to_user,
+    setup, streaming_channel, timers, tool, tool_gate,
 };
 
 #[derive(Argument)]
@@ -59,6 +59,11 @@ fn sends(user: String, text: String, delivery: Delivery) -> Result<(), Failure> 
 #[send_message]
 fn broadcasts(text: String, delivery: Delivery) -> Result<(), Failure> {
     if delivery.id.is_empty() { Err(Failure::Failed(text)) } else { Ok(()) }
+}
+
+#[send_file]
+fn files(user: Option<String>, file: File, delivery: Delivery) -> Result<(), Failure> {
+    if delivery.id.is_empty() || user.is_none() { Err(Failure::Failed(file.name)) } else { Ok(()) }
 }
 
 struct Screen;
@@ -211,6 +216,10 @@ fn channels_and_subscribers_are_functions() {
     assert!(sends("ada".to_owned(), "hello".to_owned(), delivery(false)).is_ok());
     assert!(sends("ada".to_owned(), "hello".to_owned(), delivery(true)).is_err());
     assert!(broadcasts("hello".to_owned(), delivery(false)).is_ok());
+    let file =
+        || File { name: "a.txt".to_owned(), media_type: "text/plain".to_owned(), content: b"hi".to_vec() };
+    assert!(files(Some("ada".to_owned()), file(), delivery(false)).is_ok());
+    assert!(files(None, file(), delivery(false)).is_err());
     let event = Event {
         id: "bus.00/1".to_owned(),
         topic: "shop.sold".to_owned(),

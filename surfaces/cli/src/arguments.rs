@@ -137,6 +137,9 @@ pub(crate) struct Run {
     /// A file that goes with it; can be given again
     #[arg(long, value_name = "FILE")]
     pub attach: Vec<PathBuf>,
+    /// The folder to save the files in that tools make
+    #[arg(long, value_name = "FOLDER")]
+    pub save: Option<PathBuf>,
 }
 
 #[derive(Args)]

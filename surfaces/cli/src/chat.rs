@@ -23,10 +23,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use holdfast_contract::attachment::Attachment;
 use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{ModelName, Seq, StreamId};
-use holdfast_contract::message::Attachment;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::{TurnEnded, TurnOutcome};
 use holdfast_rpc::{
@@ -34,12 +34,14 @@ use holdfast_rpc::{
     ToolRendered, UiAnswer, Welcome,
 };
 use holdfast_store::Store;
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
+use crate::attach;
 use crate::link::Link;
-pub(crate) use safe::{cut, harmless, safe_json};
+pub(crate) use safe::{cut, harmless, one_line, safe_json};
 pub(crate) use terminal::width;
 
 use ask::{Asked, Question, Reply};
@@ -48,7 +50,6 @@ use ink::Ink;
 use input::{Input, Typed, Wanted, Words};
 use live::Live;
 use renders::markdown;
-use safe::one_line;
 use screen::{Screen, Voice};
 use terminal::Terminal;
 
@@ -92,6 +93,7 @@ pub(crate) async fn chat(link: Link, store: &Store, options: ChatOptions) -> Res
         held: VecDeque::new(),
         turn: Turn::default(),
         attached: Vec::new(),
+        made: Default::default(),
         calls: Calls::default(),
         live: Live::default(),
         finish,
@@ -137,6 +139,8 @@ struct Chat<'a> {
     turn: Turn,
     /// Files that go with what is said next.
     attached: Vec<Attachment>,
+    /// Files that the last turn made, and whether they were shown.
+    made: (Vec<Attachment>, bool),
     calls: Calls,
     live: Live,
     finish: mpsc::UnboundedSender<Finished>,
@@ -279,6 +283,7 @@ impl Chat<'_> {
         self.turn = Turn { asked: true, ..Turn::default() };
         self.live = Live::default();
         let attachments = std::mem::take(&mut self.attached);
+        self.made = (Vec::new(), true);
         let request = Request::SessionSend(SessionSend { session: self.session.clone(), text, attachments });
         self.ask_later(request, Finished::Asked);
     }
@@ -335,6 +340,10 @@ impl Chat<'_> {
                 // The turn runs until its last frame has been seen, which may come behind the answer.
                 let ended = answer.as_ref().ok().and_then(|answer| answer["ended"].as_u64());
                 self.turn.running = ended.is_some_and(|ended| ended >= self.next.0);
+                let made =
+                    answer.as_ref().ok().and_then(|answer| Vec::deserialize(&answer["attachments"]).ok());
+                self.made = (made.unwrap_or_default(), false);
+                self.show_made();
                 answer
             }
             Finished::Other(answer) => answer,
@@ -508,6 +517,17 @@ impl Chat<'_> {
         self.turn.running = false;
         self.live = Live::default();
         self.waiting.clear();
+        self.show_made();
+    }
+
+    /// Names the files that the turn has made, once its answer has been shown.
+    fn show_made(&mut self) {
+        if self.turn.running || self.turn.asked || std::mem::replace(&mut self.made.1, true) {
+            return;
+        }
+        for file in &self.made.0 {
+            self.screen.line(format!("{}; /save keeps it", attach::made(file)));
+        }
     }
 
     /// Shows what the model wrote and was not shown yet.

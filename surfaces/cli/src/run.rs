@@ -67,6 +67,12 @@ pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Resul
     } else if end.outcome == TurnOutcome::Answered {
         output.line(if streamed { String::new() } else { harmless(&text(end.answer.as_ref())) })?;
     }
+    for file in &end.attachments {
+        match &command.save {
+            Some(folder) => eprintln!("saved {}", attach::save(folder, file)?.display()),
+            None => eprintln!("{}; --save FOLDER keeps it", attach::made(file)),
+        }
+    }
     if end.outcome != TurnOutcome::Answered {
         eprintln!("{}", told(&end.outcome));
     }
@@ -87,7 +93,7 @@ pub(crate) async fn demonstrate(output: &Output, link: &mut Link) -> Result<Exit
     output
         .line(format!("There is no terminal to talk in, so this is a demonstration.\n\nyou: {prompt}\n"))?;
     let model = Some(OFFLINE.to_owned());
-    let command = Run { prompt: prompt.to_owned(), session: None, model, attach: Vec::new() };
+    let command = Run { prompt: prompt.to_owned(), session: None, model, attach: Vec::new(), save: None };
     let exit = run(output, link, command).await?;
     output.line(
         "\nIn a terminal, `holdfast` is a chat. `holdfast run \"…\"` is one turn, `holdfast log list` shows what was recorded.",

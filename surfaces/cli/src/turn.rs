@@ -2,9 +2,9 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
+use holdfast_contract::attachment::Attachment;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::StreamId;
-use holdfast_contract::message::Attachment;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::{TurnOutcome, UiQuestion};
 use holdfast_rpc::{

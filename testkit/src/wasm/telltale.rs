@@ -4,7 +4,7 @@ use super::{Data, VERSION};
 
 /// A channel, of which each generation says which one it is. It publishes on `relay`, one event for each thing that happens to it and in
 /// that order: `[7,"started"]`, `[7,"sent","ada","hello","bus.01/4",false]` with the delivery's id and whether it is a repeat, and
-/// `[7,"stopped"]`. What goes to nobody in particular is sent to `*`. It takes its time to send. It needs the grant `events`.
+/// `[7,"stopped"]`. What goes to nobody in particular is sent to `*`, and a file, which is to be a text, as `name: text`. It takes its time to send. It needs the grant `events`.
 pub fn telltale(generation: u64) -> Vec<u8> {
     let mut data = Data::new(4096);
     let mut put = |text: &str| {
@@ -15,6 +15,7 @@ pub fn telltale(generation: u64) -> Vec<u8> {
     let (started, stopped) =
         (put(&format!("[{generation},\"started\"]")), put(&format!("[{generation},\"stopped\"]")));
     let (sent, nobody) = (put(&format!("[{generation},\"sent\",\"")), put("*"));
+    let colon = put(": ");
     let (next, last, yes, no) = (put("\",\""), put("\","), put("true]"), put("false]"));
     let data = data.text;
     let text = format!(
@@ -64,6 +65,16 @@ pub fn telltale(generation: u64) -> Vec<u8> {
       (call $add {last})
       (if (local.get 6) (then (call $add {yes})) (else (call $add {no})))
       (call $tell))
+    ;; To whom (whether, where, how long), the file's name, type and bytes, and the delivery.
+    (func (export "send-file") (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
+      (call $add {sent})
+      (if (local.get 0) (then (call $add (local.get 1) (local.get 2))) (else (call $add {nobody})))
+      (call $add {next}) (call $add (local.get 3) (local.get 4))
+      (call $add {colon}) (call $add (local.get 7) (local.get 8))
+      (call $add {next}) (call $add (local.get 9) (local.get 10))
+      (call $add {last})
+      (if (local.get 11) (then (call $add {yes})) (else (call $add {no})))
+      (call $tell))
     (func (export "send-message") (param i32 i32 i32 i32 i32) (result i32)
       (call $send {nobody} (local.get 0) (local.get 1) (local.get 2) (local.get 3) (local.get 4))))
   (core instance $code (instantiate $code (with "memory" (instance $memory)) (with "host" (instance $host))))
@@ -83,16 +94,25 @@ pub fn telltale(generation: u64) -> Vec<u8> {
   (func $tell (param "text" string) (param "delivery" $delivery) (result (result (error $failure)))
     (canon lift (core func $code "send-message")
       (memory (core memory $memory "memory")) (realloc (core func $memory "realloc"))))
+  (type $file (record (field "name" string) (field "media-type" string) (field "content" (list u8))))
+  (func $file (param "user" (option string)) (param "file" $file) (param "delivery" $delivery)
+    (result (result (error $failure)))
+    (canon lift (core func $code "send-file")
+      (memory (core memory $memory "memory")) (realloc (core func $memory "realloc"))))
   (instance $started (export "failure" (type $failure)) (export "start" (func $start)))
   (instance $stopped (export "failure" (type $failure)) (export "stop" (func $stop)))
   (instance $channel
     (export "failure" (type $failure)) (export "delivery" (type $delivery)) (export "send-to-user" (func $send)))
   (instance $messages
     (export "failure" (type $failure)) (export "delivery" (type $delivery)) (export "send-message" (func $tell)))
+  (instance $files
+    (export "failure" (type $failure)) (export "delivery" (type $delivery)) (export "file" (type $file))
+    (export "send-file" (func $file)))
   (export "holdfast:extension/lifecycle-start@{VERSION}" (instance $started))
   (export "holdfast:extension/lifecycle-stop@{VERSION}" (instance $stopped))
   (export "holdfast:extension/channel@{VERSION}" (instance $channel))
-  (export "holdfast:extension/channel-message@{VERSION}" (instance $messages)))"#,
+  (export "holdfast:extension/channel-message@{VERSION}" (instance $messages))
+  (export "holdfast:extension/channel-file@{VERSION}" (instance $files)))"#,
     );
     wat::parse_str(&text).unwrap()
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::Frame;
+use holdfast_contract::hook::Artifact;
 use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
@@ -74,6 +75,8 @@ pub struct Mailbox {
     pub proactive: bool,
     /// Whether it takes what it is given and never says so.
     pub silent: bool,
+    /// Whether it sends files: `ada: chart.png (image/png, 6 bytes)`.
+    pub files: bool,
 }
 
 impl Mailbox {
@@ -107,6 +110,20 @@ impl Channel for Mailbox {
 
     fn send_message(&self, text: String, delivery: Content, _: Arc<dyn Host>) -> Later<Result<(), Fault>> {
         self.keep("*", &text, &delivery)
+    }
+
+    fn has_files(&self) -> bool {
+        self.files
+    }
+
+    fn send_file(
+        &self,
+        user: Option<String>,
+        file: Artifact,
+        delivery: Content,
+        _: Arc<dyn Host>,
+    ) -> Later<Result<(), Fault>> {
+        self.keep(user.as_deref().unwrap_or("*"), &file.to_string(), &delivery)
     }
 }
 

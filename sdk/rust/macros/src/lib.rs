@@ -83,6 +83,8 @@ hooks! {
     send_to_user: "channel", "send_to_user", "user, text, delivery";
     /// Sends a text to whomever the channel reaches: `fn(text: String, delivery: Delivery) -> Result<(), Failure>`.
     send_message: "channel_message", "send_message", "text, delivery";
+    /// Sends a file to one user, or to whomever the channel reaches: `fn(user: Option<String>, file: File, delivery: Delivery) -> Result<(), Failure>`.
+    send_file: "channel_file", "send_file", "user, file, delivery";
     /// Runs a task that the manifest's schedules name: `fn(task: String) -> Option<Content>`. An object with a `text` tells the user.
     execute_task: "scheduler", "execute_task", "task";
     /// A loop in the background, which waits with `timers::wait_until`: `fn() -> Result<(), Failure>`.

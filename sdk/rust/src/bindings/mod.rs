@@ -31,6 +31,7 @@ pub mod render_result;
 #[rustfmt::skip]
 pub mod channel;
 #[rustfmt::skip]
+pub mod channel_file;
 pub mod channel_message;
 #[rustfmt::skip]
 pub mod streaming_channel;

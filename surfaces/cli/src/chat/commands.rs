@@ -31,6 +31,7 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("/resume", "ID", "go on with another session"),
     ("/fork", "[TURN]", "go on in a copy of this session, as it was after that turn"),
     ("/attach", "FILE", "a file that goes with what is said next"),
+    ("/save", "[FOLDER]", "the files that the last turn made, here or in that folder"),
     ("/cancel", "", "cancel the running turn"),
     ("/compact", "", "replace the older part of the conversation by a summary"),
     ("/cost", "", "what was spent"),
@@ -53,6 +54,7 @@ impl Chat<'_> {
             "/agents" | "/model" => self.run(&name[1..], rest).await,
             "/fork" => self.fork(rest).await,
             "/attach" => self.attach(rest),
+            "/save" => self.save(rest),
             "/session" => self.about(),
             "/sessions" => self.sessions(),
             "/new" => self.open(None).await,
@@ -155,6 +157,19 @@ impl Chat<'_> {
         self.screen
             .line(one_line(&format!("{} ({}) goes with what you say next", file.name, file.media_type)));
         self.attached.push(file);
+        Ok(())
+    }
+
+    /// Saves what the last turn made.
+    fn save(&mut self, folder: &str) -> Result<(), Problem> {
+        let folder = if folder.is_empty() { "." } else { folder };
+        if self.made.0.is_empty() {
+            self.screen.line("the last turn has made no files");
+        }
+        for file in &self.made.0 {
+            let path = attach::save(Path::new(folder), file)?;
+            self.screen.line(one_line(&format!("saved {}", path.display())));
+        }
         Ok(())
     }
 

@@ -13,13 +13,14 @@ import typing
 from .context import TURN, ExtensionContext, event_of, revived
 from .contract import AgentInvocationContext, TurnContext
 from .imports import load_class_module
+from .message import sent_file
 from .shapes import plain, typed
 from .tools import ClassTool
 from .wire import INVALID, Failure
 
 PROTOCOL = "0.1"
 LIFE = {"initialize": "initialize", "start": "start", "stop": "stop", "destroy": "destroy", "health_check": "health-check"}
-CHANNEL = {"send_to_user": "send-to-user", "send_message": "send-message"}
+CHANNEL = {"send_to_user": "send-to-user", "send_message": "send-message", "send_file": "send-file"}
 STREAM = {f"on_stream_{it}": f"stream-{it}" for it in ("start", "chunk", "status", "end")}
 SETUP = {"get_setup_schema": "schema", "apply_config": "apply", "on_setup_complete": "complete"}
 RENDER = {"render_call": "render-call", "render_result": "render-result"}
@@ -224,7 +225,10 @@ class ClassExtension:
         return {"decision": "inject", "content": text} if text else None
 
     def channel(self, function, arguments):
-        text, user = arguments["text"], arguments.get("user")
+        user = arguments.get("user")
+        if function == "send-file":
+            return self.instance.send_file(user, sent_file(arguments["file"]))
+        text = arguments["text"]
         if function == "send-message" or not self.has("send_to_user"):
             return self.instance.send_message(text)
         return self.instance.send_to_user(user, text)

@@ -68,6 +68,9 @@ class Channel:
         self.connect, self.recv, self.send = (wanted(module, it) for it in ("connect", "recv", "send"))
         said = documented(module.__doc__)[0] or documented(self.connect.__doc__)[0]
         functions = {"service": ["run-background"], "channel": ["send-to-user"]}
+        self.send_file = getattr(module, "send_file", None)
+        if callable(self.send_file):
+            functions["channel"].append("send-file")
         self.welcome = {"protocol": PROTOCOL, "description": said, "functions": functions}
 
     def serve(self, method, params):
@@ -75,9 +78,11 @@ class Channel:
             return self.welcome
         if params["function"] == "run-background":
             return self.live()
-        from .message import Message
+        from .message import Message, sent_file
 
         arguments = params["arguments"]
+        if params["function"] == "send-file":
+            return self.send_file(sent_file(arguments["file"]), arguments.get("user"))
         # What came with a user's message goes back with the answer: a thread, a chat.
         metadata = {**self.metadata.get(arguments["user"], {}), "delivery": arguments["delivery"]}
         return self.send(Message(arguments["text"], arguments["user"], self.name, metadata))

@@ -13,11 +13,15 @@ import time
 from .report import described, place_of
 
 INVALID = -32602
+# Requests of an extension's life, which questions from outside any call may belong to.
+LASTING = frozenset(("initialize", "start", "stop", "destroy"))
 # How long the reader may be busy before another thread reads on.
 MOMENT = 0.004
 # Characters of a failure's message that are told.
 SAID = 4000
-DECODE = json.JSONDecoder().decode
+# Made once: `json.dumps` makes an encoder for each call that wants anything but its defaults.
+SCAN = json.JSONDecoder().scan_once
+ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 # The host's request that is being worked on.
 CALL = contextvars.ContextVar("call", default=None)
 
@@ -48,7 +52,9 @@ class Wire:
     """Messages to the host and from it."""
 
     def __init__(self, source, output):
-        self.source, self.output, self.heard = source, output, b""
+        self.source, self.output = source, output
+        # Whole lines that were read, the next one last; and the beginning of the one behind them, in pieces.
+        self.heard, self.begun = [], []
         self.writing, self.state, self.most = threading.Lock(), threading.Lock(), 8 << 20
         self.asked, self.questions, self.held = 0, {}, []
         # Requests that are not answered yet; those of them that questions from outside any call may belong to; running coroutines.
@@ -69,15 +75,18 @@ class Wire:
 
     def line(self):
         """The next line; the process ends where there is none."""
-        parts, more = [], self.heard
-        while True:
-            part, end, self.heard = more.partition(b"\n")
-            parts.append(part)
-            if end:
-                return b"".join(parts)
+        while not self.heard:
             more = os.read(self.source, 1 << 16)
             if not more:
                 os._exit(0)
+            *lines, rest = more.split(b"\n")
+            if lines:
+                lines[0] = b"".join((*self.begun, lines[0]))
+                self.begun = []
+                lines.reverse()
+                self.heard = lines
+            self.begun.append(rest)
+        return self.heard.pop()
 
     def read_on(self):
         """Reads and serves for as long as this is the thread that reads. A host that makes no sense is not listened to."""
@@ -89,7 +98,7 @@ class Wire:
 
     def read_and_serve(self, me):
         while True:
-            message = DECODE(self.line().decode())
+            message = SCAN(self.line().decode(), 0)[0]
             self.lines += 1
             method = message.get("method")
             if method is None:
@@ -153,32 +162,37 @@ class Wire:
             self.say_error(number, error)
 
     def begin(self, number, method, params):
-        lasting = method in ("initialize", "start", "stop", "destroy") or (
-            method == "function" and params["role"] == "service"
-        )
+        self.open.add(number)
         with self.state:
-            self.busy, unwatched, parked = True, not self.watched, self.parked
-            self.watched, self.parked = True, False
-            self.open.add(number)
-            if lasting:
+            self.busy, watched = True, self.watched and not self.parked
+        if not watched:
+            self.rouse()
+        if method in LASTING or method == "function" and params["role"] == "service":
+            with self.state:
                 self.lasting.append(number)
-            held, self.held = (self.held, []) if lasting else ([], self.held)
-        if unwatched:
-            threading.Thread(target=self.watch, daemon=True).start()
-        elif parked:
+                held, self.held = self.held, []
+            for question in held:
+                self.put(question, number)
+
+    def rouse(self):
+        """Has somebody take over if this thread is busy for too long."""
+        with self.state:
+            parked = self.watched
+            self.watched, self.parked = True, False
+        if parked:
             self.rest.release()
-        for question in held:
-            self.put(question, number)
+        else:
+            threading.Thread(target=self.watch, daemon=True).start()
 
     def done(self, number):
-        with self.state:
-            self.open.discard(number)
-            if number in self.lasting:
+        self.open.discard(number)
+        if number in self.lasting:
+            with self.state:
                 self.lasting.remove(number)
 
     def say_result(self, number, result):
         try:
-            text = json.dumps(result, ensure_ascii=False, allow_nan=False)
+            text = ENCODE(result)
         except (TypeError, ValueError):
             from .shapes import plain
 
