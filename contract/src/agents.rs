@@ -119,6 +119,15 @@ pub enum AgentMode {
 /// What a tool call does with an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+impl std::fmt::Display for AgentMode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Tool => "tool",
+            Self::Handoff => "handoff",
+        })
+    }
+}
+
 pub enum AgentUse {
     /// Asks it, in a child session.
     Ask(AgentId),

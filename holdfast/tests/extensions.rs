@@ -194,7 +194,16 @@ fn the_documented_agent_without_code_is_live_and_answers() {
     let shown = scene.run(&["ext", "show", "summarist"]).ok().out;
     assert!(shown.contains("ACTIVE") && shown.contains("declarative"), "{shown}");
     let agents = scene.run(&["agents", "--json"]).ok().lines();
-    assert!(agents.iter().any(|agent| agent["id"] == "summarist"), "{agents:?}");
+    assert!(agents.iter().any(|agent| agent["id"] == "summarist" && agent["mode"] == "tool"), "{agents:?}");
+    fs::write(
+        folder.join("manifest.yaml"),
+        manifest.replace("agent:\n", "agent:\n  integration_mode: handoff\n"),
+    )
+    .unwrap();
+    let table = scene.run(&["agents"]).ok().out;
+    let line = table.lines().find(|line| line.starts_with("summarist")).unwrap();
+    assert!(table.contains("mode") && line.contains(" handoff "), "{table}");
+    fs::write(folder.join("manifest.yaml"), &manifest).unwrap();
     // As a tool.
     let called = scene.run(&["call", "summarist", r#"{"task": "one, two, three"}"#, "--json"]).ok().json();
     assert_eq!(called["result"], "It was 3 of them.", "{called}");

@@ -1,5 +1,6 @@
 //! Every request, its answer, and every notice.
 
+use holdfast_contract::agents::AgentMode;
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{CallId, ExtensionId, Millis, ModelName, Seq, StreamId, ToolName};
@@ -486,6 +487,8 @@ pub struct AgentLine {
     /// Its models.
     pub models: Vec<ModelName>,
 }
+    /// How others reach it.
+    pub mode: AgentMode,
 
 /// An extension.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

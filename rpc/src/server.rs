@@ -479,6 +479,7 @@ impl Connection {
         let line = |agent: &holdfast_contract::registry::AgentSpec| AgentLine {
             id: agent.id.to_string(),
             description: agent.description.clone(),
+            mode: agent.mode,
             models: agent.models.clone(),
         };
         registry.agents.iter().map(line).collect()

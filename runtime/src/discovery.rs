@@ -13,7 +13,7 @@ use std::sync::Arc;
 use holdfast_contract::discovery::{FIND_TOOLS, FOUND_AT_MOST, FoundTools};
 use holdfast_contract::ids::{AgentId, ExtensionId, ToolName};
 use holdfast_contract::message::Message;
-use holdfast_contract::registry::{AgentMode, AgentUse, Implementation, Registry, ToolEntry};
+use holdfast_contract::registry::{AgentUse, Implementation, Registry, ToolEntry};
 use serde_json::{Value, json};
 
 pub(crate) use self::rank::Ranker;
@@ -136,10 +136,8 @@ pub(crate) fn capabilities(
         })
     };
     let reached = registry.agents.iter().filter(|agent| called(&agent.id));
-    let agents = reached.map(|agent| {
-        let mode = if agent.mode == AgentMode::Handoff { "handoff" } else { "tool" };
-        json!({ "id": agent.id, "description": agent.description, "mode": mode })
-    });
+    let agents =
+        reached.map(|agent| json!({ "id": agent.id, "description": agent.description, "mode": agent.mode }));
     let mut extensions: Vec<(&ExtensionId, String, usize, usize)> = Vec::new();
     for entry in within {
         let Some(active) = entry.stack.first().filter(|it| it.agent.is_none()) else { continue };

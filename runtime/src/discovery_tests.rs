@@ -3,7 +3,7 @@
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::CallId;
 use holdfast_contract::message::AskedCall;
-use holdfast_contract::registry::{AgentSpec, ExtensionRef};
+use holdfast_contract::registry::{AgentMode, AgentSpec, ExtensionRef};
 use holdfast_contract::tool::ToolSpec;
 
 use super::*;
