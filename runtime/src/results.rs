@@ -4,6 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use holdfast_contract::agents::RESULTS;
 use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::content::Content;
 use holdfast_contract::context::beginning;
@@ -17,7 +18,6 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::runtime::Inner;
-use crate::services::RESULTS;
 
 /// `result.read`
 #[derive(Deserialize)]
