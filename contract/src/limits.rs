@@ -90,6 +90,22 @@ impl Limits {
         }
     }
 
+    /// The bound of this kind; none where there is none, and for what is bounded in a day.
+    pub fn bound(&self, kind: LimitKind) -> Option<u64> {
+        match kind {
+            LimitKind::Turns => Some(self.max_turns.into()),
+            LimitKind::Tokens => Some(self.max_tokens),
+            LimitKind::Time => Some(self.time_budget.0),
+            LimitKind::Cost => self.max_cost_micros,
+            LimitKind::ToolCalls => self.max_tool_calls.map(u64::from),
+            LimitKind::SessionTokens => self.session_tokens,
+            LimitKind::SessionCost => self.session_cost_micros,
+            LimitKind::SessionToolCalls => self.session_tool_calls.map(u64::from),
+            LimitKind::SessionTime => self.session_time.map(|time| time.0),
+            _ => None,
+        }
+    }
+
     /// The time that a turn may take after so much was spent in the session.
     pub fn allotted(&self, session: &Spent) -> (LimitKind, Millis) {
         let left = self.session_time.map(|bound| (LimitKind::SessionTime, bound.since(session.time)));
@@ -173,7 +189,7 @@ pub enum LimitKind {
 }
 
 impl LimitKind {
-    /// What is limited, in words, and the setting that moves the limit.
+    /// What is limited, in words, and what the limit is called in the settings or, for a day, in the policy. An agent may have its own.
     pub fn explain(self) -> (&'static str, &'static str) {
         match self {
             Self::Turns => ("model calls in a turn", "limits.max_turns"),
@@ -199,12 +215,19 @@ impl LimitKind {
             Self::ExtensionTime => ("milliseconds of an extension in a day", "caps.extensions.<id>.time_ms"),
         }
     }
+
+    /// What is limited, and where the limit is set, if that is known.
+    pub fn with_place(self, place: Option<&str>) -> String {
+        match place {
+            Some(place) => format!("{self} ({place})"),
+            None => self.to_string(),
+        }
+    }
 }
 
 impl std::fmt::Display for LimitKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (what, setting) = self.explain();
-        write!(f, "{what} (`{setting}`)")
+        f.write_str(self.explain().0)
     }
 }
 

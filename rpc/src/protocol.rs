@@ -377,6 +377,9 @@ pub struct TurnEnd {
     pub answer: Option<Content>,
     /// What the session has used so far.
     pub spent: Spent,
+    /// Where the limit is set that ended it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_set_in: Option<String>,
 }
 
 /// A person's answer to an approval.
@@ -484,11 +487,11 @@ pub struct AgentLine {
     pub id: String,
     /// What it is good for.
     pub description: String,
+    /// How others reach it.
+    pub mode: AgentMode,
     /// Its models.
     pub models: Vec<ModelName>,
 }
-    /// How others reach it.
-    pub mode: AgentMode,
 
 /// An extension.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -765,6 +768,9 @@ pub enum Notice {
         outcome: TurnOutcome,
         /// What the user is told.
         answer: Option<Content>,
+        /// Where the limit is set that ended it, if one did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit_set_in: Option<String>,
     },
     /// An extension tells the user something, in no session.
     Told {

@@ -604,8 +604,9 @@ fn bound_line(Bound { extension, limit, used, allowed }: Bound) -> BoundLine {
     BoundLine { extension: extension.map(|id| id.to_string()), limit, used, allowed }
 }
 
-fn turn_end(session: StreamId, TurnReport { ended, outcome, answer, spent }: TurnReport) -> TurnEnd {
-    TurnEnd { session, ended, outcome, answer, spent }
+fn turn_end(session: StreamId, report: TurnReport) -> TurnEnd {
+    let TurnReport { ended, outcome, answer, spent, limit_set_in } = report;
+    TurnEnd { session, ended, outcome, answer, spent, limit_set_in }
 }
 
 /// A turn that never runs, for a question about the policy.

@@ -7,6 +7,7 @@
 
 mod attachments;
 mod background;
+mod bounds;
 mod budget;
 mod calling;
 mod carried;

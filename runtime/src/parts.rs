@@ -138,6 +138,8 @@ pub enum Event {
         outcome: TurnOutcome,
         /// What the user is told.
         answer: Option<Content>,
+        /// Where the limit is set that ended it, if one did.
+        limit_set_in: Option<String>,
     },
     /// Something that an extension tells the user, in no session.
     Notice(String),

@@ -13,7 +13,7 @@ use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::{SessionSettings, UiQuestion};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
-use holdfast_home::{AgentSettings, CallSettings, Channels};
+use holdfast_home::{AgentSettings, CallSettings, Channels, LimitSettings};
 use holdfast_kernel::Pending;
 use holdfast_lane_native::Extension;
 use holdfast_model::Model;
@@ -111,6 +111,12 @@ impl LabBuilder {
     pub fn limits(mut self, limits: Limits) -> Self {
         self.settings.limits = limits;
         self
+    }
+
+    /// With limits that the user has set.
+    pub fn limit_settings(mut self, settings: LimitSettings) -> Self {
+        self.home.limits = settings;
+        self.limits(settings.over(Limits::default()))
     }
 
     /// With other session settings.

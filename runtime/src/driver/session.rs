@@ -373,13 +373,15 @@ impl SessionActor {
     fn ended(&mut self, ended: Seq, outcome: TurnOutcome, answer: Option<Content>) {
         self.delivering = false;
         self.feed = None;
-        let event = Event::Ended { outcome: outcome.clone(), answer: answer.clone() };
+        let limit_set_in = self.inner.limit_set_in(&outcome, self.session.id(), ended);
+        let (told, place) = (answer.clone(), limit_set_in.clone());
+        let event = Event::Ended { outcome: outcome.clone(), answer: told, limit_set_in: place };
         self.inner.surface.show(self.session.id(), event);
         if let Some(head) = self.log.head() {
             let stream = self.session.id().clone();
             self.inner.tell_system(HeadAnchored { stream, seq: head.seq, hash: head.hash });
         }
-        let report = TurnReport { ended, outcome, answer, spent: self.session.spent() };
+        let report = TurnReport { ended, outcome, answer, spent: self.session.spent(), limit_set_in };
         let time = report.spent.time.since(self.lent.before().time);
         let (agent, registry) = (self.session.agent(), self.inner.registry().view.unwrap_or_default());
         let spent = Spent { time, ..Spent::default() };

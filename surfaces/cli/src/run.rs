@@ -68,7 +68,7 @@ pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Resul
         output.line(if streamed { String::new() } else { harmless(&text(end.answer.as_ref())) })?;
     }
     if end.outcome != TurnOutcome::Answered {
-        eprintln!("{}", told(&end.outcome));
+        eprintln!("{}", told(&end));
     }
     if !output.quiet && !output.json {
         eprintln!("session {}", opened.session);
