@@ -251,6 +251,7 @@ fn a_limit_is_named_by_where_it_is_set() {
         assert!(told.contains(place), "{place}: {told}");
     }
 
+    scene.policy("profile: full-auto\n");
     let folder = scene.home().join("extensions/hasty");
     fs::create_dir_all(&folder).unwrap();
     let file = twice.strip_prefix("script:").unwrap();

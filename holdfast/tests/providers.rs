@@ -370,7 +370,7 @@ fn files_that_are_attached_reach_the_model() {
     let missing = scene.outside().join("nowhere.txt").display().to_string();
     for refused in [large, missing] {
         let ran = scene.run(&["run", "greet me", "--attach", &refused, "--session", "run"]);
-        ran.fails(1, "HF-9003");
+        ran.fails(2, "HF-9003");
     }
     assert_eq!(server.journal().len(), 1, "nobody was asked");
     assert_eq!(bodies(&scene.frames("run"), "input.received").len(), 1, "and nothing was said");
