@@ -129,8 +129,10 @@ async fn an_agent_that_took_over_is_paid_by_its_extension() {
         )
         .start()
         .await;
-    let limited = TurnOutcome::Limited(LimitKind::ExtensionTokens);
-    assert_eq!(outcomes(&lab, 2).await, [TurnOutcome::Answered, limited]);
+    assert_eq!(outcomes(&lab, 1).await, [TurnOutcome::Answered]);
+    let report = lab.say("go").await;
+    assert_eq!(report.outcome, TurnOutcome::Limited(LimitKind::ExtensionTokens));
+    assert_eq!(report.limit_set_in.unwrap(), "`caps.extensions.hills.tokens` in the policy");
     lab.stop().await;
 }
 
