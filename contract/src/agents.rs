@@ -14,7 +14,10 @@ use crate::tool::{EffectClass, ToolSpec, agent_arguments_schema};
 pub const CORE_TOOLS: &str = "core_tools";
 
 /// The built-in extensions whose tools those are.
-pub const CORE: &[&str] = &["files", "orchestrator", "results", "setup", "shell"];
+pub const CORE: &[&str] = &["files", "orchestrator", "setup", "shell"];
+
+/// The built-in extension that cuts long results and reads on in them. Whoever has any tools has its tools too.
+pub const RESULTS: &str = "results";
 
 /// The tool that gives a conversation back to whoever handed it over.
 pub const HAND_BACK: &str = "hand_back";
@@ -116,6 +119,15 @@ pub enum AgentMode {
     Handoff,
 }
 
+impl std::fmt::Display for AgentMode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Tool => "tool",
+            Self::Handoff => "handoff",
+        })
+    }
+}
+
 /// What a tool call does with an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -159,7 +171,8 @@ impl ToolScope {
             (_, Some(listed)) => {
                 let owner = &active.extension.id;
                 let core = CORE.contains(&owner.as_str());
-                listed.iter().any(|named| named == owner || (core && named.as_str() == CORE_TOOLS))
+                let named = |id: &ExtensionId| id == owner || (core && id.as_str() == CORE_TOOLS);
+                listed.iter().any(named) || (!listed.is_empty() && owner.as_str() == RESULTS)
             }
         }
     }

@@ -85,8 +85,26 @@ impl Limits {
             ),
             max_tool_calls: calls(own.max_tool_calls, self.max_tool_calls, turn.tool_calls),
             session_tool_calls: calls(own.session_tool_calls, self.session_tool_calls, session.tool_calls),
-            session_time: own.session_time.into_iter().chain(self.session_time.map(|_| time)).min(),
+            session_time: (own.session_time.into_iter())
+                .chain(self.session_time.map(|bound| bound.since(session.time)))
+                .min(),
             ..own
+        }
+    }
+
+    /// The bound of this kind; none where there is none, and for what is bounded in a day.
+    pub fn bound(&self, kind: LimitKind) -> Option<u64> {
+        match kind {
+            LimitKind::Turns => Some(self.max_turns.into()),
+            LimitKind::Tokens => Some(self.max_tokens),
+            LimitKind::Time => Some(self.time_budget.0),
+            LimitKind::Cost => self.max_cost_micros,
+            LimitKind::ToolCalls => self.max_tool_calls.map(u64::from),
+            LimitKind::SessionTokens => self.session_tokens,
+            LimitKind::SessionCost => self.session_cost_micros,
+            LimitKind::SessionToolCalls => self.session_tool_calls.map(u64::from),
+            LimitKind::SessionTime => self.session_time.map(|time| time.0),
+            _ => None,
         }
     }
 
@@ -173,7 +191,7 @@ pub enum LimitKind {
 }
 
 impl LimitKind {
-    /// What is limited, in words, and the setting that moves the limit.
+    /// What is limited, in words, and what the limit is called in the settings or, for a day, in the policy. An agent may have its own.
     pub fn explain(self) -> (&'static str, &'static str) {
         match self {
             Self::Turns => ("model calls in a turn", "limits.max_turns"),
@@ -199,12 +217,19 @@ impl LimitKind {
             Self::ExtensionTime => ("milliseconds of an extension in a day", "caps.extensions.<id>.time_ms"),
         }
     }
+
+    /// What is limited, and where the limit is set, if that is known.
+    pub fn with_place(self, place: Option<&str>) -> String {
+        match place {
+            Some(place) => format!("{self} ({place})"),
+            None => self.to_string(),
+        }
+    }
 }
 
 impl std::fmt::Display for LimitKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (what, setting) = self.explain();
-        write!(f, "{what} (`{setting}`)")
+        f.write_str(self.explain().0)
     }
 }
 
@@ -244,5 +269,22 @@ impl From<Usage> for Spent {
     fn from(usage: Usage) -> Self {
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         Self { tokens, cost_micros: usage.cost_micros, ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_of_a_sessions_time_is_not_what_is_left_of_a_turns() {
+        let all =
+            Limits { time_budget: Millis(5_000), session_time: Some(Millis(60_000)), ..Limits::default() };
+        let spent = Spent { time: Millis(20_000), ..Spent::default() };
+        let left = all.left_for(Limits::default(), &Spent::default(), &spent, Millis(3_000));
+        assert_eq!((left.time_budget, left.session_time), (Millis(3_000), Some(Millis(40_000))));
+        let own = Limits { session_time: Some(Millis(10_000)), ..Limits::default() };
+        let left = all.left_for(own, &Spent::default(), &spent, Millis(3_000));
+        assert_eq!(left.session_time, Some(Millis(10_000)));
     }
 }

@@ -84,7 +84,7 @@ codes! {
     StoreLocked = "2010", "Another process owns the home", "Stop it, or attach to it through its control socket.";
     TurnBusy = "3001", "A turn is already running in this session", "Wait for it to end, or cancel it.";
     TurnUnexpected = "3002", "An input does not fit the session's state", "This is a fact that came too late or twice; it was not recorded.";
-    TurnLimit = "3003", "A limit was reached", "Raise the limit in the agent's settings, or ask for less at once.";
+    TurnLimit = "3003", "A limit was reached", "Raise the limit where the message says that it is set, or ask for less at once.";
     TurnCancelled = "3004", "The turn was cancelled", "Nothing to do; side effects that had begun may have happened.";
     ChildDepth = "3005", "Agents are nested too deeply", "Raise `depth_cap`, or let the agent do the task itself.";
     SessionEnded = "3006", "The session has ended", "Start a new one, or fork this one.";

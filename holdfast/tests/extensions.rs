@@ -188,13 +188,22 @@ fn the_documented_agent_without_code_is_live_and_answers() {
     assert!(manifest.contains("id: summarist") && manifest.contains("instructions: "), "{manifest}");
     let folder = scene.home().join("extensions/summarist");
     fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("manifest.yaml"), manifest).unwrap();
+    fs::write(folder.join("manifest.yaml"), &manifest).unwrap();
 
     assert!(scene.run(&["ext", "check", "summarist"]).ok().out.contains("it would load"));
     let shown = scene.run(&["ext", "show", "summarist"]).ok().out;
     assert!(shown.contains("ACTIVE") && shown.contains("declarative"), "{shown}");
     let agents = scene.run(&["agents", "--json"]).ok().lines();
-    assert!(agents.iter().any(|agent| agent["id"] == "summarist"), "{agents:?}");
+    assert!(agents.iter().any(|agent| agent["id"] == "summarist" && agent["mode"] == "tool"), "{agents:?}");
+    fs::write(
+        folder.join("manifest.yaml"),
+        manifest.replace("agent:\n", "agent:\n  integration_mode: handoff\n"),
+    )
+    .unwrap();
+    let table = scene.run(&["agents"]).ok().out;
+    let line = table.lines().find(|line| line.starts_with("summarist")).unwrap();
+    assert!(table.contains("mode") && line.contains(" handoff "), "{table}");
+    fs::write(folder.join("manifest.yaml"), &manifest).unwrap();
     // As a tool.
     let called = scene.run(&["call", "summarist", r#"{"task": "one, two, three"}"#, "--json"]).ok().json();
     assert_eq!(called["result"], "It was 3 of them.", "{called}");
@@ -215,4 +224,40 @@ fn the_documented_agent_without_code_is_live_and_answers() {
         assert!(Instant::now() < deadline, "{frames:#?}");
     }
     scene.verifies();
+}
+
+#[test]
+fn a_limit_is_named_by_where_it_is_set() {
+    let scene = Scene::new();
+    let list = json!({ "calls": [{ "tool": "file_list", "arguments": {} }] });
+    let twice = scene.script("twice", &json!([list, list, { "says": "done" }]));
+    let ended = |session: &str, settings: &str, policy: &str| {
+        scene.settings(&format!("models: {{ default: offline }}\n{settings}"));
+        scene.policy(policy);
+        scene.run(&["run", "go", "--model", &twice, "--session", session]).fails(1, "HF-3003").err
+    };
+    let (global, main) = ("limits: { max_turns: 1 }\n", "agents: { main: { limits: { max_turns: 1 } } }\n");
+    for (session, settings, policy, place) in [
+        ("a", global, "profile: full-auto\n", "(`limits.max_turns` in the settings)"),
+        ("b", main, "profile: full-auto\n", "(`agents.main.limits.max_turns` in the settings)"),
+        (
+            "c",
+            "",
+            "profile: full-auto\ncaps: { session: { tool_calls: 1 } }\n",
+            "(`caps.session.tool_calls` in the policy)",
+        ),
+    ] {
+        let told = ended(session, settings, policy);
+        assert!(told.contains(place), "{place}: {told}");
+    }
+
+    scene.policy("profile: full-auto\n");
+    let folder = scene.home().join("extensions/hasty");
+    fs::create_dir_all(&folder).unwrap();
+    let file = twice.strip_prefix("script:").unwrap();
+    scene.settings(&format!("models: {{ default: main, main: {{ provider: script, file: {file} }} }}\n"));
+    let manifest = "id: hasty\nname: Hasty\ndescription: Has no time.\nagent:\n  instructions: Hurry.\n  uses_tools: [core_tools]\n  limits: { max_turns: 1 }\n";
+    fs::write(folder.join("manifest.yaml"), manifest).unwrap();
+    let told = scene.run(&["call", "hasty", r#"{"task": "hurry"}"#]).fails(1, "HF-3003").err;
+    assert!(told.contains("(`agent.limits.max_turns` in the manifest of `hasty`)"), "{told}");
 }

@@ -132,8 +132,8 @@ const SCENARIOS: &[(&str, i32, &str, &[u64])] = &[
     ("tell a story", 0, "Once upon a time. The end.\n", &[1, 2]),
 ];
 
-fn plays(shape: &Shape) {
-    let name = shape.provider;
+/// A scene whose model is asked over the wire, and its server.
+fn wired(shape: &Shape) -> (Scene, Aimock) {
     let server = Aimock::start();
     let mut scene = Scene::new();
     let settings = (shape.settings)(&server.base);
@@ -141,6 +141,12 @@ fn plays(shape: &Shape) {
     for (variable, value) in (shape.variables)(&server.base) {
         scene.variable(variable, &value);
     }
+    (scene, server)
+}
+
+fn plays(shape: &Shape) {
+    let name = shape.provider;
+    let (scene, server) = wired(shape);
     fs::write(scene.work().join("notes.txt"), NOTES).unwrap();
 
     for (said, exit, expected, attempts) in SCENARIOS {
@@ -328,4 +334,70 @@ fn gemini_orchestrates() {
 #[test]
 fn ollama_orchestrates() {
     orchestrates(&SHAPES[3]);
+}
+
+/// A picture, as far as its first bytes tell, and the same in base64.
+const PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n....";
+const PICTURE_IN_BASE64: &str = "iVBORw0KGgouLi4u";
+
+/// Too large by a byte.
+const TOO_LARGE: usize = (20 << 20) + 1;
+
+/// The last request had both files.
+#[track_caller]
+fn had_both(server: &Aimock, requests: usize) {
+    let mut journal = server.journal();
+    assert_eq!(journal.len(), requests);
+    let asked = journal.pop().unwrap()["body"].to_string();
+    assert!(asked.contains("notes.txt") && asked.contains(NOTES), "the text, with its name: {asked}");
+    assert!(asked.contains(PICTURE_IN_BASE64), "the picture: {asked}");
+}
+
+#[test]
+fn files_that_are_attached_reach_the_model() {
+    let (scene, server) = wired(&SHAPES[0]);
+    let file = |name: &str, content: &[u8]| {
+        let path = scene.outside().join(name);
+        fs::write(&path, content).unwrap();
+        path.display().to_string()
+    };
+    let (notes, picture) = (file("notes.txt", NOTES.as_bytes()), file("cat.png", PICTURE));
+    let ran = scene.run(&["run", "greet me", "--attach", &notes, "--attach", &picture, "--session", "run"]);
+    assert_eq!(ran.ok().out, "Good day to you, and welcome aboard.\n");
+    had_both(&server, 1);
+
+    let large = file("large.bin", &vec![0xff; TOO_LARGE]);
+    let missing = scene.outside().join("nowhere.txt").display().to_string();
+    for refused in [large, missing] {
+        let ran = scene.run(&["run", "greet me", "--attach", &refused, "--session", "run"]);
+        ran.fails(2, "HF-9003");
+    }
+    assert_eq!(server.journal().len(), 1, "nobody was asked");
+    assert_eq!(bodies(&scene.frames("run"), "input.received").len(), 1, "and nothing was said");
+    scene.verifies();
+}
+
+#[test]
+fn files_that_are_sent_over_rpc_reach_the_model() {
+    let (scene, server) = wired(&SHAPES[0]);
+    let mut rpc = scene.rpc(&[]);
+    rpc.ask("session.open", json!({ "session": "sent", "create": true }));
+    let send =
+        |attachments: Value| json!({ "session": "sent", "text": "greet me", "attachments": attachments });
+    let notes = json!({ "name": "notes.txt", "media_type": "text/plain", "text": NOTES });
+    let picture = json!({ "name": "cat.png", "media_type": "image/png", "base64": PICTURE_IN_BASE64 });
+    let end = rpc.ask("session.send", send(json!([notes, picture])));
+    assert_eq!(end["outcome"], "answered", "{end}");
+    had_both(&server, 1);
+
+    let large = json!({ "name": "large.txt", "media_type": "text/plain", "text": "x".repeat(TOO_LARGE) });
+    let empty = json!({ "name": "empty.png", "media_type": "image/png" });
+    for refused in [large, empty] {
+        let error = rpc.refused("session.send", send(json!([refused])));
+        assert_eq!(error["data"]["code"], "HF-9003", "{error}");
+    }
+    assert_eq!(server.journal().len(), 1, "nobody was asked");
+    rpc.end();
+    assert_eq!(bodies(&scene.frames("sent"), "input.received").len(), 1, "and nothing was said");
+    scene.verifies();
 }

@@ -149,6 +149,19 @@ fn an_approval_is_answered_in_a_second_process() {
     assert_eq!(code, 0, "{told}");
 }
 
+#[test]
+fn a_chat_says_where_a_limit_is_set() {
+    let place = Place::new("- calls: [{tool: file_list, arguments: {}}]\n- says: Never.\n");
+    fs::create_dir_all(place.path("home/config")).unwrap();
+    let settings = "models: { default: offline }\nagents: { main: { limits: { max_turns: 1 } } }\n";
+    fs::write(place.path("home/config/settings.yaml"), settings).unwrap();
+    let mut chat = place.scripted(&[]);
+    chat.says("go on");
+    chat.until("the limit on model calls in a turn is `agents.main.limits.max_turns` in the settings");
+    chat.says("/quit");
+    chat.ends_with(0);
+}
+
 /// Another command beside a running chat goes to the chat's process, prints what it always prints, and disturbs nothing.
 #[test]
 fn a_call_beside_a_chat() {

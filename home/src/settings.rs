@@ -12,7 +12,7 @@ use holdfast_contract::context::ContextBudget;
 use holdfast_contract::ids::{AgentId, DescriptorId, ExtensionId, Millis, ModelName, RegistryKind, ToolName};
 use holdfast_contract::log;
 use holdfast_contract::manifest::yaml::{Read, Rejected, Source};
-use holdfast_contract::message::Limits;
+use holdfast_contract::message::{LimitKind, Limits};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::registry::Override;
 use holdfast_contract::sandbox::SandboxOptions;
@@ -477,6 +477,22 @@ impl Settings {
 }
 
 impl LimitSettings {
+    /// What is set of this kind.
+    pub fn bound(&self, kind: LimitKind) -> Option<u64> {
+        match kind {
+            LimitKind::Turns => self.max_turns.map(u64::from),
+            LimitKind::Tokens => self.max_tokens,
+            LimitKind::Time => self.time_budget_ms.map(|time| time.0),
+            LimitKind::Cost => self.max_cost_usd.map(|dollars| dollars.micros),
+            LimitKind::ToolCalls => self.max_tool_calls.map(u64::from),
+            LimitKind::SessionTokens => self.session_tokens,
+            LimitKind::SessionCost => self.session_cost_usd.map(|dollars| dollars.micros),
+            LimitKind::SessionToolCalls => self.session_tool_calls.map(u64::from),
+            LimitKind::SessionTime => self.session_time_ms.map(|time| time.0),
+            _ => None,
+        }
+    }
+
     /// Other limits, with what is set here in their place.
     pub fn over(&self, limits: Limits) -> Limits {
         let micros = |dollars: Option<Dollars>| dollars.map(|dollars| dollars.micros);

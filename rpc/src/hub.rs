@@ -111,9 +111,9 @@ impl Surface for Hub {
                 watched.waiting.insert((stream.clone(), request), notice.clone());
                 notice
             }
-            Event::Ended { outcome, answer } => {
+            Event::Ended { outcome, answer, limit_set_in } => {
                 watched.waiting.retain(|(waiting, _), _| waiting != stream);
-                Notice::Ended { session, outcome, answer }
+                Notice::Ended { session, outcome, answer, limit_set_in }
             }
             Event::Notice(text) => {
                 // It is nobody's session, and so it is for everybody who is there.

@@ -1,5 +1,6 @@
 //! Every request, its answer, and every notice.
 
+use holdfast_contract::agents::AgentMode;
 use holdfast_contract::attachment::Attachment;
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::Frame;
@@ -380,6 +381,9 @@ pub struct TurnEnd {
     pub attachments: Vec<Attachment>,
     /// What the session has used so far.
     pub spent: Spent,
+    /// Where the limit is set that ended it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_set_in: Option<String>,
 }
 
 /// A person's answer to an approval.
@@ -487,6 +491,8 @@ pub struct AgentLine {
     pub id: String,
     /// What it is good for.
     pub description: String,
+    /// How others reach it.
+    pub mode: AgentMode,
     /// Its models.
     pub models: Vec<ModelName>,
 }
@@ -766,6 +772,9 @@ pub enum Notice {
         outcome: TurnOutcome,
         /// What the user is told.
         answer: Option<Content>,
+        /// Where the limit is set that ended it, if one did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit_set_in: Option<String>,
     },
     /// An extension tells the user something, in no session.
     Told {

@@ -480,6 +480,7 @@ impl Connection {
         let line = |agent: &holdfast_contract::registry::AgentSpec| AgentLine {
             id: agent.id.to_string(),
             description: agent.description.clone(),
+            mode: agent.mode,
             models: agent.models.clone(),
         };
         registry.agents.iter().map(line).collect()
@@ -605,9 +606,9 @@ fn bound_line(Bound { extension, limit, used, allowed }: Bound) -> BoundLine {
 }
 
 fn turn_end(session: StreamId, report: TurnReport) -> TurnEnd {
-    let TurnReport { ended, outcome, answer, files, spent } = report;
+    let TurnReport { ended, outcome, answer, files, spent, limit_set_in } = report;
     let attachments = files.iter().map(Attachment::from).collect();
-    TurnEnd { session, ended, outcome, answer, attachments, spent }
+    TurnEnd { session, ended, outcome, answer, attachments, spent, limit_set_in }
 }
 
 /// A turn that never runs, for a question about the policy.

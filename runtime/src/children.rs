@@ -9,7 +9,7 @@ use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::registry::{Descriptor, Payload};
-use holdfast_contract::session_frames::{Parent, SessionSettings};
+use holdfast_contract::session_frames::{Parent, SessionSettings, TurnEnded};
 
 use crate::driver::TurnReport;
 use crate::runtime::{Inner, NewSession};
@@ -98,9 +98,11 @@ impl Inner {
         let Body::TurnEnded(body) = self.store.body(frame)? else {
             return Err(Problem::new(Code::StoreCorrupt, "a turn's end cannot be read"));
         };
+        let TurnEnded { outcome, answer, spent, .. } = body;
         let ended = frame.envelope.seq;
-        let files = self.files_made(session, ended, &body.outcome)?;
-        Ok(TurnReport { ended, outcome: body.outcome, answer: body.answer, files, spent: body.spent })
+        let limit_set_in = self.limit_set_in(&outcome, session, ended);
+        let files = self.files_made(session, ended, &outcome)?;
+        Ok(TurnReport { ended, outcome, answer, files, spent, limit_set_in })
     }
 }
 

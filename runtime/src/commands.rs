@@ -139,7 +139,12 @@ impl Runtime {
 
     fn agents_told(&self) -> String {
         let registry = self.registry();
-        lines(registry.agents.iter().map(|agent| format!("{}: {}", agent.id, first_line(&agent.description))))
+        lines(
+            registry
+                .agents
+                .iter()
+                .map(|agent| format!("{} ({}): {}", agent.id, agent.mode, first_line(&agent.description))),
+        )
     }
 
     fn model_told(&self, session: &StreamId) -> Result<String, Problem> {

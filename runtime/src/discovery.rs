@@ -13,7 +13,7 @@ use std::sync::Arc;
 use holdfast_contract::discovery::{FIND_TOOLS, FOUND_AT_MOST, FoundTools};
 use holdfast_contract::ids::{AgentId, ExtensionId, ToolName};
 use holdfast_contract::message::Message;
-use holdfast_contract::registry::{AgentMode, AgentUse, Implementation, Registry, ToolEntry};
+use holdfast_contract::registry::{AgentUse, Implementation, Registry, ToolEntry};
 use serde_json::{Value, json};
 
 pub(crate) use self::rank::Ranker;
@@ -29,14 +29,14 @@ const FOUND_USUALLY: usize = 5;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolsShown {
     /// The extensions whose tools are always shown: those that are built in.
-    pub core: BTreeSet<ExtensionId>,
+    pub always: BTreeSet<ExtensionId>,
     /// Where there are no more tools than this, all are shown.
     pub at_most: usize,
 }
 
 impl Default for ToolsShown {
     fn default() -> Self {
-        Self { core: BTreeSet::new(), at_most: 40 }
+        Self { always: BTreeSet::new(), at_most: 40 }
     }
 }
 
@@ -54,8 +54,8 @@ pub(crate) fn shown<'r>(
         return within;
     }
     let always = |entry: &ToolEntry| {
-        let core = |it: &Implementation| it.agent.is_some() || settings.core.contains(&it.extension.id);
-        entry.stack.first().is_some_and(core)
+        let listed = |it: &Implementation| it.agent.is_some() || settings.always.contains(&it.extension.id);
+        entry.stack.first().is_some_and(listed)
     };
     let standing = within.iter().filter(|entry| always(entry)).count();
     let places = settings.at_most.saturating_sub(standing).max(AT_LEAST);
@@ -136,15 +136,13 @@ pub(crate) fn capabilities(
         })
     };
     let reached = registry.agents.iter().filter(|agent| called(&agent.id));
-    let agents = reached.map(|agent| {
-        let mode = if agent.mode == AgentMode::Handoff { "handoff" } else { "tool" };
-        json!({ "id": agent.id, "description": agent.description, "mode": mode })
-    });
+    let agents =
+        reached.map(|agent| json!({ "id": agent.id, "description": agent.description, "mode": agent.mode }));
     let mut extensions: Vec<(&ExtensionId, String, usize, usize)> = Vec::new();
     for entry in within {
         let Some(active) = entry.stack.first().filter(|it| it.agent.is_none()) else { continue };
         let id = &active.extension.id;
-        if settings.core.contains(id) {
+        if settings.always.contains(id) {
             continue;
         }
         let hidden = usize::from(!shown.iter().any(|other| other.name == entry.name));

@@ -3,12 +3,12 @@
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::CallId;
 use holdfast_contract::message::AskedCall;
-use holdfast_contract::registry::{AgentSpec, ExtensionRef};
+use holdfast_contract::registry::{AgentMode, AgentSpec, ExtensionRef};
 use holdfast_contract::tool::ToolSpec;
 
 use super::*;
 
-/// An extension `core` with the search, an agent, and so many tools of ten extensions.
+/// An extension `always` with the search, an agent, and so many tools of ten extensions.
 fn registry(others: usize) -> Arc<Registry> {
     let entry = |extension: &str, name: &str, agent: bool| {
         let extension = Arc::new(ExtensionRef { id: extension.into(), ..ExtensionRef::default() });
@@ -18,8 +18,11 @@ fn registry(others: usize) -> Arc<Registry> {
             stack: vec![Implementation { extension, spec, agent: agent.then(|| AgentUse::Ask(name.into())) }],
         }
     };
-    let mut tools =
-        vec![entry("core", FIND_TOOLS, false), entry("core", "read_file", false), entry("ann", "ann", true)];
+    let mut tools = vec![
+        entry("always", FIND_TOOLS, false),
+        entry("always", "read_file", false),
+        entry("ann", "ann", true),
+    ];
     tools.extend(
         (0..others).map(|number| entry(&format!("ext{}", number % 10), &format!("tool_{number:03}"), false)),
     );
@@ -38,7 +41,7 @@ fn registry(others: usize) -> Arc<Registry> {
 }
 
 fn settings(at_most: usize) -> ToolsShown {
-    ToolsShown { core: ["core".into()].into(), at_most }
+    ToolsShown { always: ["always".into()].into(), at_most }
 }
 
 fn names(entries: &[&ToolEntry]) -> Vec<String> {
@@ -146,5 +149,5 @@ fn a_search_does_not_find_itself_and_gives_no_more_than_it_may() {
     assert_eq!(find("find tools", Some(500)), FOUND_AT_MOST);
     assert_eq!((find("does something", None), find("does something", Some(0))), (5, 1));
     let (names, told) = found(&within, "read a file", Some(1), |_| String::new());
-    assert_eq!((names[0].as_str(), told["tools"][0]["extension"].as_str()), ("read_file", Some("core")));
+    assert_eq!((names[0].as_str(), told["tools"][0]["extension"].as_str()), ("read_file", Some("always")));
 }

@@ -47,6 +47,8 @@ pub struct TurnReport {
     pub files: Vec<Artifact>,
     /// What the session has used so far.
     pub spent: Spent,
+    /// Where the limit is set that ended it, if one did.
+    pub limit_set_in: Option<String>,
 }
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Problem>>;

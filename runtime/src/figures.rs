@@ -37,7 +37,7 @@ use crate::clock::SystemClock;
 use crate::driver::SessionHandle;
 use crate::host::NoHost;
 use crate::living::Routes;
-use crate::parts::{OsEntropy, Parts, Silent, Zone};
+use crate::parts::{HomeParts, OsEntropy, Parts, Silent};
 use crate::runtime::{NewSession, Runtime};
 use crate::vault::HomeVault;
 
@@ -245,13 +245,7 @@ async fn started(
         policy: Policy::profile(Profile::FullAuto),
         surface: Arc::new(Silent),
         routes: Routes::default(),
-        zone: Zone::utc(),
-        secrets: None,
-        configuration: None,
-        agents: Default::default(),
-        calls: Default::default(),
-        context: Default::default(),
-        tools: Default::default(),
+        home: HomeParts::default(),
     })
     .await
 }

@@ -40,7 +40,7 @@ use crate::clock::SystemClock;
 use crate::discovery::{ToolsShown, shown};
 use crate::living::{Opener, Opening, Routes};
 use crate::loader::{Changes, Loader};
-use crate::parts::{Configuration, OsEntropy, Parts, Surface, Zone};
+use crate::parts::{Configuration, HomeParts, OsEntropy, Parts, Surface, Zone};
 use crate::runtime::{NewSession, Runtime};
 use crate::secrets::Secrets;
 use crate::vault::HomeVault;
@@ -324,8 +324,8 @@ impl House {
         let lanes = lanes(plan, &settings, &vault, secrets.as_ref(), quiet);
         let loader = Mutex::new(loader);
         let premises = Arc::new(Premises { home: home.clone(), profile: profile.clone(), loader });
-        let core = built_ins.extensions.iter().map(|found| found.id.clone()).collect();
-        let tools = ToolsShown { core, at_most: settings.tools.show_at_most as usize };
+        let always = built_ins.extensions.iter().map(|found| found.id.clone()).collect();
+        let tools = ToolsShown { always, at_most: settings.tools.show_at_most as usize };
         let runtime = Runtime::start(Parts {
             store,
             clock: Arc::new(SystemClock),
@@ -336,13 +336,16 @@ impl House {
             policy,
             surface,
             routes: Routes { channels: settings.channels.clone(), opener: Some(founder.clone()) },
-            zone,
-            secrets,
-            configuration: Some(premises.clone()),
-            agents: settings.agents.clone(),
-            calls: settings.calls.clone(),
-            context: settings.context.clone(),
-            tools,
+            home: HomeParts {
+                zone,
+                secrets,
+                configuration: Some(premises.clone()),
+                agents: settings.agents.clone(),
+                limits: settings.limits,
+                calls: settings.calls.clone(),
+                context: settings.context.clone(),
+                tools,
+            },
         })
         .await?;
         for (id, problem) in rejected {

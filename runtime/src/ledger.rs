@@ -16,6 +16,7 @@ use holdfast_policy::Caps;
 use holdfast_schedules::Zone;
 use holdfast_store::Store;
 
+use crate::bounds::cap_place;
 use crate::runtime::Runtime;
 
 /// Something that is bounded in a day, and what was used of it.
@@ -137,7 +138,8 @@ impl Ledger {
         let calls = |kind| matches!(kind, LimitKind::DayToolCalls | LimitKind::ExtensionToolCalls);
         match self.exhausted(now, Some(extension), calls) {
             Some(LimitReached { limit, allowed, .. }) => {
-                let message = format!("`{extension}` was not called: of {allowed} {limit} none is left");
+                let what = limit.with_place(Some(&cap_place(limit, Some(extension))));
+                let message = format!("`{extension}` was not called: of {allowed} {what} none is left");
                 Err(Fault::new(Code::BudgetSpent, message))
             }
             None => {

@@ -6,6 +6,7 @@
 //! from the log after a stop or a crash. [`upkeep`] erases and collects.
 
 mod background;
+mod bounds;
 mod budget;
 mod calling;
 mod carried;
@@ -67,7 +68,7 @@ pub use living::{
 };
 pub use machine::Machine;
 pub use meter::Used;
-pub use parts::{Configuration, Entropy, Event, OsEntropy, Parts, Silent, Surface, Zone};
+pub use parts::{Configuration, Entropy, Event, HomeParts, OsEntropy, Parts, Silent, Surface, Zone};
 pub use runtime::{NewSession, Runtime, Wanted};
 pub use schemas::schema;
 pub use setup::{SetupQuestion, SetupState};

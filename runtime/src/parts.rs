@@ -11,7 +11,7 @@ use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::{TurnOutcome, UiQuestion};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
-use holdfast_home::{AgentSettings, CallSettings};
+use holdfast_home::{AgentSettings, CallSettings, LimitSettings};
 use holdfast_kernel::Pending;
 use holdfast_model::Model;
 use holdfast_policy::{Grant, Policy};
@@ -44,6 +44,12 @@ pub struct Parts {
     pub surface: Arc<dyn Surface>,
     /// How users, agents and channels are brought together.
     pub routes: Routes,
+    /// What the user has set.
+    pub home: HomeParts,
+}
+
+/// What the user of a home has set, and where it is kept. The default is that of no home at all.
+pub struct HomeParts {
     /// The time zone of schedules that name none.
     pub zone: Zone,
     /// The secrets; none where there are none to be had.
@@ -52,12 +58,29 @@ pub struct Parts {
     pub configuration: Option<Arc<dyn Configuration>>,
     /// What is different for agents, by their ids.
     pub agents: BTreeMap<AgentId, AgentSettings>,
+    /// What a turn and a session of the main agent may use up.
+    pub limits: LimitSettings,
     /// How tool calls are run.
     pub calls: CallSettings,
     /// How much context providers may add to a prompt that is enriched; a session has its own.
     pub context: ContextBudget,
     /// Which tools models are shown where there are many.
     pub tools: ToolsShown,
+}
+
+impl Default for HomeParts {
+    fn default() -> Self {
+        Self {
+            zone: Zone::utc(),
+            secrets: None,
+            configuration: None,
+            agents: BTreeMap::new(),
+            limits: LimitSettings::default(),
+            calls: CallSettings::default(),
+            context: ContextBudget::default(),
+            tools: ToolsShown::default(),
+        }
+    }
 }
 
 /// Where the settings of extensions are kept.
@@ -115,6 +138,8 @@ pub enum Event {
         outcome: TurnOutcome,
         /// What the user is told.
         answer: Option<Content>,
+        /// Where the limit is set that ended it, if one did.
+        limit_set_in: Option<String>,
     },
     /// Something that an extension tells the user, in no session.
     Notice(String),

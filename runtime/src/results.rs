@@ -4,6 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use holdfast_contract::agents::RESULTS;
 use holdfast_contract::attachment::taken_out;
 use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::content::Content;
@@ -18,7 +19,6 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::runtime::Inner;
-use crate::services::RESULTS;
 
 /// `result.read`
 #[derive(Deserialize)]

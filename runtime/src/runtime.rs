@@ -23,7 +23,7 @@ use holdfast_contract::system_frames::{
 };
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Instance, Lane};
-use holdfast_home::AgentSettings;
+use holdfast_home::{AgentSettings, LimitSettings};
 use holdfast_kernel::{BEHAVIOUR, Session};
 use holdfast_model::{Delta, Model};
 use holdfast_policy::{Policy, Routing, Unattended};
@@ -39,7 +39,7 @@ use crate::ledger::Ledger;
 use crate::living::{self, Living};
 use crate::meter::Meter;
 use crate::network::Answers;
-use crate::parts::{Configuration, Entropy, Parts, Surface, Zone};
+use crate::parts::{Configuration, Entropy, HomeParts, Parts, Surface, Zone};
 use crate::presence::{Presence, Visit};
 use crate::refold::refold;
 use crate::secrets::Secrets;
@@ -77,6 +77,8 @@ pub(crate) struct Inner {
     pub configuration: Option<Arc<dyn Configuration>>,
     /// What is different for agents.
     pub agents: BTreeMap<AgentId, AgentSettings>,
+    /// What a turn and a session of the main agent may use up.
+    pub limits: LimitSettings,
     /// What is used up in a day.
     pub ledger: Ledger,
     /// When tools are called.
@@ -136,24 +138,8 @@ pub struct NewSession {
 impl Runtime {
     /// Starts: the system stream is taken up, the policy comes into force, the extensions come up in order.
     pub async fn start(parts: Parts) -> Result<Self, Problem> {
-        let Parts {
-            store,
-            clock,
-            entropy,
-            models,
-            lanes,
-            extensions,
-            policy,
-            surface,
-            routes,
-            zone,
-            secrets,
-            configuration,
-            agents,
-            calls,
-            context,
-            tools,
-        } = parts;
+        let Parts { store, clock, entropy, models, lanes, extensions, policy, surface, routes, home } = parts;
+        let HomeParts { zone, secrets, configuration, agents, limits, calls, context, tools } = home;
         let (system, notes) = mpsc::unbounded_channel();
         let living = Living::open(store.clone(), clock.clone(), entropy.clone(), routes).await?;
         let inner = Arc::new(Inner {
@@ -169,6 +155,7 @@ impl Runtime {
             secrets,
             configuration,
             agents,
+            limits,
             executor: Arc::new(Executor::new(calls)),
             context,
             tools,

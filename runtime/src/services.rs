@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use holdfast_bus::NewEvent;
 use holdfast_bus::topics::USER_NOTIFY;
+use holdfast_contract::agents::RESULTS;
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{ExtensionId, HookId, Millis, Seq, StreamId};
@@ -37,9 +38,6 @@ pub(crate) const WAIT: &str = "schedule.wait";
 
 /// The built-in extension that sets others up.
 const SETUP: &str = "setup";
-
-/// The built-in extension that cuts long results and reads on in them.
-pub(crate) const RESULTS: &str = "results";
 
 /// Who asks.
 pub(crate) struct Asker {

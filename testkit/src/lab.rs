@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use holdfast_contract::frame::Frame;
-use holdfast_contract::ids::{AgentId, Millis, ModelName, Seq, StreamId};
+use holdfast_contract::ids::{Millis, ModelName, Seq, StreamId};
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::message::{Limits, Origin};
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::{SessionSettings, UiQuestion};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
-use holdfast_home::{AgentSettings, CallSettings, Channels};
+use holdfast_home::{AgentSettings, CallSettings, Channels, LimitSettings};
 use holdfast_kernel::Pending;
 use holdfast_lane_native::Extension;
 use holdfast_model::Model;
@@ -23,8 +23,8 @@ use holdfast_runtime::replay::{Mode, Verdict, replay};
 use holdfast_runtime::secrets::Secrets;
 use holdfast_runtime::verify::{Finding, verify};
 use holdfast_runtime::{
-    Configuration, Entropy, Event, NewSession, Opener, Opening, Parts, Routes, Runtime, SessionHandle,
-    Surface, ToolsShown, TurnReport, Zone,
+    Configuration, Entropy, Event, HomeParts, NewSession, Opener, Opening, Parts, Routes, Runtime,
+    SessionHandle, Surface, ToolsShown, TurnReport,
 };
 use holdfast_store::{Options, Store};
 
@@ -48,11 +48,7 @@ pub struct LabBuilder {
     found: Vec<FoundExtension>,
     channels: Channels,
     clock: FakeClock,
-    secrets: Option<Arc<Secrets>>,
-    configuration: Option<Arc<dyn Configuration>>,
-    agents: BTreeMap<AgentId, AgentSettings>,
-    calls: CallSettings,
-    tools: ToolsShown,
+    home: HomeParts,
 }
 
 impl Default for LabBuilder {
@@ -70,11 +66,7 @@ impl Default for LabBuilder {
             found: Vec::new(),
             channels: Channels::default(),
             clock: FakeClock::default(),
-            secrets: None,
-            configuration: None,
-            agents: BTreeMap::new(),
-            calls: CallSettings::default(),
-            tools: ToolsShown::default(),
+            home: HomeParts::default(),
         }
     }
 }
@@ -121,6 +113,12 @@ impl LabBuilder {
         self
     }
 
+    /// With limits that the user has set.
+    pub fn limit_settings(mut self, settings: LimitSettings) -> Self {
+        self.home.limits = settings;
+        self.limits(settings.over(Limits::default()))
+    }
+
     /// With other session settings.
     pub fn settings(mut self, change: impl FnOnce(&mut SessionSettings)) -> Self {
         change(&mut self.settings);
@@ -148,31 +146,31 @@ impl LabBuilder {
 
     /// With these secrets.
     pub fn secrets(mut self, secrets: Arc<Secrets>) -> Self {
-        self.secrets = Some(secrets);
+        self.home.secrets = Some(secrets);
         self
     }
 
     /// What is different for an agent.
     pub fn agent_settings(mut self, agent: &str, settings: AgentSettings) -> Self {
-        self.agents.insert(agent.into(), settings);
+        self.home.agents.insert(agent.into(), settings);
         self
     }
 
     /// Showing models so many tools, and always those of these extensions.
-    pub fn shows(mut self, at_most: usize, core: &[&str]) -> Self {
-        self.tools = ToolsShown { core: core.iter().map(|id| (*id).into()).collect(), at_most };
+    pub fn shows(mut self, at_most: usize, always: &[&str]) -> Self {
+        self.home.tools = ToolsShown { always: always.iter().map(|id| (*id).into()).collect(), at_most };
         self
     }
 
     /// Writing the settings of extensions here.
     pub fn configuration(mut self, configuration: Arc<dyn Configuration>) -> Self {
-        self.configuration = Some(configuration);
+        self.home.configuration = Some(configuration);
         self
     }
 
     /// Running tool calls like this.
     pub fn calls(mut self, calls: CallSettings) -> Self {
-        self.calls = calls;
+        self.home.calls = calls;
         self
     }
 
@@ -221,13 +219,7 @@ impl LabBuilder {
                 channels: self.channels,
                 opener: Some(Arc::new(Founder(self.settings.clone()))),
             },
-            zone: Zone::utc(),
-            secrets: self.secrets,
-            configuration: self.configuration,
-            agents: self.agents,
-            calls: self.calls,
-            context: self.settings.context.clone(),
-            tools: self.tools,
+            home: HomeParts { context: self.settings.context.clone(), ..self.home },
         })
         .await
         .unwrap();

@@ -10,7 +10,7 @@
 
 use holdfast_contract::ids::Millis;
 use holdfast_contract::manifest::Profile;
-use holdfast_contract::message::LimitKind;
+use holdfast_contract::message::{LimitKind, Limits};
 use holdfast_contract::registry::{AgentMode, AgentSpec};
 use holdfast_contract::session_frames::TurnOutcome;
 use holdfast_home::{AgentSettings, LimitSettings};
@@ -129,8 +129,10 @@ async fn an_agent_that_took_over_is_paid_by_its_extension() {
         )
         .start()
         .await;
-    let limited = TurnOutcome::Limited(LimitKind::ExtensionTokens);
-    assert_eq!(outcomes(&lab, 2).await, [TurnOutcome::Answered, limited]);
+    assert_eq!(outcomes(&lab, 1).await, [TurnOutcome::Answered]);
+    let report = lab.say("go").await;
+    assert_eq!(report.outcome, TurnOutcome::Limited(LimitKind::ExtensionTokens));
+    assert_eq!(report.limit_set_in.unwrap(), "`caps.extensions.hills.tokens` in the policy");
     lab.stop().await;
 }
 
@@ -158,4 +160,96 @@ async fn the_settings_of_an_agent_go_before_its_own() {
         child.iter().any(|frame| frame.body.as_ref().is_some_and(|body| body.to_string().contains("42")))
     );
     lab.stop().await;
+}
+
+/// Where the limit is set that ends a lab's first turn that is ended by one.
+async fn set_in(lab: LabBuilder) -> String {
+    let lab = lab.start().await;
+    let mut report = lab.say("go").await;
+    if report.outcome == TurnOutcome::Answered {
+        report = lab.say("go").await;
+    }
+    assert!(matches!(report.outcome, TurnOutcome::Limited(_)), "{}", lab.story());
+    lab.stop().await;
+    report.limit_set_in.unwrap()
+}
+
+#[tokio::test]
+async fn the_user_is_told_where_the_limit_is_set_that_was_reached() {
+    let one = LimitSettings { max_turns: Some(1), ..LimitSettings::default() };
+    let call = || Step::calls([("echo", json!({}))]);
+    let calls = || lab(Caps::default(), [call(), call()]);
+    assert_eq!(set_in(calls().limit_settings(one)).await, "`limits.max_turns` in the settings");
+
+    let main = AgentSettings { limits: one, ..AgentSettings::default() };
+    let lab_of_main = calls().agent_settings("main", main).limits(one.over(Limits::default()));
+    assert_eq!(set_in(lab_of_main).await, "`agents.main.limits.max_turns` in the settings");
+
+    let capped = Caps { session: tokens(100), ..Caps::default() };
+    let costly = || [Step::says("one").costing(100, 0), Step::says("two")];
+    assert_eq!(set_in(lab(capped.clone(), costly())).await, "`caps.session.tokens` in the policy");
+    let less = LimitSettings { session_tokens: Some(60), ..LimitSettings::default() };
+    let narrower = lab(capped, costly()).limit_settings(less);
+    assert_eq!(set_in(narrower).await, "`limits.session_tokens` in the settings", "the narrower one counts");
+
+    assert_eq!(set_in(lab(day(tokens(100)), costly())).await, "`caps.day.tokens` in the policy");
+    let unknown = Limits { max_turns: 1, ..Limits::default() };
+    assert_eq!(set_in(calls().limits(unknown)).await, "what the session began with");
+}
+
+#[tokio::test]
+async fn of_an_agent_that_took_over_its_own_settings_are_named() {
+    let steps = [Step::calls([("transfer_to_sage", json!({}))]), Step::calls([("echo", json!({}))])];
+    let steps = || steps.clone().into_iter().chain([Step::says("too late")]);
+    let hasty = AgentSpec {
+        mode: AgentMode::Handoff,
+        limits: Limits { max_turns: 2, ..Limits::default() },
+        ..agent("sage", "wise")
+    };
+    let lab = |spec: AgentSpec| {
+        lab(Caps::default(), steps())
+            .model("wise", Script::new(steps()))
+            .extension(Extension::new("hills", "1.0.0").agent(spec))
+    };
+    assert_eq!(set_in(lab(hasty.clone())).await, "`agent.limits.max_turns` in the manifest of `hills`");
+    let limits = LimitSettings { max_turns: Some(2), ..LimitSettings::default() };
+    let set = AgentSettings { limits, ..AgentSettings::default() };
+    let lab_of_settings =
+        lab(AgentSpec { limits: Limits::default(), ..hasty.clone() }).agent_settings("sage", set);
+    assert_eq!(set_in(lab_of_settings).await, "`agents.sage.limits.max_turns` in the settings");
+
+    let few = LimitSettings { max_tool_calls: Some(0), ..LimitSettings::default() };
+    let lab_of_all = lab(AgentSpec { limits: Limits::default(), ..hasty }).limit_settings(few);
+    assert_eq!(set_in(lab_of_all).await, "`limits.max_tool_calls` in the settings", "it has none of its own");
+}
+
+#[tokio::test]
+async fn of_an_agent_that_was_asked_the_limit_is_its_own_or_what_its_caller_had_left() {
+    let told = async |limits: Limits, main: LimitSettings| {
+        let ask = Step::calls([("sage", json!({ "task": "think" }))]).costing(40, 0);
+        let costly = Step::calls([("echo", json!({}))]).costing(70, 0);
+        let lab = lab(Caps::default(), [ask, Step::says("done")])
+            .limit_settings(main)
+            .model("wise", Script::new([costly, Step::says("never")]))
+            .extension(Extension::new("hills", "1.0.0").agent(AgentSpec { limits, ..agent("sage", "wise") }))
+            .start()
+            .await;
+        lab.say("go").await;
+        let frames = lab.frames();
+        let ended = frames.iter().find(|frame| frame.envelope.kind.as_str() == "child.ended").unwrap();
+        let message =
+            ended.body.as_ref().unwrap()["outcome"]["failure"]["message"].as_str().unwrap().to_owned();
+        lab.stop().await;
+        message
+    };
+    let own = Limits { max_tokens: 50, ..Limits::default() };
+    assert_eq!(
+        told(own, LimitSettings::default()).await,
+        "the agent was ended by a limit on tokens in a turn (`agent.limits.max_tokens_per_invocation` in the manifest of `hills`)"
+    );
+    let callers = LimitSettings { max_tokens: Some(100), ..LimitSettings::default() };
+    assert_eq!(
+        told(Limits::default(), callers).await,
+        "the agent was ended by a limit on tokens in a turn (what was left of `limits.max_tokens` in the settings)"
+    );
 }

@@ -14,13 +14,14 @@
 mod conformance {
     pub mod calls;
     pub mod cases;
+    pub mod commands;
     pub mod directive;
     pub mod files;
     pub mod lanes;
     pub mod native;
 }
 
-use conformance::{calls, cases, files, lanes};
+use conformance::{calls, cases, commands, files, lanes};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_lane_leaves_the_same_frames() {
@@ -35,6 +36,11 @@ async fn every_lane_leaves_the_same_frames() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_lane_gives_the_same_replies() {
     calls::compare(&lanes::all()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_lane_runs_slash_commands() {
+    commands::compare(&lanes::all()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

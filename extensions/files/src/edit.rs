@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
 
-use holdfast_contract::content::Content;
 use holdfast_contract::problem::Fault;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
+use holdfast_lane_native::input::{flag, takes, text};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -31,17 +31,12 @@ pub(crate) struct Arguments {
 pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
     let spec = ToolSpec {
         effects: EffectClass::Write,
-        input_schema: Content::new(json!({
-            "type": "object",
-            "properties": {
-                "path": { "type": "string", "description": "The file, from the workspace." },
-                "old": { "type": "string", "description": "The exact text to replace; it must stand in the file once." },
-                "new": { "type": "string", "description": "The text to put in its place." },
-                "replace_all": { "type": "boolean", "description": "Replace it wherever it stands." },
-            },
-            "required": ["path", "old", "new"],
-            "additionalProperties": false,
-        })),
+        input_schema: takes([
+            text("path", "The file, from the workspace."),
+            text("old", "The exact text to replace; it must stand in the file once."),
+            text("new", "The text to put in its place."),
+            flag("replace_all", "Replace it wherever it stands.").optional(),
+        ]),
         ..ToolSpec::named("file_edit", "Replaces an exact text in a file in the workspace.")
     };
     FileTool { spec, tree, work: edit }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use holdfast_contract::content::Content;
 use holdfast_contract::problem::Fault;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
+use holdfast_lane_native::input::{flag, parameter, takes, text};
 use rustix::fs::FileType;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -39,16 +39,12 @@ fn most() -> usize {
 pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
     let spec = ToolSpec {
         effects: EffectClass::Read,
-        input_schema: Content::new(json!({
-            "type": "object",
-            "properties": {
-                "path": { "type": "string", "description": "The folder, from the workspace; `.` if left out." },
-                "glob": { "type": "string", "description": "Only these: `*.rs` for names, `src/**/*.rs` for paths." },
-                "recursive": { "type": "boolean", "description": "Also what is in the folders inside." },
-                "limit": { "type": "integer", "minimum": 1, "maximum": ENTRIES },
-            },
-            "additionalProperties": false,
-        })),
+        input_schema: takes([
+            text("path", "The folder, from the workspace; `.` if left out.").optional(),
+            text("glob", "Only these: `*.rs` for names, `src/**/*.rs` for paths.").optional(),
+            flag("recursive", "Also what is in the folders inside.").optional(),
+            parameter("limit", json!({ "type": "integer", "minimum": 1, "maximum": ENTRIES })).optional(),
+        ]),
         ..ToolSpec::named("file_list", "Lists files and folders in the workspace, with sizes.")
     };
     FileTool { spec, tree, work: list }

@@ -3,9 +3,9 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use holdfast_contract::content::Content;
 use holdfast_contract::problem::Fault;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
+use holdfast_lane_native::input::{number, takes, text};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -39,16 +39,11 @@ fn all_lines() -> u64 {
 pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
     let spec = ToolSpec {
         effects: EffectClass::Read,
-        input_schema: Content::new(json!({
-            "type": "object",
-            "properties": {
-                "path": { "type": "string", "description": "The file, from the workspace." },
-                "offset": { "type": "integer", "minimum": 1, "description": "The first line to give; 1 if left out." },
-                "limit": { "type": "integer", "minimum": 1, "maximum": LINES, "description": "How many lines." },
-            },
-            "required": ["path"],
-            "additionalProperties": false,
-        })),
+        input_schema: takes([
+            text("path", "The file, from the workspace."),
+            number("offset", 1.., "The first line to give; 1 if left out.").optional(),
+            number("limit", 1..=LINES, "How many lines.").optional(),
+        ]),
         ..ToolSpec::named("file_read", "Reads lines of a text file in the workspace.")
     };
     FileTool { spec, tree, work: read }

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
 
-use holdfast_contract::content::Content;
 use holdfast_contract::problem::Fault;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
+use holdfast_lane_native::input::{parameter, takes, text};
 use regex::{Regex, RegexBuilder};
 use rustix::fs::FileType;
 use serde::Deserialize;
@@ -45,18 +45,13 @@ fn most() -> usize {
 pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
     let spec = ToolSpec {
         effects: EffectClass::Read,
-        input_schema: Content::new(json!({
-            "type": "object",
-            "properties": {
-                "pattern": { "type": "string", "description": "A regular expression, matched line by line." },
-                "path": { "type": "string", "description": "The folder to search, from the workspace; `.` if left out." },
-                "glob": { "type": "string", "description": "Only these files: `*.rs` for names, `src/**/*.rs` for paths." },
-                "ignore_case": { "type": "boolean" },
-                "limit": { "type": "integer", "minimum": 1, "maximum": MATCHES },
-            },
-            "required": ["pattern"],
-            "additionalProperties": false,
-        })),
+        input_schema: takes([
+            text("pattern", "A regular expression, matched line by line."),
+            text("path", "The folder to search, from the workspace; `.` if left out.").optional(),
+            text("glob", "Only these files: `*.rs` for names, `src/**/*.rs` for paths.").optional(),
+            parameter("ignore_case", json!({ "type": "boolean" })).optional(),
+            parameter("limit", json!({ "type": "integer", "minimum": 1, "maximum": MATCHES })).optional(),
+        ]),
         ..ToolSpec::named("file_search", "Searches the files in the workspace for a regular expression.")
     };
     FileTool { spec, tree, work: search }
@@ -77,7 +72,7 @@ fn search(tree: &Tree, arguments: Arguments) -> Result<Value, Fault> {
         }
         let shown = entry.path.to_string_lossy();
         let text = match tree.open(&shown, &entry.path) {
-            Ok((file, found)) if found.bytes <= BYTES => text(file),
+            Ok((file, found)) if found.bytes <= BYTES => text_of(file),
             _ => None,
         };
         let Some(text) = text else {
@@ -102,7 +97,7 @@ fn search(tree: &Tree, arguments: Arguments) -> Result<Value, Fault> {
 }
 
 /// The file as text, or nothing for a binary one.
-fn text(file: File) -> Option<String> {
+fn text_of(file: File) -> Option<String> {
     let mut bytes = Vec::new();
     file.take(BYTES).read_to_end(&mut bytes).ok()?;
     let binary = bytes[..bytes.len().min(SNIFFED)].contains(&0);

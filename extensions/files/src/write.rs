@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use holdfast_contract::content::Content;
 use holdfast_contract::problem::Fault;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
+use holdfast_lane_native::input::{flag, takes, text};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -23,16 +23,11 @@ pub(crate) struct Arguments {
 pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
     let spec = ToolSpec {
         effects: EffectClass::Write,
-        input_schema: Content::new(json!({
-            "type": "object",
-            "properties": {
-                "path": { "type": "string", "description": "The file, from the workspace. Missing folders are made." },
-                "text": { "type": "string", "description": "The whole content." },
-                "overwrite": { "type": "boolean", "description": "Replace a file that is already there." },
-            },
-            "required": ["path", "text"],
-            "additionalProperties": false,
-        })),
+        input_schema: takes([
+            text("path", "The file, from the workspace. Missing folders are made."),
+            text("text", "The whole content."),
+            flag("overwrite", "Replace a file that is already there.").optional(),
+        ]),
         ..ToolSpec::named("file_write", "Writes a whole file in the workspace.")
     };
     FileTool { spec, tree, work: write }

@@ -16,6 +16,7 @@ use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
+use holdfast_lane_native::input::{anything, parameter, takes, text};
 use holdfast_lane_native::{Api, Extension, Tool, on_thread};
 use serde_json::{Value, json};
 
@@ -90,14 +91,10 @@ impl Tool for KvTool {
 fn get_spec() -> ToolSpec {
     ToolSpec {
         effects: EffectClass::Read,
-        input_schema: Content::new(json!({
-            "type": "object",
-            "properties": {
-                "key": { "type": "string", "description": "The value of this key." },
-                "glob": { "type": "string", "description": format!("All keys that match, such as `user/*`; at most {FOUND}.") },
-            },
-            "additionalProperties": false,
-        })),
+        input_schema: takes([
+            text("key", "The value of this key.").optional(),
+            text("glob", format!("All keys that match, such as `user/*`; at most {FOUND}.")).optional(),
+        ]),
         ..ToolSpec::named(
             "kv_get",
             "Gives what was kept under a `key`, or under all keys that match a `glob`. Name one of the two.",
@@ -108,15 +105,10 @@ fn get_spec() -> ToolSpec {
 fn set_spec() -> ToolSpec {
     ToolSpec {
         effects: EffectClass::Write,
-        input_schema: Content::new(json!({
-            "type": "object",
-            "properties": {
-                "key": { "type": "string", "minLength": 1, "maxLength": KEY_BYTES },
-                "value": { "description": format!("Any JSON of at most {VALUE_BYTES} bytes; `null` removes the key.") },
-            },
-            "required": ["key", "value"],
-            "additionalProperties": false,
-        })),
+        input_schema: takes([
+            parameter("key", json!({ "type": "string", "minLength": 1, "maxLength": KEY_BYTES })),
+            anything("value", format!("Any JSON of at most {VALUE_BYTES} bytes; `null` removes the key.")),
+        ]),
         ..ToolSpec::named("kv_set", "Keeps a value under a key, across sessions and restarts.")
     }
 }

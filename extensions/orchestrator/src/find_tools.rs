@@ -11,6 +11,7 @@ use holdfast_contract::problem::Fault;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Ask, Host, Later};
 use holdfast_lane_native::Tool;
+use holdfast_lane_native::input::{number, takes, text};
 use serde_json::{Value, json};
 
 use crate::{ask, field, given};
@@ -21,15 +22,10 @@ impl Tool for FindTools {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             effects: EffectClass::Read,
-            input_schema: Content::new(json!({
-                "type": "object",
-                "properties": {
-                    "query": { "type": "string", "description": "What you want to do, in plain words: `send a text message`." },
-                    "limit": { "type": "integer", "minimum": 1, "maximum": FOUND_AT_MOST, "description": "How many tools; 5 if left out." },
-                },
-                "required": ["query"],
-                "additionalProperties": false,
-            })),
+            input_schema: takes([
+                text("query", "What you want to do, in plain words: `send a text message`."),
+                number("limit", 1..=FOUND_AT_MOST as u64, "How many tools; 5 if left out.").optional(),
+            ]),
             ..ToolSpec::named(
                 FIND_TOOLS,
                 "Searches all installed tools by what they do. You are shown only some of them: search before you say that something cannot be done. \

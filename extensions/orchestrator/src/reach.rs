@@ -10,6 +10,7 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::Tool;
+use holdfast_lane_native::input::{flag, takes, text};
 use serde_json::{Value, json};
 
 use crate::{ask, field, given};
@@ -21,9 +22,7 @@ impl Tool for ListChannels {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             effects: EffectClass::Read,
-            input_schema: Content::new(
-                json!({ "type": "object", "properties": {}, "additionalProperties": false }),
-            ),
+            input_schema: takes([]),
             ..ToolSpec::named(
                 "list_channels",
                 "Lists the channels that reach the user, and the one that is used where none is named.",
@@ -43,16 +42,15 @@ impl Tool for SendToChannel {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             effects: EffectClass::Network,
-            input_schema: Content::new(json!({
-                "type": "object",
-                "properties": {
-                    "text": { "type": "string", "description": "What is sent." },
-                    "channel_id": { "type": "string", "description": "The channel; the default one, if left out." },
-                    "user_id": { "type": "string", "description": "To whom, in the channel's own words; whoever wrote there last, if left out." },
-                },
-                "required": ["text"],
-                "additionalProperties": false,
-            })),
+            input_schema: takes([
+                text("text", "What is sent."),
+                text("channel_id", "The channel; the default one, if left out.").optional(),
+                text(
+                    "user_id",
+                    "To whom, in the channel's own words; whoever wrote there last, if left out.",
+                )
+                .optional(),
+            ]),
             ..ToolSpec::named(
                 "send_to_channel",
                 "Sends a message to the user on another channel than this one. Your answer reaches this one by itself.",
@@ -103,16 +101,15 @@ impl Tool for StartBackgroundTask {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             effects: EffectClass::Write,
-            input_schema: Content::new(json!({
-                "type": "object",
-                "properties": {
-                    "task": { "type": "string", "description": "What is to be done, with everything that is needed to do it: the conversation is not passed on." },
-                    "agent": { "type": "string", "description": "Which agent does it; the main one, if left out." },
-                    "report": { "type": "boolean", "description": "Whether the user is sent the answer when it is done; true, if left out." },
-                },
-                "required": ["task"],
-                "additionalProperties": false,
-            })),
+            input_schema: takes([
+                text(
+                    "task",
+                    "What is to be done, with everything that is needed to do it: the conversation is not passed on.",
+                ),
+                text("agent", "Which agent does it; the main one, if left out.").optional(),
+                flag("report", "Whether the user is sent the answer when it is done; true, if left out.")
+                    .optional(),
+            ]),
             ..ToolSpec::named(
                 "start_background_task",
                 "Has an agent work on something in a session of its own while this conversation goes on.",

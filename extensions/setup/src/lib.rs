@@ -16,6 +16,7 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::UiQuestion;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_lane_native::input::{anything, takes, text};
 use holdfast_lane_native::{Extension, Hook, Tool};
 use serde_json::{Value, json};
 
@@ -43,16 +44,15 @@ impl Tool for Configure {
         ToolSpec {
             effects: EffectClass::Write,
             timeout: PATIENCE,
-            input_schema: Content::new(json!({
-                "type": "object",
-                "properties": {
-                    "extension_id": { "type": "string", "description": "The extension's id." },
-                    "param_name": { "type": "string", "description": "What is set, as the extension calls it." },
-                    "value": { "description": "The value. Leave it out for a secret: the user is asked for it, and you never see it." },
-                },
-                "required": ["extension_id", "param_name"],
-                "additionalProperties": false,
-            })),
+            input_schema: takes([
+                text("extension_id", "The extension's id."),
+                text("param_name", "What is set, as the extension calls it."),
+                anything(
+                    "value",
+                    "The value. Leave it out for a secret: the user is asked for it, and you never see it.",
+                )
+                .optional(),
+            ]),
             ..ToolSpec::named(
                 "configure_extension",
                 "Sets a parameter that an extension needs before it can work, and tells what is still missing.",
@@ -98,15 +98,10 @@ impl Tool for SecureInput {
         ToolSpec {
             effects: EffectClass::Write,
             timeout: PATIENCE,
-            input_schema: Content::new(json!({
-                "type": "object",
-                "properties": {
-                    "name": { "type": "string", "description": "The secret's name: `NAME` for all, `extension.NAME` for one extension." },
-                    "prompt": { "type": "string", "description": "What the user is asked." },
-                },
-                "required": ["name", "prompt"],
-                "additionalProperties": false,
-            })),
+            input_schema: takes([
+                text("name", "The secret's name: `NAME` for all, `extension.NAME` for one extension."),
+                text("prompt", "What the user is asked."),
+            ]),
             ..ToolSpec::named(
                 "request_secure_input",
                 "Asks the user for a secret and keeps it. You never see it, and it is nowhere in the conversation.",

@@ -9,6 +9,7 @@ use holdfast_contract::problem::Fault;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::Tool;
+use holdfast_lane_native::input::{takes, text};
 use serde_json::{Value, json};
 
 use crate::{ask, field};
@@ -20,13 +21,9 @@ impl Tool for Doctor {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             effects: EffectClass::Read,
-            input_schema: Content::new(json!({
-                "type": "object",
-                "properties": {
-                    "extension_id": { "type": "string", "description": "The extension's id; all extensions, if left out." },
-                },
-                "additionalProperties": false,
-            })),
+            input_schema: takes([
+                text("extension_id", "The extension's id; all extensions, if left out.").optional()
+            ]),
             ..ToolSpec::named(
                 "extensions_doctor",
                 "Lists what went wrong with extensions of late: when, in which phase, the code, why, and what to do.",
@@ -60,14 +57,7 @@ impl Tool for RequestRestart {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             effects: EffectClass::Exec,
-            input_schema: Content::new(json!({
-                "type": "object",
-                "properties": {
-                    "reason": { "type": "string", "description": "Why, for the user and the log." },
-                },
-                "required": ["reason"],
-                "additionalProperties": false,
-            })),
+            input_schema: takes([text("reason", "Why, for the user and the log.")]),
             ..ToolSpec::named(
                 "request_restart",
                 "Stops everything in order and starts it again. What is under way is taken up afterwards.",

@@ -5,8 +5,10 @@
 //! but their input and the host's answers can say so with [`Extension::replayable`], and strict replay then runs them again.
 //!
 //! [`on_thread`] is for work that blocks, and [`Workspace`] is the folder that tools may work in, kept apart from the home.
+//! [`input`] writes down what a tool takes.
 
 mod extension;
+pub mod input;
 mod lane;
 mod mounts;
 mod roles;

@@ -23,7 +23,8 @@ use holdfast_policy::Request;
 
 use super::guards::Guards;
 use super::shown::Shown;
-use super::{Note, SessionActor};
+use super::{Note, SessionActor, TurnReport};
+use crate::bounds::cap_place;
 use crate::calling::{Made, later, make, whole, within};
 use crate::executor::{Admission, Entered, run};
 use crate::host::SessionHost;
@@ -226,7 +227,8 @@ impl SessionActor {
         let owner = ledger.kept().then(|| act.registry.owner(&act.turn.agent).cloned()).flatten();
         if let Some(reached) = ledger.before_model(now, owner.as_ref()) {
             let LimitReached { limit, allowed, .. } = reached;
-            let fault = Fault::new(Code::BudgetSpent, format!("of {allowed} {limit} none is left"));
+            let what = limit.with_place(Some(&cap_place(limit, owner.as_ref())));
+            let fault = Fault::new(Code::BudgetSpent, format!("of {allowed} {what} none is left"));
             let failed = ModelFailed { limit: Some(reached), ..ModelFailed::new(fault, false) };
             let input = self.fact(back.source, Some(act.decided_by), failed);
             self.queue.push_back(input);
@@ -281,7 +283,10 @@ impl SessionActor {
         self.children.insert(act.decided_by, child.clone());
         self.behind_barrier(act.decided_by, async move {
             let (outcome, spent) = match inner.run_child(parent, settings, act).await {
-                Ok(report) => (child_outcome(report.outcome, report.answer), report.spent),
+                Ok(report) => {
+                    let spent = report.spent;
+                    (child_outcome(report), spent)
+                }
                 Err(problem) => (ToolOutcome::Failure(problem.to_fault()), Spent::default()),
             };
             back.send(ChildEnded { call, child, outcome, spent });
@@ -333,13 +338,13 @@ pub(crate) fn result_of(reply: Reply) -> Result<Content, Fault> {
     }
 }
 
-fn child_outcome(outcome: TurnOutcome, answer: Option<Content>) -> ToolOutcome {
+fn child_outcome(TurnReport { outcome, answer, limit_set_in, .. }: TurnReport) -> ToolOutcome {
     match (outcome, answer) {
         (TurnOutcome::Answered, Some(answer)) => ToolOutcome::Result(answer),
         (TurnOutcome::Failed(fault), _) => ToolOutcome::Failure(fault),
         (TurnOutcome::Limited(limit), _) => ToolOutcome::Failure(Fault::new(
             Code::TurnLimit,
-            format!("the agent was ended by a limit on {limit}"),
+            format!("the agent was ended by a limit on {}", limit.with_place(limit_set_in.as_deref())),
         )),
         (TurnOutcome::Blocked { reason }, _) => ToolOutcome::Failure(Fault::new(Code::GuardBlocked, reason)),
         (TurnOutcome::Cancelled { reason }, _) => {

@@ -379,7 +379,9 @@ impl SessionActor {
     fn ended(&mut self, ended: Seq, outcome: TurnOutcome, answer: Option<Content>) {
         self.delivering = false;
         self.feed = None;
-        let event = Event::Ended { outcome: outcome.clone(), answer: answer.clone() };
+        let limit_set_in = self.inner.limit_set_in(&outcome, self.session.id(), ended);
+        let (told, place) = (answer.clone(), limit_set_in.clone());
+        let event = Event::Ended { outcome: outcome.clone(), answer: told, limit_set_in: place };
         self.inner.surface.show(self.session.id(), event);
         if let Some(head) = self.log.head() {
             let stream = self.session.id().clone();
@@ -390,7 +392,7 @@ impl SessionActor {
             false => Ok(Vec::new()),
         };
         let spent = self.session.spent();
-        let report = files.map(|files| TurnReport { ended, outcome, answer, files, spent });
+        let report = files.map(|files| TurnReport { ended, outcome, answer, files, spent, limit_set_in });
         let time = spent.time.since(self.lent.before().time);
         let (agent, registry) = (self.session.agent(), self.inner.registry().view.unwrap_or_default());
         let entry = Spent { time, ..Spent::default() };

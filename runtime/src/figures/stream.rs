@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use super::Figure;
 use crate::clock::SystemClock;
 use crate::living::{Opener, Opening, Routes};
-use crate::parts::{Event, OsEntropy, Parts, Surface, Zone};
+use crate::parts::{Event, HomeParts, OsEntropy, Parts, Surface};
 use crate::runtime::{NewSession, Runtime};
 
 /// Turns whose first piece is timed, and those before the first one that counts.
@@ -185,13 +185,7 @@ impl Stage {
             policy: Policy::profile(Profile::FullAuto),
             surface: Arc::new(watch.clone()),
             routes: Routes { opener: Some(Arc::new(Founder)), ..Routes::default() },
-            zone: Zone::utc(),
-            secrets: None,
-            configuration: None,
-            agents: Default::default(),
-            tools: Default::default(),
-            calls: Default::default(),
-            context: Default::default(),
+            home: HomeParts::default(),
         })
         .await?;
         Ok(Self { runtime, watch, began, ends })

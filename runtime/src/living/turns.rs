@@ -102,7 +102,9 @@ pub(super) fn answer_of(report: &TurnReport) -> String {
     match &report.outcome {
         TurnOutcome::Answered => String::new(),
         TurnOutcome::Cancelled { reason } => format!("This was cancelled: {reason}"),
-        TurnOutcome::Limited(limit) => format!("This was ended by a limit on {limit}."),
+        TurnOutcome::Limited(limit) => {
+            format!("This was ended by a limit on {}.", limit.with_place(report.limit_set_in.as_deref()))
+        }
         TurnOutcome::Blocked { reason } => format!("This was blocked: {reason}"),
         TurnOutcome::Failed(fault) => format!("This could not be answered: {fault}"),
     }

@@ -28,7 +28,7 @@ use holdfast_policy::Policy;
 use holdfast_rpc::{
     ApprovalAnswer, Client, Hub, Notice, Owner, PersonsAnswer, Request, Server, SessionOpen, VERSION, Welcome,
 };
-use holdfast_runtime::{NewSession, OsEntropy, Parts, Routes, Runtime, SystemClock, Zone};
+use holdfast_runtime::{HomeParts, NewSession, OsEntropy, Parts, Routes, Runtime, SystemClock};
 use holdfast_store::{Options, Store};
 use serde_json::{Value, json};
 
@@ -94,13 +94,7 @@ async fn owner(home: &std::path::Path) -> Result<(Store, Server), Problem> {
         policy: Policy::profile(Profile::Standard),
         surface: hub.clone(),
         routes: Routes::default(),
-        zone: Zone::utc(),
-        secrets: None,
-        configuration: None,
-        agents: Default::default(),
-        calls: Default::default(),
-        context: Default::default(),
-        tools: Default::default(),
+        home: HomeParts::default(),
     })
     .await?;
     let names = store.clone();

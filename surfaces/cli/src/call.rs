@@ -50,7 +50,7 @@ pub(crate) async fn call(output: &Output, link: &mut Link, command: Call) -> Res
         }
     }
     if result.is_none() && fault.is_none() {
-        fault = Some(crate::turn::told(&end.outcome).to_fault());
+        fault = Some(crate::turn::told(&end).to_fault());
     }
     let ok = fault.is_none();
     let exit = match fault.as_ref().map(|fault| fault.code) {

@@ -358,7 +358,10 @@ impl Chat<'_> {
 
     fn notice(&mut self, notice: Notice) {
         if matches!(self.hand, Hand::Question(..))
-            && matches!(notice, Notice::Frame(_) | Notice::Text { .. } | Notice::Reasoning { .. })
+            && matches!(
+                notice,
+                Notice::Frame(_) | Notice::Text { .. } | Notice::Reasoning { .. } | Notice::Ended { .. }
+            )
         {
             // A turn that is over takes its question with it.
             if matches!(&notice, Notice::Frame(frame)
@@ -396,6 +399,14 @@ impl Chat<'_> {
                 if matches!(&self.hand, Hand::Question(asked, _) if *asked == request) {
                     self.withdraw();
                 }
+            }
+            Notice::Ended {
+                session,
+                outcome: TurnOutcome::Limited(limit),
+                limit_set_in: Some(place),
+                ..
+            } if session == self.session => {
+                self.screen.line(harmless(&format!("the limit on {limit} is {place}")));
             }
             Notice::Told { text } => self.screen.line(harmless(&text)),
             Notice::Broken { session, problem } if session == self.session => {

@@ -19,7 +19,9 @@ use holdfast_model::script::{Script, Step};
 use holdfast_policy::Policy;
 use holdfast_runtime::replay::{Mode, replay};
 use holdfast_runtime::verify::verify;
-use holdfast_runtime::{Event, NewSession, OsEntropy, Parts, Routes, Runtime, Surface, SystemClock, Zone};
+use holdfast_runtime::{
+    Event, HomeParts, NewSession, OsEntropy, Parts, Routes, Runtime, Surface, SystemClock,
+};
 use holdfast_store::{Options, Store};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -140,13 +142,7 @@ async fn record(store: Store, session: StreamId) -> Result<(), Problem> {
         policy: Policy::profile(Profile::Standard),
         surface: Arc::new(Approver(approvals)),
         routes: Routes::default(),
-        zone: Zone::utc(),
-        secrets: None,
-        configuration: None,
-        agents: Default::default(),
-        calls: Default::default(),
-        context: Default::default(),
-        tools: Default::default(),
+        home: HomeParts::default(),
     })
     .await?;
     let handle = runtime.open(NewSession {

@@ -162,13 +162,13 @@ fn profile(house: &House) -> Result<String, Problem> {
     Ok(name.ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default())
 }
 
-/// A session's id: the moment it began, and a few random digits.
+/// A session's id: the moment it began, and eight random digits.
 fn new_id() -> Result<StreamId, Problem> {
     let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
-    let mut bytes = [0; 2];
+    let mut bytes = [0; 4];
     getrandom::fill(&mut bytes)
         .map_err(|error| Problem::new(Code::Internal, format!("no random bytes: {error}")))?;
-    Ok(format!("{now}-{:02x}{:02x}", bytes[0], bytes[1]).into())
+    Ok(format!("{now}-{:08x}", u32::from_be_bytes(bytes)).into())
 }
 
 impl Link {
@@ -186,5 +186,19 @@ impl Link {
     /// The log, for reading.
     pub(crate) fn store(&self) -> Result<Store, Problem> {
         Store::open(&self.database, Options::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_of_the_same_moment_have_other_ids() {
+        let ids: std::collections::BTreeSet<String> =
+            (0..100).map(|_| new_id().unwrap().to_string()).collect();
+        assert_eq!(ids.len(), 100);
+        let random = ids.first().unwrap().rsplit('-').next().unwrap();
+        assert!(random.len() == 8 && random.chars().all(|digit| digit.is_ascii_hexdigit()), "{random}");
     }
 }

@@ -38,9 +38,10 @@ pub(crate) async fn agents(output: &Output, link: &Link) -> Result<Exit, Problem
     }
     let rows = agents.iter().map(|agent| {
         let models: Vec<&str> = agent.models.iter().map(|model| model.as_str()).collect();
-        [agent.id.clone(), models.join(", "), first_line(&agent.description)]
+        [agent.id.clone(), agent.mode.to_string(), models.join(", "), first_line(&agent.description)]
     });
-    output.line(table(["agent", "models", "what it is good for"], rows, "no agents besides the main one"))?;
+    let empty = "no agents besides the main one";
+    output.line(table(["agent", "mode", "models", "what it is good for"], rows, empty))?;
     Ok(Exit::Done)
 }
 

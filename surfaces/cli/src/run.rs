@@ -74,7 +74,7 @@ pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Resul
         }
     }
     if end.outcome != TurnOutcome::Answered {
-        eprintln!("{}", told(&end.outcome));
+        eprintln!("{}", told(&end));
     }
     if !output.quiet && !output.json {
         eprintln!("session {}", opened.session);

@@ -74,7 +74,9 @@ fn waiting(queues: &Queues) -> String {
 pub(crate) fn bounded(bound: &BoundLine) -> String {
     let BoundLine { extension, limit, used, allowed } = bound;
     let whose = extension.as_ref().map(|id| format!("`{}`: ", harmless(id))).unwrap_or_default();
-    format!("today: {whose}{used} of {allowed} {limit}")
+    let (what, cap) = limit.explain();
+    let cap = cap.replace("<id>", extension.as_deref().map_or("<id>", |id| id));
+    format!("today: {whose}{used} of {allowed} {what} (`{}`)", harmless(&cap))
 }
 
 fn money(spent: &SpentLine) -> String {

@@ -76,12 +76,13 @@ pub(crate) fn exit(outcome: &TurnOutcome) -> Exit {
     }
 }
 
-/// An outcome in words, for one that is no answer.
-pub(crate) fn told(outcome: &TurnOutcome) -> Problem {
-    match outcome {
+/// How a turn ended, in words, for one that was not answered.
+pub(crate) fn told(end: &TurnEnd) -> Problem {
+    match &end.outcome {
         TurnOutcome::Failed(fault) => fault.clone().into(),
         TurnOutcome::Limited(limit) => {
-            Problem::new(Code::TurnLimit, format!("the turn was ended by a limit on {limit}"))
+            let what = limit.with_place(end.limit_set_in.as_deref());
+            Problem::new(Code::TurnLimit, format!("the turn was ended by a limit on {what}"))
         }
         TurnOutcome::Blocked { reason } => Problem::new(Code::GuardBlocked, reason.clone()),
         TurnOutcome::Cancelled { reason } => Problem::new(Code::TurnCancelled, reason.clone()),

@@ -15,8 +15,8 @@ use holdfast_contract::session_frames::{Answer, ApprovalScope, SessionSettings, 
 use holdfast_kernel::Pending;
 use holdfast_policy::Policy;
 use holdfast_runtime::{
-    Clock, Event, NewSession, Opener, Opening, OsEntropy, Parts, Routes, Runtime, SessionHandle, Surface,
-    TurnReport, Zone,
+    Clock, Event, HomeParts, NewSession, Opener, Opening, OsEntropy, Parts, Routes, Runtime, SessionHandle,
+    Surface, TurnReport,
 };
 use holdfast_store::Store;
 use serde_json::json;
@@ -73,13 +73,7 @@ pub async fn start(world: &World, store: Store, clock: Arc<dyn Clock>) -> Result
         policy: Policy::profile(Profile::FullAuto),
         surface: Arc::new(Desk { outside: world.outside.clone(), asking }),
         routes: Routes { opener: Some(Arc::new(Door)), ..Routes::default() },
-        zone: Zone::utc(),
-        secrets: None,
-        configuration: None,
-        agents: Default::default(),
-        calls: Default::default(),
-        context: Default::default(),
-        tools: Default::default(),
+        home: HomeParts::default(),
     })
     .await?;
     tokio::spawn(answer_approvals(runtime.clone(), asked));

@@ -3,12 +3,13 @@
 use holdfast_contract::body::{Body, Kind};
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Decision, HookPoint, HookSpec};
+use holdfast_contract::registry::AgentSpec;
 use holdfast_contract::tool::EffectClass;
 use holdfast_ext_results::{Options, extension};
 use holdfast_lane_native::Extension;
-use holdfast_testkit::pieces::{hook, tool};
+use holdfast_testkit::pieces::{agent, hook, tool};
 use holdfast_testkit::story::bodies;
-use holdfast_testkit::{Lab, LabBuilder, Step};
+use holdfast_testkit::{Lab, LabBuilder, Script, Step};
 use serde_json::{Value, json};
 
 fn long(lines: usize) -> String {
@@ -176,4 +177,29 @@ async fn a_result_is_read_in_its_own_session_only() {
     lab.open("s2").say("test", "fetch").await.unwrap();
     let returned = bodies(&lab.frames_of("s2"), Kind::ToolReturned);
     assert_eq!(returned[0]["outcome"]["failure"]["code"], "HF-3114", "a call is one of its own session");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_with_some_tools_reads_on_and_one_with_none_has_nothing_to_read() {
+    let answers = async |tools: &[&str]| {
+        let tools = Some(tools.iter().map(|id| (*id).into()).collect());
+        let read = Step::calls([("read_result", json!({ "call": "1.1" }))]);
+        let lab =
+            lab(json!(long(200)), [Step::calls([("clerk", json!({ "task": "fetch" }))]), Step::says("done")])
+                .model("narrow", Script::new([Step::calls([("fetch", json!({}))]), read, Step::says("read")]))
+                .extension(
+                    Extension::new("office", "1.0.0").agent(AgentSpec { tools, ..agent("clerk", "narrow") }),
+                )
+                .start()
+                .await;
+        lab.say("go").await;
+        let frames = lab.frames_of("s1.1.1");
+        let settled = bodies(&frames, Kind::ToolSettled);
+        settled
+            .iter()
+            .map(|body| body["fault"]["code"].as_str().unwrap_or("done").to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(answers(&["files"]).await, ["done", "done"]);
+    assert_eq!(answers(&[]).await, ["HF-3101", "HF-3101"]);
 }

@@ -16,7 +16,9 @@ use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
 use holdfast_model::Model;
 use holdfast_policy::Policy;
-use holdfast_runtime::{Entropy, Event, NewSession, Parts, Routes, Runtime, SessionHandle, Surface, Zone};
+use holdfast_runtime::{
+    Entropy, Event, HomeParts, NewSession, Parts, Routes, Runtime, SessionHandle, Surface,
+};
 use holdfast_store::{Options, Store};
 use holdfast_testkit::{FakeClock, Ledger, RecordingLane};
 use serde_json::json;
@@ -145,13 +147,7 @@ impl World {
             policy: self.policy.clone(),
             surface: stage,
             routes: Routes::default(),
-            zone: Zone::utc(),
-            secrets: None,
-            configuration: None,
-            agents: Default::default(),
-            calls: Default::default(),
-            context: Default::default(),
-            tools: Default::default(),
+            home: HomeParts::default(),
         };
         Runtime::start(parts).await.unwrap()
     }

@@ -307,10 +307,16 @@ async fn a_conversation_whose_agent_is_gone_is_its_owners_again() {
 async fn an_agent_that_would_never_stop_is_stopped_and_it_is_said_by_what() {
     let usual = Limits { max_turns: 1_000, max_tokens: 1_000_000, ..Limits::default() };
     let cases = [
-        (Limits { max_turns: 5, ..usual }, "model calls in a turn (`limits.max_turns`)"),
-        (Limits { max_tokens: 500, ..usual }, "tokens in a turn (`limits.max_tokens`)"),
-        (Limits { max_cost_micros: Some(50), ..usual }, "a dollar in a turn (`limits.max_cost_usd`)"),
-        (Limits { time_budget: Millis(1_200), ..usual }, "milliseconds in a turn (`limits.time_budget_ms`)"),
+        (
+            Limits { max_turns: 5, ..usual },
+            "model calls in a turn (`agent.limits.max_turns` in the manifest of `office`)",
+        ),
+        (Limits { max_tokens: 500, ..usual }, "tokens in a turn (`agent.limits.max_tokens_per_invocation`"),
+        (Limits { max_cost_micros: Some(50), ..usual }, "a dollar in a turn (`agent.limits.max_cost_micros`"),
+        (
+            Limits { time_budget: Millis(1_200), ..usual },
+            "milliseconds in a turn (`agent.limits.time_budget_ms`",
+        ),
     ];
     for (limits, told) in cases {
         let again = || Step::calls([("echo", json!({}))]).costing(100, 10);

@@ -80,7 +80,7 @@ async fn safe_commands_are_answered_on_a_channel_without_a_model() {
         "{help}"
     );
     assert!(!help.contains("Is not heard."), "an extension's command does not hide a built-in one: {help}");
-    assert!(typed(&lab, &mailbox, "/agents@bot").await.contains("tutor: The agent tutor."));
+    assert!(typed(&lab, &mailbox, "/agents@bot").await.contains("tutor (tool): The agent tutor."));
     assert!(typed(&lab, &mailbox, "/tools").await.contains("find_tools: Searches all installed tools"));
     assert_eq!(typed(&lab, &mailbox, "/cost").await, "ada: 0 model calls, 0 tool calls, 0 tokens, $0.000000");
     let model = typed(&lab, &mailbox, "/model").await;

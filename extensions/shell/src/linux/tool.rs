@@ -10,6 +10,7 @@ use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
+use holdfast_lane_native::input::{number, parameter, takes, text};
 use holdfast_lane_native::{Tool, Workspace, on_thread};
 use serde::Deserialize;
 use serde_json::json;
@@ -86,16 +87,11 @@ impl Tool for Shell {
         ToolSpec {
             effects: EffectClass::Exec,
             timeout: CALL,
-            input_schema: Content::new(json!({
-                "type": "object",
-                "properties": {
-                    "command": { "type": "string", "minLength": 1 },
-                    "timeout_ms": { "type": "integer", "minimum": 1, "maximum": MOST, "description": format!("{USUAL} if left out.") },
-                    "cwd": { "type": "string", "description": "The folder to start in, from the workspace." },
-                },
-                "required": ["command"],
-                "additionalProperties": false,
-            })),
+            input_schema: takes([
+                parameter("command", json!({ "type": "string", "minLength": 1 })),
+                number("timeout_ms", 1..=MOST, format!("{USUAL} if left out.")).optional(),
+                text("cwd", "The folder to start in, from the workspace.").optional(),
+            ]),
             ..ToolSpec::named("shell", &description)
         }
     }
