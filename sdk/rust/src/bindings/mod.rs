@@ -31,8 +31,9 @@ pub mod render_result;
 #[rustfmt::skip]
 pub mod channel;
 #[rustfmt::skip]
-pub mod channel_file;
 pub mod channel_message;
+#[rustfmt::skip]
+pub mod channel_file;
 #[rustfmt::skip]
 pub mod streaming_channel;
 #[rustfmt::skip]
