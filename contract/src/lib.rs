@@ -9,6 +9,7 @@
 pub mod agents;
 pub mod body;
 pub mod budgets;
+mod canonical;
 pub mod content;
 pub mod context;
 pub mod dependencies;
@@ -27,6 +28,7 @@ pub mod manifest;
 pub mod matcher;
 pub mod message;
 pub mod patience;
+mod plain;
 pub mod prelude;
 pub mod problem;
 pub mod protocol;
