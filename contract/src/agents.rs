@@ -163,10 +163,18 @@ impl ToolScope {
     /// Whether a tool is among them.
     #[inline]
     pub fn offers(&self, tool: &ToolEntry) -> bool {
-        let Some(active) = tool.stack.first() else { return false };
-        match (&active.agent, &self.extensions) {
-            (Some(AgentUse::HandBack), _) => self.speaker.is_some(),
-            (Some(AgentUse::HandOver(agent)), _) if self.speaker.as_ref() == Some(agent) => false,
+        tool.is_for(self.extensions.as_deref(), self.speaker.as_ref())
+    }
+}
+
+impl ToolEntry {
+    /// Whether it is for this speaker, or for the session's own agent if there is none, who has these extensions' tools.
+    #[inline]
+    pub fn is_for(&self, extensions: Option<&[ExtensionId]>, speaker: Option<&AgentId>) -> bool {
+        let Some(active) = self.stack.first() else { return false };
+        match (&active.agent, extensions) {
+            (Some(AgentUse::HandBack), _) => speaker.is_some(),
+            (Some(AgentUse::HandOver(agent)), _) if speaker == Some(agent) => false,
             (_, None) => true,
             (_, Some(listed)) => {
                 let owner = &active.extension.id;

@@ -1,8 +1,8 @@
 //! Values that pass through the runtime without being looked into: arguments, results, texts.
 //!
 //! A [`Content`] is shared, never copied. Its canonical bytes and digest are computed once, on whichever thread first needs
-//! them: the deciding thread never does. Past [`INLINE_LIMIT`] it is written as a reference to a content-addressed
-//! blob, so that a large value is stored once however often frames and snapshots mention it.
+//! them: the deciding thread only where it shows them to a sandboxed hook. Past [`INLINE_LIMIT`] it is written as a reference to a
+//! content-addressed blob, so that a large value is stored once however often frames and snapshots mention it.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::digest::{Digest, canonical};
+use crate::plain;
 use crate::problem::Fault;
 
 /// Canonical bytes beyond which a value or a frame's body is kept as a blob.
@@ -134,8 +135,10 @@ impl Content {
 impl Here {
     fn canonical(&self) -> &str {
         self.canonical.get_or_init(|| {
-            let proper = if self.plain { None } else { canonical(&self.value).ok() };
-            let proper = proper.and_then(|bytes| String::from_utf8(bytes).ok());
+            let proper = match self.plain {
+                true => plain::write(&self.value),
+                false => canonical(&self.value).ok().and_then(|bytes| String::from_utf8(bytes).ok()),
+            };
             // A JSON value with exact numbers always has a canonical form; the plain form stands in if that ever changes.
             proper.unwrap_or_else(|| self.value.to_string()).into()
         })

@@ -31,7 +31,8 @@ impl Desk {
     /// Keeps the first number for the fact. Time never runs backwards within a stream.
     pub fn open(Clerk { next, now }: Clerk, at: Millis) -> Self {
         let clerk = Clerk { next: next.next(), now: now.max(at) };
-        let effects = Effects { frames: Vec::with_capacity(4), acts: Vec::with_capacity(2) };
+        // Most steps lead to no more than this.
+        let effects = Effects { frames: Vec::with_capacity(3), acts: Vec::with_capacity(2) };
         Self { clerk, cause: next, before: now, effects }
     }
 

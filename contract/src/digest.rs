@@ -46,12 +46,11 @@ impl Digest {
         Some(Self(bytes))
     }
 
-    fn hex(&self) -> [u8; 64] {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    /// Its hexadecimal digits.
+    pub fn hex(&self) -> [u8; 64] {
         let mut text = [0; 64];
-        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
+        for (pair, byte) in text.as_chunks_mut().0.iter_mut().zip(self.0) {
+            *pair = PAIRS[usize::from(byte)];
         }
         text
     }
@@ -61,6 +60,18 @@ impl Digest {
         then(std::str::from_utf8(&hex).unwrap_or_default())
     }
 }
+
+/// The two digits of every byte.
+const PAIRS: [[u8; 2]; 256] = {
+    let digits = b"0123456789abcdef";
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        pairs[byte] = [digits[byte >> 4], digits[byte & 15]];
+        byte += 1;
+    }
+    pairs
+};
 
 fn nibble(digit: u8) -> Option<u8> {
     match digit {
@@ -112,5 +123,5 @@ pub struct NotCanonical(String);
 
 /// A value as RFC 8785 JSON: the only form that is hashed or stored.
 pub fn canonical<T: Serialize>(value: &T) -> Result<Vec<u8>, NotCanonical> {
-    serde_json_canonicalizer::to_vec(value).map_err(|error| NotCanonical(error.to_string()))
+    crate::canonical::write(value).map_err(|error| NotCanonical(error.to_string()))
 }

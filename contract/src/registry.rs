@@ -1,6 +1,6 @@
 //! What is registered, and the frozen view of it that a turn is pinned to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
@@ -12,6 +12,7 @@ use crate::content::Content;
 use crate::digest::Digest;
 use crate::hook::{HookPoint, HookSpec, OnFault};
 use crate::ids::{AgentId, DescriptorId, ExtensionId, Generation, HookId, RegistryKind, Seq, ToolName};
+use crate::round::Round;
 use crate::system_frames::StackChange;
 use crate::tool::ToolSpec;
 
@@ -217,7 +218,8 @@ impl AskedHooks {
 /// A round in which all hooks of a point are asked, as nearly all rounds are.
 #[derive(Clone, Debug)]
 struct WholeRound {
-    point: HookPoint,
+    /// Whether every matcher matches everything.
+    always: bool,
     /// All who are asked, gate 0 among them.
     everyone: Arc<[HookId]>,
     hooks: AskedHooks,
@@ -225,11 +227,13 @@ struct WholeRound {
 
 impl WholeRound {
     fn new(point: HookPoint, hooks: &[HookEntry]) -> Self {
-        Self { point, everyone: everyone(point, hooks.iter()), hooks: AskedHooks::new(hooks.into()) }
+        let always = hooks.iter().all(|hook| hook.spec.matcher.is_any());
+        let everyone = everyone(point, hooks.iter());
+        Self { always, everyone, hooks: AskedHooks::new(hooks.into()) }
     }
 }
 
-/// The rounds of each point, made when the first one is asked for. A registry does not change after that.
+/// The rounds of each point, in the order of the points, made when the first one is asked for. A registry does not change after that.
 #[derive(Clone, Debug, Default)]
 pub struct WholeRounds(OnceLock<Vec<WholeRound>>);
 
@@ -374,36 +378,42 @@ impl Registry {
     }
 
     /// Who is asked at a point about a call that goes by this tool and these arguments, from this channel: the hooks whose matchers
-    /// apply, and at a gate the policy before them.
+    /// apply, and at a gate the policy before them. None if that is nobody.
     pub fn asked(
         &self,
         point: HookPoint,
         about: Option<(&str, Option<&Value>)>,
         channel: &str,
-    ) -> Arc<[HookId]> {
-        let applies = |hook: &&HookEntry| hook.spec.matcher.applies(about, channel);
-        match self.whole(point) {
-            Some(whole) if whole.hooks.entries.iter().all(|hook| applies(&hook)) => whole.everyone.clone(),
-            _ => everyone(point, self.hooks_at(point).iter().filter(applies)),
+    ) -> Option<Arc<[HookId]>> {
+        let applies = |hook: &HookEntry| hook.spec.matcher.applies(about, channel);
+        let whole = self.whole(point);
+        let hooks = &whole.hooks.entries;
+        if whole.everyone.is_empty() {
+            return None;
         }
+        if whole.always || hooks.iter().all(applies) {
+            return Some(whole.everyone.clone());
+        }
+        Some(everyone(point, hooks.iter().filter(|hook| applies(hook)))).filter(|some| !some.is_empty())
     }
 
-    /// Those of a point's hooks that are among these, which are in the same order.
-    pub fn among<'a>(&self, point: HookPoint, ids: impl Iterator<Item = &'a HookId> + Clone) -> AskedHooks {
-        if let Some(whole) = self.whole(point)
-            && whole.hooks.ids.iter().eq(ids.clone())
-        {
+    /// Those of a round's hooks that are asked now, gate 0 apart.
+    pub fn still_asked(&self, round: &Round) -> AskedHooks {
+        let whole = self.whole(round.point);
+        if Arc::ptr_eq(&whole.everyone, &round.hooks) && round.asks_everyone() {
             return whole.hooks.clone();
         }
-        let mut ids = ids.peekable();
+        let mut ids = round.open().map(|(_, hook)| hook).filter(|hook| !hook.is_policy()).peekable();
         let asked = |hook: &&HookEntry| ids.next_if(|id| **id == hook.id).is_some();
-        AskedHooks::new(self.hooks_at(point).iter().filter(asked).cloned().collect())
+        AskedHooks::new(whole.hooks.entries.iter().filter(asked).cloned().collect())
     }
 
-    fn whole(&self, point: HookPoint) -> Option<&WholeRound> {
-        let whole = |point: &HookPoint| WholeRound::new(*point, self.hooks_at(*point));
-        let rounds = self.whole.0.get_or_init(|| HookPoint::ALL.iter().map(whole).collect());
-        rounds.iter().find(|round| round.point == point)
+    fn whole(&self, point: HookPoint) -> &WholeRound {
+        let rounds = self.whole.0.get_or_init(|| {
+            let points: BTreeSet<_> = HookPoint::ALL.iter().copied().collect();
+            points.into_iter().map(|point| WholeRound::new(point, self.hooks_at(point))).collect()
+        });
+        &rounds[point as usize]
     }
 
     /// The hook of this id.

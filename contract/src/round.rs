@@ -62,17 +62,22 @@ impl Round {
         remarks.map(|(hook, reason)| GateReason { hook: hook.clone(), reason: reason.to_owned() })
     }
 
-    /// Whether these hooks are being asked, in this order.
+    /// Whether all of its hooks are being asked.
     #[inline]
-    pub fn asks(&self, hooks: &[HookId]) -> bool {
-        let mut open = self.open();
-        !hooks.is_empty() && hooks.iter().all(|hook| open.any(|(_, asked)| asked == hook))
+    pub fn asks_everyone(&self) -> bool {
+        self.answers.iter().all(Option::is_none) && (!self.in_sequence() || self.answers.len() == 1)
     }
 
-    /// Takes a hook's word; false if it is not being asked.
+    /// Whether these hooks are being asked, in this order.
+    fn asks(&self, hooks: &[HookId]) -> bool {
+        let mut open = self.open();
+        hooks.iter().all(|hook| open.any(|(_, asked)| asked == hook))
+    }
+
+    /// Takes a word that these hooks have said alike; false if they are not being asked, in this order.
     #[inline]
-    pub fn hear(&mut self, hook: &HookId, said: Result<&Decision, &Fault>) -> bool {
-        let place = self.open().find(|(_, open)| *open == hook).map(|(place, _)| place);
+    pub fn hear(&mut self, hooks: &[HookId], said: Result<&Decision, &Fault>) -> bool {
+        let Some(last) = hooks.last().filter(|_| self.asks(hooks)) else { return false };
         let said = match said {
             Ok(decision) if self.point.accepts(decision) => Ok(decision),
             Ok(_) => Err(Fault::new(Code::HookNonsense, "the answer does not fit the point").to_string()),
@@ -82,11 +87,18 @@ impl Round {
             Ok(decision) => decision.objection(),
             Err(fault) => Some(fault.as_str()).filter(|_| self.point.rules().on_fault == OnFault::Close),
         };
-        let Some(answer) = place.and_then(|place| self.answers.get_mut(place)) else { return false };
-        self.closed = closing.map(|reason| GateReason { hook: hook.clone(), reason: reason.to_owned() });
-        let decision = said.cloned().unwrap_or(Decision::Continue);
-        self.subject = decision.replacement().cloned().or(self.subject.take());
-        *answer = Some(decision);
+        self.closed = closing.map(|reason| GateReason { hook: last.clone(), reason: reason.to_owned() });
+        let decision = said.unwrap_or(&Decision::Continue);
+        if let Some(replacement) = decision.replacement() {
+            self.subject = Some(replacement.clone());
+        }
+        let mut hooks = hooks.iter().peekable();
+        let open = self.hooks.iter().zip(&mut self.answers).skip(self.heard);
+        for (hook, answer) in open.filter(|(_, answer)| answer.is_none()) {
+            if hooks.next_if_eq(&hook).is_some() {
+                *answer = Some(decision.clone());
+            }
+        }
         let next = self.open().next().map(|(place, _)| place);
         self.heard = next.unwrap_or(self.hooks.len());
         true

@@ -72,7 +72,12 @@ impl SandboxOptions {
 
     /// How many ticks a call with this timeout may compute whose caller gives it up in time.
     pub fn patient_ticks(&self, timeout: Millis) -> u64 {
-        self.ticks(timeout).saturating_mul(self.patience.max(1).into())
+        self.patient(self.ticks(timeout))
+    }
+
+    /// What these ticks are for a call whose caller gives it up in time.
+    pub fn patient(&self, ticks: u64) -> u64 {
+        ticks.saturating_mul(self.patience.max(1).into())
     }
 }
 

@@ -187,6 +187,7 @@ impl Base {
     /// The implementations of a tool that whoever speaks has, the active one first.
     fn implementations(&self, tool: &ToolName) -> &[Implementation] {
         let entry = self.registry.view.as_ref().and_then(|registry| registry.tool(tool));
-        entry.filter(|entry| self.scope().offers(entry)).map_or(&[], |entry| &entry.stack)
+        let offered = |entry: &&ToolEntry| entry.is_for(self.offered().as_deref(), self.speaker.as_ref());
+        entry.filter(offered).map_or(&[], |entry| &entry.stack)
     }
 }

@@ -1,6 +1,5 @@
 //! Arguments and results against a tool's JSON Schemas, with the conversions that models commonly need.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
@@ -10,13 +9,15 @@ use holdfast_contract::tool::{ToolOutcome, ToolSpec};
 use jsonschema::Validator;
 use serde_json::Value;
 
+use crate::keyed::Keyed;
+
 /// How many errors are worth telling a model.
 const TOLD: usize = 5;
 
 /// Compiled schemas. A specification is immutable, so its address is its name for as long as it is held here.
 #[derive(Default)]
 pub struct Checks {
-    compiled: HashMap<usize, Compiled>,
+    compiled: Keyed<usize, Compiled>,
 }
 
 struct Compiled {

@@ -6,8 +6,6 @@
 //! failed or was given up takes its instance with it; all go when the session has nothing more to do. Hooks that are always
 //! answered at once end where they begin, and one instance serves them all.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use holdfast_contract::body::Body;
@@ -18,6 +16,8 @@ use holdfast_contract::ids::{CallId, HookId, Seq};
 use holdfast_contract::manifest::Scope;
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::Instance;
+
+use crate::keyed::Keyed;
 
 /// A call, by the frame that decided it and whom it asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,23 +74,7 @@ struct Seat {
 
 /// The instances of a turn, by extension.
 #[derive(Default)]
-pub(crate) struct Instances(HashMap<Digest, Vec<Seat>, BuildHasherDefault<First>>);
-
-/// A digest is as good as random: its first bytes are hash enough.
-#[derive(Default)]
-struct First(u64);
-
-impl Hasher for First {
-    fn write(&mut self, bytes: &[u8]) {
-        if let Some(first) = bytes.first_chunk() {
-            self.0 = self.0.rotate_left(32) ^ u64::from_le_bytes(*first);
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
+pub(crate) struct Instances(Keyed<Digest, Vec<Seat>>);
 
 impl Instances {
     /// The instance for a hook that is answered at once, if there is one already.

@@ -28,6 +28,7 @@ mod fork;
 mod host;
 pub mod house;
 mod instances;
+mod keyed;
 mod ledger;
 mod living;
 pub mod loader;

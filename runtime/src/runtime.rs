@@ -35,6 +35,7 @@ use crate::clock::Clock;
 use crate::discovery::ToolsShown;
 use crate::driver::{Note, SessionActor, SessionHandle, SystemActor, SystemNote};
 use crate::executor::Executor;
+use crate::keyed::Keyed;
 use crate::ledger::Ledger;
 use crate::living::{self, Living};
 use crate::meter::Meter;
@@ -109,7 +110,7 @@ pub(crate) struct Inner {
     pub meter: Meter,
     /// What users have said about hosts.
     pub answers: Answers,
-    policies: RwLock<HashMap<Digest, Arc<Policy>>>,
+    policies: RwLock<Keyed<Digest, Arc<Policy>>>,
     sessions: Mutex<BTreeMap<StreamId, SessionHandle>>,
     /// The bus and who is on it.
     pub living: Living,
@@ -619,9 +620,9 @@ impl Inner {
     /// The fault of an extension's own that this fact tells of, for the system to count. What the host did to it, such as
     /// running out of room, and what it says itself, such as that a tool failed, are no such faults.
     pub(crate) fn fault_of(&self, input: &Input) -> Option<ExtensionFaulted> {
-        let (phase, fault) = match &input.body {
-            Body::HookFaulted(fact) => (format!("hook {}", fact.hook), &fact.fault),
-            Body::ToolReturned(fact) => ("tool".to_owned(), fact.outcome.fault()?),
+        let (fault, phase) = match &input.body {
+            Body::HookFaulted(fact) => (&fact.fault, format!("hook {}", fact.hook)),
+            Body::ToolReturned(fact) => (fact.outcome.fault()?, "tool".to_owned()),
             _ => return None,
         };
         let Source::Extension(extension) = &input.source else { return None };

@@ -4,12 +4,12 @@
 //! than everything else that a frame costs. What it must equal is [`Envelope::hash`], which `verify` uses; the tests beside
 //! this file compare the two.
 
-use std::io::Write;
 use std::sync::Arc;
 
 use holdfast_contract::digest::{Digest, NotCanonical, canonical};
 use holdfast_contract::frame::{Envelope, Source};
 use holdfast_contract::ids::StreamId;
+use serde::Serialize;
 
 use crate::together::{Prepared, PreparedBody};
 
@@ -74,18 +74,27 @@ impl Sealer {
         }
         let out = &mut self.envelope;
         out.clear();
-        write!(out, r#"{{"at":{},"body_digest":"{body_digest}","cause":"#, at.0).ok()?;
-        match cause {
-            Some(cause) => write!(out, "{cause}").ok()?,
-            None => out.extend_from_slice(b"null"),
-        }
-        write!(out, r#","kind":"{kind}","prev":"{prev}","seq":{seq},"source":{source_json},"stream":"#)
-            .ok()?;
-        // A string is escaped alike in serde_json and in RFC 8785.
-        serde_json::to_writer(&mut *out, stream).ok()?;
+        field(out, r#"{"at":"#, at)?;
+        out.extend_from_slice(br#","body_digest":""#);
+        out.extend_from_slice(&body_digest.hex());
+        field(out, r#"","cause":"#, cause)?;
+        out.extend_from_slice(br#","kind":""#);
+        out.extend_from_slice(kind.as_str().as_bytes());
+        out.extend_from_slice(br#"","prev":""#);
+        out.extend_from_slice(&prev.hex());
+        field(out, r#"","seq":"#, seq)?;
+        out.extend_from_slice(br#","source":"#);
+        out.extend_from_slice(source_json.as_bytes());
+        field(out, r#","stream":"#, stream)?;
         out.push(b'}');
         Some(out)
     }
+}
+
+/// A field after its name. Whole numbers and strings are written alike by serde_json and in RFC 8785.
+fn field(out: &mut Vec<u8>, name: &str, value: &impl Serialize) -> Option<()> {
+    out.extend_from_slice(name.as_bytes());
+    serde_json::to_writer(out, value).ok()
 }
 
 #[cfg(test)]

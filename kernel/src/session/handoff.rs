@@ -10,9 +10,12 @@ impl Base {
 
     /// The tools that whoever speaks has.
     pub fn scope(&self) -> ToolScope {
-        let own = &self.start.settings.tools;
-        let extensions = self.agent().map_or(own, |agent| &agent.tools).clone();
-        ToolScope { extensions, speaker: self.speaker.clone() }
+        ToolScope { extensions: self.offered().clone(), speaker: self.speaker.clone() }
+    }
+
+    /// Whose tools those are; everybody's if nothing is said.
+    pub fn offered(&self) -> &Option<Vec<ExtensionId>> {
+        self.agent().map_or(&self.start.settings.tools, |agent| &agent.tools)
     }
 
     /// What a turn may use up: an agent that was handed the conversation has limits of its own, within the session's.

@@ -8,9 +8,7 @@ impl Way<'_> {
         let Some(registry) = &self.base.registry.view else { return false };
         let about = call.as_deref().map(|call| (call.view.tool.as_str(), call.view.arguments.value()));
         let hooks = registry.asked(point, about, &self.turn.context.origin.channel);
-        if hooks.is_empty() {
-            return false;
-        }
+        let Some(hooks) = hooks else { return false };
         let round = Round::new(point, self.subject(call.as_deref_mut(), point).cloned(), hooks);
         let (hooks, subject) = (round.hooks.clone(), round.subject.as_ref().map(DigestOf::from));
         let call_id = call.as_deref().map(|call| call.view.id);
@@ -25,11 +23,10 @@ impl Way<'_> {
         let Wait { begun, stage } = call.map_or(&self.turn.wait, |call| &call.wait);
         let (Stage::Asking(round), Some(registry)) = (stage, &self.base.registry.view) else { return };
         let (view, subject) = (call.map(|call| &call.view), round.subject.as_ref());
-        let mut open = round.open().map(|(_, hook)| hook).peekable();
-        if open.next_if(|hook| hook.is_policy()).is_some() {
+        if round.open().next().is_some_and(|(_, hook)| hook.is_policy()) {
             self.desk.act(call.and_then(|call| self.call_act(call)).map(Act::EvaluatePolicy));
         }
-        let asked = registry.among(round.point, open);
+        let asked = registry.still_asked(round);
         let act = RoundAct::new(*begun, round.point, asked, view, subject, &self.turn.context);
         self.desk.act(act.map(Act::CallHooks));
     }
@@ -38,8 +35,7 @@ impl Way<'_> {
     /// they are no longer asked.
     pub fn heard(&mut self, mut call: Option<&mut Call>, mut round: Round, said: HooksWord) -> bool {
         let (hooks, said) = said;
-        let taken =
-            (hooks.len() == 1 || round.asks(hooks)) && hooks.iter().all(|hook| round.hear(hook, said));
+        let taken = round.hear(hooks, said);
         let (in_sequence, unheard) = (round.in_sequence(), round.heard < round.hooks.len());
         let wait = self.wait(call.as_deref_mut());
         if unheard && round.closed.is_none() {

@@ -41,13 +41,13 @@ impl Way<'_> {
 
     /// A round is over: what was judged is now as the hooks have left it, and the walk goes on unless it was blocked.
     pub fn round_over(&mut self, mut call: Option<&mut Call>, round: &Round) {
-        let before = self.turn.text.clone();
-        let judged = self.subject(call.as_deref_mut(), round.point);
-        if let Some((judged, subject)) = judged.zip(round.subject.clone()) {
-            *judged = subject;
-        }
-        if self.turn.purpose == Purpose::Answer && self.turn.text != before {
-            self.desk.record(InputNormalised { text: self.turn.text.clone() });
+        let judged = self.subject(call.as_deref_mut(), round.point).zip(round.subject.as_ref());
+        if let Some((judged, subject)) = judged.filter(|(judged, subject)| *judged != *subject) {
+            *judged = subject.clone();
+            // Until there is an answer, what a turn's own hooks rewrite is its text.
+            if call.is_none() && self.turn.purpose == Purpose::Answer && self.turn.answer.is_none() {
+                self.desk.record(InputNormalised { text: subject.clone() });
+            }
         }
         let blocked = self.guard_verdict(call.as_deref(), round);
         match (blocked, call) {

@@ -1,6 +1,6 @@
 //! One activation in this lane: what it registers, its code once somebody needs it, and how a call is made on an instance.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -32,8 +32,8 @@ pub(crate) struct Extension {
     pub activation: Arc<Activation>,
     pub origin: Arc<Origin>,
     pub options: SandboxOptions,
-    /// How long its hooks may take, by their points.
-    pub hook_timeouts: HookTimeouts,
+    /// How long its hooks may compute, by their points.
+    pub hook_ticks: HookTicks,
     /// What the code says about itself.
     pub known: Known,
     /// The code, once somebody needed it.
@@ -62,7 +62,9 @@ impl Extension {
 
     /// What a hook may use up.
     pub(crate) fn hook_allowance(&self, point: HookPoint, yields: bool) -> Allowance {
-        self.allow(self.activation.budgets.hook_fuel, self.hook_timeouts[point as usize], yields)
+        let ticks = self.hook_ticks[point as usize];
+        let ticks = if yields { self.options.patient(ticks) } else { ticks };
+        Allowance { fuel: self.activation.budgets.hook_fuel, ticks, yields, renews: false }
     }
 
     fn allow(&self, fuel: u64, timeout: Millis, yields: bool) -> Allowance {
@@ -119,7 +121,7 @@ impl Extension {
     fn try_start(&self, code: &Code) -> Result<Live, Trouble> {
         let allowance = self.allow(self.activation.budgets.hook_fuel, tool::default_timeout(), false);
         let mut store = Live::store(code, &self.activation);
-        Guest::begin(&mut store, nobody(), None, allowance)?;
+        Guest::begin(&mut store, None, None, allowance)?;
         Live::make(code, store)
     }
 
@@ -248,20 +250,20 @@ fn hook_request(input: &HookInput) -> Result<(Function, Request<'_>), Fault> {
     Ok((Function::at(input.point), Request::Hook(input)))
 }
 
-/// How long hooks may take, by their points.
-pub(crate) type HookTimeouts = [Millis; HookPoint::ALL.len()];
+/// How long hooks may compute, by their points, in ticks.
+pub(crate) type HookTicks = [u64; HookPoint::ALL.len()];
 
-/// How long the hooks among these descriptors may take. Of several at one point the most patient counts; the caller keeps the
+/// How long the hooks among these descriptors may compute. Of several at one point the most patient counts; the caller keeps the
 /// exact time.
-pub(crate) fn hook_timeouts(descriptors: &[Descriptor]) -> HookTimeouts {
-    let mut timeouts = HookTimeouts::default();
+pub(crate) fn hook_ticks(options: &SandboxOptions, descriptors: &[Descriptor]) -> HookTicks {
+    let mut most = [options.ticks(Millis(0)); HookPoint::ALL.len()];
     for descriptor in descriptors {
         if let Payload::Hook(spec) = &descriptor.payload {
-            let timeout = &mut timeouts[spec.point as usize];
-            *timeout = spec.timeout.max(*timeout);
+            let ticks = &mut most[spec.point as usize];
+            *ticks = options.ticks(spec.timeout).max(*ticks);
         }
     }
-    timeouts
+    most
 }
 
 /// Whether a call is a loop in the background, which has an instance of its own and no end.
@@ -270,10 +272,10 @@ pub(crate) fn is_background(call: &Call) -> bool {
 }
 
 /// The turn that a call serves.
-pub(crate) fn turn(call: &Call) -> Option<TurnView> {
+pub(crate) fn turn(call: &Call) -> Option<&TurnView> {
     match call {
-        Call::Hook(input) => Some(input.turn.clone()),
-        Call::Tool { turn, .. } => Some(turn.clone()),
+        Call::Hook(input) => Some(&input.turn),
+        Call::Tool { turn, .. } => Some(turn),
         _ => None,
     }
 }
@@ -301,16 +303,17 @@ pub(crate) async fn describe(
     let mut store = Live::store(code, activation);
     let ticks = options.patient_ticks(tool::default_timeout());
     let allowance = Allowance { fuel: activation.budgets.fuel, ticks, yields: true, renews: false };
-    let outside = nobody();
+    let outside: Arc<dyn Host> = Arc::new(Nobody);
     let faulted = |trouble| match trouble {
         Trouble::Broken(fault) | Trouble::Nonsense(fault) => fault,
         Trouble::Said(failure) => Fault::new(ErrorCode::ExtensionFault, failure.text()),
     };
     let all = |names: Vec<abi::Named>| names.into_iter().map(Into::into).collect();
-    Guest::begin(&mut store, outside.clone(), None, allowance).map_err(|error| faulted(error.into()))?;
+    Guest::begin(&mut store, Some(outside.clone()), None, allowance)
+        .map_err(|error| faulted(error.into()))?;
     let mut live = Live::make_waiting(code, store).await.map_err(faulted)?;
     for function in describing {
-        Guest::begin(&mut live.store, outside.clone(), None, allowance)
+        Guest::begin(&mut live.store, Some(outside.clone()), None, allowance)
             .map_err(|error| faulted(error.into()))?;
         match live.call_waiting(code, function, &Request::Nothing).await.map_err(faulted)? {
             Answer::Tools(tools) => known.tools = tools,
@@ -325,12 +328,6 @@ pub(crate) async fn describe(
 
 /// Nobody is there to ask while an extension describes itself.
 struct Nobody;
-
-/// Whom calls ask that ask for nothing: the same for all.
-pub(crate) fn nobody() -> Arc<dyn Host> {
-    static NOBODY: LazyLock<Arc<Nobody>> = LazyLock::new(|| Arc::new(Nobody));
-    NOBODY.clone()
-}
 
 impl Host for Nobody {
     fn ask(&self, _: Ask) -> Later<Result<Content, Fault>> {

@@ -35,9 +35,9 @@ const PARTS: usize = 256;
 /// The data of a store.
 pub(crate) struct Guest {
     pub activation: Arc<Activation>,
-    /// Who answers the call that runs.
+    /// Who answers the call that runs; none where it can ask for nothing.
     pub host: Option<Arc<dyn Host>>,
-    /// The turn that the call serves.
+    /// The turn that the call serves, or the last one did.
     pub turn: Option<TurnView>,
     /// Ticks that the call may still compute.
     ticks: u64,
@@ -72,15 +72,19 @@ impl Guest {
         store
     }
 
-    /// Begins a call, with nothing of it used up yet.
+    /// Begins a call, with nothing of it used up yet. One without a host can ask for nothing.
     pub(crate) fn begin(
         store: &mut Store<Guest>,
-        host: Arc<dyn Host>,
-        turn: Option<TurnView>,
+        host: Option<Arc<dyn Host>>,
+        turn: Option<&TurnView>,
         allowance: Allowance,
     ) -> Result<()> {
         let guest = store.data_mut();
-        (guest.host, guest.turn) = (Some(host), turn);
+        guest.host = host;
+        // An instance serves one turn at a time, so it mostly has it.
+        if guest.turn.as_ref().map(Arc::as_ptr) != turn.map(Arc::as_ptr) {
+            guest.turn = turn.cloned();
+        }
         guest.fresh(allowance);
         store.set_fuel(allowance.fuel)?;
         store.set_epoch_deadline(1);
@@ -107,9 +111,9 @@ impl Guest {
         Ok(())
     }
 
-    /// Ends a call: nothing of it is held any longer.
+    /// Ends a call that could ask: whoever answered it is not held any longer.
     pub(crate) fn end(&mut self) {
-        (self.host, self.turn) = (None, None);
+        self.host = None;
     }
 
     fn tick(&mut self) -> Result<UpdateDeadline> {

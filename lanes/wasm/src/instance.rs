@@ -11,7 +11,7 @@ use holdfast_contract::role::Role;
 use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
 
 use crate::code::Code;
-use crate::extension::{Extension, is_background, nobody, turn};
+use crate::extension::{Extension, is_background, turn};
 use crate::guest::Guest;
 use crate::interfaces::Function;
 use crate::live::{Live, Trouble};
@@ -72,7 +72,7 @@ impl Instance for Handle {
             return Box::pin(ready(answer));
         }
         if let (Call::Hook(input), Some(code)) = (&call, self.ready()) {
-            let answer = now(&self.extension, code, &self.keeps, input, host);
+            let answer = now(&self.extension, code, &self.keeps, input);
             return Box::pin(ready(answer.map(Reply::Decision)));
         }
         let extension = self.extension.clone();
@@ -133,7 +133,7 @@ impl Instance for Handle {
     }
 
     fn at_once(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
-        Some(now(&self.extension, self.ready()?, &self.keeps, input, nobody()))
+        Some(now(&self.extension, self.ready()?, &self.keeps, input))
     }
 
     fn alone(&self) -> bool {
@@ -189,14 +189,8 @@ fn lock(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A hook called at once, on the handle's own instance or on a new one.
-fn now(
-    extension: &Extension,
-    code: &Code,
-    keeps: &Keeps,
-    input: &HookInput,
-    host: Arc<dyn Host>,
-) -> Result<Decision, Fault> {
+/// A hook called at once, on the handle's own instance or on a new one. Code that never waits asks the host for nothing.
+fn now(extension: &Extension, code: &Code, keeps: &Keeps, input: &HookInput) -> Result<Decision, Fault> {
     let mut own = match keeps {
         Keeps::Own(slot) => slot.try_lock().ok().filter(|slot| !matches!(**slot, Slot::Busy)),
         Keeps::Nothing | Keeps::Shared(_) => None,
@@ -209,13 +203,10 @@ fn now(
     let live = kept.or_else(|| extension.spare.take()).map_or_else(|| extension.start(code), Ok);
     let answer = live.and_then(|mut live| {
         let allowance = extension.hook_allowance(input.point, false);
-        Guest::begin(&mut live.store, host, Some(input.turn.clone()), allowance)?;
+        Guest::begin(&mut live.store, None, Some(&input.turn), allowance)?;
         let answer = extension.decide(code, &mut live, input);
-        if !matches!(answer, Err(Trouble::Broken(_))) {
-            live.store.data_mut().end();
-            if let Some(slot) = &mut own {
-                **slot = Slot::Idle(live);
-            }
+        if let (Some(slot), false) = (&mut own, matches!(answer, Err(Trouble::Broken(_)))) {
+            **slot = Slot::Idle(live);
         }
         answer
     });
@@ -233,7 +224,8 @@ async fn waiting(
     let allowance = extension.allowance(call, true);
     let ready = match kept {
         Some(mut live) => {
-            Guest::begin(&mut live.store, host, turn(call), allowance).map(|()| live).map_err(Trouble::from)
+            let begun = Guest::begin(&mut live.store, Some(host), turn(call), allowance);
+            begun.map(|()| live).map_err(Trouble::from)
         }
         None => match start_waiting(extension, code, call, &host).await {
             Err(trouble) if trouble.is_a_full_house() => {
@@ -264,6 +256,6 @@ async fn start_waiting(
     host: &Arc<dyn Host>,
 ) -> Result<Live, Trouble> {
     let mut store = Live::store(code, &extension.activation);
-    Guest::begin(&mut store, host.clone(), turn(call), extension.allowance(call, true))?;
+    Guest::begin(&mut store, Some(host.clone()), turn(call), extension.allowance(call, true))?;
     Live::make_waiting(code, store).await
 }

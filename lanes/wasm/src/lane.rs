@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 use crate::code::Origin;
 use crate::descriptors::Known;
 use crate::engine::{self, Room};
-use crate::extension::{Extension, bring, describe, hook_timeouts};
+use crate::extension::{Extension, bring, describe, hook_ticks};
 use crate::guest::Activation;
 use crate::instance::Handle;
 use crate::spares::Spare;
@@ -110,9 +110,9 @@ impl WasmLane {
                 (origin, known)
             }
         };
-        let (options, hook_timeouts) = (self.options, hook_timeouts(&known.descriptors));
+        let (options, hook_ticks) = (self.options, hook_ticks(&self.options, &known.descriptors));
         let spare = Spare::default();
-        let extension = Extension { activation, origin, options, hook_timeouts, known, code, spare };
+        let extension = Extension { activation, origin, options, hook_ticks, known, code, spare };
         Ok(Arc::new(Handle::loaded(Arc::new(extension))))
     }
 }

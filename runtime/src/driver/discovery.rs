@@ -30,7 +30,11 @@ struct ToolsFind {
 impl SessionActor {
     /// The registry as a model is to see it.
     pub(super) fn seen(&self, act: &ModelAct) -> Arc<Registry> {
-        let recent = recent(&act.messages, self.searches());
+        // Where all are shown anyway, it does not matter which were used.
+        let recent = match act.registry.tools.len() > self.inner.tools.at_most {
+            true => recent(&act.messages, self.searches()),
+            false => Vec::new(),
+        };
         let scope = |entry: &ToolEntry| act.scope.offers(entry);
         narrowed(&act.registry, &shown(&act.registry, scope, &recent, &self.inner.tools))
     }

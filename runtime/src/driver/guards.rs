@@ -17,6 +17,7 @@ use holdfast_contract::manifest::Scope;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{AskedHooks, HookEntry, Registry};
+use holdfast_contract::round::Round;
 use holdfast_contract::session_frames::{ChunkSaid, ChunkWord, StreamGuarded};
 use holdfast_contract::system_frames::ExtensionFaulted;
 use holdfast_contract::wire::{Call, Instance, Later};
@@ -36,11 +37,8 @@ const ROOM: usize = 64 << 10;
 
 /// The guardrails that judge what is streamed in a turn: those of its registry whose matchers apply.
 pub(crate) fn chunk_guards(registry: &Registry, turn: &TurnView) -> Option<AskedHooks> {
-    if registry.hooks_at(HookPoint::GuardChunk).is_empty() {
-        return None;
-    }
     let asked = registry.asked(HookPoint::GuardChunk, None, &turn.origin.channel);
-    (!asked.is_empty()).then(|| registry.among(HookPoint::GuardChunk, asked.iter()))
+    asked.map(|hooks| registry.still_asked(&Round::new(HookPoint::GuardChunk, None, hooks)))
 }
 
 /// What a guardrail is asked about a window.

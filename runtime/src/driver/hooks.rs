@@ -83,7 +83,8 @@ impl SessionActor {
             Some(all) if all.len() == asked.len() => Arc::clone(asked),
             Some(some) => some.into(),
         };
-        let About { point, call, subject, .. } = About::of(input);
+        let HookInput { point, call, subject, .. } = input;
+        let (point, call) = (*point, call.as_ref().map(|call| call.id));
         let subject = subject.as_ref().map(Into::into);
         let fact = self.fact(Source::Host, Some(cause), HookAgreed { point, call, subject, hooks });
         self.queue.push_back(fact);

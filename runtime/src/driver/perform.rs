@@ -110,7 +110,7 @@ impl SessionActor {
     }
 
     fn evaluate_policy(&mut self, act: &CallAct) {
-        let hook = HookId::from(HookId::POLICY);
+        let hook = HookId::policy();
         let (point, call) = (HookPoint::ToolGate, Some(act.call));
         let subject = Some((&act.arguments).into());
         let input = match self.inner.policy(act.registry.policy) {
@@ -152,7 +152,8 @@ impl SessionActor {
     fn dispatch(&mut self, act: CallAct) {
         let source = Source::Extension(act.extension.clone());
         let host = self.host(&act);
-        let afforded = self.inner.ledger.before_tool(self.inner.clock.now(), &act.extension.id);
+        let now = self.inner.clock.now();
+        let afforded = self.inner.ledger.before_tool(now, &act.extension.id);
         let instance = match afforded.and_then(|()| self.inner.instance(&act.extension)) {
             Ok(loaded) => {
                 let begun = || Begun::Tool(act.decided_by, act.call);
@@ -166,8 +167,7 @@ impl SessionActor {
             }
         };
         let CallAct { decided_by, call, spec, arguments, turn, extension, .. } = act;
-        let (inner, clock) = (self.inner.clone(), self.inner.clock.clone());
-        let entered = match inner.executor.enter(&extension, &spec, clock.now()) {
+        let entered = match self.inner.executor.enter(&extension, &spec, now) {
             Ok(entered) => entered,
             Err(fault) => {
                 let body = ToolReturned { call, outcome: ToolOutcome::Failure(fault) };
@@ -177,11 +177,11 @@ impl SessionActor {
             }
         };
         let asked = Call::Tool { call, tool: spec.name.clone(), arguments, turn };
-        let back = self.back(source, decided_by);
-        let queues = inner.executor.queues(&extension, &spec);
+        let queues = self.inner.executor.queues(&extension, &spec);
         let leaves = spec.effects.leaves_the_machine();
         if leaves || !queues.is_empty() {
-            let admission = Admission::new(queues);
+            let (inner, clock) = (self.inner.clone(), self.inner.clock.clone());
+            let (back, admission) = (self.back(source, decided_by), Admission::new(queues));
             let returned = async move {
                 fail_point!("driver::before_tool");
                 let made = || inner.make_pinned(&extension, &instance, asked, host);
@@ -194,20 +194,24 @@ impl SessionActor {
                 false => self.tasks.begin(decided_by, returned),
             };
         }
-        match inner.make_pinned(&extension, &instance, asked, host) {
+        match self.inner.make_pinned(&extension, &instance, asked, host) {
             Made::Answered(answer) => {
                 let outcome = match answer.and_then(result_of) {
                     Ok(result) => self.checks.result(&spec, result),
                     Err(fault) => ToolOutcome::Failure(fault),
                 };
-                entered.settled(&extension, &spec, &outcome, clock.now());
-                let input = self.fact(back.source, Some(decided_by), ToolReturned { call, outcome });
-                self.queue.push_back(input);
+                let (at, cause) = (self.inner.clock.now(), Some(decided_by));
+                entered.settled(&extension, &spec, &outcome, at);
+                let body = ToolReturned { call, outcome }.into();
+                self.queue.push_back(Input { at, source, cause, body });
             }
-            under_way => self.tasks.begin(decided_by, async move {
-                let answer = within(under_way, spec.timeout, Code::ToolTimeout, clock).await;
-                back.returned(call, (&extension, &spec), answer, entered);
-            }),
+            under_way => {
+                let (back, clock) = (self.back(source, decided_by), self.inner.clock.clone());
+                self.tasks.begin(decided_by, async move {
+                    let answer = within(under_way, spec.timeout, Code::ToolTimeout, clock).await;
+                    back.returned(call, (&extension, &spec), answer, entered);
+                });
+            }
         }
     }
 
