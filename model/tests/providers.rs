@@ -17,7 +17,7 @@ mod servers;
 
 use std::time::Duration;
 
-use asking::{PLANTED, SHAPES, Shape, ask, ask_with, settings};
+use asking::{PLANTED, SHAPES, Shape, ask, ask_after_calls, ask_with, settings};
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::Artifact;
 use holdfast_contract::ids::Millis;
@@ -375,10 +375,9 @@ async fn files_go_with_a_message_as_each_provider_takes_them() {
 #[tokio::test]
 async fn files_that_tools_make_stand_behind_their_results_as_each_provider_takes_them() {
     for shape in SHAPES {
-        let server = Aimock::start(None).await;
-        let asked = ask(&model(shape, &server.base), &["read both"]).await;
-        asked.then_made(&model(shape, &server.base), &["seen a", "seen b"], &files()).await.returned();
-        let sent = server.last_request().await;
+        let server = Canned::start(vec![shape.stream(true)]).await;
+        ask_after_calls(&model(shape, &server.base), files()).await.returned();
+        let sent = sorted(&server.requests()[0]);
         let place =
             |part: &str| sent.find(part).unwrap_or_else(|| panic!("{shape:?}: {part} is not in {sent}"));
         let behind = [

@@ -7,7 +7,7 @@ use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
 use holdfast_contract::hook::Artifact;
 use holdfast_contract::ids::{CallId, Seq};
-use holdfast_contract::message::{Message, TurnContext};
+use holdfast_contract::message::{AskedCall, Message, TurnContext};
 use holdfast_contract::registry::{Implementation, Registry, ToolEntry};
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::tool::ToolSpec;
@@ -119,6 +119,30 @@ pub async fn ask_with(model: &dyn Model, said: &str, attachments: Vec<Artifact>)
     complete(model, vec![Message::User { text: Content::text(said), attachments }]).await
 }
 
+/// Goes on after two calls that came to `seen a` and, with these files, to `seen b`.
+pub async fn ask_after_calls(model: &dyn Model, attachments: Vec<Artifact>) -> Answered {
+    let call = |id: &str| AskedCall {
+        model_id: id.into(),
+        tool: "fs.read".into(),
+        arguments: Content::new(serde_json::json!({})),
+    };
+    let result = |id: &str, text: &str, attachments: Vec<Artifact>| Message::Tool {
+        call: CallId::default(),
+        model_id: id.into(),
+        content: Content::text(text),
+        failed: false,
+        attachments,
+    };
+    let calls = vec![call("call_a"), call("call_b")];
+    let messages = vec![
+        Message::user("read both"),
+        Message::Assistant { text: Content::text(""), reasoning: None, calls },
+        result("call_a", "seen a", Vec::new()),
+        result("call_b", "seen b", attachments),
+    ];
+    complete(model, messages).await
+}
+
 async fn complete(model: &dyn Model, messages: Vec<Message>) -> Answered {
     let heard: Arc<Mutex<Vec<(bool, String)>>> = Arc::default();
     let into = heard.clone();
@@ -177,11 +201,6 @@ impl Answered {
 
     /// Goes on with what the calls came to.
     pub async fn then_results(&self, model: &dyn Model, results: &[&str]) -> Answered {
-        self.then_made(model, results, &[]).await
-    }
-
-    /// Goes on with what the calls came to, each with these files.
-    pub async fn then_made(&self, model: &dyn Model, results: &[&str], files: &[Artifact]) -> Answered {
         let ModelReturned { text, reasoning, calls, .. } = self.returned().clone();
         let mut messages = self.messages.clone();
         let results = calls.iter().zip(results).map(|(call, result)| Message::Tool {
@@ -189,7 +208,7 @@ impl Answered {
             model_id: call.model_id.clone(),
             content: Content::text(*result),
             failed: false,
-            attachments: files.to_vec(),
+            attachments: Vec::new(),
         });
         let results: Vec<Message> = results.collect();
         messages.push(Message::Assistant { text, reasoning, calls });
