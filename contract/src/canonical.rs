@@ -8,8 +8,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::ser::{CharEscape, CompactFormatter, Formatter, Serializer};
 
-/// Integers beyond this are written as the double that is nearest.
-const EXACT: u64 = (1 << 53) - 1;
+/// The largest integer that JSON carries exactly everywhere (I-JSON, RFC 7493). Those beyond are written as the double that is nearest.
+pub(crate) const EXACT: u64 = (1 << 53) - 1;
 /// Room for most bodies.
 const ROOM: usize = 256;
 

@@ -11,15 +11,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::canonical::EXACT;
 use crate::digest::{Digest, canonical};
 use crate::plain;
 use crate::problem::Fault;
 
 /// Canonical bytes beyond which a value or a frame's body is kept as a blob.
 pub const INLINE_LIMIT: usize = 4096;
-
-/// The largest integer that JSON carries exactly everywhere (I-JSON, RFC 7493).
-const EXACT: u64 = (1 << 53) - 1;
 
 /// An immutable JSON value with a lazily computed canonical form.
 #[derive(Clone)]

@@ -46,7 +46,7 @@ impl Inner {
                     Body::ChildEnded(ended) => {
                         let child = children.iter().find(|(call, _)| *call == ended.call);
                         if let Some((_, child)) = child {
-                            files.extend(self.files_of_child(child)?);
+                            files.extend(self.ended_turn(child)?.into_iter().flat_map(|report| report.files));
                         }
                     }
                     _ => {}
@@ -56,10 +56,5 @@ impl Inner {
             Ok(if frame.envelope.seq < ended { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })?;
         Ok(files)
-    }
-
-    fn files_of_child(&self, child: &StreamId) -> Result<Vec<Artifact>, Problem> {
-        let report = self.ended_turn(child)?;
-        report.map_or(Ok(Vec::new()), |report| Ok(report.files))
     }
 }

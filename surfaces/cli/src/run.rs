@@ -70,6 +70,7 @@ pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Resul
     for file in &end.attachments {
         match &command.save {
             Some(folder) => eprintln!("saved {}", attach::save(folder, file)?.display()),
+            None if output.quiet => {}
             None => eprintln!("{}; --save FOLDER keeps it", attach::made(file)),
         }
     }
