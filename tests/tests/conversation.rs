@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crash::examine::Violation;
-use crash::killed::{Folder, Kill, POINTS, live_for_parent};
+use crash::killed::{Folder, Kill, POINTS, killed_at_every_hit, live_for_parent};
 use crash::many::{in_parallel, mix, report};
 use crash::plan::{CONVERSATION, Line};
 
@@ -31,14 +31,15 @@ fn it_is_as_long_as_it_should_be() {
     assert!(CONVERSATION[0].lines.contains(&Line::Reload));
 }
 
-/// A conversation for each point, killed over and over, each time when the point is passed for the so-manieth time since it was taken up,
-/// until all is said. Gives how often.
-fn killed_along_the_way(at: usize) -> usize {
+/// A conversation for each point, killed over and over, each time when the point is passed for the twelfth time since it was taken up,
+/// until all is said.
+#[test]
+fn killed_over_and_over_at_barriers_it_goes_on() {
     let kills = AtomicUsize::new(0);
     let found = in_parallel(&POINTS, |_, point| {
         let folder = Folder::conversation();
         for life in 1.. {
-            if !folder.live(Some(Kill::At(point, at))).killed {
+            if !folder.live(Some(Kill::At(point, 12))).killed {
                 break;
             }
             kills.fetch_add(1, Ordering::Relaxed);
@@ -51,21 +52,13 @@ fn killed_along_the_way(at: usize) -> usize {
     assert!(found.is_empty(), "{}", report(&found));
     let kills = kills.into_inner();
     println!("{kills} kills in {} conversations", POINTS.len());
-    kills
-}
-
-#[test]
-fn killed_on_both_sides_of_barriers_all_along_it_goes_on() {
-    let kills = killed_along_the_way(12);
     assert!(kills >= 40, "only {kills} kills");
 }
 
-/// Whoever takes it up passes the point once, where the one before was killed, and is killed at the next: each barrier in turn.
 #[test]
-#[ignore = "takes a quarter of an hour; `just crash` runs it"]
+#[ignore = "takes ten minutes; `just crash` runs it"]
 fn killed_on_both_sides_of_every_barrier_it_goes_on() {
-    let kills = killed_along_the_way(2);
-    assert!(kills >= 300, "only {kills} kills");
+    killed_at_every_hit(Folder::conversation);
 }
 
 #[test]

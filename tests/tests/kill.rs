@@ -18,52 +18,14 @@ mod crash {
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crash::examine::Violation;
-use crash::killed::{Folder, Kill, POINTS, Planted, live_for_parent};
+use crash::killed::{Folder, Kill, Planted, killed_at_every_hit, live_for_parent};
 use crash::many::{in_parallel, mix, report};
-
-/// Kills a life, maybe kills the one that recovers, and lets another go on to the end. Tells how much had happened before the first
-/// was killed, if it was not done before.
-fn kill_and_recover(first: Kill, second: Option<Kill>) -> Result<Option<usize>, Violation> {
-    let folder = Folder::new(Planted::Nothing);
-    let killed = folder.live(Some(first)).killed;
-    let happened = folder.happened().len();
-    folder.look()?;
-    if let Some(second) = second {
-        folder.live(Some(second));
-        folder.look()?;
-    }
-    folder.live(None);
-    folder.judge()?;
-    Ok(killed.then_some(happened))
-}
-
-/// Each time that each point is passed in a life that nobody disturbs.
-fn every_hit() -> Vec<Kill> {
-    let undisturbed = Folder::new(Planted::Nothing);
-    undisturbed.live(None);
-    undisturbed.judge().unwrap();
-    let hits = undisturbed.hits();
-    POINTS.into_iter().flat_map(|point| (1..=hits[point]).map(move |hit| Kill::At(point, hit))).collect()
-}
 
 #[test]
 fn killed_on_both_sides_of_every_barrier() {
-    let kills = every_hit();
-    let killed = AtomicUsize::new(0);
-    let found = in_parallel(&kills, |place, kill| {
-        // Each third is killed again while it recovers.
-        let again = (place % 3 == 0).then(|| Kill::At(POINTS[place % POINTS.len()], 1 + place % 5));
-        killed.fetch_add(usize::from(kill_and_recover(*kill, again)?.is_some()), Ordering::Relaxed);
-        Ok(())
-    });
-    assert!(found.is_empty(), "{}", report(&found));
-    let killed = killed.into_inner();
-    println!("{} hits of {} points, {killed} kills", kills.len(), POINTS.len());
-    // How often a point is passed differs a little from life to life, so a last hit may not come.
-    assert!(killed * 10 >= kills.len() * 9, "only {killed} of {} were killed", kills.len());
+    killed_at_every_hit(Folder::honest);
 }
 
 #[test]
@@ -71,7 +33,7 @@ fn killed_at_two_hundred_random_moments() {
     // How long a life takes beside others, as the ones that are killed live.
     let took = Mutex::new(Vec::new());
     in_parallel(&[(); 10], |_, ()| {
-        let undisturbed = Folder::new(Planted::Nothing).live(None);
+        let undisturbed = Folder::honest().live(None);
         took.lock().unwrap().push(undisturbed.took);
         Ok(())
     });
@@ -85,7 +47,7 @@ fn killed_at_two_hundred_random_moments() {
     let found = in_parallel(&seeds, |_, seed| {
         if kills.lock().unwrap().len() < 200 {
             let again = (seed % 4 == 0).then(|| moment(seed + 1_000));
-            let killed = kill_and_recover(moment(*seed), again)?;
+            let killed = Folder::honest().kill_and_recover(moment(*seed), again)?;
             kills.lock().unwrap().extend(killed);
         }
         Ok(())

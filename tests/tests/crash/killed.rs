@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,7 @@ use holdfast_store::{Options, Store};
 use super::examine::{Violation, honest, ran_once, read, replays};
 use super::ledger::{FileLedger, Noted};
 use super::life::{Until, live};
+use super::many::{in_parallel, report};
 use super::plan::{CONVERSATION, SHORT, Talk};
 use super::world::World;
 
@@ -78,9 +80,14 @@ impl Folder {
         Self { folder: tempfile::tempdir().unwrap(), planted, talks: "short" }
     }
 
+    /// One for a program with nothing wrong.
+    pub fn honest() -> Self {
+        Self::new(Planted::Nothing)
+    }
+
     /// One for the long conversation.
     pub fn conversation() -> Self {
-        Self { talks: "conversation", ..Self::new(Planted::Nothing) }
+        Self { talks: "conversation", ..Self::honest() }
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -128,6 +135,21 @@ impl Folder {
         Life { killed, took }
     }
 
+    /// Kills a life, maybe kills the one that recovers, and lets another go on to the end. Tells how much had happened before the first
+    /// was killed, if it was not done before.
+    pub fn kill_and_recover(&self, first: Kill, second: Option<Kill>) -> Result<Option<usize>, Violation> {
+        let killed = self.live(Some(first)).killed;
+        let happened = self.happened().len();
+        self.look()?;
+        if let Some(second) = second {
+            self.live(Some(second));
+            self.look()?;
+        }
+        self.live(None);
+        self.judge()?;
+        Ok(killed.then_some(happened))
+    }
+
     /// How often a life from beginning to end passes each point.
     pub fn hits(&self) -> BTreeMap<String, usize> {
         serde_json::from_slice(&std::fs::read(self.file("hits")).unwrap()).unwrap()
@@ -173,6 +195,28 @@ impl Folder {
             Planted::Nothing | Planted::EarlyAcknowledgement => EffectClass::default(),
         }
     }
+}
+
+/// Kills one life in a folder of its own for each time that each point is passed in a life that nobody disturbs, each third again while it
+/// recovers, and has all of them brought to an end.
+pub fn killed_at_every_hit(folder: fn() -> Folder) {
+    let undisturbed = folder();
+    undisturbed.live(None);
+    undisturbed.judge().unwrap();
+    let hits = undisturbed.hits();
+    let every_hit = |point| (1..=hits[point]).map(move |hit| Kill::At(point, hit));
+    let kills: Vec<Kill> = POINTS.into_iter().flat_map(every_hit).collect();
+    let killed = AtomicUsize::new(0);
+    let found = in_parallel(&kills, |place, kill| {
+        let again = (place % 3 == 0).then(|| Kill::At(POINTS[place % POINTS.len()], 1 + place % 5));
+        killed.fetch_add(usize::from(folder().kill_and_recover(*kill, again)?.is_some()), Ordering::Relaxed);
+        Ok(())
+    });
+    assert!(found.is_empty(), "{}", report(&found));
+    let killed = killed.into_inner();
+    println!("{} hits of {} points, {killed} kills", kills.len(), POINTS.len());
+    // How often a point is passed differs a little from life to life, so a last hit may not come.
+    assert!(killed * 10 >= kills.len() * 9, "only {killed} of {} were killed", kills.len());
 }
 
 /// The other process.
