@@ -56,7 +56,7 @@ const CALLS: usize = 10_240;
 /// Calls that a model asks for at once.
 const AT_ONCE: usize = 32;
 /// How often each kind has its turn.
-const PASSES: usize = 4;
+const PASSES: usize = 16;
 /// Turns before the first one that counts.
 const WARM: usize = 4;
 

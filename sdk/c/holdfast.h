@@ -4,7 +4,7 @@
  * docs/extensions/c.md for every macro. `holdfast ext build` compiles the folder's .c files; include this header in exactly one
  * of them with the macros that export (HOLDFAST_TOOLS, HOLDFAST_TOOL_GATE …), in the others for the types.
  *
- * Memory: holdfast_allocate takes from a heap that is emptied after each call. Nothing need be freed, and nothing but `state`
+ * Memory: holdfast_allocate takes from a heap that is empty when a call begins. Nothing need be freed, and nothing but `state`
  * lasts from one call to the next.
  */
 #ifndef HOLDFAST_H
@@ -19,8 +19,6 @@ typedef __INT64_TYPE__ int64_t;
 typedef __SIZE_TYPE__ size_t;
 #define HF_INTERFACE(name) "holdfast:extension/" name "@0.1.0-draft"
 #define HF_EXPORT(interface, function) __attribute__((export_name(HF_INTERFACE(interface) "#" function), used))
-#define HF_AFTER(interface, function) \
-    __attribute__((export_name("cabi_post_" HF_INTERFACE(interface) "#" function), used))
 #define HF_IMPORT(interface, function) \
     extern __attribute__((import_module(HF_INTERFACE(interface)), import_name(function)))
 
@@ -67,10 +65,11 @@ typedef struct {
 
 extern unsigned char __heap_base;
 /* Weak, so that files that include this header share one heap. */
-__attribute__((weak)) uint32_t hf_top;
+__attribute__((weak)) uint32_t hf_top, hf_answered;
 
 static inline void *holdfast_allocate(uint32_t bytes) {
-    if (hf_top == 0) hf_top = (uint32_t)(size_t)&__heap_base;
+    /* Whoever asks for room after an answer belongs to the next call: the host has read what the last one left. */
+    if (hf_top == 0 || hf_answered) hf_top = (uint32_t)(size_t)&__heap_base, hf_answered = 0;
     uint32_t start = (hf_top + 7u) & ~7u, end = start + bytes;
     uint32_t have = (uint32_t)__builtin_wasm_memory_size(0) << 16;
     if (end < start) __builtin_trap();
@@ -92,9 +91,6 @@ __attribute__((export_name("cabi_realloc"), weak)) void *cabi_realloc(void *old,
     if (old) hf_copy(fresh, old, (uint32_t)(old_bytes < bytes ? old_bytes : bytes));
     return fresh;
 }
-
-/* The heap is empty again once the host has read an answer. */
-static inline void hf_empty(void) { hf_top = 0; }
 
 /* ---- texts ----------------------------------------------------------------------------------------------------------- */
 
@@ -307,16 +303,16 @@ static inline holdfast_answer holdfast_some(holdfast_text text) { return (holdfa
 /* Where an answer is laid out for the host, as the canonical ABI wants it. */
 __attribute__((weak)) uint32_t hf_area[5];
 
-static inline uint32_t *hf_failure(holdfast_answer answer) {
-    hf_area[0] = 1, hf_area[1] = answer.word;
-    hf_area[2] = (uint32_t)(size_t)answer.text.data, hf_area[3] = answer.text.length;
+static inline uint32_t *hf_laid_out(void) {
+    hf_answered = 1;
     return hf_area;
 }
 
 /* result<V, failure>, where V's cases hold at most a text. */
 static inline uint32_t *hf_word(holdfast_answer answer) {
-    hf_failure(answer)[0] = answer.failed;
-    return hf_area;
+    hf_area[0] = answer.failed, hf_area[1] = answer.word;
+    hf_area[2] = (uint32_t)(size_t)answer.text.data, hf_area[3] = answer.text.length;
+    return hf_laid_out();
 }
 
 /* result<sanitized, failure> and result<option<content>, failure>: one case holds a content. */
@@ -324,7 +320,7 @@ static inline uint32_t *hf_content(holdfast_answer answer) {
     if (answer.failed || answer.word != 1) return hf_word(answer);
     hf_area[0] = 0, hf_area[1] = 1, hf_area[2] = answer.kind;
     hf_area[3] = (uint32_t)(size_t)answer.text.data, hf_area[4] = answer.text.length;
-    return hf_area;
+    return hf_laid_out();
 }
 
 static inline holdfast_content hf_given(uint32_t kind, const char *data, uint32_t length) {
@@ -363,17 +359,15 @@ typedef struct {
                                       .has_timeout = hf_tools[i].timeout_ms != 0, \
                                       .timeout_ms = hf_tools[i].timeout_ms}; \
         hf_area[0] = (uint32_t)(size_t)specs, hf_area[1] = count; \
-        return hf_area; \
+        return hf_laid_out(); \
     } \
-    HF_AFTER("tools", "list") void hf_tools_listed(uint32_t *area) { (void)area, hf_empty(); } \
     HF_EXPORT("tools", "call") \
     uint32_t *hf_tools_call(const char *tool, uint32_t tool_length, const char *arguments, uint32_t length) { \
         for (uint32_t i = 0; i < sizeof hf_tools / sizeof *hf_tools; i++) \
             if (holdfast_same((holdfast_text){tool, tool_length}, holdfast_from(hf_tools[i].name))) \
                 return hf_word(hf_tools[i].call((holdfast_text){arguments, length})); \
         return hf_word(holdfast_not_found("there is no such tool")); \
-    } \
-    HF_AFTER("tools", "call") void hf_tools_called(uint32_t *area) { (void)area, hf_empty(); }
+    }
 
 /* ---- hooks ----------------------------------------------------------------------------------------------------------- */
 
@@ -381,14 +375,12 @@ typedef struct {
     HF_EXPORT(interface, interface) \
     uint32_t *hf_##name(uint64_t id, const char *tool, uint32_t tool_length, const char *arguments, uint32_t length) { \
         return hf_word(function((holdfast_call){id, {tool, tool_length}, {arguments, length}})); \
-    } \
-    HF_AFTER(interface, interface) void hf_after_##name(uint32_t *area) { (void)area, hf_empty(); }
+    }
 
 #define HF_TEXT_HOOK(interface, exported, name, layout, function) \
     HF_EXPORT(interface, exported) uint32_t *hf_##name(uint32_t kind, const char *data, uint32_t length) { \
         return layout(function(hf_given(kind, data, length))); \
-    } \
-    HF_AFTER(interface, exported) void hf_after_##name(uint32_t *area) { (void)area, hf_empty(); }
+    }
 
 #define HF_RESULT_HOOK(interface, name, layout, function) \
     HF_EXPORT(interface, interface) \
@@ -396,8 +388,7 @@ typedef struct {
                         uint32_t kind, const char *data, uint32_t data_length) { \
         return layout(function((holdfast_call){id, {tool, tool_length}, {arguments, length}}, \
                                hf_given(kind, data, data_length))); \
-    } \
-    HF_AFTER(interface, interface) void hf_after_##name(uint32_t *area) { (void)area, hf_empty(); }
+    }
 
 /* holdfast_answer f(holdfast_call): allow, deny, ask. */
 #define HOLDFAST_TOOL_GATE(function) HF_CALL_HOOK("tool-gate", tool_gate, function)

@@ -116,6 +116,9 @@ impl Extension {
 
 async fn greet(plan: &Plan, hello: &ToExtension, terms: &Terms) -> Result<(Process, Welcome), Fault> {
     let process = Process::start(plan, terms.clone()).await?;
+    if let Some(worker) = &plan.worker {
+        worker.one_more(plan.command.program());
+    }
     let answer = tokio::time::timeout(GREETING, process.request(hello, Arc::new(Nobody))).await;
     let late = |_| {
         let message = format!("the process did not answer `hello` within {} s", GREETING.as_secs());

@@ -13,6 +13,7 @@ use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Bundle, Vault};
 
 use crate::lane::{Places, Python};
+use crate::worker::Worker;
 
 /// What a process is started with.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct Plan {
     pub id: ExtensionId,
     pub version: String,
     pub command: Command,
+    /// The worker that the command starts, if it is one.
+    pub worker: Option<Arc<Worker>>,
     pub manifest: Manifest,
     /// The activation's files, for as long as anybody needs them.
     pub code: Arc<tempfile::TempDir>,
@@ -57,8 +60,8 @@ pub(crate) fn plan(
     let (command, worker) = match &python {
         None => (manifest.command.clone(), None),
         Some(python) => {
-            let folder = crate::worker::folder(&places.code)?;
-            (crate::worker::command(&python.executable, &folder, &bundle.entrypoint), Some(folder))
+            let worker = python.worker.clone();
+            (worker.command(&python.executable, &bundle.entrypoint), Some(worker))
         }
     };
     let command = command.ok_or_else(missing)?;
@@ -69,8 +72,9 @@ pub(crate) fn plan(
         let grants = bundle.grants.files.iter().filter(move |grant| grant.access == access);
         grants.map(|grant| PathBuf::from(&grant.path)).filter(|path| path.is_absolute())
     };
-    let mut readable: Vec<PathBuf> = granted(Access::Read).chain(worker).collect();
+    let mut readable: Vec<PathBuf> = granted(Access::Read).collect();
     let identity = python.map(|python| {
+        readable.push(python.worker.folder.clone());
         readable.extend(python.readable);
         format!("{} {}", crate::worker::digest(), python.identity)
     });
@@ -79,6 +83,7 @@ pub(crate) fn plan(
         id: extension.id.clone(),
         version: extension.version.to_string(),
         command,
+        worker,
         manifest,
         code,
         data,

@@ -16,6 +16,7 @@ use tokio::sync::OnceCell;
 use crate::environment::Environment;
 use crate::interpreter::Interpreter;
 use crate::requirements::Requirements;
+use crate::worker::Worker;
 
 /// What starts the programs of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +55,8 @@ pub(crate) struct Python {
     pub readable: Vec<PathBuf>,
     /// What sets it apart from others.
     pub identity: String,
+    /// What it runs.
+    pub worker: Arc<Worker>,
 }
 
 impl Starts {
@@ -79,6 +82,7 @@ pub struct ProcessLane {
     sinks: Sinks,
     starts: Starts,
     interpreter: Arc<OnceCell<Interpreter>>,
+    worker: Arc<OnceCell<Arc<Worker>>>,
     laid_out: LaidOut,
     report: Option<Report>,
     demand: Option<Demand>,
@@ -99,8 +103,17 @@ impl ProcessLane {
         places.code.push(starts.name());
         // What an earlier life has left there is of no use; where nothing was left, there is nothing to remove.
         let _ = std::fs::remove_dir_all(&places.code);
-        let (sinks, interpreter, laid_out) = (Sinks::default(), Arc::default(), LaidOut::default());
-        Self { vault, places, sinks, starts, interpreter, laid_out, report: None, demand: None }
+        Self {
+            vault,
+            places,
+            sinks: Sinks::default(),
+            starts,
+            interpreter: Arc::default(),
+            worker: Arc::default(),
+            laid_out: LaidOut::default(),
+            report: None,
+            demand: None,
+        }
     }
 
     /// Lets programs of this lane read the files of those of another one that they depend on, and the other way round.
@@ -165,16 +178,17 @@ impl ProcessLane {
     /// The machine's Python, or one with the packages that the extension names.
     async fn python_for(&self, id: &ExtensionId, bundle: &Bundle) -> Result<Python, Fault> {
         let interpreter = self.interpreter.get_or_try_init(Interpreter::find).await?;
+        let worker = self.worker.get_or_try_init(async || Worker::lay_out(&self.places.code)).await?.clone();
         let (mut identity, mut readable) = (interpreter.identity(), vec![interpreter.prefix.clone()]);
         let needed = Requirements::of(bundle, &*self.vault)?;
         if needed.is_empty() {
-            return Ok(Python { executable: interpreter.executable.clone(), readable, identity });
+            return Ok(Python { executable: interpreter.executable.clone(), readable, identity, worker });
         }
         let place = &self.places.environments;
         let environment = Environment::with(&needed, interpreter, place, (id, &self.sinks)).await?;
         identity.push_str(&format!(" {}", environment.folder.display()));
         readable.push(environment.folder.clone());
-        Ok(Python { executable: environment.python(), readable, identity })
+        Ok(Python { executable: environment.python(), readable, identity, worker })
     }
 }
 
@@ -206,7 +220,7 @@ impl Lane for ProcessLane {
     #[cfg(not(target_os = "linux"))]
     fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>> {
         let _ = (&self.vault, &self.places, &self.sinks, &self.interpreter);
-        let _ = (&self.laid_out, &self.report, &self.demand);
+        let _ = (&self.laid_out, &self.report, &self.demand, &self.worker);
         let message = format!("`{}` is a program, and programs are confined on Linux only", extension.id);
         Box::pin(std::future::ready(Err(Fault::new(Code::Unconfined, message))))
     }

@@ -25,7 +25,6 @@ mod process;
 #[cfg(target_os = "linux")]
 mod quota;
 mod requirements;
-#[cfg(target_os = "linux")]
 mod worker;
 
 pub use crate::lane::{Demand, Places, ProcessLane};

@@ -3,7 +3,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use holdfast_contract::digest::Digest;
 use holdfast_contract::manifest::Command;
@@ -39,41 +41,57 @@ const FILES: &[(&str, &str)] = files![
     "holdfast_worker/standins/pith/core.py",
 ];
 
-/// The file that is written last.
-const LAST: &str = "__main__.py";
+/// How many workers are started before it pays to compile what all of them read.
+const SEVERAL: usize = 3;
 
-/// The folder of a lane's worker, in the folder that the lane's processes have theirs in. It is laid out when it is first asked for.
-pub(crate) fn folder(place: &Path) -> Result<PathBuf, Fault> {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let folder = place.join(".worker");
-    if folder.join(LAST).exists() {
-        return Ok(folder);
+/// The worker of a lane, in the folder that the lane's processes have theirs in.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) folder: PathBuf,
+    started: AtomicUsize,
+}
+
+impl Worker {
+    /// Writes its files.
+    pub(crate) fn lay_out(place: &Path) -> Result<Arc<Self>, Fault> {
+        let folder = place.join(".worker");
+        for (name, text) in FILES {
+            let path = folder.join(name);
+            let failed = |error: std::io::Error| {
+                Fault::new(Code::ExtensionGone, format!("{}: {error}", path.display()))
+            };
+            fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(failed)?;
+            fs::write(&path, text).map_err(failed)?;
+        }
+        Ok(Arc::new(Self { folder, started: AtomicUsize::new(0) }))
     }
-    let (last, others): (Vec<_>, Vec<_>) = FILES.iter().partition(|(name, _)| *name == LAST);
-    for (name, text) in others.into_iter().chain(last) {
-        let path = folder.join(name);
-        let failed =
-            |error: std::io::Error| Fault::new(Code::ExtensionGone, format!("{}: {error}", path.display()));
-        fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(failed)?;
-        fs::write(&path, text).map_err(failed)?;
+
+    /// How it is started: on a file in `tools/` or `channels/`, or on a class, `module:Class`.
+    pub(crate) fn command(&self, python: &Path, entrypoint: &str) -> Option<Command> {
+        let kind = match entrypoint {
+            file if file.starts_with("tools/") && file.ends_with(".py") => "tool",
+            file if file.starts_with("channels/") && file.ends_with(".py") => "channel",
+            _ => "class",
+        };
+        // Without `site`, which the worker makes up for when something is imported from outside the standard library.
+        let words = [python.to_str()?, "-S", "-B", self.folder.to_str()?, kind, entrypoint];
+        Command::new(words.map(str::to_owned).to_vec())
     }
-    Ok(folder)
+
+    /// One more is started. Where there are several, its files are compiled meanwhile, which saves a third of their start to those that
+    /// come later; where there are one or two, that is not worth another start of the interpreter.
+    pub(crate) fn one_more(&self, python: &str) {
+        if self.started.fetch_add(1, Ordering::Relaxed) + 1 != SEVERAL {
+            return;
+        }
+        let mut compile = tokio::process::Command::new(python);
+        compile.args(["-I", "-S", "-m", "compileall", "-q"]).arg(&self.folder);
+        // Whoever finds nothing compiled does it without.
+        let _child = compile.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    }
 }
 
 /// What tells this worker from others.
 pub(crate) fn digest() -> Digest {
     Digest::of(FILES.iter().map(|(name, text)| format!("{name}\n{text}")).collect::<String>().as_bytes())
-}
-
-/// How the worker in this folder is started: on a file in `tools/` or `channels/`, or on a class, `module:Class`.
-pub(crate) fn command(python: &Path, folder: &Path, entrypoint: &str) -> Option<Command> {
-    let kind = match entrypoint {
-        file if file.starts_with("tools/") && file.ends_with(".py") => "tool",
-        file if file.starts_with("channels/") && file.ends_with(".py") => "channel",
-        _ => "class",
-    };
-    // Without `site`, which the worker makes up for when something is imported from outside the standard library.
-    let words = [python.to_str()?, "-S", "-B", folder.to_str()?, kind, entrypoint];
-    Command::new(words.map(str::to_owned).to_vec())
 }

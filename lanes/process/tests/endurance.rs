@@ -1,4 +1,5 @@
-//! A thousand programs come and go, each in one of the ways in which programs go, and nothing of them is left.
+//! A thousand programs come and go, each another version of the one before that is put in its place while it may still run, and each in
+//! one of the ways in which programs go; and nothing of them is left.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -13,6 +14,7 @@ mod support;
 use std::fs;
 use std::sync::Arc;
 
+use holdfast_contract::wire::Instance;
 use serde_json::json;
 use support::{Yard, go};
 
@@ -45,26 +47,29 @@ fn left() -> (usize, usize, u64) {
     (descriptors, zombies, anonymous.trim().trim_end_matches(" kB").parse().unwrap())
 }
 
-async fn live(yard: &Yard, number: usize) {
-    let script = ENDS[number % ENDS.len()];
-    let it = yard.load(&format!("p{}", number % TOGETHER), script).await.unwrap();
+async fn live(yard: &Yard, number: usize) -> Arc<dyn Instance> {
+    let script = format!("# version {number}\n{}", ENDS[number % ENDS.len()]);
+    let it = yard.load(&format!("p{}", number % TOGETHER), &script).await.unwrap();
     let answer = go(&it, json!({})).await;
     assert_eq!(answer.is_ok(), number % ENDS.len() != 4, "{answer:?}");
+    it
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_lives_leave_nothing_behind() {
     let yard = Arc::new(Yard::new());
     for number in 0..ENDS.len() {
-        live(&yard, number).await;
+        drop(live(&yard, number).await);
     }
     yard.empties().await;
     let (descriptors, _, before) = left();
     let lives = (0..TOGETHER).map(|first| {
         let yard = yard.clone();
         tokio::spawn(async move {
+            let mut serving = None;
             for number in (first..LIVES).step_by(TOGETHER) {
-                live(&yard, number).await;
+                // What served until now goes when the next one has answered.
+                drop(serving.replace(live(&yard, number).await));
             }
         })
     });

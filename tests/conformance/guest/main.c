@@ -95,7 +95,8 @@ static uint32_t *observed(const char *where, holdfast_text subject) {
 }
 
 #define AFTER(interface, function, name) \
-    HF_AFTER(interface, function) void after_##name(uint32_t *answer) { (void)answer, hf_empty(); }
+    __attribute__((export_name("cabi_post_" HF_INTERFACE(interface) "#" function), used)) \
+    void after_##name(uint32_t *answer) { (void)answer, hf_top = 0; }
 #define STEP(interface, function, name, where) \
     HF_EXPORT(interface, function) uint32_t *name(void) { return observed(where, NONE); } \
     AFTER(interface, function, name)
@@ -116,7 +117,7 @@ AFTER("turn-end", "turn-end", turn_end)
 
 HF_EXPORT("lifecycle-health", "health-check") uint32_t health_check(void) {
     uint32_t well = !is(directive("health", NONE, NONE).verb, "unwell");
-    hf_empty();
+    hf_top = 0;
     return well;
 }
 
