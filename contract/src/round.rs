@@ -77,9 +77,7 @@ impl Round {
     /// Takes a word that these hooks have said alike; false if they are not being asked, in this order.
     #[inline]
     pub fn hear(&mut self, hooks: &[HookId], said: Result<&Decision, &Fault>) -> bool {
-        // Most often all of them say the same at once, and then it is the very list that was asked.
-        let everyone = std::ptr::eq(hooks, &*self.hooks) && self.asks_everyone();
-        let Some(last) = hooks.last().filter(|_| everyone || self.asks(hooks)) else { return false };
+        let Some(last) = hooks.last().filter(|_| self.asks(hooks)) else { return false };
         let said = match said {
             Ok(decision) if self.point.accepts(decision) => Ok(decision),
             Ok(_) => Err(Fault::new(Code::HookNonsense, "the answer does not fit the point").to_string()),
@@ -93,11 +91,6 @@ impl Round {
         let decision = said.unwrap_or(&Decision::Continue);
         if let Some(replacement) = decision.replacement() {
             self.subject = Some(replacement.clone());
-        }
-        if everyone {
-            self.answers.fill(Some(decision.clone()));
-            self.heard = self.answers.len();
-            return true;
         }
         let mut hooks = hooks.iter().peekable();
         let open = self.hooks.iter().zip(&mut self.answers).skip(self.heard);
