@@ -117,7 +117,7 @@ impl Extension {
 async fn greet(plan: &Plan, hello: &ToExtension, terms: &Terms) -> Result<(Process, Welcome), Fault> {
     let process = Process::start(plan, terms.clone()).await?;
     if let Some(worker) = &plan.worker {
-        worker.one_more(plan.command.program());
+        worker.one_more();
     }
     let answer = tokio::time::timeout(GREETING, process.request(hello, Arc::new(Nobody))).await;
     let late = |_| {

@@ -178,7 +178,8 @@ impl ProcessLane {
     /// The machine's Python, or one with the packages that the extension names.
     async fn python_for(&self, id: &ExtensionId, bundle: &Bundle) -> Result<Python, Fault> {
         let interpreter = self.interpreter.get_or_try_init(Interpreter::find).await?;
-        let worker = self.worker.get_or_try_init(async || Worker::lay_out(&self.places.code)).await?.clone();
+        let lay_out = async || Worker::lay_out(&self.places.code, &interpreter.executable);
+        let worker = self.worker.get_or_try_init(lay_out).await?.clone();
         let (mut identity, mut readable) = (interpreter.identity(), vec![interpreter.prefix.clone()]);
         let needed = Requirements::of(bundle, &*self.vault)?;
         if needed.is_empty() {

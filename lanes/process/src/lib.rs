@@ -27,4 +27,7 @@ mod quota;
 mod requirements;
 mod worker;
 
+#[cfg(test)]
+mod worker_tests;
+
 pub use crate::lane::{Demand, Places, ProcessLane};

@@ -42,18 +42,20 @@ const FILES: &[(&str, &str)] = files![
 ];
 
 /// How many workers are started before it pays to compile what all of them read.
-const SEVERAL: usize = 3;
+pub(crate) const SEVERAL: usize = 3;
 
 /// The worker of a lane, in the folder that the lane's processes have theirs in.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) folder: PathBuf,
+    /// The machine's own interpreter, which nothing that an extension brought along can have replaced.
+    python: PathBuf,
     started: AtomicUsize,
 }
 
 impl Worker {
     /// Writes its files.
-    pub(crate) fn lay_out(place: &Path) -> Result<Arc<Self>, Fault> {
+    pub(crate) fn lay_out(place: &Path, python: &Path) -> Result<Arc<Self>, Fault> {
         let folder = place.join(".worker");
         for (name, text) in FILES {
             let path = folder.join(name);
@@ -63,7 +65,7 @@ impl Worker {
             fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(failed)?;
             fs::write(&path, text).map_err(failed)?;
         }
-        Ok(Arc::new(Self { folder, started: AtomicUsize::new(0) }))
+        Ok(Arc::new(Self { folder, python: python.to_owned(), started: AtomicUsize::new(0) }))
     }
 
     /// How it is started: on a file in `tools/` or `channels/`, or on a class, `module:Class`.
@@ -80,12 +82,12 @@ impl Worker {
 
     /// One more is started. Where there are several, its files are compiled meanwhile, which saves a third of their start to those that
     /// come later; where there are one or two, that is not worth another start of the interpreter.
-    pub(crate) fn one_more(&self, python: &str) {
+    pub(crate) fn one_more(&self) {
         if self.started.fetch_add(1, Ordering::Relaxed) + 1 != SEVERAL {
             return;
         }
-        let mut compile = tokio::process::Command::new(python);
-        compile.args(["-I", "-S", "-m", "compileall", "-q"]).arg(&self.folder);
+        let mut compile = tokio::process::Command::new(&self.python);
+        compile.args(["-I", "-S", "-m", "compileall", "-q"]).arg(&self.folder).env_clear();
         // Whoever finds nothing compiled does it without.
         let _child = compile.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     }
