@@ -135,14 +135,16 @@ async fn follow(
             _ if to_skip > 0 => {}
             Line::Say(prompt) => {
                 let report = match session.say("test", *prompt).await {
-                    // Whoever answers approvals has closed it.
+                    // Whoever answers approvals has closed it, and may have brought the turn to its end by now.
                     Err(problem) if problem.code == Code::SessionEnded => {
                         session = runtime.resume(&id)?;
-                        finish(&runtime, &mut session).await?.unwrap()
+                        finish(&runtime, &mut session).await?
                     }
-                    report => report?,
+                    report => Some(report?),
                 };
-                tell(&*outside, &id, &report, prompt);
+                if let Some(report) = report {
+                    tell(&*outside, &id, &report, prompt);
+                }
             }
             Line::Cancel(prompt) => {
                 let (asking, asked) = (session.clone(), *prompt);
