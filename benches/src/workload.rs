@@ -9,7 +9,7 @@ use holdfast_contract::effect::{Effects, Input, ModelAct};
 use holdfast_contract::frame::{Draft, Source};
 use holdfast_contract::hook::{Decision, HookPoint};
 use holdfast_contract::ids::{CallId, Millis, Seq};
-use holdfast_contract::message::{AskedCall, Limits, Message, Origin, Usage};
+use holdfast_contract::message::{AskedCall, Limits, Message, Origin, TurnView, Usage};
 use holdfast_contract::problem::Fault;
 use holdfast_contract::registry::{Implementation, Registry, RegistryPin, RegistryRef, ToolEntry};
 use holdfast_contract::sandbox::SandboxOptions;
@@ -17,10 +17,10 @@ use holdfast_contract::session_frames::{
     CheckOutcome, HookDecided, InputReceived, ModelFailed, ModelReturned, SessionSettings, SessionStarted,
     ToolChecked, ToolReturned,
 };
-use holdfast_contract::tool::{EffectClass, ToolOutcome};
-use holdfast_contract::wire::Later;
+use holdfast_contract::tool::{EffectClass, ToolOutcome, ToolSpec};
+use holdfast_contract::wire::{Host, Later};
 use holdfast_kernel::{BEHAVIOUR, Session};
-use holdfast_lane_native::Extension;
+use holdfast_lane_native::{Extension, Tool};
 use holdfast_model::{Deltas, Model};
 use holdfast_runtime::figures::GATE;
 use holdfast_testkit::pieces::{gate, spec, tool};
@@ -167,7 +167,38 @@ pub fn lab(calls: usize, gates: usize) -> (LabBuilder, Arc<Mutex<Instant>>, Arc<
     (builder, answered, ran)
 }
 
-/// The same lab with so many gates that are sandboxed components, each an extension of its own.
+/// A lab whose model calls a tool so often per turn that does not answer at once, as none does that runs elsewhere.
+pub fn awaited(calls: usize) -> LabBuilder {
+    let answered = Arc::new(Mutex::new(Instant::now()));
+    Lab::build()
+        .limits(no_limits())
+        .model("script", Caller { calls, answered })
+        .extension(Extension::new("kit", "1.0.0").tool(Awaited))
+}
+
+/// The no-op tool, after a moment.
+struct Awaited;
+
+impl Tool for Awaited {
+    fn spec(&self) -> ToolSpec {
+        spec("noop", EffectClass::Pure)
+    }
+
+    fn call(
+        &self,
+        _: CallId,
+        arguments: Content,
+        _: TurnView,
+        _: Arc<dyn Host>,
+    ) -> Later<Result<Content, Fault>> {
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            Ok(arguments)
+        })
+    }
+}
+
+/// A lab with so many gates that are sandboxed components, each an extension of its own.
 pub fn sandboxed(lab: LabBuilder, gates: usize) -> LabBuilder {
     let (vault, options) = (Arc::new(MapVault::default()), SandboxOptions::small());
     let found: Vec<_> = (0..gates)

@@ -18,14 +18,16 @@ use holdfast_contract::attachment;
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::Input;
 use holdfast_contract::hook::Artifact;
-use holdfast_contract::ids::{ExtensionId, HookId, ModelName, Seq, StreamId};
+use holdfast_contract::ids::{CallId, ExtensionId, HookId, Millis, ModelName, Seq, StreamId};
 use holdfast_contract::message::{Said, Spent};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, RegistryPin};
 use holdfast_contract::session_frames::{Answer, TurnOutcome};
-use holdfast_contract::wire::Ask;
+use holdfast_contract::tool::ToolSpec;
+use holdfast_contract::wire::{self, Ask};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::executor::Entered;
 use crate::feed::Feed;
 
 pub(crate) use guards::{chunk_guards, chunk_input, judging, word};
@@ -61,6 +63,8 @@ pub(crate) enum Note {
     Await(Reply<TurnReport>),
     /// A fact that came of an act.
     Fact(Box<Input>),
+    /// A tool has answered.
+    Returned(Box<Returned>),
     /// An extension in the middle of a call asks the host.
     Ask {
         extension: Arc<ExtensionRef>,
@@ -101,6 +105,18 @@ impl Note {
         let (reply, _nobody_waits) = oneshot::channel();
         Note::AnswerUi { request, answer: None, reply }
     }
+}
+
+/// What a tool has answered.
+pub(crate) struct Returned {
+    pub call: CallId,
+    /// The frame that had it called.
+    pub cause: Seq,
+    pub extension: Arc<ExtensionRef>,
+    pub spec: Arc<ToolSpec>,
+    pub at: Millis,
+    pub answer: Result<wire::Reply, Fault>,
+    pub entered: Entered,
 }
 
 /// An answer on its way to an extension that asked for something outside its session.

@@ -14,6 +14,7 @@ use holdfast_benches::counted::{self, Bench};
 const BENCHES: &[Bench] = &[
     Bench::new("content_digest", 1_000, digest::content_digest),
     Bench::new("kernel_tool_call", 1_000, kernel::kernel_tool_call),
+    Bench::new("turn_of_32_awaited_calls", 20, pipeline::awaited_calls),
     Bench::new("turn_of_32_calls_0_gates", 20, pipeline::gates_0),
     Bench::new("turn_of_32_calls_1_gate", 20, pipeline::gates_1),
     Bench::new("turn_of_32_calls_10_gates", 10, pipeline::gates_10),

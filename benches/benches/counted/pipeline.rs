@@ -3,7 +3,7 @@
 //! A round is a turn with [`CALLS`] calls of a no-op tool at once, so that what a turn costs by itself is spread over them.
 
 use holdfast_benches::counted::{Counter, Outcome};
-use holdfast_benches::workload::{lab, sandboxed};
+use holdfast_benches::workload::{awaited, lab, sandboxed};
 use holdfast_testkit::LabBuilder;
 
 const CALLS: usize = 32;
@@ -39,4 +39,8 @@ pub(crate) fn sandboxed_1(counter: Counter) -> Outcome {
 
 pub(crate) fn sandboxed_10(counter: Counter) -> Outcome {
     turn(counter, sandboxed(lab(CALLS, 0).0, 10))
+}
+
+pub(crate) fn awaited_calls(counter: Counter) -> Outcome {
+    turn(counter, awaited(CALLS))
 }

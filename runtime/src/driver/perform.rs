@@ -8,7 +8,7 @@ use holdfast_contract::content::Content;
 use holdfast_contract::effect::{Act, ApprovalAct, CallAct, ChildAct, Input, ModelAct, SummaryAct};
 use holdfast_contract::frame::Source;
 use holdfast_contract::hook::HookPoint;
-use holdfast_contract::ids::{CallId, ExtensionId, HookId, Millis, Seq};
+use holdfast_contract::ids::{ExtensionId, HookId, Millis, Seq};
 use holdfast_contract::message::Spent;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
@@ -16,17 +16,17 @@ use holdfast_contract::session_frames::{
     Answer, ApprovalAnswered, ChildEnded, CompactionProvided, HookDecided, HookFaulted, LimitReached,
     ModelFailed, TimerFired, ToolChecked, ToolReturned, TurnOutcome,
 };
-use holdfast_contract::tool::{ToolOutcome, ToolSpec};
+use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Call, Instance, Reply};
 use holdfast_kernel::Pending;
 use holdfast_policy::Request;
 
 use super::guards::Guards;
 use super::shown::Shown;
-use super::{Note, SessionActor, TurnReport};
+use super::{Note, Returned, SessionActor, TurnReport};
 use crate::bounds::cap_place;
 use crate::calling::{Made, later, make, whole, within};
-use crate::executor::{Admission, Entered, run};
+use crate::executor::{Admission, run};
 use crate::host::SessionHost;
 use crate::instances::Begun;
 use crate::ledger::used_by_model;
@@ -180,14 +180,16 @@ impl SessionActor {
         let queues = self.inner.executor.queues(&extension, &spec);
         let leaves = spec.effects.leaves_the_machine();
         if leaves || !queues.is_empty() {
-            let (inner, clock) = (self.inner.clone(), self.inner.clock.clone());
-            let (back, admission) = (self.back(source, decided_by), Admission::new(queues));
+            let (inner, inbox) = (self.inner.clone(), self.inbox.clone());
+            let admission = Admission::new(queues);
             let returned = async move {
                 fail_point!("driver::before_tool");
                 let made = || inner.make_pinned(&extension, &instance, asked, host);
-                let answer = run(admission, spec.timeout, clock, made).await;
+                let answer = run(admission, spec.timeout, inner.clock.clone(), made).await;
                 fail_point!("driver::after_tool");
-                back.returned(call, (&extension, &spec), answer, entered);
+                let (at, cause) = (inner.clock.now(), decided_by);
+                let returned = Returned { call, cause, extension, spec, at, answer, entered };
+                drop(inbox.send(Note::Returned(Box::new(returned))));
             };
             return match leaves {
                 true => self.behind_barrier(decided_by, returned),
@@ -196,23 +198,32 @@ impl SessionActor {
         }
         match self.inner.make_pinned(&extension, &instance, asked, host) {
             Made::Answered(answer) => {
-                let outcome = match answer.and_then(result_of) {
-                    Ok(result) => self.checks.result(&spec, result),
-                    Err(fault) => ToolOutcome::Failure(fault),
-                };
-                let (at, cause) = (self.inner.clock.now(), Some(decided_by));
-                entered.settled(&extension, &spec, &outcome, at);
-                let body = ToolReturned { call, outcome }.into();
-                self.queue.push_back(Input { at, source, cause, body });
+                let (at, cause) = (self.inner.clock.now(), decided_by);
+                self.returned(Returned { call, cause, extension, spec, at, answer, entered });
             }
             under_way => {
-                let (back, clock) = (self.back(source, decided_by), self.inner.clock.clone());
+                let (inbox, clock) = (self.inbox.clone(), self.inner.clock.clone());
                 self.tasks.begin(decided_by, async move {
-                    let answer = within(under_way, spec.timeout, Code::ToolTimeout, clock).await;
-                    back.returned(call, (&extension, &spec), answer, entered);
+                    let answer = within(under_way, spec.timeout, Code::ToolTimeout, clock.clone()).await;
+                    let (at, cause) = (clock.now(), decided_by);
+                    let returned = Returned { call, cause, extension, spec, at, answer, entered };
+                    drop(inbox.send(Note::Returned(Box::new(returned))));
                 });
             }
         }
+    }
+
+    /// A tool's answer becomes a fact. Whether it keeps the tool's promise is looked up here, where its schemas are compiled.
+    pub(super) fn returned(&mut self, returned: Returned) {
+        let Returned { call, cause, extension, spec, at, answer, entered } = returned;
+        let outcome = match answer.and_then(result_of) {
+            Ok(result) => self.checks.result(&spec, result),
+            Err(fault) => ToolOutcome::Failure(fault),
+        };
+        entered.settled(&extension, &spec, &outcome, at);
+        let (source, cause, body) =
+            (Source::Extension(extension), Some(cause), ToolReturned { call, outcome }.into());
+        self.queue.push_back(Input { at, source, cause, body });
     }
 
     fn call_model(&mut self, mut act: Box<ModelAct>) {
@@ -380,20 +391,5 @@ impl Back {
         self.inner.ledger.enter(at, self.owner.as_ref(), used_by_model(&body));
         let input = Input { at, source, cause: Some(self.cause), body };
         drop(self.inbox.send(Note::Fact(Box::new(input))));
-    }
-
-    fn returned(
-        self,
-        call: CallId,
-        (extension, spec): (&ExtensionRef, &Arc<ToolSpec>),
-        answer: Result<Reply, Fault>,
-        entered: Entered,
-    ) {
-        let outcome = match answer.and_then(result_of) {
-            Ok(result) => crate::checks::Checks::default().result(spec, result),
-            Err(fault) => ToolOutcome::Failure(fault),
-        };
-        entered.settled(extension, spec, &outcome, self.inner.clock.now());
-        self.send(ToolReturned { call, outcome });
     }
 }

@@ -171,6 +171,7 @@ impl SessionActor {
                 None => drop(reply.send(Err(Self::no_turn()))),
             },
             Note::Fact(input) => self.queue.push_back(*input),
+            Note::Returned(returned) => self.returned(*returned),
             // Whoever asked and was given up meanwhile has asked for nothing.
             Note::Ask { reply, .. } if reply.is_closed() => {}
             Note::Answered(answered) => self.answered(*answered),
