@@ -1,11 +1,12 @@
 //! How the hooks of a round are asked. Those that are answered at once and agree are one fact; every other answer is one of its own.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::{HookAct, Input, RoundAct};
+use holdfast_contract::effect::{Act, HookAct, Input, RoundAct};
 use holdfast_contract::frame::Source;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint};
 use holdfast_contract::ids::{CallId, HookId, Seq};
@@ -21,39 +22,76 @@ use crate::calling::{Made, at_once, within};
 use crate::context::Portions;
 use crate::host::SessionHost;
 use crate::instances::Begun;
+use crate::keyed::Keyed;
+
+/// Rounds that are asked together at most: their subjects have to stay in the caches too.
+const TOGETHER: usize = 32;
 
 impl SessionActor {
-    pub(super) fn call_hooks(&mut self, act: RoundAct) {
+    pub(super) fn call_hooks(&mut self, mut act: RoundAct) {
         if act.input.point == HookPoint::Context {
             return self.call_providers(act);
         }
+        if self.heard.front().is_none_or(|heard| heard.round != act.decided_by) {
+            self.heard = self.ask_together(&mut act);
+        }
+        let others = self.heard.pop_front().map(|heard| heard.others).unwrap_or_default();
         let RoundAct { decided_by, mut input, hooks } = act;
         let AskedHooks { entries, ids } = hooks;
         let mut agreed = 0;
-        for (place, hook) in entries.iter().enumerate() {
+        for (place, answer) in others {
+            let Some(hook) = entries.get(place) else { continue };
             input.hook.clone_from(&hook.id);
-            let extension = &hook.extension;
-            let answer = self.hook_at_once(extension, &input);
-            if matches!(&answer, Some(Ok(decision)) if decision == input.point.consent()) {
-                continue;
-            }
             self.say_agreed(decided_by, &input, &ids, agreed..place);
             agreed = place + 1;
+            let extension = hook.extension.clone();
             match answer {
                 Some(answer) => {
                     let answer = answer.and_then(|decision| fitting(decision, input.point));
-                    let source = Source::Extension(extension.clone());
+                    let source = Source::Extension(extension);
                     let input = About::of(&input).fact(self, source, decided_by, answer);
                     self.queue.push_back(input);
                 }
                 None => {
-                    let (extension, timeout, tokens) =
-                        (extension.clone(), hook.spec.timeout, hook.spec.tokens);
+                    let (timeout, tokens) = (hook.spec.timeout, hook.spec.tokens);
                     self.call_hook(HookAct { decided_by, extension, timeout, tokens, input: input.clone() });
                 }
             }
         }
         self.say_agreed(decided_by, &input, &ids, agreed..ids.len());
+    }
+
+    /// Asks the hooks of a round that are answered at once, and with it those of the rounds behind it that ask the same hooks, as the
+    /// calls of one answer of a model do: each hook is asked about all of them before the next one is, while its memory is in the
+    /// caches. What they say becomes facts round by round.
+    fn ask_together(&mut self, first: &mut RoundAct) -> VecDeque<Heard> {
+        let entries = first.hooks.entries.clone();
+        let mut acts = std::mem::take(&mut self.acts);
+        let behind = acts.iter_mut().map_while(|act| match act {
+            Act::CallHooks(round) => {
+                Arc::ptr_eq(&round.hooks.entries, &entries).then_some(Some(&mut **round))
+            }
+            Act::EvaluatePolicy(_) => Some(None),
+            _ => None,
+        });
+        let mut rounds: Vec<_> = std::iter::once(first).chain(behind.flatten()).take(TOGETHER).collect();
+        if rounds.len() > 1 && !of_one_extension_each(&entries) {
+            rounds.truncate(1);
+        }
+        let quiet = |round: &&mut RoundAct| Heard { round: round.decided_by, others: Vec::new() };
+        let mut heard: VecDeque<_> = rounds.iter().map(quiet).collect();
+        for (place, hook) in entries.iter().enumerate() {
+            for (round, heard) in rounds.iter_mut().zip(&mut heard) {
+                let input = &mut round.input;
+                input.hook.clone_from(&hook.id);
+                let answer = self.hook_at_once(&hook.extension, input);
+                if !matches!(&answer, Some(Ok(decision)) if decision == input.point.consent()) {
+                    heard.others.push((place, answer));
+                }
+            }
+        }
+        self.acts = acts;
+        heard
     }
 
     /// What a hook says that is always answered at once; none if it is another.
@@ -179,6 +217,20 @@ impl SessionActor {
             }
         }
     }
+}
+
+/// Whether no two are of the same extension, whose instance would then hear them in another order than the frames have.
+fn of_one_extension_each(hooks: &[HookEntry]) -> bool {
+    let mut seen = Keyed::default();
+    hooks.iter().all(|hook| seen.insert(hook.extension.digest, ()).is_none())
+}
+
+/// What was said in a round.
+pub(super) struct Heard {
+    /// The `hook.called` frame.
+    round: Seq,
+    /// Everything but consent, by the hook's place; none where the hook is yet to be asked, because it takes its time.
+    others: Vec<(usize, Option<Result<Decision, Fault>>)>,
 }
 
 /// A context provider, and what it said.

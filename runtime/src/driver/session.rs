@@ -25,6 +25,7 @@ use holdfast_kernel::{BEHAVIOUR, Session};
 use holdfast_store::StreamLog;
 use tokio::sync::{mpsc, oneshot};
 
+use super::hooks::Heard;
 use super::tasks::Tasks;
 use super::{Answered, Note, Reply, Say, SessionHandle, TurnReport, discovery};
 use crate::budget::Lent;
@@ -55,7 +56,9 @@ pub(crate) struct SessionActor {
     /// Frames that the log has not been given yet, step by step.
     unlogged: Vec<Vec<Draft>>,
     /// Acts that wait until the facts before them are taken.
-    acts: VecDeque<Act>,
+    pub(super) acts: VecDeque<Act>,
+    /// What hooks have said in the rounds that are the next of these acts.
+    pub(super) heard: VecDeque<Heard>,
     pub(super) tasks: Tasks,
     pub(super) checks: Checks,
     /// What the calls of the running turn run on.
@@ -105,6 +108,7 @@ impl SessionActor {
             queue: first.into(),
             unlogged: Vec::new(),
             acts: VecDeque::new(),
+            heard: VecDeque::new(),
             tasks: Tasks::default(),
             checks: Checks::default(),
             instances: Instances::default(),
