@@ -1,6 +1,6 @@
 //! Arguments and results against a tool's JSON Schemas, with the conversions that models commonly need.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdfast_contract::content::Content;
 use holdfast_contract::problem::{Code, Fault};
@@ -14,33 +14,45 @@ use crate::keyed::Keyed;
 /// How many errors are worth telling a model.
 const TOLD: usize = 5;
 
-/// Compiled schemas. A specification is immutable, so its address is its name for as long as it is held here.
+/// Compiled schemas, for as long as anybody else knows their tools. A specification is immutable, so its address is its name for as long
+/// as it is held here.
 #[derive(Default)]
-pub struct Checks {
-    compiled: Keyed<usize, Compiled>,
-}
+pub struct Checks(Mutex<Keyed<usize, Arc<Compiled>>>);
 
 struct Compiled {
-    _held: Arc<ToolSpec>,
+    held: Arc<ToolSpec>,
     input: Result<Validator, String>,
     output: Option<Result<Validator, String>>,
 }
 
 impl Checks {
-    fn compiled(&mut self, spec: &Arc<ToolSpec>) -> &Compiled {
-        self.compiled.entry(Arc::as_ptr(spec) as usize).or_insert_with(|| Compiled {
-            _held: spec.clone(),
+    fn all(&self) -> MutexGuard<'_, Keyed<usize, Arc<Compiled>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn compiled(&self, spec: &Arc<ToolSpec>) -> Arc<Compiled> {
+        let name = Arc::as_ptr(spec) as usize;
+        if let Some(compiled) = self.all().get(&name) {
+            return compiled.clone();
+        }
+        // Nobody else waits while this is compiled; who comes at the same time compiles it too.
+        let compiled = Arc::new(Compiled {
+            held: spec.clone(),
             input: compile(&spec.input_schema),
             output: spec.output_schema.as_ref().map(compile),
-        })
+        });
+        let mut all = self.all();
+        all.retain(|_, known| Arc::strong_count(&known.held) > 1);
+        all.entry(name).or_insert(compiled).clone()
     }
 
     /// Checks arguments, after a conversion if that makes them fit.
-    pub fn arguments(&mut self, spec: &Arc<ToolSpec>, arguments: &Content) -> CheckOutcome {
+    pub fn arguments(&self, spec: &Arc<ToolSpec>, arguments: &Content) -> CheckOutcome {
         let Some(value) = arguments.value() else {
             return CheckOutcome::Invalid { errors: vec!["the arguments are not at hand".to_owned()] };
         };
-        let validator = match &self.compiled(spec).input {
+        let compiled = self.compiled(spec);
+        let validator = match &compiled.input {
             Ok(validator) => validator,
             Err(error) => {
                 return CheckOutcome::Invalid {
@@ -62,7 +74,7 @@ impl Checks {
     }
 
     /// The arguments as the tool gets them, or why it does not.
-    pub fn fitting(&mut self, spec: &Arc<ToolSpec>, arguments: Content) -> Result<Content, Fault> {
+    pub fn fitting(&self, spec: &Arc<ToolSpec>, arguments: Content) -> Result<Content, Fault> {
         match self.arguments(spec, &arguments) {
             CheckOutcome::Valid => Ok(arguments),
             CheckOutcome::Coerced { arguments } => Ok(arguments),
@@ -71,7 +83,7 @@ impl Checks {
     }
 
     /// A result that breaks its tool's promise is a failure.
-    pub fn result(&mut self, spec: &Arc<ToolSpec>, result: Content) -> ToolOutcome {
+    pub fn result(&self, spec: &Arc<ToolSpec>, result: Content) -> ToolOutcome {
         if spec.output_schema.is_none() {
             return ToolOutcome::Result(result);
         }
@@ -133,5 +145,26 @@ fn coerce(value: &mut Value, schema: &Value) {
             }
         }
         Value::Null => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_are_kept_for_as_long_as_their_tools_are_known() {
+        let checks = Checks::default();
+        let check = |spec: &Arc<ToolSpec>| checks.arguments(spec, &Content::default());
+        let tool = |name: &str| Arc::new(ToolSpec::named(name, ""));
+        let (one, two) = (tool("one"), tool("two"));
+        check(&one);
+        check(&two);
+        check(&one);
+        assert_eq!(checks.all().len(), 2);
+        drop(one);
+        check(&tool("three"));
+        let kept: Vec<_> = checks.all().values().map(|compiled| compiled.held.name.to_string()).collect();
+        assert!(kept.len() == 2 && !kept.contains(&"one".to_owned()), "{kept:?}");
     }
 }

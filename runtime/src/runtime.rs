@@ -31,6 +31,7 @@ use holdfast_store::{Collected, ObjectKind, Retention, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::background::Background;
+use crate::checks::Checks;
 use crate::clock::Clock;
 use crate::discovery::ToolsShown;
 use crate::driver::{Note, SessionActor, SessionHandle, SystemActor, SystemNote};
@@ -110,6 +111,8 @@ pub(crate) struct Inner {
     pub meter: Meter,
     /// What users have said about hosts.
     pub answers: Answers,
+    /// The schemas of tools.
+    pub checks: Checks,
     policies: RwLock<Keyed<Digest, Arc<Policy>>>,
     sessions: Mutex<BTreeMap<StreamId, SessionHandle>>,
     /// The bus and who is on it.
@@ -172,6 +175,7 @@ impl Runtime {
             background: Background::default(),
             shared: Shared::default(),
             answers: Answers::default(),
+            checks: Checks::default(),
             policies: RwLock::default(),
             sessions: Mutex::default(),
             living,

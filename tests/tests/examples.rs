@@ -94,6 +94,23 @@ async fn the_c_tool_lives() {
     lives("checksum", r#"/crc32 {"text": "123456789"}"#, "cbf43926").await;
 }
 
+/// What the published figures are taken with is built from the sources beside it, with today's header. `HOLDFAST_UPDATE=1` takes over what
+/// is built.
+#[test]
+fn the_guests_of_the_figures_are_their_sources() {
+    for id in ["gate", "tool"] {
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime/src/figures/guests").join(id);
+        let folder = tempfile::tempdir().unwrap();
+        copy(&from, folder.path());
+        let built = holdfast_authoring::build(folder.path(), &mut |_| {}).unwrap();
+        let (built, kept) = (fs::read(built.component).unwrap(), from.join(format!("{id}.wasm")));
+        if std::env::var_os("HOLDFAST_UPDATE").is_some() {
+            fs::write(&kept, &built).unwrap();
+        }
+        assert!(built == fs::read(kept).unwrap(), "{id}: run this test with HOLDFAST_UPDATE=1");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_javascript_tool_lives() {
     lives("json-tools", r#"/json_query {"document": {"a": [1, {"b": 2}]}, "path": "a[1].b"}"#, "2").await;

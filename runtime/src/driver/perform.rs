@@ -144,7 +144,7 @@ impl SessionActor {
     }
 
     fn check_arguments(&mut self, act: &CallAct) {
-        let outcome = self.checks.arguments(&act.spec, &act.arguments);
+        let outcome = self.inner.checks.arguments(&act.spec, &act.arguments);
         let input = self.fact(Source::Host, Some(act.decided_by), ToolChecked { call: act.call, outcome });
         self.queue.push_back(input);
     }
@@ -213,11 +213,11 @@ impl SessionActor {
         }
     }
 
-    /// A tool's answer becomes a fact. Whether it keeps the tool's promise is looked up here, where its schemas are compiled.
+    /// A tool's answer becomes a fact. It has to keep the tool's promise.
     pub(super) fn returned(&mut self, returned: Returned) {
         let Returned { call, cause, extension, spec, at, answer, entered } = returned;
         let outcome = match answer.and_then(result_of) {
-            Ok(result) => self.checks.result(&spec, result),
+            Ok(result) => self.inner.checks.result(&spec, result),
             Err(fault) => ToolOutcome::Failure(fault),
         };
         entered.settled(&extension, &spec, &outcome, at);

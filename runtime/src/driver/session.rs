@@ -29,7 +29,6 @@ use super::hooks::Heard;
 use super::tasks::Tasks;
 use super::{Answered, Note, Reply, Say, SessionHandle, TurnReport, discovery};
 use crate::budget::Lent;
-use crate::checks::Checks;
 use crate::feed::Feed;
 use crate::host::SessionHost;
 use crate::instances::{Ending, Instances};
@@ -60,7 +59,6 @@ pub(crate) struct SessionActor {
     /// What hooks have said in the rounds that are the next of these acts.
     pub(super) heard: VecDeque<Heard>,
     pub(super) tasks: Tasks,
-    pub(super) checks: Checks,
     /// What the calls of the running turn run on.
     pub(super) instances: Instances,
     waiting: VecDeque<Box<Say>>,
@@ -110,7 +108,6 @@ impl SessionActor {
             acts: VecDeque::new(),
             heard: VecDeque::new(),
             tasks: Tasks::default(),
-            checks: Checks::default(),
             instances: Instances::default(),
             waiting: VecDeque::new(),
             answering: Vec::new(),

@@ -167,7 +167,7 @@ impl Workbench {
                 });
                 let unknown = || Fault::new(Code::ToolUnknown, format!("the extension has no tool `{name}`"));
                 let spec = spec.ok_or_else(unknown)?;
-                let mut checks = Checks::default();
+                let checks = Checks::default();
                 let arguments = checks.fitting(&spec, Content::new(arguments.clone()))?;
                 let call = Call::Tool {
                     call: CallId { turn: 1, index: 1 },
