@@ -63,6 +63,11 @@ impl Hub {
         (Watch { hub: self.clone(), ticket }, waiting)
     }
 
+    /// Tells everybody who is there.
+    pub(crate) fn tell_all(&self, text: String) {
+        self.watched().tell_all(text);
+    }
+
     /// Whether this waits for a person.
     pub(crate) fn waits(&self, session: &StreamId, request: Seq) -> bool {
         self.watched().waiting.contains_key(&(session.clone(), request))
@@ -78,6 +83,11 @@ impl Hub {
 }
 
 impl Watched {
+    fn tell_all(&mut self, text: String) {
+        let notice = Notice::Told { text };
+        self.watchers.retain(|watcher| watcher.notices.send(notice.clone()).is_ok());
+    }
+
     fn send(&mut self, session: &StreamId, notice: &Notice) {
         // Whoever has gone is forgotten.
         self.watchers
@@ -115,11 +125,8 @@ impl Surface for Hub {
                 watched.waiting.retain(|(waiting, _), _| waiting != stream);
                 Notice::Ended { session, outcome, answer, limit_set_in }
             }
-            Event::Notice(text) => {
-                // It is nobody's session, and so it is for everybody who is there.
-                let notice = Notice::Told { text };
-                return watched.watchers.retain(|watcher| watcher.notices.send(notice.clone()).is_ok());
-            }
+            // It is nobody's session, and so it is for everybody who is there.
+            Event::Notice(text) => return watched.tell_all(text),
             Event::Broken(problem) => Notice::Broken { session, problem },
         };
         watched.send(stream, &notice);

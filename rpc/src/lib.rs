@@ -9,6 +9,7 @@ mod client;
 mod guests;
 mod hub;
 mod line;
+mod outgoing;
 mod protocol;
 mod server;
 mod socket;

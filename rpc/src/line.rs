@@ -54,6 +54,11 @@ pub(crate) fn write(mut message: Value) -> String {
     format!("{message}\n")
 }
 
+/// A notice as it goes over the wire.
+pub(crate) fn notice(notice: &impl Serialize) -> String {
+    write(serde_json::to_value(notice).unwrap_or_default())
+}
+
 /// An answer as it goes over the wire.
 pub(crate) fn answer(id: Value, answer: Result<Value, (i64, Problem)>) -> String {
     write(match answer {

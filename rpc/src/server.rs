@@ -16,7 +16,7 @@ use holdfast_runtime::{Bound, CommandInfo, NewSession, Runtime, SessionHandle, T
 use holdfast_store::Retention;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -24,6 +24,7 @@ use crate::bus;
 use crate::guests::{Guests, Stay};
 use crate::hub::{Hub, Watch};
 use crate::line;
+use crate::outgoing::Outgoing;
 use crate::protocol::*;
 
 /// Makes a new session as the home is set.
@@ -46,6 +47,9 @@ pub struct Owner {
     pub remember: Box<Remember>,
 }
 
+/// Frames of a session that is followed that are read at once.
+const AT_ONCE: u64 = 256;
+
 /// The command that names a session, as it stands in a `command.run` frame.
 pub const RENAME: &str = "rename";
 
@@ -62,7 +66,7 @@ struct Connection {
     /// Where to sign in, for one that comes from another process.
     guests: Option<Guests>,
     stay: std::sync::Mutex<Option<Stay>>,
-    lines: mpsc::UnboundedSender<String>,
+    lines: Outgoing,
     notices: mpsc::UnboundedSender<Notice>,
     /// The sessions it has opened, and what it calls itself there.
     watches: std::sync::Mutex<Vec<(StreamId, String, Watch)>>,
@@ -101,30 +105,32 @@ impl Server {
         connection: impl AsyncRead + AsyncWrite + Send + 'static,
         guests: Option<Guests>,
     ) {
-        let (reader, mut writer) = tokio::io::split(connection);
-        let (lines, mut outgoing) = mpsc::unbounded_channel::<String>();
+        let (reader, writer) = tokio::io::split(connection);
+        let (lines, write) = Outgoing::open(writer);
         let (notices, mut noticed) = mpsc::unbounded_channel::<Notice>();
+        let hub = self.owner.hub.clone();
         let written = tokio::spawn(async move {
-            while let Some(line) = outgoing.recv().await {
-                if writer.write_all(line.as_bytes()).await.is_err() || writer.flush().await.is_err() {
-                    return;
-                }
+            if write.await {
+                hub.tell_all("a client that did not read what it was sent was let go".to_owned());
             }
         });
         let forward = lines.clone();
         let forwarded = tokio::spawn(async move {
             while let Some(notice) = noticed.recv().await {
-                let message = serde_json::to_value(&notice).unwrap_or_default();
-                if forward.send(line::write(message)).is_err() {
-                    return;
-                }
+                forward.send(line::notice(&notice));
             }
         });
+        let gone = lines.clone();
         let (watches, stay) = (std::sync::Mutex::default(), std::sync::Mutex::default());
         let connection = Arc::new(Connection { owner: self.owner, guests, stay, lines, notices, watches });
         let mut tasks = JoinSet::new();
         let mut reader = BufReader::new(reader);
-        while let Ok(Some(line)) = line::read(&mut reader).await {
+        loop {
+            let line = tokio::select! {
+                line = line::read(&mut reader) => line,
+                () = gone.closed() => break,
+            };
+            let Ok(Some(line)) = line else { break };
             if let Some((id, request)) = connection.request(&line) {
                 let connection = connection.clone();
                 let mut answer = Box::pin(async move { connection.answer(id, request).await });
@@ -152,8 +158,7 @@ impl Connection {
         let refuse = |id: Value, code: i64, what: String| {
             let problem = Problem::new(Code::UsageInvalid, what);
             let help = "`holdfast schema protocol` prints what can be asked.";
-            // A client that has gone needs no answer.
-            let _gone = self.lines.send(line::answer(id, Err((code, problem.help(help)))));
+            self.lines.send(line::answer(id, Err((code, problem.help(help)))));
             None
         };
         if line.trim_ascii().is_empty() {
@@ -183,8 +188,7 @@ impl Connection {
 
     async fn answer(&self, id: Value, request: Request) {
         let answer = self.carry_out(request).await.map_err(|problem| (line::FAILED, problem));
-        // A client that has gone needs no answer.
-        let _gone = self.lines.send(line::answer(id, answer));
+        self.lines.send(line::answer(id, answer));
     }
 
     async fn carry_out(&self, request: Request) -> Result<Value, Problem> {
@@ -385,7 +389,7 @@ impl Connection {
         let store = self.owner.runtime.store();
         let next = store.head(&session)?.map_or(Seq(0), |head| head.seq.next());
         if let Some(from) = frames_from {
-            tokio::spawn(follow(self.owner.runtime.clone(), session.clone(), from, self.notices.clone()));
+            tokio::spawn(follow(self.owner.runtime.clone(), session.clone(), from, self.lines.clone()));
         }
         Ok(SessionOpened { session, resumed, next, waiting })
     }
@@ -582,19 +586,19 @@ impl Connection {
     }
 }
 
-/// Sends every frame of a session from one on, each once it is durable, until nobody listens.
-async fn follow(runtime: Runtime, session: StreamId, mut next: Seq, notices: mpsc::UnboundedSender<Notice>) {
+/// Sends every frame of a session from one on, each once it is durable and as fast as it is read, until nobody listens.
+async fn follow(runtime: Runtime, session: StreamId, mut next: Seq, lines: Outgoing) {
     let Ok(log) = runtime.store().stream(&session) else { return };
     loop {
         let durable = log.durable(next);
         tokio::select! {
             durable = durable => if durable.is_err() { return },
-            () = notices.closed() => return,
+            () = lines.closed() => return,
         }
-        let Ok(frames) = runtime.store().frames(&session, next..) else { return };
+        let Ok(frames) = runtime.store().frames(&session, next..Seq(next.0 + AT_ONCE)) else { return };
         for frame in frames {
             next = frame.envelope.seq.next();
-            if notices.send(Notice::Frame(frame)).is_err() {
+            if !lines.send_in_time(line::notice(&Notice::Frame(frame))).await {
                 return;
             }
         }
