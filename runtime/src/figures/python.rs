@@ -20,7 +20,7 @@ use holdfast_contract::protocol::{ToExtension, ToolRequest};
 
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::system_frames::FoundExtension;
-use holdfast_contract::wire::{Bundle, Call, Instance, Lane, Later};
+use holdfast_contract::wire::{Bundle, Later};
 use holdfast_lane_native::{Extension, FnHook, NativeLane};
 use holdfast_lane_process::{Places, ProcessLane};
 use holdfast_model::{Deltas, Model};
@@ -28,7 +28,6 @@ use holdfast_store::{Options, Store};
 use serde_json::json;
 
 use super::{Figure, Moment, arguments, opened, started};
-use crate::host::NoHost;
 use crate::vault::HomeVault;
 
 /// The tool: a file as a user would write it.
@@ -38,16 +37,16 @@ const ECHO: &str = "__effects__ = \"pure\"\n\n\ndef run(content: str, number: in
 const BARE: &str = "import json, sys\nfor line in sys.stdin:\n    message = json.loads(line)\n    \
                     answer = {'jsonrpc': '2.0', 'id': message['id'], 'result': message['params']['arguments']['content']}\n    \
                     sys.stdout.write(json.dumps(answer) + '\\n')\n    sys.stdout.flush()\n";
-/// Turns, and how often the model answers with calls in each.
-const TURNS: usize = 41;
+/// How often both are started anew: which core the system gives to which of them decides much, and stays as it is for as long as they live.
+const PASSES: usize = 10;
+/// Turns of a pass, and how often the model answers with calls in each.
+const TURNS: usize = 5;
 const ROUNDS: usize = 50;
 
 /// What a tool in Python costs here, for each call.
 pub struct Python {
     /// A bare echo.
     pub bare: Figure,
-    /// The lane's call, one at a time.
-    pub lane: Figure,
     /// From the model's answer to the result in the kernel.
     pub pipeline: Figure,
 }
@@ -64,6 +63,19 @@ fn failed(what: impl std::fmt::Display) -> Problem {
 
 /// Takes the figures of so many calls at once, in this empty folder.
 pub async fn python(folder: &Path, at_once: usize) -> Result<Python, Problem> {
+    let (mut bare, mut pipeline) = (Vec::new(), Vec::new());
+    for number in 0..PASSES {
+        let (echoed, called) = pass(&folder.join(number.to_string()), at_once).await?;
+        bare.extend(echoed);
+        pipeline.extend(called);
+    }
+    let [bare, pipeline] = [bare, pipeline].map(|times| Figure::new("", times));
+    Ok(Python { bare, pipeline })
+}
+
+/// One life of both: what echoes took, and calls.
+async fn pass(folder: &Path, at_once: usize) -> Result<(Vec<Duration>, Vec<Duration>), Problem> {
+    std::fs::create_dir_all(folder).map_err(failed)?;
     let store = Store::open(&folder.join("holdfast.db"), Options::default())?;
     let vault = Arc::new(HomeVault::new(store.clone(), folder.join("generations")));
     let (file, code) = ("tools/echo.py", Digest::of(ECHO.as_bytes()));
@@ -85,9 +97,7 @@ pub async fn python(folder: &Path, at_once: usize) -> Result<Python, Problem> {
         ..FoundExtension::default()
     };
     let lane = Arc::new(ProcessLane::python(vault, Places::within(folder)));
-    let loaded = lane.load(&found.activation(1)).await?;
-    let (bare, called) = (Times::default(), Times::default());
-    let (through, answered) = (Times::default(), Moment::default());
+    let (bare, through, answered) = (Times::default(), Times::default(), Moment::default());
     let (native, taken, since) = (NativeLane::default(), through.clone(), answered.clone());
     let returned = AtomicUsize::new(0);
     let after = FnHook(HookSpec::at(HookPoint::ToolAfter), move |_: &HookInput| {
@@ -99,8 +109,7 @@ pub async fn python(folder: &Path, at_once: usize) -> Result<Python, Problem> {
     });
     let kit = native.add(Extension::new("kit", "1.0.0").hook(after));
     let echo = Mutex::new(Bare::start().map_err(failed)?);
-    let times = [bare.clone(), called.clone()];
-    let model = Caller(Arc::new(Peers { echo, loaded, times, answered, at_once }));
+    let model = Caller(Arc::new(Peer { echo, times: bare.clone(), answered, at_once }));
     let (lanes, extensions) = (vec![Arc::new(native) as _, lane as _], vec![kit, found]);
     let runtime = started(store, Arc::new(model), lanes, extensions).await?;
     let session = opened(&runtime, "bench", None)?;
@@ -108,19 +117,18 @@ pub async fn python(folder: &Path, at_once: usize) -> Result<Python, Problem> {
         session.say("bench", "go").await?;
         // The first turn brings both in.
         if turn == 0 {
-            for times in [&bare, &called, &through] {
+            for times in [&bare, &through] {
                 times.lock().unwrap_or_else(PoisonError::into_inner).clear();
             }
         }
     }
     runtime.stop("measured").await?;
     let taken = |times: Times| std::mem::take(&mut *times.lock().unwrap_or_else(PoisonError::into_inner));
-    let (bare, lane, pipeline) = (taken(bare), taken(called), taken(through));
+    let (bare, pipeline) = (taken(bare), taken(through));
     if pipeline.len() != (TURNS - 1) * ROUNDS {
         return Err(failed(format!("{} of {} rounds were answered", pipeline.len(), (TURNS - 1) * ROUNDS)));
     }
-    let [bare, lane, pipeline] = [bare, lane, pipeline].map(|times| Figure::new("", times));
-    Ok(Python { bare, lane, pipeline })
+    Ok((bare, pipeline))
 }
 
 /// A Python that does nothing but echo.
@@ -178,36 +186,23 @@ impl Drop for Bare {
 }
 
 /// What each call through the pipeline is compared with.
-struct Peers {
+struct Peer {
     echo: Mutex<Bare>,
-    loaded: Arc<dyn Instance>,
-    /// Of echoes, and of the lane's calls.
-    times: [Times; 2],
+    times: Times,
     answered: Moment,
     at_once: usize,
 }
 
-impl Peers {
-    async fn compare(&self) {
-        let [bare, called] = &self.times;
+impl Peer {
+    fn compare(&self) {
         let echoed = self.echo.lock().unwrap_or_else(PoisonError::into_inner).echo(self.at_once);
-        push(bare, echoed.unwrap_or_default());
-        let call = Call::Tool {
-            call: Default::default(),
-            tool: "echo".into(),
-            arguments: arguments(0),
-            turn: Arc::default(),
-        };
-        let begun = Instant::now();
-        if self.loaded.call(call, Arc::new(NoHost)).await.is_ok() {
-            push(called, begun.elapsed());
-        }
+        push(&self.times, echoed.unwrap_or_default());
         self.answered.set();
     }
 }
 
-/// A model that calls the tool again and again, one call at a time, each after its peers.
-struct Caller(Arc<Peers>);
+/// A model that calls the tool again and again, so many calls at a time, each time after its peer.
+struct Caller(Arc<Peer>);
 
 impl Model for Caller {
     fn complete(&self, ask: Box<ModelAct>, _: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
@@ -220,10 +215,10 @@ impl Model for Caller {
         let wanted = if number < ROUNDS { self.0.at_once } else { 0 };
         let calls: Vec<_> = (0..wanted).map(asked).collect();
         let text = if calls.is_empty() { "done" } else { "" }.into();
-        let peers = self.0.clone();
+        let peer = self.0.clone();
         Box::pin(async move {
             if !calls.is_empty() {
-                peers.compare().await;
+                peer.compare();
             }
             Ok(ModelReturned { text, reasoning: None, calls, usage: Usage::default() })
         })

@@ -21,16 +21,13 @@ pub(super) fn bench(output: &Output, program: &Path) -> Result<(), Problem> {
     let threads = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     for at_once in [1, AT_ONCE] {
         let folder = tempfile::tempdir().map_err(failed)?;
-        let Python { bare, lane, pipeline } = threads.block_on(python(folder.path(), at_once))?;
+        let Python { bare, pipeline } = threads.block_on(python(folder.path(), at_once))?;
         let so_many = if at_once == 1 { "one".to_owned() } else { at_once.to_string() };
         show(
             output,
             &format!("a bare JSON-RPC echo to Python, {so_many} at once, p50"),
             &micros(bare.at(50)),
         )?;
-        if at_once == 1 {
-            show(output, "a Python tool called through the lane, one at once, p50", &micros(lane.at(50)))?;
-        }
         let name = format!("a Python tool through the pipeline, {so_many} at once");
         show(output, &format!("{name}, p50"), &micros(pipeline.at(50)))?;
         show(output, "  the one over the other (target: 1.5 at most)", &ratio(pipeline.at(50), bare.at(50)))?;
