@@ -142,8 +142,17 @@ async fn follow(
                     }
                     report => Some(report?),
                 };
-                if let Some(report) = report {
-                    tell(&*outside, &id, &report, prompt);
+                match report {
+                    Some(report) => tell(&*outside, &id, &report, prompt),
+                    None => {
+                        let last = |kind| runtime.store().last_of_kind(&id, kind);
+                        let (asked, ended) = (last(Kind::InputReceived)?, last(Kind::TurnEnded)?);
+                        let ended = ended.map(|frame| frame.envelope.seq);
+                        assert!(
+                            ended > asked.map(|frame| frame.envelope.seq),
+                            "{id}: {prompt} has not ended"
+                        );
+                    }
                 }
             }
             Line::Cancel(prompt) => {
