@@ -13,16 +13,16 @@ verify *stages:
 test *words:
     cargo nextest run --workspace {{ words }}
 
-# Format and mend what can be mended by itself
+# Format, and apply automatic lint fixes
 fix:
     cargo fmt --all
     cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
 
-# Layers, purity and size of the kernel, file sizes, names
+# Layers, purity and size of the kernel, file sizes, names, wording and links of the docs
 architecture:
     cargo nextest run -p holdfast-tests --test architecture
 
-# Power loss and kill -9, with what takes too long for every day
+# Power loss and kill -9, including slow tests
 crash *words:
     cargo nextest run --workspace -E 'binary(/^crash/) + binary(kill) + binary(conversation)' --run-ignored all {{ words }}
 
@@ -30,15 +30,15 @@ crash *words:
 bench *words:
     ./scripts/bench {{ words }}
 
-# Take lower counts over into benches/budgets.json; raising one is an edit by hand
+# Write lower counts into benches/budgets.json; raising one is a manual edit
 bench-accept *words:
     ./scripts/bench --accept {{ words }}
 
-# Times on this machine: published, never gated
+# Times on this machine: published, not checked by CI
 bench-times:
     cargo bench -p holdfast-benches --bench timed
 
-# Write golden files anew; look at the difference before you commit it
+# Write golden files again; review the difference before you commit it
 golden *words:
     INSTA_UPDATE=always cargo nextest run --workspace {{ words }}
     git status --short

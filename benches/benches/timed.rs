@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use holdfast_benches::workload::{Loop, drafts, lab};
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_kernel::Session;
-use holdfast_runtime::refold::refold;
+use holdfast_runtime::rebuild::rebuild;
 use holdfast_runtime::replay::{Mode, replay};
-use holdfast_store::{Options, Store};
+use holdfast_store::{Store, StoreOptions};
 use holdfast_testkit::history;
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -77,7 +77,7 @@ fn append(batch: u64) -> Outcome {
     const APPENDERS: u64 = 64;
     let rounds = if batch == 1 { 200 } else { 40 };
     let folder = tempfile::tempdir()?;
-    let store = Store::open(&folder.path().join("holdfast.db"), Options::default())?;
+    let store = Store::open(&folder.path().join("holdfast.db"), StoreOptions::default())?;
     let start = Arc::new(Barrier::new(APPENDERS as usize + 1));
     let mut threads = Vec::new();
     for appender in 0..APPENDERS {
@@ -138,7 +138,7 @@ fn resume(frames: u64) -> Outcome {
     lab.runtime.store().flush()?;
     let before = lab.runtime.store().stats().rows_read;
     let begun = Instant::now();
-    let refolded = refold::<Session>(lab.runtime.store(), session.id())?;
+    let refolded = rebuild::<Session>(lab.runtime.store(), session.id())?;
     let took = begun.elapsed();
     let rows = lab.runtime.store().stats().rows_read - before;
     let name = format!("resume of a session of {} frames", refolded.machine.next_seq());

@@ -6,7 +6,7 @@ use std::time::Instant;
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::{Effects, Input, ModelAct};
-use holdfast_contract::frame::{Draft, Source};
+use holdfast_contract::frame::{Draft, FrameSource};
 use holdfast_contract::hook::{Decision, HookPoint};
 use holdfast_contract::ids::{CallId, Millis, Seq};
 use holdfast_contract::message::{AskedCall, Limits, Message, Origin, TurnView, Usage};
@@ -20,9 +20,9 @@ use holdfast_contract::session_frames::{
 use holdfast_contract::tool::{EffectClass, ToolOutcome, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_kernel::{BEHAVIOUR, Session};
-use holdfast_lane_native::{Extension, Tool};
+use holdfast_lane_native::{NativeExtension, Tool};
 use holdfast_model::{Deltas, Model};
-use holdfast_runtime::figures::GATE;
+use holdfast_runtime::bench::GATE;
 use holdfast_testkit::pieces::{gate, spec, tool};
 use holdfast_testkit::wasm::{MapVault, lane, manifest};
 use holdfast_testkit::{Lab, LabBuilder};
@@ -88,7 +88,7 @@ impl Default for Loop {
 }
 
 fn fact(cause: Option<Seq>, body: impl Into<Body>) -> Input {
-    Input { at: Millis(1), source: Source::Host, cause, body: body.into() }
+    Input { at: Millis(1), source: FrameSource::Host, cause, body: body.into() }
 }
 
 impl Loop {
@@ -159,10 +159,10 @@ pub fn lab(calls: usize, gates: usize) -> (LabBuilder, Arc<Mutex<Instant>>, Arc<
     let mut builder = Lab::build()
         .limits(no_limits())
         .model("script", Caller { calls, answered: answered.clone() })
-        .extension(Extension::new("kit", "1.0.0").tool(noop));
+        .extension(NativeExtension::new("kit", "1.0.0").tool(noop));
     for index in 0..gates {
         builder = builder
-            .extension(Extension::new(&format!("gate{index:03}"), "1.0.0").hook(gate(Decision::Allow)));
+            .extension(NativeExtension::new(&format!("gate{index:03}"), "1.0.0").hook(gate(Decision::Allow)));
     }
     (builder, answered, ran)
 }
@@ -173,7 +173,7 @@ pub fn awaited(calls: usize) -> LabBuilder {
     Lab::build()
         .limits(no_limits())
         .model("script", Caller { calls, answered })
-        .extension(Extension::new("kit", "1.0.0").tool(Awaited))
+        .extension(NativeExtension::new("kit", "1.0.0").tool(Awaited))
 }
 
 /// The no-op tool, after a moment.
@@ -219,7 +219,7 @@ pub fn drafts(from: u64, count: u64) -> Vec<Draft> {
         .map(|seq| Draft {
             seq: Seq(seq),
             at: Millis(seq),
-            source: Source::Host,
+            source: FrameSource::Host,
             cause: seq.checked_sub(1).map(Seq),
             body: body(seq).into(),
         })

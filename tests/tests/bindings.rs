@@ -8,7 +8,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use holdfast_authoring::wit::{self, Kind, PACKAGE, VERSION};
+use holdfast_authoring::wit::{self, ComponentKind, PACKAGE, VERSION};
 use wit_bindgen_core::WorldGenerator;
 use wit_bindgen_rust::{Opts, WithOption};
 
@@ -24,7 +24,7 @@ fn folder() -> PathBuf {
 fn bindings() {
     let mut index = format!("{OPENING}\n");
     let interfaces = wit::interfaces().unwrap();
-    for interface in interfaces.iter().filter(|interface| interface.kind != Kind::Planned) {
+    for interface in interfaces.iter().filter(|interface| interface.kind != ComponentKind::Planned) {
         let module = interface.name.replace('-', "_");
         writeln!(index, "#[rustfmt::skip]\npub mod {module};").unwrap();
         check(&format!("{module}.rs"), &generate(&interface.name, interface.kind));
@@ -32,9 +32,9 @@ fn bindings() {
     check("mod.rs", &index);
 }
 
-fn generate(name: &str, kind: Kind) -> String {
+fn generate(name: &str, kind: ComponentKind) -> String {
     let module = name.replace('-', "_");
-    let import = matches!(kind, Kind::Host | Kind::Types);
+    let import = matches!(kind, ComponentKind::Host | ComponentKind::Types);
     let world = format!(
         "package {PACKAGE}@{VERSION};\nworld sdk-{name} {{ {} {name}; }}\n",
         if import { "import" } else { "export" }

@@ -14,11 +14,11 @@ use holdfast_contract::message::{LimitKind, Limits};
 use holdfast_contract::registry::{AgentMode, AgentSpec};
 use holdfast_contract::session_frames::TurnOutcome;
 use holdfast_home::{AgentSettings, LimitSettings};
-use holdfast_lane_native::Extension;
+use holdfast_lane_native::NativeExtension;
 use holdfast_policy::{Cap, Caps, Document, Dollars, Policy};
-use holdfast_store::Options;
+use holdfast_store::StoreOptions;
 use holdfast_testkit::pieces::{agent, echo};
-use holdfast_testkit::{FakeClock, Lab, LabBuilder, Script, Step};
+use holdfast_testkit::{FakeClock, Lab, LabBuilder, Script, ScriptStep};
 use serde_json::json;
 
 const DAY: u64 = 86_400_000;
@@ -35,11 +35,11 @@ fn tokens(tokens: u64) -> Cap {
     Cap { tokens: Some(tokens), ..Cap::default() }
 }
 
-fn lab(caps: Caps, script: impl IntoIterator<Item = Step>) -> LabBuilder {
+fn lab(caps: Caps, script: impl IntoIterator<Item = ScriptStep>) -> LabBuilder {
     Lab::build()
         .policy(Policy::new(Document { caps, ..Document::of(Profile::FullAuto) }).unwrap())
         .script(script)
-        .extension(Extension::new("kit", "1.0.0").tool(echo()))
+        .extension(NativeExtension::new("kit", "1.0.0").tool(echo()))
 }
 
 /// How a lab's turns end, one after the other.
@@ -57,7 +57,7 @@ async fn a_days_tokens_and_money_end_turns_in_every_session_until_midnight() {
         (tokens(100), LimitKind::DayTokens),
         (Cap { dollars: Some(Dollars { micros: 100 }), ..Cap::default() }, LimitKind::DayCost),
     ] {
-        let steps = [Step::says("one").costing(100, 100), Step::says("tomorrow")];
+        let steps = [ScriptStep::says("one").costing(100, 100), ScriptStep::says("tomorrow")];
         let lab = lab(day(budget), steps).start().await;
         assert_eq!(outcomes(&lab, 2).await, [TurnOutcome::Answered, TurnOutcome::Limited(limit)]);
         let other = lab.open("other").say("lab", "and here?").await.unwrap();
@@ -73,12 +73,16 @@ async fn a_days_tokens_and_money_end_turns_in_every_session_until_midnight() {
 #[tokio::test]
 async fn the_books_are_made_again_from_the_log() {
     let clock = FakeClock::default();
-    let first = lab(day(tokens(100)), [Step::says("one").costing(100, 0)]).clock(clock.clone()).start().await;
+    let first =
+        lab(day(tokens(100)), [ScriptStep::says("one").costing(100, 0)]).clock(clock.clone()).start().await;
     assert_eq!(outcomes(&first, 1).await, [TurnOutcome::Answered]);
     let path = first.path().to_owned();
     let _folder = first.stop().await;
-    let again =
-        lab(day(tokens(100)), [Step::says("two")]).clock(clock).on(&path, Options::default()).start().await;
+    let again = lab(day(tokens(100)), [ScriptStep::says("two")])
+        .clock(clock)
+        .on(&path, StoreOptions::default())
+        .start()
+        .await;
     let handle = again.open("next");
     let report = handle.say("lab", "go").await.unwrap();
     assert_eq!(report.outcome, TurnOutcome::Limited(LimitKind::DayTokens));
@@ -91,8 +95,8 @@ async fn tool_calls_of_a_day_and_of_an_extension_are_refused_and_the_model_is_to
         day(Cap { tool_calls: Some(1), ..Cap::default() }),
         of("kit", Cap { tool_calls: Some(1), ..Cap::default() }),
     ] {
-        let twice = Step::calls([("echo", json!({})), ("echo", json!({}))]);
-        let lab = lab(budgets, [twice, Step::says("one of two")]).start().await;
+        let twice = ScriptStep::calls([("echo", json!({})), ("echo", json!({}))]);
+        let lab = lab(budgets, [twice, ScriptStep::says("one of two")]).start().await;
         assert_eq!(outcomes(&lab, 1).await, [TurnOutcome::Answered]);
         let returned =
             lab.frames_of("s1").into_iter().filter(|frame| frame.envelope.kind.as_str() == "tool.returned");
@@ -105,10 +109,10 @@ async fn tool_calls_of_a_day_and_of_an_extension_are_refused_and_the_model_is_to
 
 #[tokio::test]
 async fn an_extensions_agents_stop_at_its_budget_and_others_go_on() {
-    let ask = || Step::calls([("sage", json!({ "task": "think" }))]);
-    let lab = lab(of("hills", tokens(50)), [ask(), ask(), Step::says("done")])
-        .model("wise", Script::new([Step::says("42").costing(60, 0), Step::says("43")]))
-        .extension(Extension::new("hills", "1.0.0").agent(agent("sage", "wise")))
+    let ask = || ScriptStep::calls([("sage", json!({ "task": "think" }))]);
+    let lab = lab(of("hills", tokens(50)), [ask(), ask(), ScriptStep::says("done")])
+        .model("wise", Script::new([ScriptStep::says("42").costing(60, 0), ScriptStep::says("43")]))
+        .extension(NativeExtension::new("hills", "1.0.0").agent(agent("sage", "wise")))
         .start()
         .await;
     assert_eq!(lab.say("go").await.answer.unwrap().to_text(), "done");
@@ -119,12 +123,14 @@ async fn an_extensions_agents_stop_at_its_budget_and_others_go_on() {
 
 #[tokio::test]
 async fn an_agent_that_took_over_is_paid_by_its_extension() {
-    let steps =
-        [Step::calls([("transfer_to_sage", json!({}))]).costing(500, 0), Step::says("42").costing(60, 0)];
+    let steps = [
+        ScriptStep::calls([("transfer_to_sage", json!({}))]).costing(500, 0),
+        ScriptStep::says("42").costing(60, 0),
+    ];
     let lab = lab(of("hills", tokens(50)), steps.clone())
         .model("wise", Script::new(steps))
         .extension(
-            Extension::new("hills", "1.0.0")
+            NativeExtension::new("hills", "1.0.0")
                 .agent(AgentSpec { mode: AgentMode::Handoff, ..agent("sage", "wise") }),
         )
         .start()
@@ -144,14 +150,17 @@ async fn the_settings_of_an_agent_go_before_its_own() {
         instructions: Some("Be brief.".to_owned()),
         limits: LimitSettings { max_turns: Some(3), ..LimitSettings::default() },
     };
-    let fails = Step::Fails { times: 9, retryable: false, then: Box::new(Step::says("never")) };
-    let lab = lab(Caps::default(), [Step::calls([("sage", json!({ "task": "think" }))]), Step::says("done")])
-        .model("other", Script::new([fails]))
-        .model("third", Script::new([Step::says("42")]))
-        .extension(Extension::new("hills", "1.0.0").agent(agent("sage", "wise")))
-        .agent_settings("sage", set)
-        .start()
-        .await;
+    let fails = ScriptStep::Fails { times: 9, retryable: false, then: Box::new(ScriptStep::says("never")) };
+    let lab = lab(
+        Caps::default(),
+        [ScriptStep::calls([("sage", json!({ "task": "think" }))]), ScriptStep::says("done")],
+    )
+    .model("other", Script::new([fails]))
+    .model("third", Script::new([ScriptStep::says("42")]))
+    .extension(NativeExtension::new("hills", "1.0.0").agent(agent("sage", "wise")))
+    .agent_settings("sage", set)
+    .start()
+    .await;
     assert_eq!(lab.say("go").await.answer.unwrap().to_text(), "done");
     let child = lab.frames_of("s1.1.1");
     let started = child.first().unwrap().body.clone().unwrap().to_string();
@@ -177,7 +186,7 @@ async fn set_in(lab: LabBuilder) -> String {
 #[tokio::test]
 async fn the_user_is_told_where_the_limit_is_set_that_was_reached() {
     let one = LimitSettings { max_turns: Some(1), ..LimitSettings::default() };
-    let call = || Step::calls([("echo", json!({}))]);
+    let call = || ScriptStep::calls([("echo", json!({}))]);
     let calls = || lab(Caps::default(), [call(), call()]);
     assert_eq!(set_in(calls().limit_settings(one)).await, "`limits.max_turns` in the settings");
 
@@ -186,7 +195,7 @@ async fn the_user_is_told_where_the_limit_is_set_that_was_reached() {
     assert_eq!(set_in(lab_of_main).await, "`agents.main.limits.max_turns` in the settings");
 
     let capped = Caps { session: tokens(100), ..Caps::default() };
-    let costly = || [Step::says("one").costing(100, 0), Step::says("two")];
+    let costly = || [ScriptStep::says("one").costing(100, 0), ScriptStep::says("two")];
     assert_eq!(set_in(lab(capped.clone(), costly())).await, "`caps.session.tokens` in the policy");
     let less = LimitSettings { session_tokens: Some(60), ..LimitSettings::default() };
     let narrower = lab(capped, costly()).limit_settings(less);
@@ -199,8 +208,9 @@ async fn the_user_is_told_where_the_limit_is_set_that_was_reached() {
 
 #[tokio::test]
 async fn of_an_agent_that_took_over_its_own_settings_are_named() {
-    let steps = [Step::calls([("transfer_to_sage", json!({}))]), Step::calls([("echo", json!({}))])];
-    let steps = || steps.clone().into_iter().chain([Step::says("too late")]);
+    let steps =
+        [ScriptStep::calls([("transfer_to_sage", json!({}))]), ScriptStep::calls([("echo", json!({}))])];
+    let steps = || steps.clone().into_iter().chain([ScriptStep::says("too late")]);
     let hasty = AgentSpec {
         mode: AgentMode::Handoff,
         limits: Limits { max_turns: 2, ..Limits::default() },
@@ -209,7 +219,7 @@ async fn of_an_agent_that_took_over_its_own_settings_are_named() {
     let lab = |spec: AgentSpec| {
         lab(Caps::default(), steps())
             .model("wise", Script::new(steps()))
-            .extension(Extension::new("hills", "1.0.0").agent(spec))
+            .extension(NativeExtension::new("hills", "1.0.0").agent(spec))
     };
     assert_eq!(set_in(lab(hasty.clone())).await, "`agent.limits.max_turns` in the manifest of `hills`");
     let limits = LimitSettings { max_turns: Some(2), ..LimitSettings::default() };
@@ -226,12 +236,14 @@ async fn of_an_agent_that_took_over_its_own_settings_are_named() {
 #[tokio::test]
 async fn of_an_agent_that_was_asked_the_limit_is_its_own_or_what_its_caller_had_left() {
     let told = async |limits: Limits, main: LimitSettings| {
-        let ask = Step::calls([("sage", json!({ "task": "think" }))]).costing(40, 0);
-        let costly = Step::calls([("echo", json!({}))]).costing(70, 0);
-        let lab = lab(Caps::default(), [ask, Step::says("done")])
+        let ask = ScriptStep::calls([("sage", json!({ "task": "think" }))]).costing(40, 0);
+        let costly = ScriptStep::calls([("echo", json!({}))]).costing(70, 0);
+        let lab = lab(Caps::default(), [ask, ScriptStep::says("done")])
             .limit_settings(main)
-            .model("wise", Script::new([costly, Step::says("never")]))
-            .extension(Extension::new("hills", "1.0.0").agent(AgentSpec { limits, ..agent("sage", "wise") }))
+            .model("wise", Script::new([costly, ScriptStep::says("never")]))
+            .extension(
+                NativeExtension::new("hills", "1.0.0").agent(AgentSpec { limits, ..agent("sage", "wise") }),
+            )
             .start()
             .await;
         lab.say("go").await;

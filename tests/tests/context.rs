@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use holdfast_contract::body::Kind;
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::context::{ContextBudget, SEPARATOR, tokens};
 use holdfast_contract::effect::ModelAct;
@@ -16,12 +16,12 @@ use holdfast_contract::problem::Fault;
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Ask, Host, Later};
-use holdfast_lane_native::{Channel, Extension, FnHook, Hook, Tool, now};
+use holdfast_lane_native::{Channel, FnHook, Hook, NativeExtension, Tool, now};
 use holdfast_model::script::Script;
 use holdfast_model::{Deltas, Model};
 use holdfast_testkit::pieces::{hanging_hook, hook, spec};
 use holdfast_testkit::story::bodies;
-use holdfast_testkit::{Lab, LabBuilder, Step};
+use holdfast_testkit::{Lab, LabBuilder, ScriptStep};
 use serde_json::{Value, json};
 
 /// A model that remembers what the system role was told.
@@ -79,7 +79,7 @@ impl Tool for Enriching {
 const LONG: &str = "The first paragraph is short.\n\nThe second paragraph goes on and on, and is where the budget ends, because it \
                     has many more words than anybody could possibly want to read in a system prompt.";
 
-fn chain(read: &Arc<Mutex<Vec<String>>>, steps: impl IntoIterator<Item = Step>) -> LabBuilder {
+fn chain(read: &Arc<Mutex<Vec<String>>>, steps: impl IntoIterator<Item = ScriptStep>) -> LabBuilder {
     let slow = HookSpec { priority: 20, ..HookSpec::at(HookPoint::Context) };
     let failing = FnHook(HookSpec { priority: 30, ..HookSpec::at(HookPoint::Context) }, |_: &HookInput| {
         Err(Fault::new(holdfast_contract::problem::Code::ExtensionFault, "the index is gone"))
@@ -87,13 +87,19 @@ fn chain(read: &Arc<Mutex<Vec<String>>>, steps: impl IntoIterator<Item = Step>) 
     let reader = Reader { script: Script::new(steps), read: read.clone() };
     Lab::build()
         .model("script", reader)
-        .extension(Extension::new("last", "1.0.0").hook(provider(50, None, "The last block.")).replayable())
-        .extension(Extension::new("patient", "1.0.0").hook(Later100(slow, "The patient block.")).replayable())
-        .extension(Extension::new("broken", "1.0.0").hook(failing).replayable())
-        .extension(Extension::new("hung", "1.0.0").hook(hanging_hook(HookPoint::Context, Millis(500))))
-        .extension(Extension::new("first", "1.0.0").hook(provider(10, None, "The first block.")).replayable())
-        .extension(Extension::new("wordy", "1.0.0").hook(provider(40, Some(30), LONG)).replayable())
-        .extension(Extension::new("agent", "1.0.0").tool(Enriching))
+        .extension(
+            NativeExtension::new("last", "1.0.0").hook(provider(50, None, "The last block.")).replayable(),
+        )
+        .extension(
+            NativeExtension::new("patient", "1.0.0").hook(Later100(slow, "The patient block.")).replayable(),
+        )
+        .extension(NativeExtension::new("broken", "1.0.0").hook(failing).replayable())
+        .extension(NativeExtension::new("hung", "1.0.0").hook(hanging_hook(HookPoint::Context, Millis(500))))
+        .extension(
+            NativeExtension::new("first", "1.0.0").hook(provider(10, None, "The first block.")).replayable(),
+        )
+        .extension(NativeExtension::new("wordy", "1.0.0").hook(provider(40, Some(30), LONG)).replayable())
+        .extension(NativeExtension::new("agent", "1.0.0").tool(Enriching))
 }
 
 /// What `docs/context.md` promises of this chain.
@@ -103,7 +109,7 @@ const EXPECTED: &str = "The first block.\n\n---\n\nThe patient block.\n\n---\n\n
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_a_failing_and_a_wordy_provider_leave_the_others_as_they_are() {
     let read = Arc::default();
-    let lab = chain(&read, [Step::says("done")]).start().await;
+    let lab = chain(&read, [ScriptStep::says("done")]).start().await;
     let turn = lab.begin("hello");
     lab.until_kind("hook.called").await;
     // The turn's own timer, and the provider that hangs.
@@ -113,12 +119,12 @@ async fn a_slow_a_failing_and_a_wordy_provider_leave_the_others_as_they_are() {
     assert_eq!(read, [EXPECTED]);
 
     let frames = lab.frames();
-    let faulted: Vec<(Value, Value)> = bodies(&frames, Kind::HookFaulted)
+    let faulted: Vec<(Value, Value)> = bodies(&frames, FrameKind::HookFaulted)
         .iter()
         .map(|body| (body["hook"].clone(), body["fault"]["code"].clone()))
         .collect();
     assert_eq!(faulted, [(json!("broken/0"), json!("HF-4003")), (json!("hung/0"), json!("HF-3201"))]);
-    let cut: Vec<Value> = bodies(&frames, Kind::HookDecided)
+    let cut: Vec<Value> = bodies(&frames, FrameKind::HookDecided)
         .into_iter()
         .filter(|body| !body["rule"].is_null() && body["point"] == "context")
         .map(|body| json!([body["hook"], body["rule"]]))
@@ -128,7 +134,7 @@ async fn a_slow_a_failing_and_a_wordy_provider_leave_the_others_as_they_are() {
         [json!(["wordy/0", "context.provider_tokens"])],
         "the frame says what was cut, and by what"
     );
-    let injected = &bodies(&frames, Kind::ContextInjected)[0]["blocks"];
+    let injected = &bodies(&frames, FrameKind::ContextInjected)[0]["blocks"];
     let origins: Vec<&Value> = injected.as_array().unwrap().iter().map(|block| &block["hook"]).collect();
     assert_eq!(origins, ["first/0", "patient/0", "wordy/0", "last/0"]);
     assert_eq!(lab.findings(), []);
@@ -139,7 +145,8 @@ async fn a_slow_a_failing_and_a_wordy_provider_leave_the_others_as_they_are() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_enriched_prompt_begins_with_what_the_model_reads() {
     let read = Arc::default();
-    let lab = chain(&read, [Step::calls([("enrich", json!({}))]), Step::says("done")]).start().await;
+    let lab =
+        chain(&read, [ScriptStep::calls([("enrich", json!({}))]), ScriptStep::says("done")]).start().await;
     let turn = lab.begin("hello");
     lab.until_kind("hook.called").await;
     lab.pass(Millis(500), 2).await;
@@ -147,11 +154,11 @@ async fn an_enriched_prompt_begins_with_what_the_model_reads() {
     // The turn's timer, the tool's, and the provider that hangs again.
     lab.pass(Millis(500), 3).await;
     turn.await.unwrap();
-    let returned = &bodies(&lab.frames(), Kind::ToolReturned)[0];
+    let returned = &bodies(&lab.frames(), FrameKind::ToolReturned)[0];
     let told = read.lock().unwrap()[0].clone();
     assert_eq!(returned["outcome"]["result"]["json"], json!(format!("{told}{SEPARATOR}What now?")));
     lab.runtime.settled().await.unwrap();
-    let faults = bodies(&lab.frames_of("system"), Kind::ExtensionFaulted);
+    let faults = bodies(&lab.frames_of("system"), FrameKind::ExtensionFaulted);
     let of = |id: &str| faults.iter().filter(|fault| fault["id"] == id).count();
     assert_eq!((of("broken"), of("hung")), (2, 2), "once in the turn, and once outside of it: {faults:#?}");
 }
@@ -167,10 +174,10 @@ async fn those_who_are_asked_first_have_their_say_first() {
     };
     let lab = Lab::build()
         .settings(|settings| settings.context = budget)
-        .model("script", Reader { script: Script::new([Step::says("done")]), read: read.clone() })
-        .extension(Extension::new("trusted", "1.0.0").hook(provider(1, Some(50), &words)).replayable())
-        .extension(Extension::new("second", "1.0.0").hook(provider(2, None, &words)).replayable())
-        .extension(Extension::new("third", "1.0.0").hook(provider(3, None, &words)).replayable())
+        .model("script", Reader { script: Script::new([ScriptStep::says("done")]), read: read.clone() })
+        .extension(NativeExtension::new("trusted", "1.0.0").hook(provider(1, Some(50), &words)).replayable())
+        .extension(NativeExtension::new("second", "1.0.0").hook(provider(2, None, &words)).replayable())
+        .extension(NativeExtension::new("third", "1.0.0").hook(provider(3, None, &words)).replayable())
         .start()
         .await;
     lab.say("hello").await;
@@ -182,7 +189,7 @@ async fn those_who_are_asked_first_have_their_say_first() {
     );
     assert!(sizes[1] <= 250 - sizes[0] && sizes[2] < 20, "then there is room for little else: {sizes:?}");
     let rules: Vec<Value> =
-        bodies(&lab.frames(), Kind::HookDecided).iter().map(|body| body["rule"].clone()).collect();
+        bodies(&lab.frames(), FrameKind::HookDecided).iter().map(|body| body["rule"].clone()).collect();
     assert_eq!(rules, ["context.provider_tokens", "context.total_tokens", "context.total_tokens"]);
     let verdict = lab.replay("s1");
     assert!(verdict.identical, "{verdict:#?}");
@@ -200,10 +207,10 @@ impl Channel for Pigeon {
 async fn the_built_in_provider_comes_first_and_says_where_the_user_is() {
     let read: Arc<Mutex<Vec<String>>> = Arc::default();
     let lab = Lab::build()
-        .model("script", Reader { script: Script::new([Step::says("done")]), read: read.clone() })
-        .extension(Extension::new("early", "1.0.0").hook(provider(1, None, "Early.")).replayable())
+        .model("script", Reader { script: Script::new([ScriptStep::says("done")]), read: read.clone() })
+        .extension(NativeExtension::new("early", "1.0.0").hook(provider(1, None, "Early.")).replayable())
         .extension(holdfast_ext_orchestrator::extension())
-        .extension(Extension::new("pigeon", "1.0.0").channel(Pigeon))
+        .extension(NativeExtension::new("pigeon", "1.0.0").channel(Pigeon))
         .start()
         .await;
     lab.say("hello").await;

@@ -27,7 +27,7 @@ use crash::states::{Run, Setting, State};
 use fail::FailScenario;
 use holdfast_contract::tool::EffectClass;
 use holdfast_kernel::Session;
-use holdfast_runtime::refold::resolve_pin;
+use holdfast_runtime::rebuild::resolve_pin;
 use holdfast_store::Store;
 use holdfast_testkit::disk::Survival;
 use serde_json::Value;
@@ -111,7 +111,7 @@ fn an_early_acknowledgement_is_noticed() {
 
 /// A kernel that takes what nobody declared for harmless: each machine is told so before it recovers.
 fn trusts_the_undeclared(store: &Store, session: Session) -> Session {
-    let mut state = serde_json::to_value(&session).unwrap();
+    let mut state = holdfast_contract::content::to_whole_json(&session).unwrap();
     trust(&mut state);
     let mut trusting: Session = serde_json::from_value(state).unwrap();
     trusting.pins().for_each(|pin| resolve_pin(store, pin).unwrap());

@@ -16,13 +16,13 @@ use std::time::Duration;
 
 use fail::FailScenario;
 use holdfast_contract::content::Content;
-use holdfast_contract::frame::{Draft, Source};
+use holdfast_contract::frame::{Draft, FrameSource};
 use holdfast_contract::ids::{Millis, Seq, StreamId};
 use holdfast_contract::session_frames::StateWritten;
 use holdfast_contract::system_frames::HeadAnchored;
-use holdfast_store::{Head, Options, Store, StreamLog};
+use holdfast_store::{Head, Store, StoreOptions, StreamLog};
 use holdfast_testkit::disk::witness::{Examiner, Recorded, Violation, Witness};
-use holdfast_testkit::disk::{Disk, Operation, Survival};
+use holdfast_testkit::disk::{Operation, SimulatedDisk, Survival};
 use rusqlite::{Connection, OpenFlags};
 
 const DATABASE: &str = "holdfast.db";
@@ -30,13 +30,13 @@ const SESSIONS: u64 = 5;
 
 /// A workload that ran to its end, with what it was told on the way.
 struct Run {
-    disk: Disk,
+    disk: SimulatedDisk,
     witness: Witness,
     recorded: Recorded,
 }
 
-fn open(disk: &Disk) -> Store {
-    let options = Options { vfs: Some(disk.vfs_name().to_owned()), ..Options::default() };
+fn open(disk: &SimulatedDisk) -> Store {
+    let options = StoreOptions { vfs: Some(disk.vfs_name().to_owned()), ..StoreOptions::default() };
     Store::open(Path::new(DATABASE), options).unwrap()
 }
 
@@ -64,7 +64,7 @@ fn draft(session: u64, seq: Seq) -> Draft {
         value: Some(Content::text(value)),
     };
     let cause = seq.0.checked_sub(1).map(Seq);
-    Draft { seq, at: Millis(1_700_000_000_000 + seq.0), source: Source::Host, cause, body: body.into() }
+    Draft { seq, at: Millis(1_700_000_000_000 + seq.0), source: FrameSource::Host, cause, body: body.into() }
 }
 
 /// The system stream, which all sessions anchor their heads in.
@@ -79,7 +79,7 @@ impl Anchors {
         let mut next = self.next.lock().unwrap();
         let body = HeadAnchored { stream: session.id().clone(), seq, hash };
         let anchor =
-            Draft { seq: *next, at: Millis(0), source: Source::Host, cause: None, body: body.into() };
+            Draft { seq: *next, at: Millis(0), source: FrameSource::Host, cause: None, body: body.into() };
         self.log.append(vec![anchor]).unwrap();
         *next = next.next();
     }
@@ -106,7 +106,7 @@ fn write_session(log: &StreamLog, session: u64, places: Range<u64>, anchors: &An
 
 /// Both halves of the workload are written by a store of their own. While it runs, another connection copies the write-ahead log
 /// into the database now and then, so that crashes meet checkpoints, and logs that begin again, as well as commits.
-fn write_half(disk: &Disk, places: &Range<u64>, witness: &Witness) {
+fn write_half(disk: &SimulatedDisk, places: &Range<u64>, witness: &Witness) {
     let store = open(disk);
     let system = store.stream(&StreamId::system()).unwrap();
     let next = system.head().map_or(Seq(0), |head| head.seq.next());
@@ -127,7 +127,7 @@ fn write_half(disk: &Disk, places: &Range<u64>, witness: &Witness) {
     store.close();
 }
 
-fn checkpoint_until(disk: &Disk, done: &AtomicBool) {
+fn checkpoint_until(disk: &SimulatedDisk, done: &AtomicBool) {
     let connection =
         Connection::open_with_flags_and_vfs(DATABASE, OpenFlags::default(), disk.vfs_name()).unwrap();
     let mut copied = disk.step();
@@ -141,8 +141,8 @@ fn checkpoint_until(disk: &Disk, done: &AtomicBool) {
 }
 
 /// Runs the workload; `at_start` is called once the database is there.
-fn run(frames: u64, at_start: impl FnOnce(&Disk)) -> Run {
-    let disk = Disk::new();
+fn run(frames: u64, at_start: impl FnOnce(&SimulatedDisk)) -> Run {
+    let disk = SimulatedDisk::new();
     let witness = Witness::of(&disk);
     open(&disk).close();
     at_start(&disk);
@@ -159,7 +159,7 @@ fn run(frames: u64, at_start: impl FnOnce(&Disk)) -> Run {
 /// A power loss to look at.
 #[derive(Clone)]
 struct Crash {
-    disk: Disk,
+    disk: SimulatedDisk,
     step: usize,
     survival: Survival,
     /// What had been acknowledged up to this step of the workload must be there.

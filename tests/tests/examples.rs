@@ -18,7 +18,7 @@ use holdfast_contract::problem::Fault;
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::session_frames::TurnOutcome;
 use holdfast_contract::wire::{Ask, Call, Host, Later, Reply};
-use holdfast_runtime::house::House;
+use holdfast_runtime::app::Application;
 use holdfast_testkit::wasm::{MapVault, lane_with};
 use homes::{Scene, again, said, serves};
 use serde_json::json;
@@ -60,7 +60,7 @@ fn swap(scene: &Scene, id: &str) {
 }
 
 /// What became of a turn: its answer, or why a guardrail stopped it.
-async fn say(house: &House, session: &str, text: &str) -> String {
+async fn say(house: &Application, session: &str, text: &str) -> String {
     let new = house.session(session.into(), "test", Some("direct".into())).unwrap();
     let report = house.runtime.open(new).unwrap().say("test", text).await.unwrap();
     match &report.outcome {
@@ -99,7 +99,7 @@ async fn the_c_tool_lives() {
 #[test]
 fn the_guests_of_the_figures_are_their_sources() {
     for id in ["gate", "tool"] {
-        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime/src/figures/guests").join(id);
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/runtime/src/bench/guests").join(id);
         let folder = tempfile::tempdir().unwrap();
         copy(&from, folder.path());
         let built = holdfast_authoring::build(folder.path(), &mut |_| {}).unwrap();

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use holdfast_contract::body::Kind;
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
 use holdfast_contract::ids::{CallId, Millis, Seq};
@@ -12,10 +12,10 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::{TurnOutcome, UiQuestion};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Ask, Host, Later};
-use holdfast_lane_native::{Extension, Hook, Tool};
+use holdfast_lane_native::{Hook, NativeExtension, Tool};
 use holdfast_testkit::pieces::{agent, echo, hook, spec};
 use holdfast_testkit::story::{bodies, kinds};
-use holdfast_testkit::{Lab, Script, Step};
+use holdfast_testkit::{Lab, Script, ScriptStep};
 use serde_json::json;
 
 /// A question to the user.
@@ -48,15 +48,19 @@ impl Tool for Polite {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_tool_was_told_or_refused_is_told_again_at_replay() {
     let lab = Lab::build()
-        .script([Step::calls([("polite", json!({}))]), Step::says("done")])
-        .extension(Extension::new("kit", "1.0.0").tool(Polite).replayable())
+        .script([ScriptStep::calls([("polite", json!({}))]), ScriptStep::says("done")])
+        .extension(NativeExtension::new("kit", "1.0.0").tool(Polite).replayable())
         .start()
         .await;
     let turn = lab.begin("go");
     let request = lab.until_kind("ui.requested").await;
     lab.session().answer(request, Some(Content::new(json!(true)))).await.unwrap();
     turn.await.unwrap();
-    assert_eq!(bodies(&lab.frames(), Kind::HostCalled)[0]["ask"], "moon.phase", "a refusal is recorded too");
+    assert_eq!(
+        bodies(&lab.frames(), FrameKind::HostCalled)[0]["ask"],
+        "moon.phase",
+        "a refusal is recorded too"
+    );
     let verdict = lab.replay("s1");
     assert!(verdict.identical && verdict.mocked.is_empty(), "{verdict:#?}");
 }
@@ -81,8 +85,8 @@ impl Hook for Watchman {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hook_that_is_asked_again_after_a_restart_is_told_anew() {
     let lab = Lab::build()
-        .script([Step::calls([("echo", json!({}))]), Step::says("as you wish")])
-        .extension(Extension::new("kit", "1.0.0").tool(echo()).hook(Watchman).replayable())
+        .script([ScriptStep::calls([("echo", json!({}))]), ScriptStep::says("as you wish")])
+        .extension(NativeExtension::new("kit", "1.0.0").tool(echo()).hook(Watchman).replayable())
         .start()
         .await;
     let turn = lab.begin("go");
@@ -92,13 +96,16 @@ async fn a_hook_that_is_asked_again_after_a_restart_is_told_anew() {
     lab.clock.advance(Millis(60_000));
     let session = lab.session();
     lab.until("another question", |lab| {
-        lab.frames().iter().rev().any(|it| it.envelope.kind == Kind::UiRequested && it.envelope.seq > first)
+        lab.frames()
+            .iter()
+            .rev()
+            .any(|it| it.envelope.kind == FrameKind::UiRequested && it.envelope.seq > first)
     })
     .await;
     let asked = lab.until_kind("ui.requested").await;
     session.answer(asked, None).await.unwrap();
     session.running_turn().await.unwrap();
-    let reason = bodies(&lab.frames(), Kind::ToolDecided)[0]["verdict"]["denied"]["reason"].clone();
+    let reason = bodies(&lab.frames(), FrameKind::ToolDecided)[0]["verdict"]["denied"]["reason"].clone();
     assert_eq!(reason, "not at 1700000060000");
     let verdict = lab.replay("s1");
     assert!(verdict.identical && verdict.mocked.is_empty(), "{verdict:#?}");
@@ -110,8 +117,9 @@ async fn who_waits_for_a_compaction_is_told_that_it_is_no_turn() {
         instructions: None,
         keep: Some(0),
     });
-    let keeper = Extension::new("keeper", "1.0.0").hook(all);
-    let lab = Lab::build().script([Step::says("one"), Step::Hangs]).extension(keeper).start().await;
+    let keeper = NativeExtension::new("keeper", "1.0.0").hook(all);
+    let lab =
+        Lab::build().script([ScriptStep::says("one"), ScriptStep::Hangs]).extension(keeper).start().await;
     lab.say("first").await;
     let session = lab.session();
     session.compact("it is getting long").await.unwrap();
@@ -124,7 +132,7 @@ async fn who_waits_for_a_compaction_is_told_that_it_is_no_turn() {
     assert_eq!(waiting.await.unwrap().unwrap_err().code, Code::TurnUnexpected);
     let turn = lab.begin("second");
     lab.until("the second turn", |lab| {
-        lab.frames().iter().filter(|it| it.envelope.kind == Kind::TurnStarted).count() == 2
+        lab.frames().iter().filter(|it| it.envelope.kind == FrameKind::TurnStarted).count() == 2
     })
     .await;
     session.cancel("enough").await.unwrap();
@@ -134,20 +142,20 @@ async fn who_waits_for_a_compaction_is_told_that_it_is_no_turn() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancelled_turn_takes_its_children_with_it() {
     let lab = Lab::build()
-        .script([Step::calls([("helper", json!({ "task": "count" }))]), Step::says("done")])
-        .model("patient", Script::new([Step::Hangs]))
-        .extension(Extension::new("office", "1.0.0").agent(agent("helper", "patient")))
+        .script([ScriptStep::calls([("helper", json!({ "task": "count" }))]), ScriptStep::says("done")])
+        .model("patient", Script::new([ScriptStep::Hangs]))
+        .extension(NativeExtension::new("office", "1.0.0").agent(agent("helper", "patient")))
         .start()
         .await;
     let turn = lab.begin("go");
     lab.until("the child's request", |lab| {
-        kinds(&lab.frames_of("s1.1.1")).last() == Some(&Kind::ModelRequested)
+        kinds(&lab.frames_of("s1.1.1")).last() == Some(&FrameKind::ModelRequested)
     })
     .await;
     lab.session().cancel("never mind").await.unwrap();
     assert!(matches!(turn.await.unwrap().outcome, TurnOutcome::Cancelled { .. }));
-    lab.until("the child's end", |lab| kinds(&lab.frames_of("s1.1.1")).contains(&Kind::TurnEnded)).await;
-    let child = bodies(&lab.frames_of("s1.1.1"), Kind::TurnEnded);
+    lab.until("the child's end", |lab| kinds(&lab.frames_of("s1.1.1")).contains(&FrameKind::TurnEnded)).await;
+    let child = bodies(&lab.frames_of("s1.1.1"), FrameKind::TurnEnded);
     assert!(child[0]["outcome"]["cancelled"].is_object(), "{child:?}");
     assert_eq!(lab.findings(), Vec::new());
     assert!(lab.frames_of("s1.1.1")[0].envelope.seq == Seq(0) && lab.replay("s1.1.1").identical);
@@ -173,14 +181,14 @@ impl Hook for Drawing {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hooks_of_one_extension_that_ask_at_once_are_told_apart() {
     let lab = Lab::build()
-        .script([Step::calls([("echo", json!({}))]), Step::says("denied")])
+        .script([ScriptStep::calls([("echo", json!({}))]), ScriptStep::says("denied")])
         .unattended()
-        .extension(Extension::new("kit", "1.0.0").tool(echo()))
-        .extension(Extension::new("drawing", "1.0.0").hook(Drawing(4)).hook(Drawing(2)).replayable())
+        .extension(NativeExtension::new("kit", "1.0.0").tool(echo()))
+        .extension(NativeExtension::new("drawing", "1.0.0").hook(Drawing(4)).hook(Drawing(2)).replayable())
         .start()
         .await;
     lab.say("go").await;
-    let asked = bodies(&lab.frames(), Kind::ApprovalRequested).remove(0);
+    let asked = bodies(&lab.frames(), FrameKind::ApprovalRequested).remove(0);
     assert_eq!(asked["reasons"][0]["reason"], "drew 00010203");
     assert_eq!(asked["reasons"][1]["reason"], "drew 0001");
     let verdict = lab.replay("s1");

@@ -5,18 +5,18 @@
 use std::path::Path;
 
 use holdfast_contract::content::Content;
-use holdfast_contract::frame::{Draft, Source};
+use holdfast_contract::frame::{Draft, FrameSource};
 use holdfast_contract::ids::{Millis, Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::StateWritten;
-use holdfast_store::{Options, Store, StreamLog};
+use holdfast_store::{Store, StoreOptions, StreamLog};
 use holdfast_testkit::disk::witness::{Examiner, Recorded, Witness};
-use holdfast_testkit::disk::{Disk, Fault, Survival};
+use holdfast_testkit::disk::{DiskFault, SimulatedDisk, Survival};
 
 const DATABASE: &str = "holdfast.db";
 
-fn open(disk: &Disk) -> Store {
-    let options = Options { vfs: Some(disk.vfs_name().to_owned()), ..Options::default() };
+fn open(disk: &SimulatedDisk) -> Store {
+    let options = StoreOptions { vfs: Some(disk.vfs_name().to_owned()), ..StoreOptions::default() };
     Store::open(Path::new(DATABASE), options).unwrap()
 }
 
@@ -27,7 +27,7 @@ fn draft(seq: Seq, bytes: usize) -> Draft {
         key: format!("note-{seq}"),
         value: Some(Content::text("0123456789abcdef".repeat(bytes / 16))),
     };
-    Draft { seq, at: Millis(seq.0), source: Source::Host, cause: None, body: body.into() }
+    Draft { seq, at: Millis(seq.0), source: FrameSource::Host, cause: None, body: body.into() }
 }
 
 fn append(log: &StreamLog, seq: Seq, bytes: usize, witness: &Witness) -> Result<(), Problem> {
@@ -54,8 +54,8 @@ fn recorded(store: &Store) -> Recorded {
 }
 
 /// Makes the disk refuse, and follows the store through it and out again.
-fn comes_through(refuse: impl FnOnce(&Disk), code: Code) {
-    let disk = Disk::new();
+fn comes_through(refuse: impl FnOnce(&SimulatedDisk), code: Code) {
+    let disk = SimulatedDisk::new();
     let witness = Witness::of(&disk);
     let store = open(&disk);
     let (busy, quiet) = (StreamId::from("busy"), StreamId::from("quiet"));
@@ -104,20 +104,20 @@ fn a_disk_without_room_to_grow() {
 
 #[test]
 fn a_disk_that_is_full_at_once() {
-    comes_through(|disk| disk.fail_after(0, Fault::FullDisk), Code::StoreFull);
+    comes_through(|disk| disk.fail_after(0, DiskFault::FullDisk), Code::StoreFull);
 }
 
 #[test]
 fn a_disk_that_is_full_in_the_middle_of_a_commit() {
     for writes in 1..12 {
-        comes_through(|disk| disk.fail_after(writes, Fault::FullDisk), Code::StoreFull);
+        comes_through(|disk| disk.fail_after(writes, DiskFault::FullDisk), Code::StoreFull);
     }
 }
 
 #[test]
 fn a_disk_that_fails_to_write_or_to_sync() {
     for operations in 0..6 {
-        comes_through(|disk| disk.fail_after(operations, Fault::Write), Code::StoreWrite);
-        comes_through(|disk| disk.fail_after(operations, Fault::Sync), Code::StoreWrite);
+        comes_through(|disk| disk.fail_after(operations, DiskFault::Write), Code::StoreWrite);
+        comes_through(|disk| disk.fail_after(operations, DiskFault::Sync), Code::StoreWrite);
     }
 }

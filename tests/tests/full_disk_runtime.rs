@@ -19,32 +19,32 @@ use crash::examine::{honest, ran_once, read, replays};
 use crash::ledger::{DiskLedger, Noted, Outside};
 use crash::life::{start, take_up, tell};
 use crash::world::World;
-use holdfast_contract::body::Kind;
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::ids::StreamId;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::tool::EffectClass;
 use holdfast_runtime::{Runtime, SessionHandle, TurnReport};
-use holdfast_store::{Options, Store};
+use holdfast_store::{Store, StoreOptions};
 use holdfast_testkit::FakeClock;
-use holdfast_testkit::disk::{Disk, Fault, Survival};
+use holdfast_testkit::disk::{DiskFault, SimulatedDisk, Survival};
 
 const LONG_TURN: &str = "do: look write; mystery run; clerk; send";
 
 /// A runtime on a simulated disk.
 struct Place {
-    disk: Disk,
+    disk: SimulatedDisk,
     ledger: Arc<DiskLedger>,
     runtime: Runtime,
 }
 
-fn open(disk: &Disk) -> Store {
-    let options = Options { vfs: Some(disk.vfs_name().to_owned()), ..Options::default() };
+fn open(disk: &SimulatedDisk) -> Store {
+    let options = StoreOptions { vfs: Some(disk.vfs_name().to_owned()), ..StoreOptions::default() };
     Store::open(Path::new("holdfast.db"), options).unwrap()
 }
 
 impl Place {
     async fn new() -> Self {
-        let disk = Disk::new();
+        let disk = SimulatedDisk::new();
         let ledger = Arc::new(DiskLedger::of(&disk));
         let world = World::new(ledger.clone());
         let runtime = start(&world, open(&disk), Arc::new(FakeClock::default())).await.unwrap();
@@ -68,11 +68,11 @@ impl Place {
         let store = self.runtime.store();
         store.flush().unwrap();
         let frames = store.frames(&StreamId::system(), ..).unwrap();
-        let anchored = frames.iter().filter(|frame| frame.envelope.kind == Kind::HeadAnchored).count();
+        let anchored = frames.iter().filter(|frame| frame.envelope.kind == FrameKind::HeadAnchored).count();
         let happened = self.ledger.until(self.disk.step());
         let told = happened
             .iter()
-            .filter(|noted| matches!(noted, Noted::Told { kind: Kind::TurnEnded, .. }))
+            .filter(|noted| matches!(noted, Noted::Told { kind: FrameKind::TurnEnded, .. }))
             .count();
         assert!(anchored >= told, "{anchored} anchors for {told} turns");
     }
@@ -99,7 +99,7 @@ async fn goes_on(place: &Place, id: &str, prompt: &str) {
 }
 
 /// Follows a runtime onto a full disk and off again. Tells whether the turn met the end of the space at all.
-async fn survives_a_full_disk(fill: impl FnOnce(&Disk)) -> bool {
+async fn survives_a_full_disk(fill: impl FnOnce(&SimulatedDisk)) -> bool {
     let place = Place::new().await;
     let (quiet, busy) = (place.session("quiet"), place.session("busy"));
     place.say(&quiet, "do: write").await.unwrap();
@@ -147,7 +147,7 @@ async fn a_disk_without_room_to_grow() {
 async fn a_disk_that_is_full_anywhere_in_a_turn() {
     let mut met = 0;
     for writes in (0..).step_by(7) {
-        if !survives_a_full_disk(|disk| disk.fail_after(writes, Fault::FullDisk)).await {
+        if !survives_a_full_disk(|disk| disk.fail_after(writes, DiskFault::FullDisk)).await {
             break;
         }
         met += 1;

@@ -6,12 +6,12 @@ use std::thread;
 use std::time::Duration;
 
 use holdfast_contract::content::Content;
-use holdfast_contract::frame::{Draft, Source};
+use holdfast_contract::frame::{Draft, FrameSource};
 use holdfast_contract::ids::{Millis, Seq, StreamId};
 use holdfast_contract::session_frames::StateWritten;
-use holdfast_store::{Options, Store, StreamLog};
+use holdfast_store::{Store, StoreOptions, StreamLog};
 use holdfast_testkit::disk::witness::{Examiner, Witness};
-use holdfast_testkit::disk::{Disk, Survival};
+use holdfast_testkit::disk::{SimulatedDisk, Survival};
 
 const DATABASE: &str = "holdfast.db";
 const APPENDERS: u64 = 64;
@@ -24,7 +24,7 @@ fn draft(seq: u64) -> Draft {
         key: format!("note-{seq}"),
         value: Some(Content::text("…")),
     };
-    Draft { seq: Seq(seq), at: Millis(seq), source: Source::Host, cause: None, body: body.into() }
+    Draft { seq: Seq(seq), at: Millis(seq), source: FrameSource::Host, cause: None, body: body.into() }
 }
 
 fn append_and_wait(log: &StreamLog, witness: &Witness) {
@@ -37,11 +37,11 @@ fn append_and_wait(log: &StreamLog, witness: &Witness) {
 
 #[test]
 fn sixty_four_appenders_need_one_sync_per_thirty_two_frames_at_most() {
-    let disk = Disk::new();
+    let disk = SimulatedDisk::new();
     // About what a sync takes on an ordinary solid-state disk.
     disk.set_sync_delay(Duration::from_millis(1));
     let witness = Witness::of(&disk);
-    let options = Options { vfs: Some(disk.vfs_name().to_owned()), ..Options::default() };
+    let options = StoreOptions { vfs: Some(disk.vfs_name().to_owned()), ..StoreOptions::default() };
     let store = Store::open(Path::new(DATABASE), options).unwrap();
     let logs: Vec<_> = (0..APPENDERS)
         .map(|appender| store.stream(&StreamId::from(format!("session-{appender}"))).unwrap())

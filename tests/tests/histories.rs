@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use holdfast_contract::ids::StreamId;
 use holdfast_contract::wire::Lane;
-use holdfast_runtime::replay::{Mode, Verdict, replay};
+use holdfast_runtime::replay::{Mode, ReplayVerdict, replay};
 use holdfast_runtime::verify::verify;
-use holdfast_store::{Options, Store};
+use holdfast_store::{Store, StoreOptions};
 use holdfast_testkit::history::{lab, open, record, unpack};
 
 /// What to do about a history that no longer replays.
@@ -18,7 +18,7 @@ const HELP: &str = "This build decides otherwise than the one that recorded the 
 is: raise `BEHAVIOUR` in kernel/src/lib.rs, record anew with
 `cargo test -p holdfast-tests --test histories --test generated -- --ignored record`, and add a line to CHANGELOG.md.";
 
-fn replays(store: &Store, stream: &StreamId, lanes: &[Arc<dyn Lane>]) -> Verdict {
+fn replays(store: &Store, stream: &StreamId, lanes: &[Arc<dyn Lane>]) -> ReplayVerdict {
     let verdict = replay(store, stream, Mode::Strict, lanes);
     let verdict = verdict.unwrap_or_else(|problem| panic!("{stream}: {problem}\n{HELP}"));
     assert!(verdict.identical && verdict.snapshot_identical, "{stream}: {verdict:#?}\n{HELP}");
@@ -40,7 +40,7 @@ fn ten_thousand_frames_replay_strictly() {
 #[test]
 fn a_recorded_world_replays() {
     let (_folder, path) = unpack("world");
-    let store = Store::open(&path, Options::default()).unwrap();
+    let store = Store::open(&path, StoreOptions::default()).unwrap();
     let streams = store.streams().unwrap();
     assert!(streams.len() > 25, "{} streams", streams.len());
     for info in streams {

@@ -22,10 +22,10 @@ use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::session_frames::TurnOutcome;
 use holdfast_contract::tool::EffectClass;
 use holdfast_contract::wire::Lane;
-use holdfast_lane_native::Extension;
+use holdfast_lane_native::NativeExtension;
 use holdfast_testkit::pieces::tool;
 use holdfast_testkit::wasm::{MapVault, lane_with, manifest};
-use holdfast_testkit::{Lab, Step};
+use holdfast_testkit::{Lab, ScriptStep};
 use serde_json::{Value, json};
 
 /// One lane for the whole corpus, as a program has one.
@@ -54,11 +54,12 @@ impl Sandbox {
         let manifest = manifest(&case.name, &hints);
         let found = self.vault.add_granted(&manifest, case.component.clone(), &options, case.grants.clone());
         let attack = case.attack.clone().map(|attack| match attack {
-            Attack::Tool { name, arguments } => Step::Calls(vec![(name, arguments)]),
-            Attack::Gate { arguments } => Step::calls([("victim", arguments)]),
+            Attack::Tool { name, arguments } => ScriptStep::Calls(vec![(name, arguments)]),
+            Attack::Gate { arguments } => ScriptStep::calls([("victim", arguments)]),
         });
-        let steps = attack.into_iter().chain([Step::calls([("good", json!({}))]), Step::says("done")]);
-        let bystanders = Extension::new("bystanders", "1.0.0")
+        let steps =
+            attack.into_iter().chain([ScriptStep::calls([("good", json!({}))]), ScriptStep::says("done")]);
+        let bystanders = NativeExtension::new("bystanders", "1.0.0")
             .tool(tool("good", EffectClass::Pure, |_| json!("well")))
             .tool(tool("victim", EffectClass::Write, |_| json!("ran")))
             .replayable();

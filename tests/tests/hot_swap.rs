@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use holdfast_contract::problem::Code;
 use holdfast_contract::session_frames::TurnOutcome;
-use holdfast_runtime::house::recorded_lanes;
+use holdfast_runtime::app::recorded_lanes;
 use holdfast_runtime::replay::{Mode, replay};
 use holdfast_testkit::wasm::{Does, tool};
 use homes::{Scene, again, call, said, serves};

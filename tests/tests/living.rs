@@ -11,6 +11,8 @@ mod homes;
 
 #[path = "living/agents.rs"]
 mod agents;
+#[path = "living/artifacts.rs"]
+mod artifacts;
 #[path = "living/attachments.rs"]
 mod attachments;
 #[path = "living/chunks.rs"]
@@ -19,23 +21,23 @@ mod chunks;
 mod commands;
 #[path = "living/events.rs"]
 mod events;
-#[path = "living/made.rs"]
-mod made;
+#[path = "living/file_models.rs"]
+mod file_models;
+#[path = "living/fixtures.rs"]
+mod fixtures;
 #[path = "living/messages.rs"]
 mod messages;
-#[path = "living/pieces.rs"]
-mod pieces;
 #[path = "living/reloads.rs"]
 mod reloads;
 #[path = "living/rpc.rs"]
 mod rpc;
 #[path = "living/sandboxed.rs"]
 mod sandboxed;
-#[path = "living/screens.rs"]
-mod screens;
 #[path = "living/shared.rs"]
 mod shared;
 #[path = "living/streaming.rs"]
 mod streaming;
+#[path = "living/streaming_fixtures.rs"]
+mod streaming_fixtures;
 #[path = "living/upkeep.rs"]
 mod upkeep;

@@ -10,19 +10,19 @@
 
 use std::sync::Arc;
 
-use holdfast_contract::body::Kind;
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::ids::Seq;
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::problem::Code;
 use holdfast_contract::sandbox::{Pools, SandboxOptions};
 use holdfast_contract::session_frames::{Answer, ApprovalScope, TurnOutcome};
 use holdfast_contract::tool::EffectClass;
-use holdfast_lane_native::Extension;
+use holdfast_lane_native::NativeExtension;
 use holdfast_runtime::{SessionHandle, TurnReport};
 use holdfast_testkit::pieces::tool;
 use holdfast_testkit::story::bodies;
 use holdfast_testkit::wasm::{Gates, MapVault, gate, lane_with, manifest};
-use holdfast_testkit::{Lab, LabBuilder, Step};
+use holdfast_testkit::{Lab, LabBuilder, ScriptStep};
 use serde_json::json;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -30,11 +30,11 @@ use tokio::task::{JoinHandle, JoinSet};
 fn lab(options: SandboxOptions, waits: bool, effects: EffectClass) -> LabBuilder {
     let vault = Arc::new(MapVault::default());
     let found = vault.add(&manifest("gate", ""), gate(&Gates::Allows, waits), &options);
-    let kit = Extension::new("kit", "1.0.0").tool(tool("work", effects, |_| json!("ran")));
+    let kit = NativeExtension::new("kit", "1.0.0").tool(tool("work", effects, |_| json!("ran")));
     Lab::build()
         .lane(lane_with(&vault, options), [found])
         .extension(kit.replayable())
-        .script([Step::calls([("work", json!({}))]), Step::says("done")])
+        .script([ScriptStep::calls([("work", json!({}))]), ScriptStep::says("done")])
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -100,7 +100,7 @@ async fn waits_for_a_person(lab: &Lab, id: &str) -> (SessionHandle, JoinHandle<T
     };
     let asked = |lab: &Lab| {
         let frames = lab.frames_of(id);
-        frames.iter().find(|it| it.envelope.kind == Kind::ApprovalRequested).map(|it| it.envelope.seq)
+        frames.iter().find(|it| it.envelope.kind == FrameKind::ApprovalRequested).map(|it| it.envelope.seq)
     };
     lab.until("an approval", |lab| asked(lab).is_some()).await;
     (session, turn, asked(lab).unwrap())
@@ -123,7 +123,7 @@ async fn a_pool_that_is_too_small_is_the_hosts_word() {
 
         let refused = lab.open("three").say("test", "go").await.unwrap();
         assert!(matches!(refused.outcome, TurnOutcome::Answered), "{setting}: the turn goes on: {refused:?}");
-        let faults = bodies(&lab.frames_of("three"), Kind::HookFaulted);
+        let faults = bodies(&lab.frames_of("three"), FrameKind::HookFaulted);
         assert_eq!(faults.len(), 1, "{setting}: {faults:?}");
         assert_eq!(faults[0]["fault"]["code"], Code::SlotsExhausted.as_str(), "{setting}");
         let message = faults[0]["fault"]["message"].as_str().unwrap();
@@ -144,7 +144,7 @@ async fn a_pool_that_is_too_small_is_the_hosts_word() {
         let all = lab.runtime.extensions().await.unwrap();
         let it = all.iter().find(|it| it.id.as_str() == "gate").unwrap();
         assert!(it.active.is_some() && it.fault.is_none(), "{setting}: it is not its fault: {it:#?}");
-        assert!(bodies(&lab.frames_of("system"), Kind::ExtensionFaulted).is_empty(), "{setting}");
+        assert!(bodies(&lab.frames_of("system"), FrameKind::ExtensionFaulted).is_empty(), "{setting}");
         for id in ["one", "three", "four"] {
             let verdict = lab.replay(id);
             assert!(verdict.identical && verdict.snapshot_identical, "{setting}, {id}: {verdict:#?}");

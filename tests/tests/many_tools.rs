@@ -12,12 +12,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-use holdfast_contract::body::Kind;
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::tool::ToolSpec;
-use holdfast_lane_native::{Extension, FnTool};
+use holdfast_lane_native::{FnTool, NativeExtension};
 use holdfast_model::provider::{Provider, ProviderSettings};
-use holdfast_runtime::figures::tools::{Catalogued, catalogue};
+use holdfast_runtime::bench::tools::{Catalogued, catalogue};
 use holdfast_testkit::pieces::agent;
 use holdfast_testkit::story::bodies;
 use holdfast_testkit::{Lab, LabBuilder};
@@ -113,10 +113,10 @@ fn crowded(server: &Server) -> LabBuilder {
         .model("script", server.model())
         .extension(holdfast_ext_orchestrator::extension())
         .extension(holdfast_ext_setup::extension())
-        .extension(Extension::new("researcher", "1.0.0").agent(agent("researcher", "script")))
+        .extension(NativeExtension::new("researcher", "1.0.0").agent(agent("researcher", "script")))
         .shows(40, &["orchestrator", "setup"]);
     for Catalogued { id, description, tools } in catalogue() {
-        let mut extension = Extension::new(id, "1.0.0").described(description).replayable();
+        let mut extension = NativeExtension::new(id, "1.0.0").described(description).replayable();
         for spec in tools {
             let done = json!({ "done": spec.name });
             extension = extension.tool(FnTool(spec, move |_: &Content| Ok(Content::new(done.clone()))));
@@ -211,11 +211,11 @@ async fn a_tool_is_found_shown_and_called() {
     let told = requests[6]["messages"].as_array().unwrap().last().unwrap().to_string();
     assert!(told.contains("None of 509 tools fits."), "{told}");
     let frames = lab.frames();
-    let (asked, kept) = (bodies(&frames, Kind::HostCalled), bodies(&frames, Kind::StateWritten));
+    let (asked, kept) = (bodies(&frames, FrameKind::HostCalled), bodies(&frames, FrameKind::StateWritten));
     assert_eq!(asked.iter().filter(|body| body["ask"] == "tools.find").count(), 3);
     let keys: Vec<&str> = kept.iter().map(|body| body["key"].as_str().unwrap()).collect();
     assert_eq!(keys, ["found.1", "found.2", "found.3"], "no search overwrites another");
-    assert!(bodies(&frames, Kind::ToolSettled).iter().all(|body| body["status"] == "done"));
+    assert!(bodies(&frames, FrameKind::ToolSettled).iter().all(|body| body["status"] == "done"));
     let verdict = lab.replay("s1");
     assert!(verdict.identical, "{verdict:?}");
     assert_eq!(lab.findings(), Vec::new());
@@ -227,7 +227,7 @@ async fn what_is_installed_meanwhile_is_in_the_next_turns_summary() {
     let server = Server::start(vec![says("one"), says("two")]);
     let lab = crowded(&server).start().await;
     lab.say("one").await;
-    let late = Extension::new("parrot", "1.0.0")
+    let late = NativeExtension::new("parrot", "1.0.0")
         .described("Says everything again.")
         .tool(FnTool(ToolSpec::named("parrot_say", "Says it again."), |said: &Content| Ok(said.clone())));
     lab.runtime.found(vec![lab.lane.add(late)]);
@@ -246,7 +246,7 @@ async fn what_is_installed_meanwhile_is_in_the_next_turns_summary() {
 #[tokio::test]
 async fn few_tools_are_shown_without_a_search() {
     let server = Server::start(vec![says("hello")]);
-    let few = Extension::new("few", "1.0.0")
+    let few = NativeExtension::new("few", "1.0.0")
         .tool(FnTool(ToolSpec::named("few_one", "One."), |_: &Content| Ok(Content::text("1"))));
     let lab = Lab::build()
         .model("script", server.model())

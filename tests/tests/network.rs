@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex};
 
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::session_frames::UiQuestion;
-use holdfast_runtime::house::House;
-use holdfast_runtime::{Event, Surface};
+use holdfast_runtime::app::Application;
+use holdfast_runtime::{SessionEvent, Surface};
 use homes::{Scene, again, call, said};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -102,8 +102,10 @@ struct User {
 }
 
 impl Surface for User {
-    fn show(&self, session: &StreamId, event: Event) {
-        if let Event::Question { request, question: UiQuestion::Select { prompt, options } } = event {
+    fn show(&self, session: &StreamId, event: SessionEvent) {
+        if let SessionEvent::Question { request, question: UiQuestion::Select { prompt, options }, .. } =
+            event
+        {
             self.prompts.lock().unwrap().push((prompt, options));
             self.questions.send((session.clone(), request)).unwrap();
         }
@@ -127,11 +129,11 @@ fn policy(scene: &Scene, text: &str) {
     fs::write(scene.folder.path().join("home/config/policy.yaml"), text).unwrap();
 }
 
-async fn open(scene: &Scene, answer: Option<&'static str>) -> (Arc<House>, Prompts) {
+async fn open(scene: &Scene, answer: Option<&'static str>) -> (Arc<Application>, Prompts) {
     let (questions, mut asked) = mpsc::unbounded_channel();
     let prompts = Prompts::default();
     let user = User { questions, prompts: prompts.clone(), there: answer.is_some() };
-    let house = Arc::new(House::open(&scene.plan(), Arc::new(user)).await.unwrap());
+    let house = Arc::new(Application::open(&scene.plan(), Arc::new(user)).await.unwrap());
     let answering = Arc::downgrade(&house);
     tokio::spawn(async move {
         while let (Some((session, request)), Some(house)) = (asked.recv().await, answering.upgrade()) {
@@ -143,7 +145,7 @@ async fn open(scene: &Scene, answer: Option<&'static str>) -> (Arc<House>, Promp
 }
 
 /// What a session recorded of asks to the host: what was asked, and what came of it.
-fn asks(house: &House, session: &str) -> Vec<(String, Value, Value)> {
+fn asks(house: &Application, session: &str) -> Vec<(String, Value, Value)> {
     house.runtime.store().flush().unwrap();
     let frames = house.runtime.store().frames(&session.into(), Seq(0)..).unwrap();
     let called = frames.into_iter().filter(|frame| frame.envelope.kind.as_str() == "host.called");

@@ -1,6 +1,6 @@
 //! The generated references under `docs/reference/`: made from the code, and compared with what is committed.
 //!
-//! To write them anew: `HOLDFAST_UPDATE=1 cargo test -p holdfast-tests --test reference`.
+//! To generate them again: `HOLDFAST_UPDATE=1 cargo test -p holdfast-tests --test reference`.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,15 +11,17 @@
 
 #[path = "reference/abi.rs"]
 mod abi;
+#[path = "reference/roles.rs"]
+mod roles;
 
 use std::fmt::Write;
 use std::path::Path;
 
-use holdfast_contract::body::{Kind, Nature};
+use holdfast_contract::body::{FrameKind, FrameOrigin};
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Decision, HookPoint, OnFault, Order};
 use holdfast_contract::problem::Code;
-use holdfast_contract::role::Role;
+use holdfast_contract::role::RoleFunction;
 use serde_json::Value;
 
 const GENERATED: &str = "<!-- Generated from the code by `HOLDFAST_UPDATE=1 cargo test -p holdfast-tests --test reference`. -->\n\n";
@@ -40,7 +42,8 @@ fn check(name: &str, text: &str) {
 
 #[test]
 fn errors() {
-    let mut text = "# Error codes\n\nEvery failure has a code that stays. It is printed as `error[HF-…]: what`, or `warning[HF-…]: what` where things go on all the same, then where, then `help: what to do`.\n".to_owned();
+    let mut text = "# Error codes\n\nEvery failure has a stable code. An error is printed as `error[HF-…]: what`, a warning (the operation\n\
+         continues) as `warning[HF-…]: what`; then follow where it happened and `help: what to do`.\n".to_owned();
     let groups = [
         ("1", "Manifests, settings, policy, the home"),
         ("2", "The log"),
@@ -68,13 +71,14 @@ fn errors() {
 #[test]
 fn frames() {
     let mut text = String::from(
-        "# Frames\n\nA frame is one recorded fact or decision. A **fact** came from outside and is an input of the kernel; a **decision** is the \
-         kernel's. Replay feeds the facts to a fresh machine and compares the decisions.\n\nEvery frame has `stream`, `seq`, `at`, `kind`, `source`, \
-         `cause`, `body`, `body_digest`, `prev` and `hash`; `holdfast schema frames` prints the whole schema. A value in a body is written as \
+        "# Frames\n\nA frame is one recorded fact or decision. A **fact** came from outside and is an input of the kernel;\n\
+         a **decision** is the kernel's. Replay feeds the facts to a new machine and compares the decisions.\n\n\
+         Every frame has `stream`, `seq`, `at`, `kind`, `source`, `cause`, `body`, `body_digest`, `prev` and\n\
+         `hash`; `holdfast schema frames` prints the whole schema. A value in a body is written as\n\
          `{\"json\": …}`, or as `{\"blob\": {\"digest\", \"bytes\"}}` when its canonical form is larger than 4 KiB.\n",
     );
     let mut family = "";
-    for kind in Kind::ALL {
+    for kind in FrameKind::ALL {
         let name = kind.as_str().split('.').next().unwrap();
         if name != family {
             family = name;
@@ -82,15 +86,15 @@ fn frames() {
                 .unwrap();
         }
         let nature = match kind.nature() {
-            Nature::Fact => "fact",
-            Nature::Decision => "decision",
+            FrameOrigin::Fact => "fact",
+            FrameOrigin::Decision => "decision",
         };
         writeln!(text, "| `{kind}` | {nature} | {} | {} |", kind.describe(), fields(*kind)).unwrap();
     }
     check("frames.md", &text);
 }
 
-fn fields(kind: Kind) -> String {
+fn fields(kind: FrameKind) -> String {
     let mut generator = schemars::SchemaGenerator::default();
     let schema = kind.body_schema(&mut generator).to_value();
     let definitions = generator.take_definitions(true);
@@ -108,18 +112,19 @@ fn fields(kind: Kind) -> String {
 #[test]
 fn hooks() {
     let mut text = String::from(
-        "# Hook points\n\nHooks are asked in the order of priority (lower first), then extension id, then registration index: the same on every machine. \
-         A hook whose matcher does not apply is not asked. Each has its own timeout.\n\n| point | asked | a fault | may decide |\n|---|---|---|---|\n",
+        "# Hook points\n\nHooks are called in the order of priority (lower first), then extension id, then registration index:\n\
+         the same on every machine. A hook whose matcher does not apply is not called. Each has its own\ntimeout.\n\n\
+         | point | called | on a fault | may decide |\n|---|---|---|---|\n",
     );
     for point in HookPoint::ALL {
         let rules = point.rules();
         let order = match rules.order {
             Order::Sequence => "one after the other",
-            Order::Together => "all at once",
+            Order::Together => "all concurrently",
         };
         let fault = match rules.on_fault {
-            OnFault::Note => "is noted",
-            OnFault::Close => "closes the gate",
+            OnFault::Note => "the fault is recorded",
+            OnFault::Close => "deny or block",
         };
         let name = serde_json::to_value(point).unwrap();
         let may: Vec<String> = decisions()
@@ -160,25 +165,28 @@ fn word(decision: &Decision) -> String {
 
 #[test]
 fn roles() {
-    let mut text = String::from(
-        "# Roles\n\nA role is what an extension exports; nothing is declared. One extension may have several. A function with `?` is optional.\n\n\
-         | role | functions |\n|---|---|\n",
-    );
-    for role in Role::ALL {
-        let name = serde_json::to_value(role).unwrap();
-        let functions: Vec<String> =
-            role.functions().iter().map(|function| format!("`{function}`")).collect();
-        writeln!(text, "| `{}` | {} |", name.as_str().unwrap(), functions.join(", ")).unwrap();
+    check("roles.md", &roles::page());
+}
+
+#[test]
+fn the_table_of_roles_has_exactly_the_functions_of_the_interface() {
+    let (table, interface) = (roles::in_the_table(), roles::in_the_interface());
+    assert!(interface.contains("guard-input.guard-input") && !interface.contains("workflow.definition"));
+    let missing: Vec<_> = interface.difference(&table).collect();
+    let invented: Vec<_> = table.difference(&interface).collect();
+    assert!(missing.is_empty() && invented.is_empty(), "missing {missing:?}, not in wit/ {invented:?}");
+    assert_eq!(RoleFunction::ALL.len(), table.len(), "no function is twice in the table");
+    for point in HookPoint::ALL {
+        assert_eq!(RoleFunction::at(*point).point(), Some(*point));
     }
-    check("roles.md", &text);
 }
 
 #[test]
 fn manifest() {
     let schema = holdfast_contract::schema::manifest();
     let mut text = String::from(
-        "# manifest.yaml\n\nOne per extension, in `extensions/<id>/manifest.yaml`. An unknown field warns and suggests; `holdfast schema manifest` prints \
-         the JSON Schema.\n",
+        "# manifest.yaml\n\nOne per extension, in `extensions/<id>/manifest.yaml`. An unknown field is a warning with a\n\
+         suggestion; `holdfast schema manifest` prints the JSON Schema.\n",
     );
     section(&mut text, "Fields", &schema);
     for (name, definition) in schema["$defs"].as_object().into_iter().flatten() {
@@ -191,8 +199,9 @@ fn manifest() {
 fn process() {
     let schema = holdfast_contract::schema::process();
     let mut text = String::from(
-        "# What programs and the host say\n\n[Programs as extensions](../protocol.md) explains it; these are all messages and their fields. `holdfast schema process` \
-         prints the JSON Schemas. A message has `jsonrpc`, an `id` unless it is a notice, `method` and `params`.\n",
+        "# Messages of the extension protocol\n\nEvery message between Holdfast and an extension that is a program, with its fields.\n\
+         [The extension protocol](../protocol.md) explains them. They are not the\n[client protocol](../rpc.md), which other programs use to control Holdfast.\n\
+         `holdfast schema process` prints the JSON Schemas. A message has `jsonrpc`, `method` and `params`,\nand an `id` unless it is a notification.\n",
     );
     for (name, definition) in schema["$defs"].as_object().into_iter().flatten() {
         match name.as_str() {
@@ -225,8 +234,9 @@ fn methods(text: &mut String, title: &str, schema: &Value) {
 fn settings() {
     let schema = holdfast_home::schema();
     let mut text = String::from(
-        "# settings.yaml\n\nThe file `config/settings.yaml` in the home. Every key can be left out, and so can the file. A key that nobody knows is refused, with a \
-         suggestion; of a key that stands twice the last value counts, with a warning. `holdfast schema settings` prints the JSON Schema.\n",
+        "# settings.yaml\n\nThe file `config/settings.yaml` in the home. Every key is optional, and so is the file. An unknown\n\
+         key is refused, with a suggestion; of a duplicate key the last value counts, with a warning.\n\
+         `holdfast schema settings` prints the JSON Schema.\n",
     );
     section(&mut text, "Fields", &schema);
     for (name, definition) in schema["$defs"].as_object().into_iter().flatten() {
@@ -296,8 +306,10 @@ fn extension_interface() {
 #[test]
 fn command_line() {
     let mut text = String::from(
-        "# The command line\n\nExit codes: 0 done, 1 the thing itself failed (replay differs, verification failed), 2 bad usage or bad configuration. Errors go to \
-         standard error: `error[HF-…]: what`, where, `help: what to do`.\n",
+        "# The command line\n\nExit codes:\n\n| code | meaning |\n|---|---|\n| 0 | done |\n\
+         | 1 | it failed: a replay differs, verification failed, a turn or a call failed |\n\
+         | 2 | invalid usage or configuration |\n| 3 | the call was denied |\n| 130 | interrupted |\n\n\
+         Errors go to standard error: `error[HF-…]: what`, where, `help: what to do`.\n",
     );
     help(&mut text, &mut holdfast_cli::command(), "");
     check("cli.md", &text);

@@ -9,20 +9,23 @@
 
 use holdfast_contract::ids::Millis;
 use holdfast_kernel::Session;
-use holdfast_lane_native::Extension;
-use holdfast_runtime::refold::refold;
+use holdfast_lane_native::NativeExtension;
+use holdfast_runtime::rebuild::rebuild;
 use holdfast_runtime::{SystemClock, upkeep};
 use holdfast_store::Retention;
 use holdfast_testkit::pieces::echo;
-use holdfast_testkit::{Lab, Step};
+use holdfast_testkit::{Lab, ScriptStep};
 use serde_json::json;
 
 /// A lab whose every turn has so many calls.
 async fn long_session(turns: usize, calls: usize) -> Lab {
-    let call = || Step::Calls((0..calls).map(|n| ("echo".to_owned(), json!({ "n": n }))).collect());
-    let script = (0..turns).flat_map(|_| [call(), Step::says("done")]);
-    let lab =
-        Lab::build().script(script).extension(Extension::new("kit", "1.0.0").tool(echo())).start().await;
+    let call = || ScriptStep::Calls((0..calls).map(|n| ("echo".to_owned(), json!({ "n": n }))).collect());
+    let script = (0..turns).flat_map(|_| [call(), ScriptStep::says("done")]);
+    let lab = Lab::build()
+        .script(script)
+        .extension(NativeExtension::new("kit", "1.0.0").tool(echo()))
+        .start()
+        .await;
     for _ in 0..turns {
         lab.say("go").await;
     }
@@ -35,7 +38,7 @@ async fn only_the_tail_is_read() {
     let frames = lab.frames().len() as u64;
     assert!(frames > 8_000, "{frames} frames");
     let before = lab.runtime.store().stats().rows_read;
-    let refolded = refold::<Session>(lab.runtime.store(), &"s1".into()).unwrap();
+    let refolded = rebuild::<Session>(lab.runtime.store(), &"s1".into()).unwrap();
     let rows = lab.runtime.store().stats().rows_read - before;
     assert_eq!(refolded.machine.next_seq().0, frames);
     assert!(rows < 1_400, "{rows} rows of {frames} were read");
@@ -43,7 +46,7 @@ async fn only_the_tail_is_read() {
     lab.session().close().await.unwrap();
     lab.runtime.store().flush().unwrap();
     let before = lab.runtime.store().stats().rows_read;
-    refold::<Session>(lab.runtime.store(), &"s1".into()).unwrap();
+    rebuild::<Session>(lab.runtime.store(), &"s1".into()).unwrap();
     let rows = lab.runtime.store().stats().rows_read - before;
     assert!(rows <= 2, "a session that was closed has no tail, and {rows} rows were read");
 }
@@ -59,7 +62,7 @@ async fn a_session_goes_on_after_its_beginning_was_collected() {
     assert_eq!(collected.frames, frames as u64 - 5);
     store.close();
 
-    let again = || Extension::new("kit", "1.0.0").tool(echo());
+    let again = || NativeExtension::new("kit", "1.0.0").tool(echo());
     let lab = Lab::build().script([]).on(&path, Default::default()).extension(again()).start().await;
     lab.clock.advance(Millis(1 << 41));
     assert_eq!(lab.say("and now?").await.answer.unwrap().to_text(), "done");

@@ -10,10 +10,10 @@ use holdfast_contract::problem::Code;
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::session_frames::ToolReturned;
 use holdfast_contract::tool::{EffectClass, ToolOutcome};
-use holdfast_lane_native::{Extension, FnHook};
+use holdfast_lane_native::{FnHook, NativeExtension};
 use holdfast_testkit::pieces::tool as native_tool;
 use holdfast_testkit::wasm::{Gates, MapVault, gate, lane, manifest};
-use holdfast_testkit::{Lab, LabBuilder, Step};
+use holdfast_testkit::{Lab, LabBuilder, ScriptStep};
 use serde_json::json;
 
 /// A lab with a native no-op tool and a sandboxed gate, whose model calls the tool so many times at once, so many times.
@@ -22,11 +22,11 @@ fn lab(component: Vec<u8>, at_once: usize, rounds: usize) -> LabBuilder {
     let vault = Arc::new(MapVault::default());
     let found = vault.add(&manifest("gate", ""), component, &options);
     let calls: Vec<_> = (0..at_once).map(|index| ("noop", json!({ "n": index }))).collect();
-    let steps = (0..rounds).map(|_| Step::calls(calls.clone())).chain([Step::says("done")]);
+    let steps = (0..rounds).map(|_| ScriptStep::calls(calls.clone())).chain([ScriptStep::says("done")]);
     Lab::build()
         .lane(lane(&vault), [found])
         .extension(
-            Extension::new("kit", "1.0.0")
+            NativeExtension::new("kit", "1.0.0")
                 .tool(native_tool("noop", EffectClass::Pure, |_| json!("ran")))
                 .replayable(),
         )
@@ -100,8 +100,8 @@ async fn gates_of_several_calls_hear_them_in_their_order() {
     let noop = native_tool("noop", EffectClass::Pure, |given| given["n"].clone());
     let lab = Lab::build()
         .lane(lane(&vault), found)
-        .extension(Extension::new("kit", "1.0.0").tool(noop).replayable())
-        .script(vec![Step::calls(calls), Step::says("done")])
+        .extension(NativeExtension::new("kit", "1.0.0").tool(noop).replayable())
+        .script(vec![ScriptStep::calls(calls), ScriptStep::says("done")])
         .start()
         .await;
     lab.say("go").await;
@@ -130,16 +130,16 @@ async fn order_of_asking(extensions: [&str; 2]) -> (Vec<(usize, u64)>, Lab) {
     };
     let [first, second] = extensions;
     let builder = match first == second {
-        true => Lab::build().extension(Extension::new(first, "1.0.0").hook(hook(1)).hook(hook(2))),
+        true => Lab::build().extension(NativeExtension::new(first, "1.0.0").hook(hook(1)).hook(hook(2))),
         false => Lab::build()
-            .extension(Extension::new(first, "1.0.0").hook(hook(1)))
-            .extension(Extension::new(second, "1.0.0").hook(hook(2))),
+            .extension(NativeExtension::new(first, "1.0.0").hook(hook(1)))
+            .extension(NativeExtension::new(second, "1.0.0").hook(hook(2))),
     };
     let noop = native_tool("noop", EffectClass::Pure, |_| json!("ran"));
     let calls = (0..2).map(|index| ("noop", json!({ "n": index }))).collect::<Vec<_>>();
     let lab = builder
-        .extension(Extension::new("kit", "1.0.0").tool(noop))
-        .script(vec![Step::calls(calls), Step::says("done")])
+        .extension(NativeExtension::new("kit", "1.0.0").tool(noop))
+        .script(vec![ScriptStep::calls(calls), ScriptStep::says("done")])
         .start()
         .await;
     lab.say("go").await;

@@ -11,14 +11,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use holdfast_contract::body::Kind;
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::manifest;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::system_frames::ScheduleSpec;
 use holdfast_contract::wire::{Host, Later};
-use holdfast_lane_native::{Extension, Tasks, now};
+use holdfast_lane_native::{NativeExtension, Tasks, now};
 use holdfast_runtime::loader::candidate;
 use holdfast_testkit::story::bodies;
 use holdfast_testkit::{FakeClock, Lab};
@@ -55,10 +55,10 @@ impl Tasks for Chores {
     }
 }
 
-fn memory(chores: Chores) -> Extension {
+fn memory(chores: Chores) -> NativeExtension {
     let parsed = manifest::parse(Path::new("manifest.yaml"), SCHEDULES).unwrap();
     let specs = parsed.manifest.schedules.iter().map(ScheduleSpec::from);
-    specs.fold(Extension::new("memory", "1.0.0").tasks(chores), Extension::schedule)
+    specs.fold(NativeExtension::new("memory", "1.0.0").tasks(chores), NativeExtension::schedule)
 }
 
 /// What the system's stream says of schedules, one line each.
@@ -80,7 +80,7 @@ fn course(lab: &Lab) -> Vec<String> {
 }
 
 async fn ended(lab: &Lab, count: usize) {
-    let reached = |lab: &Lab| bodies(&lab.frames_of("system"), Kind::ScheduleEnded).len() >= count;
+    let reached = |lab: &Lab| bodies(&lab.frames_of("system"), FrameKind::ScheduleEnded).len() >= count;
     lab.until("the end of a run", reached).await;
 }
 
@@ -137,7 +137,7 @@ async fn a_failing_task_is_tried_again_with_growing_waits() {
             "schedule.ended memory/nightly_consolidation",
         ]
     );
-    let due = bodies(&lab.frames_of("system"), Kind::ScheduleDue);
+    let due = bodies(&lab.frames_of("system"), FrameKind::ScheduleDue);
     assert_eq!(due.last().unwrap()["retry"], json!({ "attempt": 3, "jitter": 0x0001_0203 }));
     assert_eq!(lab.notices(), ["execute_consolidation is done"]);
 }
@@ -156,18 +156,18 @@ async fn a_night_that_was_slept_through_is_made_up_for_once() {
     clock.advance(Millis(60 * HOUR));
     let lab = build().start().await;
     ended(&lab, 2).await;
-    let made = bodies(&lab.frames_of("system"), Kind::ScheduleFired);
+    let made = bodies(&lab.frames_of("system"), FrameKind::ScheduleFired);
     assert_eq!(made.len(), 2, "{made:?}");
     assert_eq!(
         made.iter().map(|made| &made["task"]).collect::<Vec<_>>(),
         ["execute_decay", "execute_consolidation"]
     );
-    let passed: Vec<Value> = bodies(&lab.frames_of("system"), Kind::ScheduleSkipped);
+    let passed: Vec<Value> = bodies(&lab.frames_of("system"), FrameKind::ScheduleSkipped);
     let passed = passed.iter().filter(|passed| passed["reason"] == "a later run makes up for it (2 runs)");
     assert_eq!(passed.count(), 2, "the two earlier nights of each");
     lab.stop().await;
     let lab = build().start().await;
-    assert_eq!(bodies(&lab.frames_of("system"), Kind::ScheduleFired).len(), 2, "and not again");
+    assert_eq!(bodies(&lab.frames_of("system"), FrameKind::ScheduleFired).len(), 2, "and not again");
 }
 
 #[test]

@@ -12,10 +12,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use holdfast_contract::body::Kind;
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{CallId, ExtensionId, Millis};
-use holdfast_contract::manifest::{self, Handler};
+use holdfast_contract::manifest::{self, HandlerSpec};
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::role::Role;
@@ -23,12 +23,12 @@ use holdfast_contract::session_frames::UiQuestion;
 use holdfast_contract::system_frames::{FoundExtension, SetupSpec};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Ask, Host, Later};
-use holdfast_lane_native::{Extension, Functions, Subscriber, Tool, now};
+use holdfast_lane_native::{Functions, NativeExtension, Subscriber, Tool, now};
 use holdfast_runtime::Configuration;
 use holdfast_runtime::secrets::{Chain, Digester, Secrets};
 use holdfast_secrets::{EncryptedFile, StoreKind};
 use holdfast_testkit::story::bodies;
-use holdfast_testkit::{Lab, LabBuilder, Step};
+use holdfast_testkit::{Lab, LabBuilder, ScriptStep};
 use serde_json::{Map, Value, json};
 
 /// What nobody may find anywhere.
@@ -170,12 +170,12 @@ impl Subscriber for Telegram {
     }
 }
 
-fn telegram(functions: Telegram) -> Extension {
+fn telegram(functions: Telegram) -> NativeExtension {
     let parsed = manifest::parse(Path::new("manifest.yaml"), TELEGRAM).unwrap();
     let instructions = parsed.manifest.setup_instructions.clone();
-    Extension::new("telegram_channel", "1.0.0")
+    NativeExtension::new("telegram_channel", "1.0.0")
         .setup(SetupSpec { instructions, secrets: Vec::new() })
-        .subscribes("telegram.sent", Handler::Custom)
+        .subscribes("telegram.sent", HandlerSpec::Custom)
         .subscriber(functions.clone())
         .functions(functions)
         .tool(Send)
@@ -229,11 +229,11 @@ async fn a_secret_is_typed_once_used_and_found_nowhere() {
     let place = json!({ "extension_id": "telegram_channel", "param_name": "token", "value": "<TOKEN>" });
     let lab = lab(home.path(), telegram.clone())
         .script([
-            Step::Calls(vec![("configure_extension".to_owned(), place)]),
-            Step::says("It is set up."),
-            Step::Calls(vec![("send".to_owned(), json!({}))]),
+            ScriptStep::Calls(vec![("configure_extension".to_owned(), place)]),
+            ScriptStep::says("It is set up."),
+            ScriptStep::Calls(vec![("send".to_owned(), json!({}))]),
             // Bit by bit, as a model writes that was told by somebody.
-            Step::says(&format!("Sent with {CANARY} today.")),
+            ScriptStep::says(&format!("Sent with {CANARY} today.")),
         ])
         .on(&home.path().join("holdfast.db"), Default::default())
         .start()
@@ -248,16 +248,16 @@ async fn a_secret_is_typed_once_used_and_found_nowhere() {
     assert!(lab.shown().ends_with("Sent with [secret telegram_channel.token] today."), "{}", lab.shown());
 
     // The agent was told what is missing, once, and how to go on.
-    let context = bodies(&lab.frames(), Kind::HookDecided);
+    let context = bodies(&lab.frames(), FrameKind::HookDecided);
     let told: Vec<String> =
         context.iter().map(Value::to_string).filter(|it| it.contains("not set up")).collect();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].contains("needs token (secret): Bot token") && told[0].contains("configure_extension"));
     // The extension has the secret's reference, and whoever used it is on record.
     assert_eq!(*telegram.applied.lock().unwrap(), [json!({ "token": "secret:telegram_channel/token" })]);
-    let used = bodies(&lab.frames(), Kind::SecretUsed);
+    let used = bodies(&lab.frames(), FrameKind::SecretUsed);
     assert_eq!((&used[0]["extension"], &used[0]["name"]), (&json!("telegram_channel"), &json!("token")));
-    let returned = bodies(&lab.frames(), Kind::ToolReturned);
+    let returned = bodies(&lab.frames(), FrameKind::ToolReturned);
     let (configured, sent) = (returned[0].to_string(), returned[1].to_string());
     assert!(configured.contains("the bot answers") && configured.contains("\"missing\":[]"), "{configured}");
     assert!(sent.contains("bot[secret telegram_channel.token]/send"), "{sent}");
@@ -329,13 +329,13 @@ async fn an_extension_has_no_secret_that_it_was_not_granted() {
     secrets.keep(&name, &CANARY.to_owned().into()).unwrap();
     let secrets = Arc::new(secrets);
     for (granted, outcome) in [(false, "not granted"), (true, "\"sent\":true")] {
-        let extension = Extension::new("other", "1.0.0").tool(Send);
+        let extension = NativeExtension::new("other", "1.0.0").tool(Send);
         let extension = if granted { extension.secrets(&["token"]) } else { extension };
-        let call = Step::Calls(vec![("send".to_owned(), json!({}))]);
-        let lab = Lab::build().script([call, Step::says("done")]).secrets(secrets.clone());
+        let call = ScriptStep::Calls(vec![("send".to_owned(), json!({}))]);
+        let lab = Lab::build().script([call, ScriptStep::says("done")]).secrets(secrets.clone());
         let lab = lab.extension(extension).start().await;
         lab.say("send").await;
-        let returned = bodies(&lab.frames(), Kind::ToolReturned)[0].to_string();
+        let returned = bodies(&lab.frames(), FrameKind::ToolReturned)[0].to_string();
         assert!(returned.contains(outcome), "{returned}");
         assert!(!returned.contains(CANARY));
     }

@@ -18,10 +18,10 @@ use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::system_frames::{ExtensionState, LifecycleCommand};
 use holdfast_contract::wire::{Lane, Later};
-use holdfast_lane_native::{Extension, Lifecycle, NativeLane, now};
-use holdfast_runtime::Silent;
+use holdfast_lane_native::{Lifecycle, NativeExtension, NativeLane, now};
+use holdfast_runtime::SilentSurface;
+use holdfast_runtime::app::{Application, ApplicationConfig, BuiltIns};
 use holdfast_runtime::diagnosis::troubles;
-use holdfast_runtime::house::{BuiltIns, House, Plan};
 use holdfast_testkit::wasm::{Does, manifest, tool};
 use homes::Scene;
 
@@ -42,7 +42,7 @@ impl Lifecycle for Life {
 }
 
 /// Sixty native extensions, most of which depend on two earlier or later ones; one cannot start.
-fn native(_: &holdfast_runtime::house::Ground<'_>) -> BuiltIns {
+fn native(_: &holdfast_runtime::app::BuiltInContext<'_>) -> BuiltIns {
     let lane = NativeLane::default();
     let mut extensions = Vec::new();
     for number in 0..NATIVE {
@@ -53,10 +53,11 @@ fn native(_: &holdfast_runtime::house::Ground<'_>) -> BuiltIns {
             .map(|it| format!("n{it:02}"))
             .collect();
         let needs: Vec<&str> = needs.iter().map(String::as_str).collect();
-        let extension = Extension::new(&format!("n{number:02}"), "1.0.0").depends_on(&needs);
+        let extension = NativeExtension::new(&format!("n{number:02}"), "1.0.0").depends_on(&needs);
         extensions.push(lane.add(extension.lifecycle(Life { starts: true })));
     }
-    extensions.push(lane.add(Extension::new("broken-start", "1.0.0").lifecycle(Life { starts: false })));
+    extensions
+        .push(lane.add(NativeExtension::new("broken-start", "1.0.0").lifecycle(Life { starts: false })));
     BuiltIns { lanes: vec![Arc::new(lane) as Arc<dyn Lane>], extensions, ..BuiltIns::default() }
 }
 
@@ -122,8 +123,8 @@ async fn what_can_come_up_does_in_order_and_goes_in_the_reverse() {
         write(&scene, &id, &text, None);
     }
     let broken = write_broken(&scene);
-    let plan = Plan { built_ins: native, ..scene.plan() };
-    let house = House::open(&plan, Arc::new(Silent)).await.unwrap();
+    let plan = ApplicationConfig { built_ins: native, ..scene.plan() };
+    let house = Application::open(&plan, Arc::new(SilentSurface)).await.unwrap();
     house.runtime.settled().await.unwrap();
 
     let all = house.runtime.extensions().await.unwrap();

@@ -3,14 +3,14 @@
 use holdfast_benches::counted::{Counter, Outcome};
 use holdfast_benches::workload::drafts;
 use holdfast_contract::ids::Seq;
-use holdfast_store::{Options, Store};
+use holdfast_store::{Store, StoreOptions};
 
 const FRAMES: u64 = 64;
 
 /// 64 frames, appended at once and waited for.
 pub(crate) fn append_64(counter: Counter) -> Outcome {
     let folder = tempfile::tempdir()?;
-    let store = Store::open(&folder.path().join("holdfast.db"), Options::default())?;
+    let store = Store::open(&folder.path().join("holdfast.db"), StoreOptions::default())?;
     let log = store.stream(&"bench".into())?;
     let mut batches: Vec<_> =
         (0..counter.rounds()).map(|round| drafts(round * FRAMES, FRAMES)).rev().collect();

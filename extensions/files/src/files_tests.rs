@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::tool::FileTool;
 use crate::tree::Tree;
-use crate::{Options, edit, list, read, search, write};
+use crate::{FilesOptions, edit, list, read, search, write};
 
 /// A workspace with a home beside it.
 pub(crate) struct Desk {
@@ -23,10 +23,10 @@ pub(crate) struct Desk {
 
 impl Desk {
     pub(crate) fn new() -> Self {
-        Self::with(Options::default())
+        Self::with(FilesOptions::default())
     }
 
-    pub(crate) fn with(options: Options) -> Self {
+    pub(crate) fn with(options: FilesOptions) -> Self {
         let scratch = tempfile::tempdir().unwrap();
         for folder in ["work", "home/config"] {
             fs::create_dir_all(scratch.path().join(folder)).unwrap();

@@ -21,14 +21,14 @@ mod refusals_tests;
 
 use std::sync::Arc;
 
-use holdfast_lane_native::Extension;
+use holdfast_lane_native::NativeExtension;
 pub use holdfast_lane_native::Workspace;
 
 use crate::tree::Tree;
 
 /// What the owner lets in besides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct FilesOptions {
     /// Files with more than one name. Those that are a file of the home stay refused.
     pub hard_links: bool,
     /// `.env` files, which usually hold secrets.
@@ -36,17 +36,29 @@ pub struct Options {
 }
 
 /// The extension for a workspace.
-pub fn extension(workspace: Workspace) -> Extension {
-    extension_with(workspace, Options::default())
+pub fn extension(workspace: Workspace) -> NativeExtension {
+    extension_with(workspace, FilesOptions::default())
+}
+
+/// The extension's id.
+const ID: &str = "files";
+
+/// The names of the tools.
+const TOOLS: &[&str] = &["file_read", "file_write", "file_edit", "file_list", "file_search"];
+
+/// The extension where there is no workspace: without tools, but their names stay its own.
+pub fn unavailable() -> NativeExtension {
+    NativeExtension::new(ID, env!("CARGO_PKG_VERSION")).reserving(TOOLS)
 }
 
 /// The same, with what the owner lets in besides.
-pub fn extension_with(workspace: Workspace, options: Options) -> Extension {
+pub fn extension_with(workspace: Workspace, options: FilesOptions) -> NativeExtension {
     let tree = Arc::new(Tree::new(workspace, options));
-    Extension::new("files", env!("CARGO_PKG_VERSION"))
+    NativeExtension::new(ID, env!("CARGO_PKG_VERSION"))
         .tool(read::tool(tree.clone()))
         .tool(write::tool(tree.clone()))
         .tool(edit::tool(tree.clone()))
         .tool(list::tool(tree.clone()))
         .tool(search::tool(tree))
+        .reserving(TOOLS)
 }

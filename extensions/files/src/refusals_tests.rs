@@ -9,7 +9,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
-use crate::Options;
+use crate::FilesOptions;
 use crate::beneath::stepwise;
 use crate::files_tests::Desk;
 
@@ -125,7 +125,7 @@ fn only_ordinary_files_with_one_name() {
 
 #[test]
 fn the_owner_may_let_more_in_but_never_the_home() {
-    let desk = Desk::with(Options { hard_links: true, env_files: true });
+    let desk = Desk::with(FilesOptions { hard_links: true, env_files: true });
     desk.put("one", "text");
     desk.put(".env", "KEY=1");
     fs::hard_link(desk.at("one"), desk.at("two")).unwrap();

@@ -13,11 +13,11 @@ use rustix::io::Errno;
 
 use crate::beneath::{because, find, folder, reopen, true_path};
 use crate::tool::{failed, refused};
-use crate::{Options, path};
+use crate::{FilesOptions, path};
 
 pub(crate) struct Tree {
     workspace: Workspace,
-    options: Options,
+    options: FilesOptions,
 }
 
 /// A file that may be touched.
@@ -38,7 +38,7 @@ pub(crate) enum Existing {
 }
 
 impl Tree {
-    pub(crate) fn new(workspace: Workspace, options: Options) -> Self {
+    pub(crate) fn new(workspace: Workspace, options: FilesOptions) -> Self {
         Self { workspace, options }
     }
 

@@ -17,15 +17,15 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::input::{anything, parameter, takes, text};
-use holdfast_lane_native::{Api, Extension, Tool, on_thread};
+use holdfast_lane_native::{Api, NativeExtension, Tool, on_thread};
 use serde_json::{Value, json};
 
 use crate::shelf::{FOUND, KEY_BYTES, Shelf, VALUE_BYTES};
 
 /// The extension, with its data folder. The folder is made when something is first kept or looked for.
-pub fn extension(data_dir: PathBuf) -> Extension {
+pub fn extension(data_dir: PathBuf) -> NativeExtension {
     let shelf = Arc::new(Shelf::new(data_dir));
-    Extension::new("kv", env!("CARGO_PKG_VERSION"))
+    NativeExtension::new("kv", env!("CARGO_PKG_VERSION"))
         .tool(KvTool { spec: get_spec(), shelf: shelf.clone(), work: get })
         .tool(KvTool { spec: set_spec(), shelf: shelf.clone(), work: set })
         .api(Methods(shelf))

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
-use holdfast_contract::discovery::{FIND_TOOLS, FOUND_AT_MOST, FoundTools};
+use holdfast_contract::discovery::{FIND_TOOLS, FoundTools, MAX_FOUND_TOOLS};
 use holdfast_contract::ids::CallId;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::Fault;
@@ -24,7 +24,7 @@ impl Tool for FindTools {
             effects: EffectClass::Read,
             input_schema: takes([
                 text("query", "What you want to do, in plain words: `send a text message`."),
-                number("limit", 1..=FOUND_AT_MOST as u64, "How many tools; 5 if left out.").optional(),
+                number("limit", 1..=MAX_FOUND_TOOLS as u64, "How many tools; 5 if left out.").optional(),
             ]),
             ..ToolSpec::named(
                 FIND_TOOLS,

@@ -13,7 +13,7 @@ use holdfast_contract::content::Content;
 use holdfast_contract::discovery::ORCHESTRATOR;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::wire::{Ask, Host};
-use holdfast_lane_native::Extension;
+use holdfast_lane_native::NativeExtension;
 use serde_json::Value;
 
 use crate::capabilities::Capabilities;
@@ -22,8 +22,8 @@ use crate::find_tools::FindTools;
 use crate::reach::{ListChannels, SendToChannel, StartBackgroundTask};
 
 /// The extension.
-pub fn extension() -> Extension {
-    Extension::new(ORCHESTRATOR, env!("CARGO_PKG_VERSION"))
+pub fn extension() -> NativeExtension {
+    NativeExtension::new(ORCHESTRATOR, env!("CARGO_PKG_VERSION"))
         .described("Finds tools, reaches channels and starts work in the background.")
         .hook(ActiveChannel)
         .hook(Capabilities)

@@ -15,7 +15,7 @@ use holdfast_contract::message::{CallView, TurnView};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Ask, Host, Later};
-use holdfast_lane_native::{Extension, Hook, Tool, now};
+use holdfast_lane_native::{Hook, NativeExtension, Tool, now};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -28,21 +28,29 @@ const NOTICE: usize = 256;
 /// What can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Options {
+pub struct ResultsOptions {
     /// The bytes of a result's text that a model is shown.
     pub limit_bytes: usize,
 }
 
-impl Default for Options {
+impl Default for ResultsOptions {
     fn default() -> Self {
         Self { limit_bytes: 16 * 1024 }
     }
 }
 
 /// The extension. A limit that leaves no room for its own notice counts as 1 KiB.
-pub fn extension(options: Options) -> Extension {
+pub fn extension(options: ResultsOptions) -> NativeExtension {
     let limit = options.limit_bytes.max(1024);
-    Extension::new("results", env!("CARGO_PKG_VERSION")).tool(Read { limit }).hook(Cut { limit }).replayable()
+    NativeExtension::new("results", env!("CARGO_PKG_VERSION"))
+        .tool(Read { limit })
+        .hook(Cut { limit })
+        .replayable()
+}
+
+/// The extension where its options cannot be used: without its tool, but the name stays its own.
+pub fn unavailable() -> NativeExtension {
+    NativeExtension::new("results", env!("CARGO_PKG_VERSION")).reserving(&[READ])
 }
 
 /// Shows the beginning of a long result, and takes out the files that a result carries.

@@ -18,17 +18,17 @@ use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
-use holdfast_lane_native::{Extension, Tool, on_thread};
+use holdfast_lane_native::{NativeExtension, Tool, on_thread};
 use serde_json::{Map, Value, json};
 
 use crate::alarm::{Alarm, ask};
 use crate::book::{Action, Book, Entry};
 
 /// The extension, with its data folder. The folder is made when something is first scheduled.
-pub fn extension(data_dir: PathBuf) -> Extension {
+pub fn extension(data_dir: PathBuf) -> NativeExtension {
     let alarm = Alarm::new(Book::new(data_dir));
     let tool = |kind| ScheduleTool { kind, alarm: alarm.clone() };
-    Extension::new("scheduler", env!("CARGO_PKG_VERSION"))
+    NativeExtension::new("scheduler", env!("CARGO_PKG_VERSION"))
         .lifecycle(alarm.clone())
         .tool(tool(Kind::Once))
         .tool(tool(Kind::Recurring))

@@ -17,17 +17,17 @@ use holdfast_contract::session_frames::UiQuestion;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Ask, Host, Later};
 use holdfast_lane_native::input::{anything, takes, text};
-use holdfast_lane_native::{Extension, Hook, Tool};
+use holdfast_lane_native::{Hook, NativeExtension, Tool};
 use serde_json::{Value, json};
 
 use crate::upkeep::{Doctor, RequestRestart};
 
 /// How long a person may take to type a secret.
-const PATIENCE: Millis = Millis(600_000);
+const SECRET_INPUT_TIMEOUT: Millis = Millis(600_000);
 
 /// The extension.
-pub fn extension() -> Extension {
-    Extension::new("setup", env!("CARGO_PKG_VERSION"))
+pub fn extension() -> NativeExtension {
+    NativeExtension::new("setup", env!("CARGO_PKG_VERSION"))
         .tool(Configure)
         .tool(SecureInput)
         .tool(Doctor)
@@ -43,7 +43,7 @@ impl Tool for Configure {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             effects: EffectClass::Write,
-            timeout: PATIENCE,
+            timeout: SECRET_INPUT_TIMEOUT,
             input_schema: takes([
                 text("extension_id", "The extension's id."),
                 text("param_name", "What is set, as the extension calls it."),
@@ -97,7 +97,7 @@ impl Tool for SecureInput {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             effects: EffectClass::Write,
-            timeout: PATIENCE,
+            timeout: SECRET_INPUT_TIMEOUT,
             input_schema: takes([
                 text("name", "The secret's name: `NAME` for all, `extension.NAME` for one extension."),
                 text("prompt", "What the user is asked."),

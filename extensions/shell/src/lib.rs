@@ -17,14 +17,19 @@ mod linux {
 mod shell_tests;
 
 use holdfast_contract::problem::Problem;
-use holdfast_lane_native::Extension;
+use holdfast_lane_native::NativeExtension;
 pub use holdfast_lane_native::Workspace;
 
-pub use crate::options::Options;
+pub use crate::options::ShellOptions;
+
+/// The extension where no command can be run: without its tool, but the name stays its own.
+pub fn unavailable() -> NativeExtension {
+    NativeExtension::new("shell", env!("CARGO_PKG_VERSION")).reserving(&["shell"])
+}
 
 /// The extension for a workspace. Refused are options that would show commands the home folder.
-pub fn extension(workspace: Workspace, options: Options) -> Result<Extension, Problem> {
-    let extension = Extension::new("shell", env!("CARGO_PKG_VERSION"));
+pub fn extension(workspace: Workspace, options: ShellOptions) -> Result<NativeExtension, Problem> {
+    let extension = unavailable();
     #[cfg(target_os = "linux")]
     return Ok(extension.tool(linux::tool::Shell::new(workspace, options)?));
     #[cfg(not(target_os = "linux"))]

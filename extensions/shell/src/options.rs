@@ -7,7 +7,7 @@ use serde::Deserialize;
 /// What the owner may set; the extension's `config`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Options {
+pub struct ShellOptions {
     /// Lets commands use IPv4 and IPv6, this machine's own services included. Local sockets stay closed.
     pub network: bool,
     /// Further folders that commands may read and run programs from, such as a compiler's.
@@ -22,7 +22,7 @@ pub struct Options {
     pub tasks: usize,
 }
 
-impl Default for Options {
+impl Default for ShellOptions {
     fn default() -> Self {
         Self {
             network: false,

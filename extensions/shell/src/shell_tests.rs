@@ -4,14 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use holdfast_confinement::Switch;
 use holdfast_contract::content::Content;
 use holdfast_contract::manifest::{LaneKind, lane, parse};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_lane_native::{Tool, Workspace};
+use holdfast_sandbox::Switch;
 use serde_json::{Value, json};
 
-use crate::Options;
+use crate::ShellOptions;
 use crate::linux::output::Kept;
 use crate::linux::tool::{Shell, run};
 
@@ -22,10 +22,10 @@ struct Desk {
 
 impl Desk {
     fn new() -> Self {
-        Self::with(Options::default())
+        Self::with(ShellOptions::default())
     }
 
-    fn with(options: Options) -> Self {
+    fn with(options: ShellOptions) -> Self {
         let scratch = tempfile::tempdir().unwrap();
         for folder in ["work/inner", "home"] {
             fs::create_dir_all(scratch.path().join(folder)).unwrap();
@@ -52,8 +52,8 @@ fn the_manifest_is_one_and_says_what_the_code_says() {
     let spec = Desk::new().shell.spec();
     let hint = &parsed.manifest.tools[&spec.name];
     assert_eq!((hint.effects, hint.timeout_ms), (Some(spec.effects), Some(spec.timeout)));
-    let options: Options = serde_json::from_value(Value::Object(parsed.manifest.config)).unwrap();
-    assert_eq!(options, Options::default());
+    let options: ShellOptions = serde_json::from_value(Value::Object(parsed.manifest.config)).unwrap();
+    assert_eq!(options, ShellOptions::default());
 }
 
 #[test]
@@ -121,8 +121,12 @@ fn what_takes_too_long_ends_with_all_it_started() {
 
 #[test]
 fn limits_hold() {
-    let desk =
-        Desk::with(Options { tasks: 40, file_bytes: 10_000, output_bytes: 1000, ..Options::default() });
+    let desk = Desk::with(ShellOptions {
+        tasks: 40,
+        file_bytes: 10_000,
+        output_bytes: 1000,
+        ..ShellOptions::default()
+    });
     let many = desk.run("i=0; while [ $i -lt 200 ]; do sleep 60 & i=$((i+1)); done; wait");
     assert!(many["note"].as_str().unwrap_or_default().contains("more than 40 processes"), "{many}");
     let large = desk.run("head -c 20000 /dev/zero > large; echo $?");
@@ -191,9 +195,13 @@ fn the_home_is_in_no_folder_that_commands_read() {
     }
     let workspace = Workspace::new(scratch.path().join("work"), scratch.path().join("tools/home")).unwrap();
     let readable = vec![scratch.path().join("tools")];
-    let problem = Shell::new(workspace.clone(), Options { readable, ..Options::default() }).err().unwrap();
+    let problem =
+        Shell::new(workspace.clone(), ShellOptions { readable, ..ShellOptions::default() }).err().unwrap();
     assert!(problem.what.contains("the home folder lies in it"), "{problem}");
-    assert!(Shell::new(workspace, Options { readable: vec!["/".into()], ..Options::default() }).is_err());
+    assert!(
+        Shell::new(workspace, ShellOptions { readable: vec!["/".into()], ..ShellOptions::default() })
+            .is_err()
+    );
 }
 
 #[test]
@@ -210,7 +218,7 @@ fn a_hard_link_to_a_file_of_the_home_stops_everything() {
 
 #[test]
 fn an_open_network_is_no_local_socket() {
-    let desk = Desk::with(Options { network: true, ..Options::default() });
+    let desk = Desk::with(ShellOptions { network: true, ..ShellOptions::default() });
     let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let _local = std::os::unix::net::UnixListener::bind(desk.scratch.path().join("work/local")).unwrap();
     let script = |call: &str| format!("perl -MSocket -e '{call} or die $!; print qq(through)'");

@@ -1,5 +1,7 @@
 //! The rules, each a function from what it looks at to the list of what breaks it. An empty list is a pass.
 
+use std::collections::BTreeSet;
+
 use crate::rust_text::{Literals, Token, code_only, tokens, without_inline_tests};
 use crate::tree::{Crate, File};
 
@@ -7,22 +9,25 @@ use crate::tree::{Crate, File};
 pub const FILE_LIMIT: usize = 800;
 
 /// Lines of code that the kernel may have, tests not counted.
-pub const KERNEL_LIMIT: usize = 1_500;
+pub const KERNEL_LIMIT: usize = 2_500;
+
+/// Crates that building the program may need, ours included.
+pub const CRATE_LIMIT: usize = 400;
 
 /// Modules that are made by a generator, whose `unsafe` is the generator's: the guest's side of the component model.
 const UNSAFE_GENERATED: &str = "sdk/rust/src/bindings/";
 
 /// Modules that may hold `unsafe`, each of which argues why it is sound.
 const UNSAFE_ALLOWED: &[&str] = &[
-    "confinement/src/linux/birth.rs",
-    "confinement/src/linux/init.rs",
-    "lanes/wasm/src/precompiled.rs",
-    "store/src/system_error.rs",
-    "testkit/src/disk/vfs.rs",
+    "crates/sandbox/src/linux/spawn.rs",
+    "crates/sandbox/src/linux/init.rs",
+    "crates/lane-wasm/src/precompiled.rs",
+    "crates/store/src/system_error.rs",
+    "crates/testkit/src/disk/vfs.rs",
 ];
 
 /// Folders in which vendors may be named.
-const VENDORS_ALLOWED: &[&str] = &["extensions/", "model/"];
+const VENDORS_ALLOWED: &[&str] = &["extensions/", "crates/model/"];
 
 const VENDORS: &[&str] = &[
     "anthropic",
@@ -70,34 +75,35 @@ const KERNEL_MACROS: &[&str] = &["dbg", "eprint", "eprintln", "print", "println"
 
 /// Where a crate stands. Dependencies point to a lower rank only; equal ranks do not know each other.
 fn rank(folder: &str) -> Option<u8> {
-    Some(match folder {
+    let short = folder.strip_prefix("crates/").unwrap_or(folder);
+    Some(match short {
         "contract" => 0,
         "kernel" => 1,
         "store" | "model" | "policy" | "home" | "schedules" | "secrets" => 2,
         "bus" => 3,
         "runtime" => 4,
         "rpc" | "authoring" => 5,
+        "cli" => 6,
         "sdk/rust/macros" => 0,
-        "confinement" => 1,
+        "sandbox" => 1,
         "sdk/rust" => 1,
         "holdfast" => 7,
         "testkit" | "tests" | "benches" => SUPPORT,
-        _ if folder.starts_with("lanes/") => 2,
+        _ if short.starts_with("lane-") => 2,
         _ if folder.starts_with("extensions/") => 4,
-        _ if folder.starts_with("surfaces/") => 6,
         _ => return None,
     })
 }
 
 /// Neighbours on one layer of which the first knows the second: the home reads the policy that lies in it.
-const KNOWS: &[(&str, &str)] = &[("home", "policy")];
+const KNOWS: &[(&str, &str)] = &[("crates/home", "crates/policy")];
 
 /// Crates that may depend on fewer of ours than their layer allows.
 const NARROW: &[(&str, &[&str])] = &[
-    ("home", &["contract", "policy"]),
-    ("schedules", &["contract"]),
-    ("secrets", &["contract"]),
-    ("confinement", &["contract"]),
+    ("crates/home", &["crates/contract", "crates/policy"]),
+    ("crates/schedules", &["crates/contract"]),
+    ("crates/secrets", &["crates/contract"]),
+    ("crates/sandbox", &["crates/contract"]),
 ];
 
 /// Crates for tests and benches: they may depend on anything, and no product crate depends on them.
@@ -134,7 +140,7 @@ pub fn layers(crates: &[Crate]) -> Vec<String> {
 pub fn kernel_dependencies(crates: &[Crate]) -> Vec<String> {
     crates
         .iter()
-        .filter(|found| found.folder == "kernel")
+        .filter(|found| found.folder == "crates/kernel")
         .flat_map(|kernel| &kernel.dependencies)
         .filter(|name| *name != "holdfast-contract")
         .map(|name| format!("the kernel depends on `{name}`: it may depend on `holdfast-contract` alone"))
@@ -144,7 +150,7 @@ pub fn kernel_dependencies(crates: &[Crate]) -> Vec<String> {
 /// A built-in extension is written as anybody's would be: against the contract, the native lane and what confines programs, and nothing
 /// else of ours.
 pub fn extension_dependencies(crates: &[Crate]) -> Vec<String> {
-    let allowed = ["holdfast-confinement", "holdfast-contract", "holdfast-lane-native"];
+    let allowed = ["holdfast-sandbox", "holdfast-contract", "holdfast-lane-native"];
     let ours = |name: &String| crates.iter().any(|found| found.name == *name);
     crates
         .iter()
@@ -247,7 +253,7 @@ pub fn kernel_is_small(lines: usize) -> Vec<String> {
 fn kernel_code(files: &[File]) -> impl Iterator<Item = (&File, String)> {
     files
         .iter()
-        .filter(|file| file.path.starts_with("kernel/src/") && !file.is_test())
+        .filter(|file| file.path.starts_with("crates/kernel/src/") && !file.is_test())
         .map(|file| (file, without_inline_tests(&code_only(&file.text, Literals::Blank))))
 }
 
@@ -261,12 +267,29 @@ pub fn file_length(files: &[File]) -> Vec<String> {
         .collect()
 }
 
+/// The crates in the output of `cargo tree --prefix none`, each version once.
+pub fn compiled_crates(tree: &str) -> BTreeSet<&str> {
+    tree.lines().map(|line| line.trim_end_matches(" (*)")).filter(|line| !line.is_empty()).collect()
+}
+
+/// A first run compiles few crates.
+pub fn crate_count(tree: &str) -> Vec<String> {
+    let count = compiled_crates(tree).len();
+    let message = || {
+        format!(
+            "building the program needs {count} crates; {CRATE_LIMIT} is the limit: `cargo tree -p holdfast -e normal,build` \
+             shows who brings them"
+        )
+    };
+    if count > CRATE_LIMIT { vec![message()] } else { Vec::new() }
+}
+
 /// A crate's name says what is in it.
 pub fn crate_names(crates: &[Crate]) -> Vec<String> {
     crates
         .iter()
         .filter(|found| {
-            let words = found.name.split(['-', '_']).chain(found.folder.split('/'));
+            let words = found.name.split(['-', '_']).chain(found.folder.split(['/', '-']));
             words.into_iter().any(|word| BAD_CRATE_NAMES.contains(&word))
         })
         .map(|found| format!("`{}` in {}/: name it after what it holds", found.name, found.folder))

@@ -24,8 +24,8 @@ impl File {
     /// Whether it is there for tests only.
     pub fn is_test(&self) -> bool {
         let parts: Vec<&str> = self.path.split('/').collect();
-        let support = parts.first().is_some_and(|folder| ["tests", "testkit", "benches"].contains(folder));
-        support
+        let support = ["tests/", "benches/", "crates/testkit/"];
+        support.iter().any(|folder| self.path.starts_with(folder))
             || parts.iter().any(|&part| part == "tests" || part == "tests.rs")
             || parts.last().is_some_and(|name| name.ends_with("_tests.rs"))
     }
@@ -36,7 +36,7 @@ impl File {
 pub struct Crate {
     /// The package's name.
     pub name: String,
-    /// Its folder from the root: `lanes/native`.
+    /// Its folder from the root: `crates/lane-native`.
     pub folder: String,
     /// The names of its normal and build dependencies.
     pub dependencies: Vec<String>,
@@ -69,16 +69,23 @@ pub fn files(endings: &[&str]) -> Vec<File> {
     files
 }
 
+/// What cargo says of the workspace.
+fn cargo(arguments: &[&str]) -> String {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo).args(arguments).arg("--offline").current_dir(root()).output().unwrap();
+    assert!(output.status.success(), "cargo {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The dependency tree of the program for this machine with default features: what `cargo run` compiles, a line for each place in the tree.
+pub fn dependency_tree() -> String {
+    cargo(&["tree", "--locked", "--package", "holdfast", "--edges", "normal,build", "--prefix", "none"])
+}
+
 /// Every crate of the workspace, as cargo sees it.
 pub fn crates() -> Vec<Crate> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
-        .current_dir(root())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let metadata: Value =
+        serde_json::from_str(&cargo(&["metadata", "--no-deps", "--format-version", "1"])).unwrap();
     let packages = metadata["packages"].as_array().unwrap();
     packages.iter().map(|package| read_crate(package, &root())).collect()
 }

@@ -11,7 +11,7 @@ use holdfast_contract::ids::Millis;
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::session_frames::Answer;
 use holdfast_contract::tool::EffectClass;
-use holdfast_lane_native::Extension;
+use holdfast_lane_native::NativeExtension;
 use holdfast_policy::Policy;
 use holdfast_testkit::pieces::tool;
 use holdfast_testkit::story::story;
@@ -158,7 +158,7 @@ impl Case {
     async fn run(&self, lane: &dyn ConformingLane, file: &Path) -> Ran {
         let spare = tool("act", EffectClass::Pure, |arguments| json!({ "spare": arguments }));
         let mut lab = Lab::build()
-            .extension(Extension::new("spare", "1.0.0").tool(spare).priority(-1).replayable())
+            .extension(NativeExtension::new("spare", "1.0.0").tool(spare).priority(-1).replayable())
             .model("other", Script::new([]))
             .settings(|settings| settings.authoritative_routing = true);
         let script = match &self.model {

@@ -1,6 +1,6 @@
 //! Slash commands of an extension, through a runtime: every lane lists them, runs them and leaves the same frame.
 
-use holdfast_contract::body::Kind;
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_runtime::NewSession;
 use holdfast_testkit::Lab;
@@ -33,7 +33,7 @@ pub async fn compare(lanes: &[Box<dyn ConformingLane>]) {
         let refused = run("command invalid say more").await.unwrap_err();
         assert_eq!((refused.code, refused.what.as_str()), (Code::ToolArguments, "say more"), "{name}");
 
-        let left: Vec<Value> = bodies(&lab.frames(), Kind::CommandRun)
+        let left: Vec<Value> = bodies(&lab.frames(), FrameKind::CommandRun)
             .iter()
             .map(|body| json!([body["command"], body["arguments"], body["output"]["json"]]))
             .collect();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use holdfast_contract::content::Content;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::tool::ToolSpec;
-use holdfast_lane_native::{Extension, FnTool};
+use holdfast_lane_native::{FnTool, NativeExtension};
 use holdfast_lane_process::{Places, ProcessLane};
 use holdfast_testkit::story::story;
 use holdfast_testkit::wasm::MapVault;
@@ -49,14 +49,14 @@ fn obeys(arguments: &Content) -> Result<Content, Fault> {
 /// Runs the calls in both lanes, and holds the frames against each other.
 pub async fn compare() {
     let spec = ToolSpec { input_schema: schema().into(), ..ToolSpec::named("act", "Does what it is told.") };
-    let native = Extension::new("act", "1.0.0").tool(FnTool(spec, obeys));
+    let native = NativeExtension::new("act", "1.0.0").tool(FnTool(spec, obeys));
     let vault = Arc::new(MapVault::default());
     let file = include_bytes!("../../conformance/file/act.py").to_vec();
     let found = vault.add_python(MANIFEST, "tools/act.py", [("tools/act.py", file)]);
     let folder = tempfile::tempdir().unwrap();
     let places = Places::within(folder.path());
     let lane = Arc::new(ProcessLane::python(vault, places));
-    let digests = [native.found().digest.to_string(), found.digest.to_string()];
+    let digests = [native.to_found().digest.to_string(), found.digest.to_string()];
     let stories = [
         told(Lab::build().extension(native), &digests).await,
         told(Lab::build().lane(lane, [found]), &digests).await,

@@ -67,7 +67,7 @@ impl ConformingLane for Native {
 
     fn install(&self, lab: LabBuilder, manifest: &str) -> (LabBuilder, Digest) {
         let extension = native::extension(&Self::manifest(manifest));
-        let digest = extension.found().digest;
+        let digest = extension.to_found().digest;
         (lab.extension(extension), digest)
     }
 

@@ -13,15 +13,15 @@ use holdfast_contract::registry::{Descriptor, Payload};
 use holdfast_contract::role::Role;
 use holdfast_contract::tool::{EffectClass, ToolSpec, agent_arguments_schema};
 use holdfast_contract::wire::{Host, Later};
-use holdfast_lane_native::{Api, Extension, Functions, Hook, Lifecycle, Tool, now};
+use holdfast_lane_native::{Api, Functions, Hook, Lifecycle, NativeExtension, Tool, now};
 use serde_json::{Value, json};
 
 use super::directive::{Deed, Place, split};
 
 /// The extension as this manifest sets it up.
-pub fn extension(manifest: &Manifest) -> Extension {
+pub fn extension(manifest: &Manifest) -> NativeExtension {
     let config: Arc<Value> = Arc::new(Content::of(&manifest.config).value().cloned().unwrap());
-    let mut it = Extension::new(manifest.id.as_str(), &manifest.version);
+    let mut it = NativeExtension::new(manifest.id.as_str(), &manifest.version);
     if let Some(priority) = manifest.priority {
         it = it.priority(priority);
     }

@@ -6,16 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use holdfast_contract::body::{Body, Kind};
+use holdfast_contract::body::{Body, FrameKind};
 use holdfast_contract::digest::Digest;
 use holdfast_contract::effect::{Act, Input};
-use holdfast_contract::frame::Source;
+use holdfast_contract::frame::FrameSource;
 use holdfast_contract::ids::{CallId, Millis, Seq, StreamId, ToolName};
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::SessionResumed;
 use holdfast_contract::tool::EffectClass;
 use holdfast_kernel::{Session, System};
-use holdfast_runtime::refold::refold;
+use holdfast_runtime::rebuild::rebuild;
 use holdfast_runtime::replay::{Mode, replay};
 use holdfast_runtime::verify::verify;
 use holdfast_store::Store;
@@ -33,7 +33,7 @@ pub enum Violation {
     /// A frame is not the one that was written.
     Changed { session: StreamId, seq: Seq },
     /// Somebody was told something on the strength of a frame that is gone.
-    Lost { session: StreamId, seq: Seq, kind: Kind },
+    Lost { session: StreamId, seq: Seq, kind: FrameKind },
     /// A tool with effects ran, and the log does not know.
     Unrecorded { session: StreamId, call: CallId, tool: ToolName },
     /// A tool with effects ran, and recovery runs it again.
@@ -90,7 +90,7 @@ pub fn honest(_: &Store, session: Session) -> Session {
 /// What a log that was found says.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    kinds: BTreeMap<StreamId, Vec<Kind>>,
+    kinds: BTreeMap<StreamId, Vec<FrameKind>>,
     dispatched: BTreeSet<(StreamId, CallId)>,
     /// The calls that recovery hands to their tools again, whoever they are.
     again: BTreeSet<(StreamId, CallId)>,
@@ -111,10 +111,10 @@ pub fn survey(store: &Store, written: Option<&Recorded>, meddle: Meddle) -> Resu
     for info in store.streams()? {
         found.read_stream(store, &info.id, written)?;
         match info.id.is_system() {
-            true => drop(refold::<System>(store, &info.id)?),
+            true => drop(rebuild::<System>(store, &info.id)?),
             // The bus decides nothing that could be taken up.
             false if !info.id.is_session() => {}
-            false => found.recover(&info.id, meddle(store, refold::<Session>(store, &info.id)?.machine))?,
+            false => found.recover(&info.id, meddle(store, rebuild::<Session>(store, &info.id)?.machine))?,
         }
     }
     Ok(found)
@@ -135,7 +135,7 @@ impl Found {
                 return Err(Violation::Changed { session: stream.clone(), seq });
             }
             kinds.push(frame.envelope.kind);
-            if frame.envelope.kind == Kind::ToolDispatched
+            if frame.envelope.kind == FrameKind::ToolDispatched
                 && let Body::ToolDispatched(body) = store.body(frame)?
             {
                 self.dispatched.insert((stream.clone(), body.call));
@@ -152,7 +152,7 @@ impl Found {
         }
         let body = SessionResumed { reason: "restart".to_owned() }.into();
         let effects = machine
-            .step(Input { at: Millis(0), source: Source::Host, cause: None, body })
+            .step(Input { at: Millis(0), source: FrameSource::Host, cause: None, body })
             .map_err(|fault| Violation::Unreadable(fault.to_string()))?;
         for act in effects.acts {
             if let Act::Dispatch(act) = act {
@@ -202,7 +202,7 @@ impl Found {
     /// How many turns of a session have ended.
     pub fn turns(&self, session: &str) -> usize {
         let kinds = self.kinds.get(&StreamId::from(session)).map_or(&[][..], Vec::as_slice);
-        kinds.iter().filter(|kind| **kind == Kind::TurnEnded).count()
+        kinds.iter().filter(|kind| **kind == FrameKind::TurnEnded).count()
     }
 }
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use fail::FailScenario;
 use holdfast_contract::tool::EffectClass;
 use holdfast_runtime::SystemClock;
-use holdfast_store::{Options, Store};
+use holdfast_store::{Store, StoreOptions};
 
 use super::examine::{Violation, honest, ran_once, read, replays};
 use super::ledger::{FileLedger, Noted};
@@ -168,7 +168,7 @@ impl Folder {
                 std::fs::copy(self.file(name), copy.path().join(name)).unwrap();
             }
         }
-        let store = Store::open(&copy.path().join("holdfast.db"), Options::default())?;
+        let store = Store::open(&copy.path().join("holdfast.db"), StoreOptions::default())?;
         read(&store, None, honest)?.bears_out(&self.happened())?;
         store.close();
         Ok(())
@@ -178,7 +178,7 @@ impl Folder {
     pub fn judge(&self) -> Result<(), Violation> {
         let happened = self.happened();
         ran_once(&happened)?;
-        let store = Store::open(&self.file("holdfast.db"), Options::default())?;
+        let store = Store::open(&self.file("holdfast.db"), StoreOptions::default())?;
         let found = read(&store, None, honest)?;
         found.bears_out(&happened)?;
         for talk in talks(self.talks) {
@@ -233,7 +233,7 @@ pub fn live_for_parent() {
     let threads =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
     println!("it lives");
-    let store = Store::open(&folder.join("holdfast.db"), Options::default()).unwrap();
+    let store = Store::open(&folder.join("holdfast.db"), StoreOptions::default()).unwrap();
     let talks = talks(&std::env::var("HOLDFAST_TALKS").unwrap_or_default());
     threads.block_on(live(&world, store.clone(), Arc::new(SystemClock), talks, Until::AllIsSaid)).unwrap();
     drop(threads);

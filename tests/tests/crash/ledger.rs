@@ -10,9 +10,9 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
 
-use holdfast_contract::body::Kind;
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::ids::{CallId, Seq, StreamId, ToolName};
-use holdfast_testkit::disk::Disk;
+use holdfast_testkit::disk::SimulatedDisk;
 
 /// Something that happened outside the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Noted {
     /// A tool ran. If it has effects, its `tool.dispatched` frame must be there.
     Ran { session: StreamId, call: CallId, tool: ToolName },
     /// A model or a person was asked, or the user was told how a turn ended, on the strength of this frame.
-    Told { session: StreamId, seq: Seq, kind: Kind },
+    Told { session: StreamId, seq: Seq, kind: FrameKind },
 }
 
 impl fmt::Display for Noted {
@@ -44,7 +44,7 @@ impl Noted {
             ["told", session, seq, kind] => Some(Self::Told {
                 session: session.into(),
                 seq: Seq(seq.parse().ok()?),
-                kind: Kind::parse(kind)?,
+                kind: FrameKind::parse(kind)?,
             }),
             _ => None,
         }
@@ -66,12 +66,12 @@ impl Outside for Nobody {
 
 /// Notes with the step of a simulated disk at which they were made.
 pub struct DiskLedger {
-    disk: Disk,
+    disk: SimulatedDisk,
     notes: Mutex<Vec<(usize, Noted)>>,
 }
 
 impl DiskLedger {
-    pub fn of(disk: &Disk) -> Self {
+    pub fn of(disk: &SimulatedDisk) -> Self {
         Self { disk: disk.clone(), notes: Mutex::default() }
     }
 

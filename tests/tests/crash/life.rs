@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_contract::body::Kind;
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::manifest::Profile;
@@ -15,8 +15,8 @@ use holdfast_contract::session_frames::{Answer, ApprovalScope, SessionSettings, 
 use holdfast_kernel::Pending;
 use holdfast_policy::Policy;
 use holdfast_runtime::{
-    Clock, Event, HomeParts, NewSession, Opener, Opening, OsEntropy, Parts, Routes, Runtime, SessionHandle,
-    Surface, TurnReport,
+    Clock, HomeParts, NewSession, OsEntropy, Parts, Routes, Runtime, SessionEvent, SessionFactory,
+    SessionHandle, SessionRequest, Surface, TurnReport,
 };
 use holdfast_store::Store;
 use serde_json::json;
@@ -101,8 +101,12 @@ fn new(id: StreamId, origin: Origin) -> NewSession {
 /// Makes sessions for what runs in the background.
 struct Door;
 
-impl Opener for Door {
-    fn make(&self, _: &Runtime, Opening { id, origin, .. }: Opening) -> Result<NewSession, Problem> {
+impl SessionFactory for Door {
+    fn create_session(
+        &self,
+        _: &Runtime,
+        SessionRequest { id, origin, .. }: SessionRequest,
+    ) -> Result<NewSession, Problem> {
         Ok(new(id, origin))
     }
 }
@@ -121,7 +125,7 @@ async fn follow(
     let mut session = take_up(&runtime, &id)?;
     let running = finish(&runtime, &mut session).await?;
     let frames = runtime.store().frames(&id, Seq(0)..)?;
-    let said = frames.iter().filter(|frame| frame.envelope.kind == Kind::InputReceived).count();
+    let said = frames.iter().filter(|frame| frame.envelope.kind == FrameKind::InputReceived).count();
     if let Some(report) = running {
         tell(&*outside, &id, &report, talk.prompts().nth(said.saturating_sub(1)).unwrap());
     }
@@ -146,7 +150,7 @@ async fn follow(
                     Some(report) => tell(&*outside, &id, &report, prompt),
                     None => {
                         let last = |kind| runtime.store().last_of_kind(&id, kind);
-                        let (asked, ended) = (last(Kind::InputReceived)?, last(Kind::TurnEnded)?);
+                        let (asked, ended) = (last(FrameKind::InputReceived)?, last(FrameKind::TurnEnded)?);
                         let ended = ended.map(|frame| frame.envelope.seq);
                         assert!(
                             ended > asked.map(|frame| frame.envelope.seq),
@@ -178,11 +182,12 @@ async fn follow(
 
 /// Waits until a tool of the last turn runs.
 async fn until_it_runs(runtime: &Runtime, id: &StreamId, ended: bool) -> Result<(), Problem> {
-    let before = runtime.store().last_of_kind(id, Kind::TurnStarted)?.map(|frame| frame.envelope.seq);
+    let before = runtime.store().last_of_kind(id, FrameKind::TurnStarted)?.map(|frame| frame.envelope.seq);
     let runs = || -> Result<bool, Problem> {
-        let started = runtime.store().last_of_kind(id, Kind::TurnStarted)?.map(|frame| frame.envelope.seq);
+        let started =
+            runtime.store().last_of_kind(id, FrameKind::TurnStarted)?.map(|frame| frame.envelope.seq);
         let dispatched =
-            runtime.store().last_of_kind(id, Kind::ToolDispatched)?.map(|frame| frame.envelope.seq);
+            runtime.store().last_of_kind(id, FrameKind::ToolDispatched)?.map(|frame| frame.envelope.seq);
         Ok(started >= before && dispatched > started)
     };
     while !ended && !runs()? {
@@ -209,7 +214,7 @@ async fn finish(runtime: &Runtime, session: &mut SessionHandle) -> Result<Option
 
 /// The user is told how a turn ended, and it is the turn that they asked for.
 pub fn tell(outside: &dyn Outside, session: &StreamId, report: &TurnReport, prompt: &str) {
-    outside.note(Noted::Told { session: session.clone(), seq: report.ended, kind: Kind::TurnEnded });
+    outside.note(Noted::Told { session: session.clone(), seq: report.ended, kind: FrameKind::TurnEnded });
     // One that was to be cancelled goes on if nobody lived to cancel it.
     if prompt == "do: wait" && matches!(report.outcome, TurnOutcome::Cancelled { .. }) {
         return;
@@ -226,10 +231,14 @@ struct Desk {
 }
 
 impl Surface for Desk {
-    fn show(&self, session: &StreamId, event: Event) {
-        if let Event::Approval(pending) = event {
+    fn show(&self, session: &StreamId, event: SessionEvent) {
+        if let SessionEvent::Approval(pending) = event {
             let (session, seq) = (session.clone(), pending.approval);
-            self.outside.note(Noted::Told { session: session.clone(), seq, kind: Kind::ApprovalRequested });
+            self.outside.note(Noted::Told {
+                session: session.clone(),
+                seq,
+                kind: FrameKind::ApprovalRequested,
+            });
             drop(self.asking.send((session, pending)));
         }
     }

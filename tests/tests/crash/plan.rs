@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use holdfast_contract::body::Kind;
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
 use holdfast_contract::message::{AskedCall, Message};
@@ -208,7 +208,7 @@ impl Model for Planner {
         let session = ask.turn.session.clone();
         // A summary is asked for outside any session.
         if session.as_str() != "summary" {
-            self.0.note(Noted::Told { session, seq: ask.decided_by, kind: Kind::ModelRequested });
+            self.0.note(Noted::Told { session, seq: ask.decided_by, kind: FrameKind::ModelRequested });
         }
         let asked =
             ask.messages.iter().rposition(|message| matches!(message, Message::User { .. })).unwrap_or(0);

@@ -8,9 +8,9 @@ use std::time::Duration;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::problem::Problem;
 use holdfast_contract::tool::EffectClass;
-use holdfast_store::{Options, Store};
+use holdfast_store::{Store, StoreOptions};
 use holdfast_testkit::FakeClock;
-use holdfast_testkit::disk::{Disk, Survival};
+use holdfast_testkit::disk::{SimulatedDisk, Survival};
 use rusqlite::{Connection, OpenFlags};
 
 use super::examine::{Found, Meddle, Recorded, Violation, honest, ran_once, read, recorded, replays, survey};
@@ -42,7 +42,7 @@ pub struct Setting {
 impl Setting {
     /// These talks, as the store does it by itself.
     pub fn of(talks: &'static [Talk]) -> Self {
-        let linger = Options::default().linger;
+        let linger = StoreOptions::default().linger;
         Self { talks, linger, sync: Duration::ZERO, ignore_syncs: false, undeclared: EffectClass::default() }
     }
 }
@@ -50,20 +50,21 @@ impl Setting {
 /// A workload that ran to its end, with what happened in the world meanwhile.
 pub struct Run {
     setting: Setting,
-    pub disk: Disk,
+    pub disk: SimulatedDisk,
     pub ledger: Arc<DiskLedger>,
     written: Recorded,
 }
 
-fn open(disk: &Disk, linger: Duration) -> Result<Store, Problem> {
-    let options = Options { vfs: Some(disk.vfs_name().to_owned()), linger, readers: 2, ..Options::default() };
+fn open(disk: &SimulatedDisk, linger: Duration) -> Result<Store, Problem> {
+    let options =
+        StoreOptions { vfs: Some(disk.vfs_name().to_owned()), linger, readers: 2, ..StoreOptions::default() };
     Store::open(Path::new(DATABASE), options)
 }
 
 impl Run {
     /// Runs the workload.
     pub fn of(setting: Setting) -> Self {
-        let disk = Disk::new();
+        let disk = SimulatedDisk::new();
         open(&disk, setting.linger).unwrap().close();
         disk.ignore_syncs(setting.ignore_syncs);
         disk.set_sync_delay(setting.sync);
@@ -155,7 +156,7 @@ pub struct SecondLife {
     /// How many calls without effects its recovery ran again.
     pub run_again: usize,
     linger: Duration,
-    disk: Disk,
+    disk: SimulatedDisk,
     ledger: Arc<DiskLedger>,
     first: Vec<Noted>,
     written: Recorded,
@@ -182,7 +183,7 @@ impl SecondLife {
 }
 
 /// The digest of every page of the database, with what its write-ahead log adds.
-fn content_of(disk: &Disk) -> Result<Digest, Violation> {
+fn content_of(disk: &SimulatedDisk) -> Result<Digest, Violation> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let digest = || {
         let mut connection = Connection::open_with_flags_and_vfs(DATABASE, flags, disk.vfs_name())?;

@@ -12,7 +12,7 @@ use holdfast_contract::registry::{AgentMode, AgentSpec};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Ask, Host, Lane, Later};
-use holdfast_lane_native::{Extension, Hook, NativeLane, Tool};
+use holdfast_lane_native::{Hook, NativeExtension, NativeLane, Tool};
 use holdfast_testkit::pieces::{agent, hook, set_field, spec, tool};
 use serde_json::json;
 
@@ -55,11 +55,11 @@ impl World {
         vec![self.lane().0]
     }
 
-    fn extensions(&self) -> Vec<Extension> {
+    fn extensions(&self) -> Vec<NativeExtension> {
         let noting = |spec: ToolSpec, slow: bool| Noting { spec, slow, outside: self.outside.clone() };
         let mystery =
             ToolSpec { effects: self.undeclared, ..ToolSpec::named("mystery", "Nobody said what it does.") };
-        let kit = Extension::new("kit", "1.0.0")
+        let kit = NativeExtension::new("kit", "1.0.0")
             .tool(noting(spec("ponder", EffectClass::Pure), true))
             .tool(noting(spec("look", EffectClass::Read), true))
             .tool(noting(spec("write", EffectClass::Write), false))
@@ -74,13 +74,13 @@ impl World {
                 None => Decision::Allow,
             }
         });
-        let house = Extension::new("house", "1.0.0")
+        let house = NativeExtension::new("house", "1.0.0")
             .hook(set_field(10, "house", json!("rules")))
             .hook(gate)
             .hook(Counting)
             .hook(Stamping)
             .hook(hook(HookSpec::at(HookPoint::TurnEnd), |_| Decision::Continue));
-        let office = Extension::new("office", "1.0.0")
+        let office = NativeExtension::new("office", "1.0.0")
             .agent(agent("clerk", "planner"))
             .agent(agent("chief", "planner"))
             .agent(AgentSpec { mode: AgentMode::Handoff, ..agent("sage", "planner") });
@@ -88,9 +88,9 @@ impl World {
     }
 }
 
-fn sums(version: &str) -> Extension {
+fn sums(version: &str) -> NativeExtension {
     let compute = tool("compute", EffectClass::Pure, |it| json!({ "sum": it }));
-    Extension::new("sums", version).tool(compute).replayable()
+    NativeExtension::new("sums", version).tool(compute).replayable()
 }
 
 /// A tool that notes when it runs. A slow one takes a moment, so that others run beside it.

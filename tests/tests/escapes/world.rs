@@ -14,8 +14,8 @@ use holdfast_contract::digest::Digest;
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::session_frames::{Answer, ApprovalScope};
 use holdfast_lane_native::Workspace;
-use holdfast_store::Options;
-use holdfast_testkit::{Lab, Step};
+use holdfast_store::StoreOptions;
+use holdfast_testkit::{Lab, ScriptStep};
 use serde_json::{Value, json};
 
 /// What no frame may hold.
@@ -253,8 +253,8 @@ impl World {
         let arguments = self.filled(&case.arguments);
         let lab = Lab::build()
             .profile(profile)
-            .script([Step::Calls(vec![(case.tool.to_owned(), arguments)]), Step::says("done")])
-            .on(&self.scratch.path().join("home/holdfast.db"), Options::default())
+            .script([ScriptStep::Calls(vec![(case.tool.to_owned(), arguments)]), ScriptStep::says("done")])
+            .on(&self.scratch.path().join("home/holdfast.db"), StoreOptions::default())
             .extension(holdfast_ext_files::extension(self.workspace()))
             .extension(holdfast_ext_kv::extension(self.scratch.path().join("home-data")))
             .extension(holdfast_ext_shell::extension(self.workspace(), Default::default()).unwrap());

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use holdfast_contract::body::Kind;
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::message::TurnView;
@@ -12,11 +12,11 @@ use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_home::{BreakerSettings, CallSettings};
-use holdfast_lane_native::{Extension, Tool, now};
+use holdfast_lane_native::{NativeExtension, Tool, now};
 use holdfast_testkit::pieces::spec;
 use holdfast_testkit::story::bodies;
 use holdfast_testkit::wasm::{Does, MapVault, lane as wasm_lane, manifest, tool as made};
-use holdfast_testkit::{Lab, LabBuilder, Step};
+use holdfast_testkit::{Lab, LabBuilder, ScriptStep};
 use serde_json::{Value, json};
 
 /// A tool that does what the test says next.
@@ -47,16 +47,16 @@ impl Tool for Moody {
 }
 
 fn lab(tool: &Moody, turns: usize) -> LabBuilder {
-    let turn = || [Step::calls([("fetch", json!({}))]), Step::says("done")];
+    let turn = || [ScriptStep::calls([("fetch", json!({}))]), ScriptStep::says("done")];
     let breaker = BreakerSettings { faults: 3, pause_seconds: 30 };
     Lab::build()
         .calls(CallSettings { breaker, ..CallSettings::default() })
         .script((0..turns).flat_map(|_| turn()))
-        .extension(Extension::new("web", "1.0.0").tool(tool.clone()))
+        .extension(NativeExtension::new("web", "1.0.0").tool(tool.clone()))
 }
 
 fn codes(lab: &Lab) -> Vec<Value> {
-    let returned = bodies(&lab.frames(), Kind::ToolReturned);
+    let returned = bodies(&lab.frames(), FrameKind::ToolReturned);
     returned.iter().map(|body| body["outcome"]["failure"]["code"].clone()).collect()
 }
 
@@ -71,7 +71,7 @@ async fn after_so_many_breakdowns_a_tool_is_left_alone_until_a_trial_succeeds() 
     }
     lab.say("fetch").await;
     assert_eq!(tool.calls.load(Ordering::SeqCst), 3, "the fourth call was not made");
-    let refused = bodies(&lab.frames(), Kind::ToolReturned)[3]["outcome"]["failure"].clone();
+    let refused = bodies(&lab.frames(), FrameKind::ToolReturned)[3]["outcome"]["failure"].clone();
     assert_eq!(refused["code"], "HF-3112");
     let message = refused["message"].as_str().unwrap();
     assert!(message.contains("`fetch` of `web` is left alone for 30 s more"), "{message}");
@@ -121,7 +121,7 @@ async fn a_sandboxed_tool_that_was_left_alone_replays() {
     let vault = Arc::new(MapVault::default());
     let found = vault.add(&manifest("trap", ""), made("trap", &Does::Traps), &SandboxOptions::small());
     let lane = wasm_lane(&vault);
-    let turn = || [Step::calls([("trap", json!({}))]), Step::says("done")];
+    let turn = || [ScriptStep::calls([("trap", json!({}))]), ScriptStep::says("done")];
     let breaker = BreakerSettings { faults: 1, pause_seconds: 30 };
     let lab = Lab::build()
         .calls(CallSettings { breaker, ..CallSettings::default() })

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use holdfast_contract::body::Kind;
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::message::TurnView;
@@ -11,10 +11,10 @@ use holdfast_contract::problem::Fault;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_home::CallSettings;
-use holdfast_lane_native::{Extension, Tool};
+use holdfast_lane_native::{NativeExtension, Tool};
 use holdfast_testkit::pieces::spec;
 use holdfast_testkit::story::bodies;
-use holdfast_testkit::{Lab, Step};
+use holdfast_testkit::{Lab, ScriptStep};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -58,8 +58,8 @@ impl Tool for Gated {
     }
 }
 
-fn several(tool: &str, count: usize) -> Step {
-    Step::calls((0..count).map(|_| (tool, json!({}))))
+fn several(tool: &str, count: usize) -> ScriptStep {
+    ScriptStep::calls((0..count).map(|_| (tool, json!({}))))
 }
 
 async fn runs(lab: &Lab, tool: &Gated, count: usize) {
@@ -71,8 +71,8 @@ async fn no_more_calls_run_at_once_than_a_tool_declares_and_they_wait_in_order()
     for effects in [EffectClass::Write, EffectClass::Pure] {
         let tool = Gated::new("slow", effects, Some(2));
         let lab = Lab::build()
-            .script([several("slow", 6), Step::says("done")])
-            .extension(Extension::new("one", "1.0.0").tool(tool.clone()))
+            .script([several("slow", 6), ScriptStep::says("done")])
+            .extension(NativeExtension::new("one", "1.0.0").tool(tool.clone()))
             .start()
             .await;
         let turn = lab.begin("go");
@@ -109,8 +109,8 @@ async fn the_users_word_binds_a_tool_an_extension_and_the_home() {
         let tool = Gated::new("slow", EffectClass::Read, Some(10));
         let lab = Lab::build()
             .calls(settings)
-            .script([several("slow", 8), Step::says("done")])
-            .extension(Extension::new("one", "1.0.0").tool(tool.clone()))
+            .script([several("slow", 8), ScriptStep::says("done")])
+            .extension(NativeExtension::new("one", "1.0.0").tool(tool.clone()))
             .start()
             .await;
         let turn = lab.begin("go");
@@ -128,8 +128,8 @@ async fn a_call_that_waits_in_vain_says_so_and_was_never_made() {
     quick.spec.timeout = Millis(1_000);
     let lab = Lab::build()
         .calls(CallSettings { at_once: 1, ..CallSettings::default() })
-        .script([Step::calls([("slow", json!({})), ("quick", json!({}))]), Step::says("done")])
-        .extension(Extension::new("one", "1.0.0").tool(slow.clone()).tool(quick.clone()))
+        .script([ScriptStep::calls([("slow", json!({})), ("quick", json!({}))]), ScriptStep::says("done")])
+        .extension(NativeExtension::new("one", "1.0.0").tool(slow.clone()).tool(quick.clone()))
         .start()
         .await;
     let turn = lab.begin("go");
@@ -139,7 +139,7 @@ async fn a_call_that_waits_in_vain_says_so_and_was_never_made() {
     lab.until_kind("tool.returned").await;
     slow.let_go.add_permits(1);
     turn.await.unwrap();
-    let returned = bodies(&lab.frames(), Kind::ToolReturned);
+    let returned = bodies(&lab.frames(), FrameKind::ToolReturned);
     let fault = &returned[0]["outcome"]["failure"];
     assert_eq!(
         (&fault["code"], &fault["message"]),
@@ -154,8 +154,8 @@ async fn a_call_that_waits_in_vain_says_so_and_was_never_made() {
 async fn a_call_that_is_cancelled_leaves_its_place_to_others() {
     let tool = Gated::new("slow", EffectClass::Write, Some(1));
     let lab = Lab::build()
-        .script([several("slow", 3), several("slow", 1), Step::says("done")])
-        .extension(Extension::new("one", "1.0.0").tool(tool.clone()))
+        .script([several("slow", 3), several("slow", 1), ScriptStep::says("done")])
+        .extension(NativeExtension::new("one", "1.0.0").tool(tool.clone()))
         .start()
         .await;
     let turn = lab.begin("go");

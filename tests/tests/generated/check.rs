@@ -2,11 +2,13 @@
 //! below, which are written down here a second time, away from the kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::sync::Arc;
 
-use holdfast_contract::body::{Body, Nature};
+use holdfast_contract::body::{Body, FrameOrigin};
+use holdfast_contract::content::load_references;
 use holdfast_contract::digest::Digest;
-use holdfast_contract::frame::{Frame, Source};
+use holdfast_contract::frame::{Frame, FrameSource};
 use holdfast_contract::hook::HookPoint;
 use holdfast_contract::ids::{CallId, HookId, Seq, StreamId};
 use holdfast_contract::message::LimitKind;
@@ -15,6 +17,7 @@ use holdfast_contract::wire::Lane;
 use holdfast_runtime::replay::{Mode, replay};
 use holdfast_runtime::verify::verify;
 use holdfast_store::Store;
+use serde_json::Value;
 
 use super::tools::ONCE;
 use super::world::World;
@@ -108,8 +111,11 @@ fn ran_once(world: &World, store: &Store) -> Result<(), String> {
     Ok(())
 }
 
+/// What a frame says. Large values in it are not looked at here, so they are not loaded.
 fn read(frame: &Frame) -> Body {
-    Body::read(frame.envelope.kind, frame.body.clone().unwrap()).unwrap()
+    let mut json = frame.body.clone().unwrap();
+    load_references(&mut json, &mut |_| Ok::<_, Infallible>(Value::Null)).unwrap();
+    Body::read(frame.envelope.kind, json).unwrap()
 }
 
 /// A call as its frames have shown it so far.
@@ -177,12 +183,12 @@ impl Walk {
     /// Decisions are the kernel's and follow from the last fact; facts are anybody else's.
     fn envelope(&mut self, frame: &Frame) -> Result<(), String> {
         let envelope = &frame.envelope;
-        let kernel = envelope.source == Source::Kernel;
+        let kernel = envelope.source == FrameSource::Kernel;
         match envelope.kind.nature() {
-            Nature::Decision => {
+            FrameOrigin::Decision => {
                 ensure(kernel && envelope.cause == Some(self.fact), "not a decision on the last fact")
             }
-            Nature::Fact => {
+            FrameOrigin::Fact => {
                 self.fact = envelope.seq;
                 ensure(
                     !kernel && envelope.cause.is_none_or(|cause| cause < envelope.seq),
@@ -228,7 +234,7 @@ impl Walk {
                 Ok(())
             }
             Body::HookAgreed(_) | Body::HookDecided(_) | Body::HookFaulted(_) => {
-                let hooks = body.hooks_word().map(|(hooks, _)| hooks).unwrap_or_default();
+                let hooks = body.hook_answers().map(|(hooks, _)| hooks).unwrap_or_default();
                 hooks.iter().try_for_each(|hook| self.heard(cause, hook))
             }
             Body::ModelRequested(_) | Body::ApprovalRequested(_) | Body::CompactionStarted(_) => {

@@ -9,7 +9,7 @@ use holdfast_contract::ids::Millis;
 use holdfast_contract::matcher::Matcher;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::wire::{Ask, Host, Later};
-use holdfast_lane_native::{Extension, Hook, now};
+use holdfast_lane_native::{Hook, NativeExtension, now};
 use serde_json::{Value, json};
 
 use super::dice::Dice;
@@ -226,10 +226,10 @@ fn enriched(dice: &mut Dice, told: &str) -> Decision {
 }
 
 /// An extension of random hooks, some of which ask the host. `steady` ones are replayable.
-pub fn extension(id: &str, version: &str, seed: &str, hooks: u64) -> Extension {
+pub fn extension(id: &str, version: &str, seed: &str, hooks: u64) -> NativeExtension {
     let mut dice = Dice::of(&format!("{seed} {id} {version}"));
     let calm = dice.one_in(2);
-    let extension = (0..hooks).fold(Extension::new(id, version), |extension, index| {
+    let extension = (0..hooks).fold(NativeExtension::new(id, version), |extension, index| {
         let seed = format!("{seed} {id} {version} {index}");
         let asks = dice.one_in(3) && !calm;
         extension.hook(Whim::random(seed, &mut dice, asks, calm))

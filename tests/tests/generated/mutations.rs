@@ -7,9 +7,9 @@
 //! fact shows at the first decision that speaks of it. A fact that no decision speaks of makes another history, just as valid,
 //! and is not changed here: what an observer answered, who typed the input, what an input said that no hook was shown.
 
-use holdfast_contract::body::{Kind, Nature};
+use holdfast_contract::body::{FrameKind, FrameOrigin};
 use holdfast_contract::digest::Digest;
-use holdfast_contract::frame::{Frame, Source};
+use holdfast_contract::frame::{Frame, FrameSource};
 use holdfast_contract::hook::{HookPoint, Order};
 use holdfast_contract::ids::{Millis, Seq};
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ impl<'a> Session<'a> {
         Mutation { what, place, sealed: sealed.map(|place| Seq(place as u64)), change }
     }
 
-    fn kind(&self, place: usize) -> Kind {
+    fn kind(&self, place: usize) -> FrameKind {
         self.frames[place].envelope.kind
     }
 
@@ -91,7 +91,7 @@ impl<'a> Session<'a> {
     }
 
     fn is_decision(&self, place: usize) -> bool {
-        self.kind(place).nature() == Nature::Decision
+        self.kind(place).nature() == FrameOrigin::Decision
     }
 
     /// The frame after, if there is one.
@@ -113,7 +113,7 @@ impl<'a> Session<'a> {
     }
 
     fn is_hooks_word(&self, place: usize) -> bool {
-        matches!(self.kind(place), Kind::HookAgreed | Kind::HookDecided | Kind::HookFaulted)
+        matches!(self.kind(place), FrameKind::HookAgreed | FrameKind::HookDecided | FrameKind::HookFaulted)
     }
 
     /// Whether a fact comes of something that strict replay does again. What was late, or whose code was not at hand, is not.
@@ -124,11 +124,11 @@ impl<'a> Session<'a> {
             return false;
         }
         match (self.kind(place), &self.frames[place].envelope.source) {
-            (Kind::ToolChecked, _) | (Kind::HookDecided, Source::Policy(_)) => true,
-            (Kind::HookDecided | Kind::HookFaulted, Source::Extension(it)) => {
+            (FrameKind::ToolChecked, _) | (FrameKind::HookDecided, FrameSource::Policy(_)) => true,
+            (FrameKind::HookDecided | FrameKind::HookFaulted, FrameSource::Extension(it)) => {
                 it.id.as_str().starts_with("steady")
             }
-            (Kind::ToolReturned, Source::Extension(_)) => self.would_run_again(place),
+            (FrameKind::ToolReturned, FrameSource::Extension(_)) => self.would_run_again(place),
             _ => false,
         }
     }
@@ -158,16 +158,19 @@ impl<'a> Session<'a> {
         let attributed = self.is_hooks_word(place)
             || matches!(
                 kind,
-                Kind::ToolChecked | Kind::ToolReturned | Kind::ModelReturned | Kind::ModelFailed
+                FrameKind::ToolChecked
+                    | FrameKind::ToolReturned
+                    | FrameKind::ModelReturned
+                    | FrameKind::ModelFailed
             );
-        let answers = attributed || matches!(kind, Kind::ChildEnded | Kind::CompactionProvided);
+        let answers = attributed || matches!(kind, FrameKind::ChildEnded | FrameKind::CompactionProvided);
         let mut found = vec![
             // The frames of a step, and those after it, are never earlier than its fact.
             self.changed("clock: later", place, decision.or(self.next(place)), |frame| {
                 frame.envelope.at = Millis(frame.envelope.at.0 + 1_000_000_000);
             }),
             self.changed("source", place, decision.or(attributed.then_some(place)), |frame| {
-                frame.envelope.source = Source::Surface("mallory".into());
+                frame.envelope.source = FrameSource::Surface("mallory".into());
             }),
             // Nothing ever answers the session's start.
             self.changed("cause", place, decision.or(answers.then_some(place)), |frame| {
@@ -227,16 +230,16 @@ impl<'a> Session<'a> {
         let on_fault = point.rules().on_fault == holdfast_contract::hook::OnFault::Close;
         !decision["deny"].is_null()
             || !decision["block"].is_null()
-            || (self.kind(place) == Kind::HookFaulted && on_fault)
+            || (self.kind(place) == FrameKind::HookFaulted && on_fault)
     }
 
     fn body(&self, place: usize) -> Vec<Mutation<'a>> {
         match self.kind(place) {
-            Kind::ModelReturned => self.model_returned(place),
-            Kind::HookAgreed => self.hook_agreed(place),
-            Kind::HookDecided => self.hook_decided(place),
-            Kind::ApprovalAnswered => self.approval_answered(place),
-            Kind::ToolReturned | Kind::ChildEnded => {
+            FrameKind::ModelReturned => self.model_returned(place),
+            FrameKind::HookAgreed => self.hook_agreed(place),
+            FrameKind::HookDecided => self.hook_decided(place),
+            FrameKind::ApprovalAnswered => self.approval_answered(place),
+            FrameKind::ToolReturned | FrameKind::ChildEnded => {
                 let shows = if self.would_run_again(place) { Some(place) } else { self.next(place) };
                 vec![self.set(
                     "answer: result",
@@ -246,32 +249,33 @@ impl<'a> Session<'a> {
                     json!({ "result": { "json": "mutated" } }),
                 )]
             }
-            Kind::UiAnswered => {
+            FrameKind::UiAnswered => {
                 let request = self.json(place)["request"].as_u64().unwrap() as usize;
                 // A tool that fails in the end repeats nothing.
                 let shows = self.told(place, self.frames[request].envelope.cause, "\"told\"");
                 vec![self.set("answer: user", place, shows, "/answer", json!({ "json": "mutated" }))]
             }
-            Kind::ClockRead => {
+            FrameKind::ClockRead => {
                 let value = self.json(place)["value"].as_u64().unwrap();
                 let shows = self.told(place, self.frames[place].envelope.cause, &value.to_string());
                 vec![self.set("clock: value", place, shows, "/value", json!(value + 1))]
             }
-            Kind::RandomDrawn => {
+            FrameKind::RandomDrawn => {
                 let bytes = self.json(place)["bytes"].as_str().unwrap();
                 let long = bytes.len() > 4;
                 let shows = self.told(place, self.frames[place].envelope.cause, bytes).filter(|_| long);
                 let other: String = bytes.chars().map(|digit| if digit == '0' { '1' } else { '0' }).collect();
                 vec![self.set("random", place, shows, "/bytes", json!(other))]
             }
-            Kind::InputReceived => {
+            FrameKind::InputReceived => {
                 let shown = |later: usize| {
                     let point = self.json(later)["point"].as_str().unwrap_or_default();
-                    self.kind(later) == Kind::TurnEnded
+                    self.kind(later) == FrameKind::TurnEnded
                         || ["input_normalise", "sanitize_input", "guard_input", "context", "model_route"]
                             .contains(&point)
                 };
-                let shows = self.find(place, shown).filter(|shows| self.kind(*shows) == Kind::HookCalled);
+                let shows =
+                    self.find(place, shown).filter(|shows| self.kind(*shows) == FrameKind::HookCalled);
                 vec![self.set("argument: input", place, shows, "/text", json!({ "json": "mutated" }))]
             }
             _ if self.is_decision(place) => self.decided(place),
@@ -305,12 +309,12 @@ impl<'a> Session<'a> {
     fn told(&self, place: usize, under: Option<Seq>, repeated: &str) -> Option<usize> {
         let answered = |later: usize| {
             let kind = self.kind(later);
-            let answers = self.is_hooks_word(later) || kind == Kind::ToolReturned;
-            kind == Kind::SessionResumed
+            let answers = self.is_hooks_word(later) || kind == FrameKind::ToolReturned;
+            kind == FrameKind::SessionResumed
                 || (answers && self.frames[later].envelope.cause == under && self.asked(later, place))
         };
         let answer = self.find(place, answered)?;
-        let runs = self.kind(answer) != Kind::SessionResumed && self.runs_again(answer);
+        let runs = self.kind(answer) != FrameKind::SessionResumed && self.runs_again(answer);
         let text = self.json(answer).to_string();
         (runs && text.contains(repeated)).then_some(answer)
     }
@@ -318,7 +322,7 @@ impl<'a> Session<'a> {
     /// Whether this answer is given by the extension that was told, and by the same hook of it.
     fn asked(&self, answer: usize, told: usize) -> bool {
         match &self.frames[told].envelope.source {
-            Source::Extension(_) => {
+            FrameSource::Extension(_) => {
                 self.frames[answer].envelope.source == self.frames[told].envelope.source
                     && self.json(answer)["hook"] == self.json(told)["hook"]
             }
@@ -339,7 +343,7 @@ impl<'a> Session<'a> {
             )];
         }
         let taken: Vec<usize> = (0..self.frames.len())
-            .filter(|it| self.kind(*it) == Kind::ToolCalled && self.caused_by(*it, place))
+            .filter(|it| self.kind(*it) == FrameKind::ToolCalled && self.caused_by(*it, place))
             .collect();
         let changed = |index: usize| {
             let pointer = format!("/calls/{index}/arguments");
@@ -356,10 +360,12 @@ impl<'a> Session<'a> {
 
     /// Where a call's changed arguments show: the gates are asked about them, unless a schema turns them down first.
     fn gated(&self, place: usize) -> Option<usize> {
-        let checked =
-            self.find(place, |later| self.kind(later) == Kind::ToolChecked && self.caused_by(later, place))?;
-        let called = self
-            .find(checked, |later| self.kind(later) == Kind::HookCalled && self.caused_by(later, checked))?;
+        let checked = self.find(place, |later| {
+            self.kind(later) == FrameKind::ToolChecked && self.caused_by(later, place)
+        })?;
+        let called = self.find(checked, |later| {
+            self.kind(later) == FrameKind::HookCalled && self.caused_by(later, checked)
+        })?;
         (self.json(checked)["outcome"] == "valid").then_some(called)
     }
 
@@ -436,11 +442,11 @@ impl<'a> Session<'a> {
                 json!({ "replace": { "content": mutated } }),
             )],
             (HookPoint::Context, "inject") => {
-                let ends = self.round_shows(place, Kind::ContextInjected);
+                let ends = self.round_shows(place, FrameKind::ContextInjected);
                 vec![set("argument: context", ends, json!({ "inject": { "content": mutated } }))]
             }
             (HookPoint::ModelRoute, "route") => {
-                let ends = self.round_shows(place, Kind::ModelRouted);
+                let ends = self.round_shows(place, FrameKind::ModelRouted);
                 vec![set(
                     "decision: route",
                     ends,
@@ -452,9 +458,10 @@ impl<'a> Session<'a> {
     }
 
     /// The frame in which the kernel says what a round came to, if the turn got that far.
-    fn round_shows(&self, place: usize, kind: Kind) -> Option<usize> {
+    fn round_shows(&self, place: usize, kind: FrameKind) -> Option<usize> {
         let ends = |later: usize| {
-            [kind, Kind::TurnEnded, Kind::SessionCancelled, Kind::TimerFired].contains(&self.kind(later))
+            [kind, FrameKind::TurnEnded, FrameKind::SessionCancelled, FrameKind::TimerFired]
+                .contains(&self.kind(later))
         };
         self.find(place, ends).filter(|ends| self.kind(*ends) == kind)
     }
@@ -464,7 +471,7 @@ impl<'a> Session<'a> {
         let set = |what, pointer: &str, value| vec![self.set(what, place, Some(place), pointer, value)];
         let body = self.json(place);
         match self.kind(place) {
-            Kind::HookCalled => {
+            FrameKind::HookCalled => {
                 let mut hooks = body["hooks"].as_array().cloned().unwrap();
                 match hooks.len() {
                     1 => set("decision: hooks", "/hooks", json!(["mallory/0"])),
@@ -474,31 +481,35 @@ impl<'a> Session<'a> {
                     }
                 }
             }
-            Kind::ToolDecided if body["verdict"] == "allowed" => set(
+            FrameKind::ToolDecided if body["verdict"] == "allowed" => set(
                 "decision: verdict",
                 "/verdict",
                 json!({ "denied": { "by": "policy", "reason": "mutated" } }),
             ),
-            Kind::ToolDecided => set("decision: verdict", "/verdict", json!("allowed")),
-            Kind::ToolSettled if body["status"] == "done" => {
+            FrameKind::ToolDecided => set("decision: verdict", "/verdict", json!("allowed")),
+            FrameKind::ToolSettled if body["status"] == "done" => {
                 set("decision: status", "/status", json!("denied"))
             }
-            Kind::ToolSettled => set("decision: status", "/status", json!("done")),
-            Kind::TurnEnded if body["answer"].is_null() => {
+            FrameKind::ToolSettled => set("decision: status", "/status", json!("done")),
+            FrameKind::TurnEnded if body["answer"].is_null() => {
                 set("decision: outcome", "/outcome", json!("answered"))
             }
-            Kind::TurnEnded => set("answer: turn", "/answer", json!({ "json": "mutated" })),
-            Kind::GuardVerdict => {
+            FrameKind::TurnEnded => set("answer: turn", "/answer", json!({ "json": "mutated" })),
+            FrameKind::GuardVerdict => {
                 set("decision: verdict", "/blocked", json!(!body["blocked"].as_bool().unwrap()))
             }
-            Kind::ToolCalled => set("argument: call", "/arguments", json!(Digest::of(b"mutated"))),
-            Kind::ToolDispatched => set("argument: dispatch", "/arguments", json!(Digest::of(b"mutated"))),
-            Kind::ModelRouted => set("decision: route", "/model", json!("elsewhere")),
-            Kind::ModelRequested => {
+            FrameKind::ToolCalled => set("argument: call", "/arguments", json!(Digest::of(b"mutated"))),
+            FrameKind::ToolDispatched => {
+                set("argument: dispatch", "/arguments", json!(Digest::of(b"mutated")))
+            }
+            FrameKind::ModelRouted => set("decision: route", "/model", json!("elsewhere")),
+            FrameKind::ModelRequested => {
                 set("decision: request", "/messages", json!(body["messages"].as_u64().unwrap() + 1))
             }
-            Kind::LimitReached => set("decision: limit", "/used", json!(body["used"].as_u64().unwrap() + 1)),
-            Kind::InputNormalised => set("argument: text", "/text", json!({ "json": "mutated" })),
+            FrameKind::LimitReached => {
+                set("decision: limit", "/used", json!(body["used"].as_u64().unwrap() + 1))
+            }
+            FrameKind::InputNormalised => set("argument: text", "/text", json!({ "json": "mutated" })),
             _ => Vec::new(),
         }
     }

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use holdfast_contract::body::{Kind, Nature};
+use holdfast_contract::body::{FrameKind, FrameOrigin};
 use holdfast_contract::content::INLINE_LIMIT;
 use holdfast_contract::digest::canonical;
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::StreamId;
-use holdfast_store::{Options, Store};
+use holdfast_store::{Store, StoreOptions};
 use rusqlite::{Connection, params};
 
 use super::dice::Dice;
@@ -36,7 +36,7 @@ pub fn tear(path: &Path, dice: &mut Dice) {
     let streams: Vec<(i64, String)> = streams.map(Result::unwrap).collect();
     for (key, name) in streams {
         let kinds = kinds(&connection, key);
-        let fact = kinds.iter().rposition(|kind| kind.nature() == Nature::Fact).unwrap() as i64;
+        let fact = kinds.iter().rposition(|kind| kind.nature() == FrameOrigin::Fact).unwrap() as i64;
         let first = fact.max(anchored(&connection, &name).unwrap_or(-1));
         let last = kinds.len() as i64 - 1;
         if first < last && !dice.one_in(4) {
@@ -46,11 +46,11 @@ pub fn tear(path: &Path, dice: &mut Dice) {
     }
 }
 
-fn kinds(connection: &Connection, key: i64) -> Vec<Kind> {
+fn kinds(connection: &Connection, key: i64) -> Vec<FrameKind> {
     let mut select =
         connection.prepare_cached("SELECT kind FROM frames WHERE stream = ? ORDER BY seq").unwrap();
     let kinds = select.query_map([key], |row| row.get::<_, String>(0)).unwrap();
-    kinds.map(|kind| Kind::parse(&kind.unwrap()).unwrap()).collect()
+    kinds.map(|kind| FrameKind::parse(&kind.unwrap()).unwrap()).collect()
 }
 
 fn anchored(connection: &Connection, name: &str) -> Option<i64> {
@@ -85,7 +85,7 @@ impl Scratch {
         let folder = folder();
         let copy = folder.path().join("copy.db");
         std::fs::copy(path, &copy).unwrap();
-        let store = Store::open(&copy, Options::default()).unwrap();
+        let store = Store::open(&copy, StoreOptions::default()).unwrap();
         Self { store, connection: connect(&copy), _folder: folder }
     }
 

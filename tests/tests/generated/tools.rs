@@ -11,7 +11,7 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned, UiQuestion};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Ask, Host, Later};
-use holdfast_lane_native::{Extension, FnTool, Tool, now};
+use holdfast_lane_native::{FnTool, NativeExtension, Tool, now};
 use holdfast_model::{Delta, Deltas, Model};
 use holdfast_testkit::pieces::{agent, echo, failing_tool, hanging_tool, spec, tool};
 use serde_json::{Value, json};
@@ -103,11 +103,11 @@ fn typed() -> impl Tool + 'static {
 }
 
 /// The tools that every world has.
-pub fn kit() -> Extension {
+pub fn kit() -> NativeExtension {
     let later = |name: &str, effects| Dawdling(spec(name, effects));
     let big = tool("big", EffectClass::Pure, |it| json!(format!("{it} ").repeat(400)));
     let panics = tool("panics", EffectClass::Pure, |_| panic!("{PANIC}"));
-    Extension::new("kit", "1.0.0")
+    NativeExtension::new("kit", "1.0.0")
         .priority(5)
         .tool(echo())
         .tool(typed())
@@ -126,10 +126,10 @@ pub fn kit() -> Extension {
 }
 
 /// Other implementations of some tools, and agents that are called as tools.
-pub fn second() -> Extension {
+pub fn second() -> NativeExtension {
     let mut helper = agent("helper", "helper");
     helper.limits = Limits { max_turns: 3, time_budget: Millis(20_000), ..Limits::default() };
-    Extension::new("second", "1.0.0")
+    NativeExtension::new("second", "1.0.0")
         .priority(1)
         .tool(tool("echo", EffectClass::Pure, |it| json!({ "second": it })))
         .tool(tool("write", EffectClass::Write, |it| json!({ "second": it })))

@@ -17,10 +17,10 @@ use holdfast_contract::wire::Lane;
 use holdfast_model::Model;
 use holdfast_policy::Policy;
 use holdfast_runtime::{
-    Entropy, Event, HomeParts, NewSession, Parts, Routes, Runtime, SessionHandle, Surface,
+    Entropy, HomeParts, NewSession, Parts, Routes, Runtime, SessionEvent, SessionHandle, Surface,
 };
-use holdfast_store::{Options, Store};
-use holdfast_testkit::{FakeClock, Ledger, RecordingLane};
+use holdfast_store::{Store, StoreOptions};
+use holdfast_testkit::{EffectLedger, FakeClock, RecordingLane};
 use serde_json::json;
 use tokio::task::{JoinSet, yield_now};
 
@@ -35,7 +35,7 @@ const PATIENCE: u64 = 3_000;
 pub struct World {
     pub plan: WorldPlan,
     pub path: PathBuf,
-    pub ledger: Ledger,
+    pub ledger: EffectLedger,
     /// Folder of the database; removed with the world.
     pub folder: tempfile::TempDir,
     lane: Arc<RecordingLane>,
@@ -55,7 +55,7 @@ impl World {
     pub fn new(plan: WorldPlan) -> Self {
         let folder = scratch::folder();
         let seed = plan.seed;
-        let ledger = Ledger::default();
+        let ledger = EffectLedger::default();
         let lane = Arc::new(RecordingLane::new(ledger.clone()));
         let mut dice = Dice::of(&format!("cast {seed}"));
         let mut first = vec![lane.add(tools::kit()), lane.add(tools::second())];
@@ -106,7 +106,7 @@ impl World {
 
     /// The database, with nobody writing it.
     pub fn store(&self) -> Store {
-        Store::open(&self.path, Options::default()).unwrap()
+        Store::open(&self.path, StoreOptions::default()).unwrap()
     }
 
     /// One life. Whatever still runs at its end goes with the executor.
@@ -200,7 +200,7 @@ impl World {
         text
     }
 
-    async fn push(&mut self, runtime: &Runtime, waiting: &mut Vec<(StreamId, Event)>) {
+    async fn push(&mut self, runtime: &Runtime, waiting: &mut Vec<(StreamId, SessionEvent)>) {
         match self.dice.below(20) {
             0 => self.cancel_someone(runtime).await,
             1 => self.change_registry(runtime),
@@ -242,7 +242,8 @@ impl World {
                 runtime.set_policy(self.policy.clone(), "a whim").unwrap();
             }
             _ => {
-                let change = Override { enabled: self.dice.one_in(2).then_some(false), priority: Some(7) };
+                let enabled = self.dice.one_in(2).then_some(false);
+                let change = Override { enabled, priority: Some(7), extension: None };
                 let name = self.dice.pick(&["echo", "write", "big"]).into();
                 runtime.set_overrides(BTreeMap::from([("tool".into(), BTreeMap::from([(name, change)]))]));
             }
@@ -250,10 +251,10 @@ impl World {
     }
 
     /// A person answers. By then the question may have gone.
-    async fn answer(&mut self, runtime: &Runtime, session: &StreamId, event: Event) {
+    async fn answer(&mut self, runtime: &Runtime, session: &StreamId, event: SessionEvent) {
         let Ok(handle) = runtime.resume(session) else { return };
         match event {
-            Event::Approval(pending) => {
+            SessionEvent::Approval(pending) => {
                 let arguments = json!({ "n": self.dice.below(50), "count": self.dice.pick(&[json!(4), json!("5"), json!("x")]) });
                 let answer = match self.dice.below(7) {
                     0..=2 => Answer::Approve { scope: ApprovalScope::Once },
@@ -263,16 +264,16 @@ impl World {
                 };
                 drop(handle.approve(pending.approval, answer).await);
             }
-            Event::Question { request, .. } => {
+            SessionEvent::Question { request, .. } => {
                 let answer = self.dice.one_in(2).then(|| Content::new(json!(true)));
                 drop(handle.answer(request, answer).await);
             }
-            Event::Text(_)
-            | Event::Reasoning(_)
-            | Event::Progress { .. }
-            | Event::Notice(_)
-            | Event::Ended { .. }
-            | Event::Broken(_) => {}
+            SessionEvent::Text(_)
+            | SessionEvent::Reasoning(_)
+            | SessionEvent::Progress { .. }
+            | SessionEvent::Notice { .. }
+            | SessionEvent::Ended { .. }
+            | SessionEvent::Broken(_) => {}
         }
     }
 }
@@ -338,7 +339,7 @@ fn new_session(plan: &SessionPlan) -> NewSession {
 /// A surface that keeps what a person must answer, and counts what it is shown.
 #[derive(Default)]
 struct Stage {
-    questions: Mutex<Vec<(StreamId, Event)>>,
+    questions: Mutex<Vec<(StreamId, SessionEvent)>>,
     broken: Mutex<Vec<String>>,
     /// Whose users are not through with their plan.
     at_it: Mutex<BTreeSet<String>>,
@@ -353,18 +354,20 @@ impl Stage {
 }
 
 impl Surface for Stage {
-    fn show(&self, session: &StreamId, event: Event) {
+    fn show(&self, session: &StreamId, event: SessionEvent) {
         self.moved.fetch_add(1, Ordering::Relaxed);
         match event {
-            Event::Approval(_) | Event::Question { .. } => {
+            SessionEvent::Approval(_) | SessionEvent::Question { .. } => {
                 self.questions.lock().unwrap().push((session.clone(), event));
             }
-            Event::Broken(problem) => self.broken.lock().unwrap().push(format!("{session}: {problem}")),
-            Event::Text(_)
-            | Event::Reasoning(_)
-            | Event::Progress { .. }
-            | Event::Notice(_)
-            | Event::Ended { .. } => {}
+            SessionEvent::Broken(problem) => {
+                self.broken.lock().unwrap().push(format!("{session}: {problem}"))
+            }
+            SessionEvent::Text(_)
+            | SessionEvent::Reasoning(_)
+            | SessionEvent::Progress { .. }
+            | SessionEvent::Notice { .. }
+            | SessionEvent::Ended { .. } => {}
         }
     }
 

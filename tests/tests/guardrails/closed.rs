@@ -1,24 +1,24 @@
 //! A guardrail that fails, hangs or makes no sense has closed: the text is stopped, a frame says so, and so is the user told.
 
-use holdfast_contract::body::Kind;
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
 use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::TurnOutcome;
 use holdfast_contract::tool::EffectClass;
-use holdfast_lane_native::{Extension, FnHook};
+use holdfast_lane_native::{FnHook, NativeExtension};
 use holdfast_testkit::pieces::{hanging_hook, hook, tool};
 use holdfast_testkit::story::bodies;
-use holdfast_testkit::{Lab, Step};
+use holdfast_testkit::{Lab, ScriptStep};
 use serde_json::{Value, json};
 
 /// The ways of a guardrail to go wrong, and the code that stands in the frame.
 const WAYS: &[(&str, &str)] =
     &[("fails", "HF-4003"), ("hangs", "HF-3201"), ("makes no sense", "HF-3203"), ("panics", "HF-4003")];
 
-fn broken(way: &str, point: HookPoint) -> Extension {
-    let guard = Extension::new("guard", "1.0.0");
+fn broken(way: &str, point: HookPoint) -> NativeExtension {
+    let guard = NativeExtension::new("guard", "1.0.0");
     match way {
         "fails" => guard.hook(FnHook(HookSpec::at(point), |_: &HookInput| {
             Err(Fault::new(Code::ExtensionFault, "the list of words is gone"))
@@ -45,8 +45,8 @@ async fn whatever_goes_wrong_with_a_guardrail_stops_the_text_and_is_told() {
         ] {
             let fetch = tool("fetch", EffectClass::Pure, |_| json!("fetched"));
             let lab = Lab::build()
-                .script([Step::calls([("fetch", json!({}))]), Step::says("the answer")])
-                .extension(Extension::new("web", "1.0.0").tool(fetch).replayable())
+                .script([ScriptStep::calls([("fetch", json!({}))]), ScriptStep::says("the answer")])
+                .extension(NativeExtension::new("web", "1.0.0").tool(fetch).replayable())
                 .extension(broken(way, point))
                 .start()
                 .await;
@@ -62,7 +62,7 @@ async fn whatever_goes_wrong_with_a_guardrail_stops_the_text_and_is_told() {
                     assert!(reason.starts_with(code), "{way} {point:?}: {reason}")
                 }
                 (TurnOutcome::Answered, true) => {
-                    let settled = &bodies(&lab.frames(), Kind::ToolSettled)[0]["fault"];
+                    let settled = &bodies(&lab.frames(), FrameKind::ToolSettled)[0]["fault"];
                     assert_eq!(settled["code"], "HF-3204", "{way} {point:?}");
                     assert!(
                         settled["message"].as_str().unwrap().starts_with(code),
@@ -72,9 +72,11 @@ async fn whatever_goes_wrong_with_a_guardrail_stops_the_text_and_is_told() {
                 (other, _) => panic!("{way} {point:?}: {other:?}"),
             }
             let frames = lab.frames();
-            assert_eq!(bodies(&frames, Kind::HookFaulted)[0]["fault"]["code"], *code, "{way} {point:?}");
-            let closed: Vec<Value> =
-                bodies(&frames, Kind::GuardVerdict).into_iter().filter(|it| it["blocked"] == true).collect();
+            assert_eq!(bodies(&frames, FrameKind::HookFaulted)[0]["fault"]["code"], *code, "{way} {point:?}");
+            let closed: Vec<Value> = bodies(&frames, FrameKind::GuardVerdict)
+                .into_iter()
+                .filter(|it| it["blocked"] == true)
+                .collect();
             assert_eq!(closed.len(), 1, "{way} {point:?}");
             assert_eq!(closed[0]["reasons"][0]["hook"], "guard/0", "{way} {point:?}");
             let verdict = lab.replay("s1");
@@ -105,16 +107,16 @@ async fn sanitizers_come_first_one_after_the_other_and_then_the_worst_word_count
     let block = Decision::Block { reason: "forbidden".to_owned() };
     for (worst, blocked) in [(Decision::Allow, false), (block, true)] {
         let lab = Lab::build()
-            .script([Step::says("answer ")])
-            .extension(Extension::new("second", "1.0.0").hook(add(20, "b")).replayable())
-            .extension(Extension::new("first", "1.0.0").hook(add(10, "a")).replayable())
-            .extension(Extension::new("calm", "1.0.0").hook(judge(Decision::Allow)).replayable())
-            .extension(Extension::new("doubtful", "1.0.0").hook(judge(flag.clone())).replayable())
-            .extension(Extension::new("strict", "1.0.0").hook(judge(worst.clone())).replayable())
+            .script([ScriptStep::says("answer ")])
+            .extension(NativeExtension::new("second", "1.0.0").hook(add(20, "b")).replayable())
+            .extension(NativeExtension::new("first", "1.0.0").hook(add(10, "a")).replayable())
+            .extension(NativeExtension::new("calm", "1.0.0").hook(judge(Decision::Allow)).replayable())
+            .extension(NativeExtension::new("doubtful", "1.0.0").hook(judge(flag.clone())).replayable())
+            .extension(NativeExtension::new("strict", "1.0.0").hook(judge(worst.clone())).replayable())
             .start()
             .await;
         let report = lab.say("hello").await;
-        let verdict = bodies(&lab.frames(), Kind::GuardVerdict).pop().unwrap();
+        let verdict = bodies(&lab.frames(), FrameKind::GuardVerdict).pop().unwrap();
         assert_eq!(verdict["blocked"], blocked);
         let reasons: Vec<&Value> =
             verdict["reasons"].as_array().unwrap().iter().map(|it| &it["reason"]).collect();

@@ -166,6 +166,7 @@ async fn the_published_rates_are_those_on_the_corpus() {
         "{} of {} attacks are flagged, and {} of {} harmless texts",
         HITS.0, HITS.1, ALARMS.0, ALARMS.1
     );
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(page.contains(&published), "docs/guardrails.md should say: {published}");
 }
 

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use holdfast_bus::NewEvent;
-use holdfast_contract::body::Kind;
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
 use holdfast_contract::message::{AskedCall, Message, Usage};
@@ -13,7 +13,7 @@ use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned, TurnOutcome};
 use holdfast_contract::tool::EffectClass;
 use holdfast_contract::wire::{Host, Later};
-use holdfast_lane_native::{Channel, Extension, now};
+use holdfast_lane_native::{Channel, NativeExtension, now};
 use holdfast_model::{Deltas, Model};
 use holdfast_runtime::TurnReport;
 use holdfast_testkit::Lab;
@@ -68,8 +68,8 @@ async fn lab(point: &str, breaks: Breaks, phone: &Phone) -> Lab {
     let fetch = tool("fetch", EffectClass::Pure, |_| json!(SECRET));
     Lab::build()
         .model("script", Parrot)
-        .extension(Extension::new("web", "1.0.0").tool(fetch).replayable())
-        .extension(Extension::new("phone", "1.0.0").channel(phone.clone()))
+        .extension(NativeExtension::new("web", "1.0.0").tool(fetch).replayable())
+        .extension(NativeExtension::new("phone", "1.0.0").channel(phone.clone()))
         .lane(lane(&vault), [guard])
         .start()
         .await
@@ -101,10 +101,10 @@ async fn a_sandboxed_guardrail_that_breaks_has_closed_and_the_user_is_told_why()
         let report = lab.say("where is it?").await;
         let frames = lab.frames();
 
-        let faulted = &bodies(&frames, Kind::HookFaulted)[0]["fault"];
+        let faulted = &bodies(&frames, FrameKind::HookFaulted)[0]["fault"];
         let code = faulted["code"].as_str().unwrap();
         let blocked: Vec<Value> =
-            bodies(&frames, Kind::GuardVerdict).into_iter().filter(|it| it["blocked"] == true).collect();
+            bodies(&frames, FrameKind::GuardVerdict).into_iter().filter(|it| it["blocked"] == true).collect();
         assert_eq!(blocked.len(), 1, "{place}");
         assert_eq!(blocked[0]["point"], point.replace('-', "_"), "{place}");
         assert!(
@@ -118,10 +118,10 @@ async fn a_sandboxed_guardrail_that_breaks_has_closed_and_the_user_is_told_why()
         assert!(told(&report).contains(code), "{place}: the report has the reason: {report:?}");
         assert!(!told(&report).contains(SECRET), "{place}: {report:?}");
         if point.ends_with("-input") {
-            assert!(bodies(&frames, Kind::ToolCalled).is_empty(), "{place}: no model was asked");
+            assert!(bodies(&frames, FrameKind::ToolCalled).is_empty(), "{place}: no model was asked");
         }
         if !stops_the_turn {
-            let settled = &bodies(&frames, Kind::ToolSettled)[0];
+            let settled = &bodies(&frames, FrameKind::ToolSettled)[0];
             assert_eq!(
                 (&settled["status"], &settled["fault"]["code"]),
                 (&json!("failed"), &json!("HF-3204"))

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use holdfast_contract::body::Kind;
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::session_frames::TurnOutcome;
 use holdfast_contract::tool::EffectClass;
-use holdfast_lane_native::Extension;
+use holdfast_lane_native::NativeExtension;
 use holdfast_testkit::pieces::tool;
 use holdfast_testkit::story::bodies;
 use holdfast_testkit::wasm::{MapVault, lane};
-use holdfast_testkit::{Lab, LabBuilder, Step};
+use holdfast_testkit::{Lab, LabBuilder, ScriptStep};
 use serde_json::{Value, json};
 
 use super::{BUILT_IN, kept};
@@ -18,8 +18,9 @@ use super::{BUILT_IN, kept};
 fn lab(result: &str, answer: &str, set: &[(&str, &str, &str)]) -> LabBuilder {
     let result = result.to_owned();
     let fetch = tool("fetch", EffectClass::Pure, move |_| json!(result));
-    let steps = [Step::calls([("fetch", json!({}))]), Step::says(answer)];
-    let lab = Lab::build().script(steps).extension(Extension::new("web", "1.0.0").tool(fetch).replayable());
+    let steps = [ScriptStep::calls([("fetch", json!({}))]), ScriptStep::says(answer)];
+    let lab =
+        Lab::build().script(steps).extension(NativeExtension::new("web", "1.0.0").tool(fetch).replayable());
     let vault = Arc::new(MapVault::default());
     let found = BUILT_IN.iter().map(|id| {
         let of_it: Vec<_> =
@@ -30,7 +31,7 @@ fn lab(result: &str, answer: &str, set: &[(&str, &str, &str)]) -> LabBuilder {
 }
 
 fn verdicts(lab: &Lab) -> Vec<Value> {
-    let all = bodies(&lab.frames(), Kind::GuardVerdict).into_iter();
+    let all = bodies(&lab.frames(), FrameKind::GuardVerdict).into_iter();
     all.filter(|verdict| !verdict["reasons"].as_array().unwrap().is_empty()).collect()
 }
 
@@ -40,7 +41,7 @@ async fn a_credential_reaches_neither_the_model_nor_the_user() {
     let lab = lab(&format!("the key is {key}"), &format!("it is {key}!"), &[]).start().await;
     let report = lab.say("fetch it").await;
     assert_eq!(report.answer.unwrap().to_text(), "it is [redacted: AWS access key]!");
-    let decided = bodies(&lab.frames(), Kind::HookDecided);
+    let decided = bodies(&lab.frames(), FrameKind::HookDecided);
     let replaced: Vec<&Value> =
         decided.iter().map(|it| &it["decision"]["replace"]["content"]["json"]).collect();
     assert!(replaced.contains(&&json!("the key is [redacted: AWS access key]")), "{replaced:?}");
@@ -66,7 +67,7 @@ async fn an_injection_is_flagged_and_with_a_bound_it_is_stopped() {
         "the turn goes on without the result"
     );
     assert_eq!(verdicts(&stops)[0]["blocked"], true);
-    let settled = &bodies(&stops.frames(), Kind::ToolSettled)[0];
+    let settled = &bodies(&stops.frames(), FrameKind::ToolSettled)[0];
     assert_eq!((&settled["status"], &settled["fault"]["code"]), (&json!("failed"), &json!("HF-3204")));
     assert!(stops.replay("s1").identical);
 }
@@ -77,7 +78,7 @@ async fn a_message_that_is_too_long_is_cut_before_anything_else_and_ordinary_one
     let lab = lab("ordinary", "an ordinary answer", &short).start().await;
     let report = lab.say("a message that is far too long for it").await;
     assert_eq!(report.answer.unwrap().to_text(), "an ordinary answer");
-    let normalised = &bodies(&lab.frames(), Kind::InputNormalised)[0]["text"]["json"];
+    let normalised = &bodies(&lab.frames(), FrameKind::InputNormalised)[0]["text"]["json"];
     assert!(normalised.as_str().unwrap().starts_with("a message that is fa\n[the message was cut here"));
     assert_eq!(verdicts(&lab), Vec::<Value>::new());
     assert!(lab.replay("s1").identical);

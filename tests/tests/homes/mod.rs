@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_home::Home;
-use holdfast_runtime::house::{BuiltIns, House, Plan, recorded_lanes};
-use holdfast_runtime::replay::{Mode, Verdict, replay};
-use holdfast_runtime::{Silent, TurnReport};
+use holdfast_runtime::app::{Application, ApplicationConfig, BuiltIns, recorded_lanes};
+use holdfast_runtime::replay::{Mode, ReplayVerdict, replay};
+use holdfast_runtime::{SilentSurface, TurnReport};
 use holdfast_testkit::wasm::manifest;
 
 /// A home in a folder of its own, and a folder elsewhere to start in.
@@ -25,9 +25,9 @@ impl Scene {
         scene
     }
 
-    pub fn plan(&self) -> Plan {
-        Plan {
-            home: Home::locate(Some(self.folder.path().join("home")), &|_| None),
+    pub fn plan(&self) -> ApplicationConfig {
+        ApplicationConfig {
+            home: Home::locate(Some(self.folder.path().join("home")), &|_| None).unwrap(),
             profile: None,
             built_ins: |_| BuiltIns::default(),
             environment: |_| None,
@@ -37,8 +37,8 @@ impl Scene {
         }
     }
 
-    pub async fn open(&self) -> House {
-        House::open(&self.plan(), Arc::new(Silent)).await.unwrap()
+    pub async fn open(&self) -> Application {
+        Application::open(&self.plan(), Arc::new(SilentSurface)).await.unwrap()
     }
 
     pub fn extension(&self, id: &str) -> std::path::PathBuf {
@@ -59,7 +59,7 @@ impl Scene {
 }
 
 /// Waits for the generation that serves to be this one.
-pub async fn serves(house: &House, id: &str, generation: u64) {
+pub async fn serves(house: &Application, id: &str, generation: u64) {
     for _ in 0..2000 {
         let all = house.runtime.extensions().await.unwrap();
         let it = all.iter().find(|it| it.id.as_str() == id);
@@ -74,7 +74,7 @@ pub async fn serves(house: &House, id: &str, generation: u64) {
 }
 
 /// Calls a tool in a session of its own.
-pub async fn call(house: &House, session: &str, tool: &str) -> TurnReport {
+pub async fn call(house: &Application, session: &str, tool: &str) -> TurnReport {
     let new = house.session(session.into(), "test", Some("direct".into())).unwrap();
     let handle = house.runtime.open(new).unwrap();
     handle.say("test", format!("/{tool} {{}}").as_str()).await.unwrap()
@@ -86,7 +86,7 @@ pub fn said(report: &TurnReport) -> String {
 }
 
 /// A strict replay, on the code that was recorded.
-pub fn again(scene: &Scene, house: &House, session: &str) -> Verdict {
+pub fn again(scene: &Scene, house: &Application, session: &str) -> ReplayVerdict {
     house.runtime.store().flush().unwrap();
     let lanes = recorded_lanes(&scene.plan(), house.runtime.store()).unwrap();
     replay(house.runtime.store(), &session.into(), Mode::Strict, &lanes).unwrap()

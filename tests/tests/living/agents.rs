@@ -3,25 +3,25 @@
 use std::sync::Arc;
 
 use holdfast_bus::NewEvent;
-use holdfast_contract::body::Kind;
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::Millis;
-use holdfast_contract::manifest::Handler;
+use holdfast_contract::manifest::HandlerSpec;
 use holdfast_contract::message::Limits;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{AgentMode, AgentSpec};
 use holdfast_contract::role::Role;
 use holdfast_contract::wire::{Host, Later};
-use holdfast_lane_native::{Extension, Functions};
+use holdfast_lane_native::{Functions, NativeExtension};
 use holdfast_testkit::pieces::{agent, echo};
 use holdfast_testkit::story::bodies;
-use holdfast_testkit::{Lab, Script, Step};
+use holdfast_testkit::{Lab, Script, ScriptStep};
 use serde_json::json;
 
-use crate::pieces::{Asking, Mailbox, bus_story, later, outcomes, outcomes_of};
+use crate::fixtures::{Asking, Mailbox, bus_story, later, outcomes, outcomes_of};
 
-fn chat(mailbox: &Mailbox) -> Extension {
-    Extension::new("chat", "1.0.0").channel(mailbox.clone())
+fn chat(mailbox: &Mailbox) -> NativeExtension {
+    NativeExtension::new("chat", "1.0.0").channel(mailbox.clone())
 }
 
 fn mailbox() -> Mailbox {
@@ -31,7 +31,7 @@ fn mailbox() -> Mailbox {
 #[tokio::test]
 async fn a_task_is_done_and_the_user_is_told() {
     let mailbox = mailbox();
-    let lab = Lab::build().script([Step::says("it rains")]).extension(chat(&mailbox)).start().await;
+    let lab = Lab::build().script([ScriptStep::says("it rains")]).extension(chat(&mailbox)).start().await;
     let task = NewEvent::new("system.agent.task", json!({ "prompt": "how is the weather?" }));
     let id = lab.runtime.publish(task).await.unwrap().id;
     lab.until("the answer", |_| mailbox.all().len() == 1).await;
@@ -45,7 +45,7 @@ async fn a_task_is_done_and_the_user_is_told() {
 #[tokio::test]
 async fn a_background_task_is_done_in_silence() {
     let mailbox = mailbox();
-    let lab = Lab::build().script([Step::says("done")]).extension(chat(&mailbox)).start().await;
+    let lab = Lab::build().script([ScriptStep::says("done")]).extension(chat(&mailbox)).start().await;
     let task = NewEvent::new("system.agent.background", json!({ "task": "tidy up" }));
     lab.runtime.publish(task).await.unwrap();
     lab.until("the end", |lab| {
@@ -59,12 +59,12 @@ async fn a_background_task_is_done_in_silence() {
 #[tokio::test]
 async fn an_event_invokes_an_extensions_agent_and_the_user_gets_its_answer() {
     let mailbox = mailbox();
-    let reminders = Extension::new("reminders", "1.0.0")
-        .subscribes("reminder.due", Handler::InvokeAgent)
+    let reminders = NativeExtension::new("reminders", "1.0.0")
+        .subscribes("reminder.due", HandlerSpec::InvokeAgent)
         .agent(agent("reminder", "other"));
     let lab = Lab::build()
         .script([])
-        .model("other", Script::new([Step::says("Call mum!")]))
+        .model("other", Script::new([ScriptStep::says("Call mum!")]))
         .extension(chat(&mailbox))
         .extension(reminders)
         .start()
@@ -79,7 +79,7 @@ async fn an_event_invokes_an_extensions_agent_and_the_user_gets_its_answer() {
 #[tokio::test]
 async fn an_event_is_shown_to_the_user_where_a_manifest_says_so() {
     let mailbox = mailbox();
-    let alarms = Extension::new("alarms", "1.0.0").subscribes("alert.>", Handler::NotifyUser);
+    let alarms = NativeExtension::new("alarms", "1.0.0").subscribes("alert.>", HandlerSpec::NotifyUser);
     let lab = Lab::build().script([]).extension(chat(&mailbox)).extension(alarms).start().await;
     lab.runtime.publish(NewEvent::new("alert.urgent", json!({ "text": "fire" }))).await.unwrap();
     lab.until("the notice", |_| mailbox.all().len() == 1).await;
@@ -89,16 +89,16 @@ async fn an_event_is_shown_to_the_user_where_a_manifest_says_so() {
 
 #[tokio::test]
 async fn a_tool_asks_the_agent_and_never_its_own_session() {
-    let helper = || Extension::new("helper", "1.0.0").tool(Asking("think", "agent.invoke"));
+    let helper = || NativeExtension::new("helper", "1.0.0").tool(Asking("think", "agent.invoke"));
     let script = [
-        Step::calls([("think", json!({ "agent": "sage", "task": "what is 6 times 7?" }))]),
-        Step::says("It is 42."),
+        ScriptStep::calls([("think", json!({ "agent": "sage", "task": "what is 6 times 7?" }))]),
+        ScriptStep::says("It is 42."),
     ];
     let lab = Lab::build()
         .script(script)
-        .model("other", Script::new([Step::says("42")]))
+        .model("other", Script::new([ScriptStep::says("42")]))
         .extension(helper())
-        .extension(Extension::new("wise", "1.0.0").agent(agent("sage", "other")))
+        .extension(NativeExtension::new("wise", "1.0.0").agent(agent("sage", "other")))
         .start()
         .await;
     assert_eq!(lab.say("ask").await.answer.unwrap().to_text(), "It is 42.");
@@ -111,7 +111,7 @@ async fn a_tool_asks_the_agent_and_never_its_own_session() {
     lab.stop().await;
 
     // An agent that asks for itself is stopped before it is too deep.
-    let endless = [Step::calls([("think", json!({ "task": "deeper" }))]), Step::says("enough")];
+    let endless = [ScriptStep::calls([("think", json!({ "task": "deeper" }))]), ScriptStep::says("enough")];
     let lab = Lab::build().script(endless).extension(helper()).start().await;
     assert_eq!(lab.say("go").await.answer.unwrap().to_text(), "enough");
     let streams = lab.runtime.store().streams().unwrap();
@@ -127,21 +127,21 @@ async fn a_tool_asks_the_agent_and_never_its_own_session() {
 #[tokio::test]
 async fn a_tool_tells_the_user_and_asks_for_a_task() {
     let mailbox = mailbox();
-    let kit = Extension::new("kit", "1.0.0")
+    let kit = NativeExtension::new("kit", "1.0.0")
         .tool(Asking("tell", "user.notify"))
         .tool(Asking("order", "agent.task"));
     let task = json!({ "task": "write a poem", "agent": "poet", "channel": "chat" });
     let script = [
-        Step::calls([("tell", json!({ "text": "one moment" }))]),
-        Step::calls([("order", task)]),
-        Step::says("ordered"),
+        ScriptStep::calls([("tell", json!({ "text": "one moment" }))]),
+        ScriptStep::calls([("order", task)]),
+        ScriptStep::says("ordered"),
     ];
     let lab = Lab::build()
         .script(script)
-        .model("other", Script::new([Step::says("a poem")]))
+        .model("other", Script::new([ScriptStep::says("a poem")]))
         .extension(chat(&mailbox))
         .extension(kit)
-        .extension(Extension::new("muse", "1.0.0").agent(agent("poet", "other")))
+        .extension(NativeExtension::new("muse", "1.0.0").agent(agent("poet", "other")))
         .start()
         .await;
     lab.say("go").await;
@@ -161,18 +161,18 @@ fn sessions(lab: &Lab, beginning: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn an_agent_that_is_asked_has_what_is_left_of_the_budget() {
-    let think = || Step::calls([("think", json!({ "agent": "sage", "task": "think" }))]);
+    let think = || ScriptStep::calls([("think", json!({ "agent": "sage", "task": "think" }))]);
     let lab = Lab::build()
         .limits(Limits { max_tokens: 100, session_tokens: Some(1_000), ..Limits::default() })
-        .script([think().costing(60, 0), think().costing(5, 0), Step::says("done")])
-        .model("other", Script::new([Step::says("42").costing(10, 0)]))
-        .extension(Extension::new("helper", "1.0.0").tool(Asking("think", "agent.invoke")))
-        .extension(Extension::new("wise", "1.0.0").agent(agent("sage", "other")))
+        .script([think().costing(60, 0), think().costing(5, 0), ScriptStep::says("done")])
+        .model("other", Script::new([ScriptStep::says("42").costing(10, 0)]))
+        .extension(NativeExtension::new("helper", "1.0.0").tool(Asking("think", "agent.invoke")))
+        .extension(NativeExtension::new("wise", "1.0.0").agent(agent("sage", "other")))
         .start()
         .await;
     lab.say("go").await;
     let limits = |id: &String| {
-        let started = bodies(&lab.frames_of(id), Kind::SessionStarted).remove(0);
+        let started = bodies(&lab.frames_of(id), FrameKind::SessionStarted).remove(0);
         let limits = &started["settings"]["limits"];
         (limits["max_tokens"].as_u64().unwrap(), limits["session_tokens"].as_u64().unwrap())
     };
@@ -186,26 +186,26 @@ async fn an_agent_that_is_asked_has_what_is_left_of_the_budget() {
 async fn an_agent_that_nobody_waits_for_any_more_is_cancelled() {
     let lab = Lab::build()
         .script([
-            Step::calls([("think", json!({ "agent": "sage", "task": "think" }))]),
-            Step::says("too slow"),
+            ScriptStep::calls([("think", json!({ "agent": "sage", "task": "think" }))]),
+            ScriptStep::says("too slow"),
         ])
-        .model("other", Script::new([Step::Hangs]))
-        .extension(Extension::new("helper", "1.0.0").tool(Asking("think", "agent.invoke")))
-        .extension(Extension::new("wise", "1.0.0").agent(agent("sage", "other")))
+        .model("other", Script::new([ScriptStep::Hangs]))
+        .extension(NativeExtension::new("helper", "1.0.0").tool(Asking("think", "agent.invoke")))
+        .extension(NativeExtension::new("wise", "1.0.0").agent(agent("sage", "other")))
         .start()
         .await;
     let turn = lab.begin("go");
     lab.until("the question", |lab| !sessions(lab, "agent.helper.").is_empty()).await;
     let asked = sessions(&lab, "agent.helper.").remove(0);
     lab.until("the model", |lab| {
-        lab.frames_of(&asked).iter().any(|frame| frame.envelope.kind == Kind::ModelRequested)
+        lab.frames_of(&asked).iter().any(|frame| frame.envelope.kind == FrameKind::ModelRequested)
     })
     .await;
     lab.clock.advance(Millis(61_000));
     assert_eq!(turn.await.unwrap().answer.unwrap().to_text(), "too slow");
     assert_eq!(outcomes(&lab)[0].as_ref().unwrap_err().code, Code::ToolTimeout);
     lab.until("it to be let go of", |lab| !lab.runtime.is_open(&asked.as_str().into())).await;
-    let ended = bodies(&lab.frames_of(&asked), Kind::TurnEnded);
+    let ended = bodies(&lab.frames_of(&asked), FrameKind::TurnEnded);
     assert!(ended[0].to_string().contains("the turn that called it is over"), "{ended:#?}");
     lab.stop().await;
 }
@@ -222,8 +222,8 @@ async fn a_task_that_asks_for_a_task_comes_to_an_end() {
     ];
     for (ask, arguments) in ways {
         let mailbox = mailbox();
-        let kit = Extension::new("kit", "1.0.0").tool(Asking("order", ask));
-        let script = [Step::calls([("order", arguments)]), Step::says("ordered")];
+        let kit = NativeExtension::new("kit", "1.0.0").tool(Asking("order", ask));
+        let script = [ScriptStep::calls([("order", arguments)]), ScriptStep::says("ordered")];
         let lab = Lab::build()
             .settings(|settings| settings.depth_cap = 3)
             .script(script)
@@ -269,13 +269,13 @@ async fn a_conversation_is_handed_over_to_code_which_gives_it_back() {
     let guide = AgentSpec::code(&"hills".into(), "guide", "Knows the way.");
     let lab = Lab::build()
         .script([
-            Step::calls([("transfer_to_guide", json!({}))]),
-            Step::says("nobody hears this"),
-            Step::says("nor this"),
-            Step::says("nor that"),
-            Step::says("so you are back"),
+            ScriptStep::calls([("transfer_to_guide", json!({}))]),
+            ScriptStep::says("nobody hears this"),
+            ScriptStep::says("nor this"),
+            ScriptStep::says("nor that"),
+            ScriptStep::says("so you are back"),
         ])
-        .extension(Extension::new("hills", "1.0.0").agent(guide).functions(Guide))
+        .extension(NativeExtension::new("hills", "1.0.0").agent(guide).functions(Guide))
         .start()
         .await;
     let mut answers = Vec::new();
@@ -289,20 +289,23 @@ async fn a_conversation_is_handed_over_to_code_which_gives_it_back() {
 
 #[tokio::test]
 async fn a_conversation_whose_agent_is_gone_is_its_owners_again() {
-    let steps =
-        [Step::calls([("transfer_to_sage", json!({}))]), Step::says("I am the sage"), Step::says("here")];
+    let steps = [
+        ScriptStep::calls([("transfer_to_sage", json!({}))]),
+        ScriptStep::says("I am the sage"),
+        ScriptStep::says("here"),
+    ];
     let sage = AgentSpec { mode: AgentMode::Handoff, ..agent("sage", "wise") };
     let lab = Lab::build()
         .script(steps.clone())
         .model("wise", Script::new(steps))
-        .extension(Extension::new("hills", "1.0.0").agent(sage))
+        .extension(NativeExtension::new("hills", "1.0.0").agent(sage))
         .start()
         .await;
     assert_eq!(lab.say("to the sage").await.answer.unwrap().to_text(), "I am the sage");
     lab.runtime.removed("hills".into());
     lab.runtime.settled().await.unwrap();
     assert_eq!(lab.say("still there?").await.answer.unwrap().to_text(), "here");
-    let changed = bodies(&lab.frames(), Kind::AgentChanged);
+    let changed = bodies(&lab.frames(), FrameKind::AgentChanged);
     assert_eq!((&changed[1]["agent"], &changed[1]["call"]), (&json!("main"), &serde_json::Value::Null));
     assert!(lab.replay("s1").identical);
     lab.stop().await;
@@ -325,27 +328,32 @@ async fn an_agent_that_would_never_stop_is_stopped_and_it_is_said_by_what() {
         ),
     ];
     for (limits, told) in cases {
-        let again = || Step::calls([("echo", json!({}))]).costing(100, 10);
+        let again = || ScriptStep::calls([("echo", json!({}))]).costing(100, 10);
         // Each call but the first few comes late, so that time passes.
-        let late = Step::Fails { times: 2, retryable: true, then: Box::new(again()) };
-        let endless: Vec<Step> = std::iter::repeat_with(again).take(7).chain([late]).collect();
+        let late = ScriptStep::Fails { times: 2, retryable: true, then: Box::new(again()) };
+        let endless: Vec<ScriptStep> = std::iter::repeat_with(again).take(7).chain([late]).collect();
         let endless = || Script::new(endless.iter().cloned().chain(std::iter::repeat_with(again).take(100)));
         let worker = AgentSpec { limits, ..agent("worker", "endless") };
         let lab = Lab::build()
             .limits(usual)
-            .script([Step::calls([("worker", json!({ "task": "work" }))]), Step::says("it did not end")])
+            .script([
+                ScriptStep::calls([("worker", json!({ "task": "work" }))]),
+                ScriptStep::says("it did not end"),
+            ])
             .model("endless", endless())
-            .extension(Extension::new("kit", "1.0.0").tool(echo()))
-            .extension(Extension::new("office", "1.0.0").agent(worker))
+            .extension(NativeExtension::new("kit", "1.0.0").tool(echo()))
+            .extension(NativeExtension::new("office", "1.0.0").agent(worker))
             .start()
             .await;
         let turn = lab.begin("go");
-        later(&lab, "the end", |lab| lab.frames().iter().any(|frame| frame.envelope.kind == Kind::TurnEnded))
-            .await;
+        later(&lab, "the end", |lab| {
+            lab.frames().iter().any(|frame| frame.envelope.kind == FrameKind::TurnEnded)
+        })
+        .await;
         assert_eq!(turn.await.unwrap().answer.unwrap().to_text(), "it did not end");
-        let heard = bodies(&lab.frames(), Kind::ChildEnded)[0].to_string();
+        let heard = bodies(&lab.frames(), FrameKind::ChildEnded)[0].to_string();
         assert!(heard.contains(told), "{told}: {heard}");
-        assert!(lab.frames_of("s1.1.1").iter().any(|frame| frame.envelope.kind == Kind::LimitReached));
+        assert!(lab.frames_of("s1.1.1").iter().any(|frame| frame.envelope.kind == FrameKind::LimitReached));
         lab.stop().await;
     }
 }

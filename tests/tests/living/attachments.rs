@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use holdfast_bus::NewEvent;
-use holdfast_contract::body::Kind;
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
 use holdfast_contract::hook::Artifact;
@@ -11,15 +11,15 @@ use holdfast_contract::message::Message;
 use holdfast_contract::problem::Code;
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::wire::Later;
-use holdfast_lane_native::Extension;
+use holdfast_lane_native::NativeExtension;
 use holdfast_model::{Deltas, Model};
-use holdfast_store::Options;
+use holdfast_store::StoreOptions;
 use holdfast_testkit::pieces::echo;
 use holdfast_testkit::story::bodies;
-use holdfast_testkit::{Lab, Script, Step};
+use holdfast_testkit::{Lab, Script, ScriptStep};
 use serde_json::json;
 
-use crate::pieces::Mailbox;
+use crate::fixtures::Mailbox;
 
 /// The files that each request had.
 type Seen = Arc<Mutex<Vec<Vec<(String, u64)>>>>;
@@ -48,17 +48,19 @@ async fn files_are_recorded_and_seen_also_after_a_restart() {
     let seen: Seen = Arc::default();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("holdfast.db");
-    let model = |answer: &str| Seeing(Script::new([Step::says(answer), Step::says("again")]), seen.clone());
-    let kit = || Extension::new("kit", "1.0.0").tool(echo());
+    let model = |answer: &str| {
+        Seeing(Script::new([ScriptStep::says(answer), ScriptStep::says("again")]), seen.clone())
+    };
+    let kit = || NativeExtension::new("kit", "1.0.0").tool(echo());
     let lab = Lab::build()
         .model("script", model("a cat"))
         .extension(kit())
-        .on(&path, Options::default())
+        .on(&path, StoreOptions::default())
         .start()
         .await;
     lab.session().say_with("test", "what is this?", vec![picture("cat.png")]).await.unwrap();
     lab.session().say_with("test", "and this?", vec![picture("same.png")]).await.unwrap();
-    let received = bodies(&lab.frames(), Kind::InputReceived);
+    let received = bodies(&lab.frames(), FrameKind::InputReceived);
     let (first, second) = (&received[0]["attachments"][0], &received[1]["attachments"][0]);
     assert_eq!((&first["name"], &first["media_type"]), (&json!("cat.png"), &json!("image/png")));
     assert_eq!(first["content"], second["content"], "the same bytes are kept once, and named twice");
@@ -69,7 +71,7 @@ async fn files_are_recorded_and_seen_also_after_a_restart() {
     let lab = Lab::build()
         .model("script", model("still a cat"))
         .extension(kit())
-        .on(&path, Options::default())
+        .on(&path, StoreOptions::default())
         .start()
         .await;
     lab.say("what was it?").await;
@@ -84,12 +86,12 @@ async fn files_are_recorded_and_seen_also_after_a_restart() {
 
 #[tokio::test]
 async fn a_file_that_cannot_be_attached_is_refused_before_anything_is_said() {
-    let lab = Lab::build().script([Step::says("hello")]).start().await;
+    let lab = Lab::build().script([ScriptStep::says("hello")]).start().await;
     let broken =
         Artifact { content: Content::new(json!({ "url": "file:///etc/passwd" })), ..picture("x.png") };
     let refused = lab.session().say_with("test", "look", vec![broken]).await.unwrap_err();
     assert_eq!(refused.code, Code::AttachmentInvalid);
-    assert!(bodies(&lab.frames(), Kind::InputReceived).is_empty());
+    assert!(bodies(&lab.frames(), FrameKind::InputReceived).is_empty());
     lab.stop().await;
 }
 
@@ -97,8 +99,8 @@ async fn a_file_that_cannot_be_attached_is_refused_before_anything_is_said() {
 async fn a_channel_brings_files_with_a_message() {
     let seen: Seen = Arc::default();
     let mailbox = Mailbox::default();
-    let model = Seeing(Script::new([Step::says("a cat")]), seen.clone());
-    let chat = Extension::new("chat", "1.0.0").channel(mailbox.clone());
+    let model = Seeing(Script::new([ScriptStep::says("a cat")]), seen.clone());
+    let chat = NativeExtension::new("chat", "1.0.0").channel(mailbox.clone());
     let lab = Lab::build().model("script", model).extension(chat).start().await;
     let message = |bytes: &str| {
         let file = json!({ "name": "cat.png", "media_type": "image/png", "base64": bytes });

@@ -10,14 +10,14 @@ use holdfast_contract::ids::Millis;
 use holdfast_contract::registry::{AgentMode, AgentSpec};
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::session_frames::{StreamGuarded, TurnOutcome};
-use holdfast_lane_native::Extension;
+use holdfast_lane_native::NativeExtension;
 use holdfast_runtime::replay::{Mode, replay};
 use holdfast_testkit::pieces::{agent, failing_hook, hanging_hook, hook};
 use holdfast_testkit::wasm::{MapVault, Objects, chunk_guard, lane, manifest};
 use holdfast_testkit::{Lab, LabBuilder};
 
-use crate::pieces::later;
-use crate::screens::{Screen, Writer, message};
+use crate::fixtures::later;
+use crate::streaming_fixtures::{Screen, Writer, message};
 
 /// A text of several windows with this somewhere in the middle, and the words before and after it.
 fn around(middle: &str) -> String {
@@ -31,7 +31,7 @@ fn pieces(text: &str, size: usize) -> Vec<String> {
 }
 
 /// A guardrail that objects to a word, and keeps what it is shown.
-fn against(word: &'static str, decision: Decision, shown: &Arc<Mutex<Vec<String>>>) -> Extension {
+fn against(word: &'static str, decision: Decision, shown: &Arc<Mutex<Vec<String>>>) -> NativeExtension {
     let shown = shown.clone();
     let judge = hook(HookSpec::at(HookPoint::GuardChunk), move |input| {
         let text = input.subject.as_ref().map(Content::to_text).unwrap_or_default();
@@ -39,7 +39,7 @@ fn against(word: &'static str, decision: Decision, shown: &Arc<Mutex<Vec<String>
         shown.lock().unwrap().push(text);
         if objects { decision.clone() } else { Decision::Allow }
     });
-    Extension::new("guard", "1.0.0").hook(judge).replayable()
+    NativeExtension::new("guard", "1.0.0").hook(judge).replayable()
 }
 
 fn block() -> Decision {
@@ -49,7 +49,7 @@ fn block() -> Decision {
 fn built(writer: Writer, screen: &Screen) -> LabBuilder {
     // Somebody to hand over to, so that the model is not shown everything there is: what it is shown has no say in who judges.
     let sage = AgentSpec { mode: AgentMode::Handoff, ..agent("sage", "script") };
-    let hills = Extension::new("hills", "1.0.0").agent(sage);
+    let hills = NativeExtension::new("hills", "1.0.0").agent(sage);
     Lab::build().model("script", writer).extension(screen.extension()).extension(hills)
 }
 
@@ -150,15 +150,15 @@ async fn a_guardrail_that_is_no_good_lets_nothing_through() {
         })
     };
     let cases = [
-        ("panicked", Extension::new("guard", "1.0.0").hook(panics())),
-        ("no answer to GuardChunk", Extension::new("guard", "1.0.0").hook(senseless())),
+        ("panicked", NativeExtension::new("guard", "1.0.0").hook(panics())),
+        ("no answer to GuardChunk", NativeExtension::new("guard", "1.0.0").hook(senseless())),
         (
             "out of order",
-            Extension::new("guard", "1.0.0").hook(failing_hook(HookPoint::GuardChunk, "out of order")),
+            NativeExtension::new("guard", "1.0.0").hook(failing_hook(HookPoint::GuardChunk, "out of order")),
         ),
         (
             "no answer within 700 ms",
-            Extension::new("guard", "1.0.0").hook(hanging_hook(HookPoint::GuardChunk, Millis(700))),
+            NativeExtension::new("guard", "1.0.0").hook(hanging_hook(HookPoint::GuardChunk, Millis(700))),
         ),
     ];
     for (why, guard) in cases {
@@ -180,7 +180,7 @@ async fn the_worst_of_several_wins_and_all_are_heard() {
     let (screen, shown) = (Screen::default(), Arc::default());
     let flag = Decision::Flag { reason: "mind the word".to_owned() };
     let mild =
-        Extension::new("mild", "1.0.0").replayable().hook(hook(HookSpec::at(HookPoint::GuardChunk), {
+        NativeExtension::new("mild", "1.0.0").replayable().hook(hook(HookSpec::at(HookPoint::GuardChunk), {
             let flag = flag.clone();
             move |input| match input.subject.as_ref().unwrap().to_text().contains("forbidden") {
                 true => flag.clone(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use holdfast_bus::NewEvent;
-use holdfast_contract::body::Kind;
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::problem::{Code, Fault, Problem};
@@ -11,14 +11,14 @@ use holdfast_contract::registry::{Descriptor, Payload};
 use holdfast_contract::role::Role;
 use holdfast_contract::tool::EffectClass;
 use holdfast_contract::wire::{Host, Later};
-use holdfast_lane_native::{Extension, Functions, now};
+use holdfast_lane_native::{Functions, NativeExtension, now};
 use holdfast_runtime::CommandDone;
 use holdfast_testkit::pieces::{agent, tool};
 use holdfast_testkit::story::bodies;
-use holdfast_testkit::{Lab, LabBuilder, Script, Step};
+use holdfast_testkit::{Lab, LabBuilder, Script, ScriptStep};
 use serde_json::{Value, json};
 
-use crate::pieces::{Mailbox, inputs, outcomes};
+use crate::fixtures::{Mailbox, inputs, outcomes};
 
 /// An extension with a command that says what it was given, and one that fails.
 struct Dice;
@@ -45,24 +45,24 @@ impl Functions for Dice {
     }
 }
 
-fn dice() -> Extension {
-    let dice = Extension::new("dice", "1.0.0").functions(Dice);
+fn dice() -> NativeExtension {
+    let dice = NativeExtension::new("dice", "1.0.0").functions(Dice);
     dice.command("roll", "Rolls dice.").command("lose", "Loses them.").command("help", "Is not heard.")
 }
 
-fn lab(mailbox: &Mailbox, steps: impl IntoIterator<Item = Step>) -> LabBuilder {
-    let chat = Extension::new("chat", "1.0.0").channel(mailbox.clone());
-    let tutor = Extension::new("tutor", "1.0.0").agent(agent("tutor", "other"));
+pub fn lab(mailbox: &Mailbox, steps: impl IntoIterator<Item = ScriptStep>) -> LabBuilder {
+    let chat = NativeExtension::new("chat", "1.0.0").channel(mailbox.clone());
+    let tutor = NativeExtension::new("tutor", "1.0.0").agent(agent("tutor", "other"));
     Lab::build()
         .script(steps)
-        .model("other", Script::new(vec![Step::says("from the other"); 4]))
+        .model("other", Script::new(vec![ScriptStep::says("from the other"); 4]))
         .extension(chat)
         .extension(tutor)
         .extension(dice())
         .extension(holdfast_ext_orchestrator::extension())
 }
 
-async fn typed(lab: &Lab, mailbox: &Mailbox, text: &str) -> String {
+pub async fn typed(lab: &Lab, mailbox: &Mailbox, text: &str) -> String {
     let before = mailbox.all().len();
     let said = json!({ "text": text, "user_id": "ada", "channel_id": "chat" });
     lab.runtime.publish(NewEvent::new("user.message", said)).await.unwrap();
@@ -90,7 +90,7 @@ async fn safe_commands_are_answered_on_a_channel_without_a_model() {
         unknown.contains("no model `nonsense`") && unknown.contains("There are: other, script."),
         "{unknown}"
     );
-    let run = bodies(&lab.frames_of("chat.ada"), Kind::CommandRun);
+    let run = bodies(&lab.frames_of("chat.ada"), FrameKind::CommandRun);
     let names: Vec<&str> = run.iter().map(|body| body["command"].as_str().unwrap()).collect();
     assert_eq!(names, ["help", "agents", "tools", "cost", "model"]);
     assert!(inputs(&lab, "chat.ada").is_empty(), "nothing of it was said to a model");
@@ -101,7 +101,7 @@ async fn safe_commands_are_answered_on_a_channel_without_a_model() {
 #[tokio::test]
 async fn what_is_no_safe_command_is_said_to_the_agent() {
     let mailbox = Mailbox::default();
-    let lab = lab(&mailbox, [Step::says("one"), Step::says("two")]).start().await;
+    let lab = lab(&mailbox, [ScriptStep::says("one"), ScriptStep::says("two")]).start().await;
     assert_eq!(typed(&lab, &mailbox, "/roll 2d6").await, "ada: one");
     assert_eq!(typed(&lab, &mailbox, "/etc/passwd is odd").await, "ada: two");
     assert_eq!(inputs(&lab, "chat.ada"), ["/roll 2d6", "/etc/passwd is odd"]);
@@ -111,13 +111,13 @@ async fn what_is_no_safe_command_is_said_to_the_agent() {
 #[tokio::test]
 async fn a_conversation_goes_on_with_another_model_and_a_new_one_begins() {
     let mailbox = Mailbox::default();
-    let lab = lab(&mailbox, [Step::says("my name is Script")]).start().await;
+    let lab = lab(&mailbox, [ScriptStep::says("my name is Script")]).start().await;
     typed(&lab, &mailbox, "remember the blue door").await;
     assert_eq!(typed(&lab, &mailbox, "/model other").await, "ada: The conversation goes on with `other`.");
     assert_eq!(typed(&lab, &mailbox, "and now?").await, "ada: from the other");
     let frames = lab.frames_of("chat.ada");
-    assert_eq!(bodies(&frames, Kind::SessionSet)[0]["models"], json!(["other", "script"]));
-    let asked = bodies(&frames, Kind::ModelRequested);
+    assert_eq!(bodies(&frames, FrameKind::SessionSet)[0]["models"], json!(["other", "script"]));
+    let asked = bodies(&frames, FrameKind::ModelRequested);
     assert_eq!((&asked[0]["model"], &asked[1]["model"]), (&json!("script"), &json!("other")));
 
     assert_eq!(typed(&lab, &mailbox, "/new").await, "ada: A new conversation begins.");
@@ -129,7 +129,7 @@ async fn a_conversation_goes_on_with_another_model_and_a_new_one_begins() {
     lab.stop().await;
 }
 
-fn nowhere() -> Result<holdfast_runtime::NewSession, Problem> {
+pub fn nowhere() -> Result<holdfast_runtime::NewSession, Problem> {
     panic!("no session is needed here")
 }
 
@@ -141,14 +141,14 @@ async fn an_extensions_command_is_run_and_recorded() {
     assert_eq!(names, ["help", "tools", "agents", "model", "cost", "new", "lose", "roll"]);
     let done = lab.runtime.run_command(&session, "roll", " 2d6 ", nowhere).await.unwrap();
     assert_eq!(done, CommandDone { output: Content::text("rolled 2d6"), session: None });
-    let run = bodies(&lab.frames(), Kind::CommandRun);
+    let run = bodies(&lab.frames(), FrameKind::CommandRun);
     assert_eq!((run.len(), &run[0]["command"], &run[0]["arguments"]), (1, &json!("roll"), &json!("2d6")));
     assert_eq!(run[0]["output"]["json"], "rolled 2d6");
     let lost = lab.runtime.run_command(&session, "lose", "", nowhere).await.unwrap_err();
     assert!(lost.what.contains("the dice are lost"), "{lost}");
     let unknown = lab.runtime.run_command(&session, "frobnicate", "", nowhere).await.unwrap_err();
     assert_eq!(unknown.code, Code::CommandUnknown);
-    assert_eq!(bodies(&lab.frames(), Kind::CommandRun).len(), 1, "what did not happen is not recorded");
+    assert_eq!(bodies(&lab.frames(), FrameKind::CommandRun).len(), 1, "what did not happen is not recorded");
     assert!(lab.replay("s1").identical);
     lab.stop().await;
 }
@@ -162,7 +162,7 @@ async fn the_agent_sends_to_a_channel_and_starts_work_in_the_background() {
         ("send_to_channel", json!({ "text": "hello", "channel_id": "pigeon" })),
         ("start_background_task", json!({ "task": "tidy up", "agent": "tutor" })),
     ];
-    let steps = [Step::calls(calls), Step::says("on its way")];
+    let steps = [ScriptStep::calls(calls), ScriptStep::says("on its way")];
     let lab = lab(&mailbox, steps).start().await;
     lab.say("tell me on chat, and tidy up").await;
     let told: Vec<Result<Value, Fault>> = outcomes(&lab);
@@ -190,14 +190,14 @@ async fn sending_and_starting_are_judged_by_the_policy() {
         ("start_background_task", json!({ "task": "tidy up" })),
     ];
     let mailbox = Mailbox { proactive: true, ..Mailbox::default() };
-    let lab = lab(&mailbox, [Step::calls(calls), Step::says("no")])
+    let lab = lab(&mailbox, [ScriptStep::calls(calls), ScriptStep::says("no")])
         .profile(Profile::Safe)
         .unattended()
         .start()
         .await;
     lab.say("tell me").await;
     let settled: Vec<Value> =
-        bodies(&lab.frames(), Kind::ToolSettled).iter().map(|body| body["status"].clone()).collect();
+        bodies(&lab.frames(), FrameKind::ToolSettled).iter().map(|body| body["status"].clone()).collect();
     assert_eq!(settled.iter().filter(|status| **status == json!("done")).count(), 1, "{settled:?}");
     assert!(mailbox.all().is_empty());
     lab.stop().await;
@@ -238,9 +238,10 @@ async fn an_extension_shows_the_calls_of_its_own_tools_and_of_no_others() {
     };
     let own = tool("look", EffectClass::Pure, |_| json!("seen"));
     let other = tool("work", EffectClass::Pure, |_| json!("done"));
-    let painter = Extension::new("painter", "1.0.0").tool(own).functions(Painter).descriptor(descriptor);
-    let lab = Lab::build().extension(painter).extension(Extension::new("kit", "1.0.0").tool(other));
-    let lab = lab.script([Step::says("hello")]).start().await;
+    let painter =
+        NativeExtension::new("painter", "1.0.0").tool(own).functions(Painter).descriptor(descriptor);
+    let lab = Lab::build().extension(painter).extension(NativeExtension::new("kit", "1.0.0").tool(other));
+    let lab = lab.script([ScriptStep::says("hello")]).start().await;
     let shown = async |tool: &str, path: &str, result: &str| {
         let arguments = Content::new(json!({ "path": path }));
         lab.runtime.rendered(&tool.into(), arguments, Content::text(result)).await
@@ -258,5 +259,8 @@ async fn an_extension_shows_the_calls_of_its_own_tools_and_of_no_others() {
         "what fails is left to it too"
     );
     assert_eq!(shown("work", "a", "x").await.unwrap_err().code, Code::ToolUnknown);
-    assert!(bodies(&lab.frames_of("system"), Kind::ExtensionFaulted).is_empty(), "and takes nobody down");
+    assert!(
+        bodies(&lab.frames_of("system"), FrameKind::ExtensionFaulted).is_empty(),
+        "and takes nobody down"
+    );
 }

@@ -1,30 +1,34 @@
 //! Events between extensions.
 
 use holdfast_bus::NewEvent;
-use holdfast_contract::manifest::Handler;
+use holdfast_contract::manifest::HandlerSpec;
 use holdfast_contract::problem::Fault;
 use holdfast_contract::wire::{Ask, Host, Later};
-use holdfast_lane_native::{Extension, Lifecycle};
+use holdfast_lane_native::{Lifecycle, NativeExtension};
 use holdfast_testkit::pieces::echo;
-use holdfast_testkit::{Lab, Step};
+use holdfast_testkit::{Lab, ScriptStep};
 use serde_json::json;
 use std::sync::Arc;
 
-use crate::pieces::{Asking, Takes, bus_story, later};
+use crate::fixtures::{Asking, Takes, bus_story, later};
 
-fn publisher() -> Extension {
-    Extension::new("shop", "1.0.0").tool(Asking("sell", "event.publish"))
+fn publisher() -> NativeExtension {
+    NativeExtension::new("shop", "1.0.0").tool(Asking("sell", "event.publish"))
 }
 
-fn list(takes: &Takes) -> Extension {
-    Extension::new("list", "1.0.0").subscribes("shop.*", Handler::Custom).subscriber(takes.clone())
+fn list(takes: &Takes) -> NativeExtension {
+    NativeExtension::new("list", "1.0.0").subscribes("shop.*", HandlerSpec::Custom).subscriber(takes.clone())
 }
 
 #[tokio::test]
 async fn one_extension_publishes_in_a_tool_and_another_takes_it() {
     let sold =
         json!({ "topic": "shop.sold", "payload": { "what": "tea" }, "key": "tea", "idempotency": "order 1" });
-    let script = [Step::calls([("sell", sold.clone())]), Step::calls([("sell", sold)]), Step::says("sold")];
+    let script = [
+        ScriptStep::calls([("sell", sold.clone())]),
+        ScriptStep::calls([("sell", sold)]),
+        ScriptStep::says("sold"),
+    ];
     let takes = Takes::default();
     let lab = Lab::build().script(script).extension(publisher()).extension(list(&takes)).start().await;
     assert_eq!(lab.say("sell tea").await.answer.unwrap().to_text(), "sold");
@@ -47,8 +51,9 @@ async fn one_extension_publishes_in_a_tool_and_another_takes_it() {
 #[tokio::test]
 async fn only_who_failed_is_tried_again() {
     let (well, ill) = (Takes::default(), Takes::failing(1));
-    let other =
-        Extension::new("other", "1.0.0").subscribes("shop.sold", Handler::Custom).subscriber(ill.clone());
+    let other = NativeExtension::new("other", "1.0.0")
+        .subscribes("shop.sold", HandlerSpec::Custom)
+        .subscriber(ill.clone());
     let lab = Lab::build().script([]).extension(list(&well)).extension(other).start().await;
     lab.runtime.publish(NewEvent::new("shop.sold", json!({ "n": 1 }))).await.unwrap();
     later(&lab, "a second attempt", |_| ill.all().len() == 2).await;
@@ -81,7 +86,9 @@ async fn what_fails_for_good_can_be_looked_at_and_tried_again() {
 async fn a_reload_leaves_no_subscriber_behind() {
     let (old, new) = (Takes::default(), Takes::default());
     let lab = Lab::build().script([]).extension(list(&old)).start().await;
-    let next = Extension::new("list", "2.0.0").subscribes("shop.*", Handler::Custom).subscriber(new.clone());
+    let next = NativeExtension::new("list", "2.0.0")
+        .subscribes("shop.*", HandlerSpec::Custom)
+        .subscriber(new.clone());
     lab.runtime.found(vec![lab.lane.add(next)]);
     lab.runtime.settled().await.unwrap();
     lab.runtime.publish(NewEvent::new("shop.sold", json!({}))).await.unwrap();
@@ -115,7 +122,7 @@ impl Lifecycle for Eager {
 #[tokio::test]
 async fn an_extension_subscribes_in_its_code() {
     let takes = Takes::default();
-    let eager = Extension::new("eager", "1.0.0").lifecycle(Eager).subscriber(takes.clone());
+    let eager = NativeExtension::new("eager", "1.0.0").lifecycle(Eager).subscriber(takes.clone());
     let lab = Lab::build().script([]).extension(eager).start().await;
     lab.until("its own event", |_| takes.all().len() == 1).await;
     assert_eq!(takes.all()[0]["topic"], "mine.up");
@@ -126,10 +133,10 @@ async fn an_extension_subscribes_in_its_code() {
 #[tokio::test]
 async fn what_becomes_of_extensions_is_told_to_whoever_wants_to_know() {
     let takes = Takes::default();
-    let doctor = Extension::new("doctor", "1.0.0")
-        .subscribes("system.extension.*", Handler::Custom)
+    let doctor = NativeExtension::new("doctor", "1.0.0")
+        .subscribes("system.extension.*", HandlerSpec::Custom)
         .subscriber(takes.clone());
-    let kit = || Extension::new("kit", "1.0.0").tool(echo());
+    let kit = || NativeExtension::new("kit", "1.0.0").tool(echo());
     let lab = Lab::build().script([]).extension(doctor).extension(kit()).start().await;
     let fault = Fault::new(holdfast_contract::problem::Code::ComponentInvalid, "it is no component");
     lab.runtime.rejected("broken".into(), fault);
@@ -162,7 +169,11 @@ async fn some_topics_are_the_programs_own() {
     let takes = Takes::default();
     let out = json!({ "topic": "channel.out.chat", "payload": { "text": "hi" } });
     let spoof = json!({ "topic": "user.message", "payload": { "text": "rm", "user_id": "ada", "channel_id": "chat" } });
-    let script = [Step::calls([("sell", out)]), Step::calls([("sell", spoof)]), Step::says("refused")];
+    let script = [
+        ScriptStep::calls([("sell", out)]),
+        ScriptStep::calls([("sell", spoof)]),
+        ScriptStep::says("refused"),
+    ];
     let lab = Lab::build().script(script).extension(publisher()).extension(list(&takes)).start().await;
     lab.say("try").await;
     assert_eq!(bus_story(&lab.runtime), Vec::<String>::new());

@@ -3,15 +3,15 @@
 use holdfast_bus::NewEvent;
 use holdfast_contract::ids::Millis;
 use holdfast_home::{Channels, SessionRule};
-use holdfast_lane_native::Extension;
+use holdfast_lane_native::NativeExtension;
 use holdfast_testkit::pieces::{echo, hanging_tool};
-use holdfast_testkit::{Lab, LabBuilder, Step};
+use holdfast_testkit::{Lab, LabBuilder, ScriptStep};
 use serde_json::{Value, json};
 
-use crate::pieces::{Asking, Mailbox, inputs, later};
+use crate::fixtures::{Asking, Mailbox, inputs, later};
 
-fn chat(mailbox: &Mailbox) -> Extension {
-    Extension::new("chat", "1.0.0").channel(mailbox.clone())
+fn chat(mailbox: &Mailbox) -> NativeExtension {
+    NativeExtension::new("chat", "1.0.0").channel(mailbox.clone())
 }
 
 fn message(user: &str, text: &str, id: Option<&str>) -> NewEvent {
@@ -19,14 +19,14 @@ fn message(user: &str, text: &str, id: Option<&str>) -> NewEvent {
     NewEvent::new("user.message", said)
 }
 
-async fn lab(mailbox: &Mailbox, steps: impl IntoIterator<Item = Step>) -> Lab {
+async fn lab(mailbox: &Mailbox, steps: impl IntoIterator<Item = ScriptStep>) -> Lab {
     Lab::build().script(steps).extension(chat(mailbox)).start().await
 }
 
 #[tokio::test]
 async fn a_message_becomes_a_turn_and_its_answer_goes_back() {
     let mailbox = Mailbox::default();
-    let lab = lab(&mailbox, [Step::says("hello, Ada")]).await;
+    let lab = lab(&mailbox, [ScriptStep::says("hello, Ada")]).await;
     lab.runtime.publish(message("ada", "hello", None)).await.unwrap();
     lab.until("the answer", |_| !mailbox.all().is_empty()).await;
     assert_eq!(mailbox.all(), ["ada: hello, Ada"]);
@@ -40,11 +40,11 @@ async fn a_message_becomes_a_turn_and_its_answer_goes_back() {
 async fn a_channel_brings_its_own_users_messages() {
     let mailbox = Mailbox::default();
     let script = [
-        Step::calls([(
+        ScriptStep::calls([(
             "bring",
             json!({ "topic": "user.message", "payload": { "text": "hello", "user_id": 7, "message_id": 1 } }),
         )]),
-        Step::says("brought"),
+        ScriptStep::says("brought"),
     ];
     let chat = chat(&mailbox).tool(Asking("bring", "event.publish"));
     let lab = Lab::build().script(script).extension(chat).start().await;
@@ -56,7 +56,7 @@ async fn a_channel_brings_its_own_users_messages() {
 #[tokio::test]
 async fn messages_of_a_session_keep_their_order() {
     let mailbox = Mailbox::default();
-    let lab = lab(&mailbox, (0..24).map(|_| Step::says("ok"))).await;
+    let lab = lab(&mailbox, (0..24).map(|_| ScriptStep::says("ok"))).await;
     for n in 0..12 {
         lab.runtime.publish(message("ada", &format!("a{n}"), None)).await.unwrap();
         lab.runtime.publish(message("bob", &format!("b{n}"), None)).await.unwrap();
@@ -72,7 +72,7 @@ async fn messages_of_a_session_keep_their_order() {
 #[tokio::test]
 async fn the_same_message_is_taken_once() {
     let mailbox = Mailbox::default();
-    let lab = lab(&mailbox, [Step::says("one"), Step::says("two")]).await;
+    let lab = lab(&mailbox, [ScriptStep::says("one"), ScriptStep::says("two")]).await;
     let first = lab.runtime.publish(message("ada", "hello", Some("17"))).await.unwrap();
     let again = lab.runtime.publish(message("ada", "hello", Some("17"))).await.unwrap();
     assert!(again.duplicate && again.id == first.id);
@@ -88,7 +88,7 @@ async fn a_channel_says_which_sessions_its_users_have() {
     let mailbox = Mailbox::default();
     let sessions = [("chat".into(), SessionRule::PerChannel)].into();
     let lab = Lab::build()
-        .script([Step::says("1"), Step::says("2")])
+        .script([ScriptStep::says("1"), ScriptStep::says("2")])
         .channels(Channels { sessions, ..Channels::default() })
         .extension(chat(&mailbox))
         .start()
@@ -104,7 +104,7 @@ async fn a_channel_says_which_sessions_its_users_have() {
 #[tokio::test]
 async fn a_session_that_has_ended_is_followed_by_another() {
     let mailbox = Mailbox::default();
-    let lab = lab(&mailbox, [Step::says("1"), Step::says("2")]).await;
+    let lab = lab(&mailbox, [ScriptStep::says("1"), ScriptStep::says("2")]).await;
     lab.runtime.publish(message("ada", "hello", None)).await.unwrap();
     lab.until("an answer", |_| mailbox.all().len() == 1).await;
     lab.runtime.resume(&"chat.ada".into()).unwrap().end("the user ended it").await.unwrap();
@@ -125,7 +125,7 @@ async fn a_notice_goes_to_the_only_channel_or_to_the_default_one() {
 
     let (one, other) = (Mailbox::default(), Mailbox { proactive: true, ..Mailbox::default() });
     let build = |channels: Channels| {
-        let second = Extension::new("mail", "1.0.0").channel(other.clone());
+        let second = NativeExtension::new("mail", "1.0.0").channel(other.clone());
         Lab::build().script([]).channels(channels).extension(chat(&one)).extension(second)
     };
     let set = Channels { default: Some("mail".into()), ..Channels::default() };
@@ -151,7 +151,7 @@ async fn a_notice_goes_to_the_only_channel_or_to_the_default_one() {
 #[tokio::test]
 async fn a_channel_without_messages_of_its_own_writes_to_who_wrote_last() {
     let mailbox = Mailbox::default();
-    let lab = lab(&mailbox, [Step::says("hello")]).await;
+    let lab = lab(&mailbox, [ScriptStep::says("hello")]).await;
     lab.runtime.publish(message("ada", "hello", None)).await.unwrap();
     lab.until("the answer", |_| mailbox.all().len() == 1).await;
     lab.runtime.publish(NewEvent::new("system.user.notify", json!({ "text": "rain" }))).await.unwrap();
@@ -160,16 +160,16 @@ async fn a_channel_without_messages_of_its_own_writes_to_who_wrote_last() {
     lab.stop().await;
 }
 
-fn restartable(mailbox: &Mailbox, steps: Vec<Step>) -> LabBuilder {
+fn restartable(mailbox: &Mailbox, steps: Vec<ScriptStep>) -> LabBuilder {
     let hang = hanging_tool("wait", holdfast_contract::tool::EffectClass::Pure, Millis(u64::MAX / 4));
-    let kit = Extension::new("kit", "1.0.0").tool(echo()).tool(hang);
+    let kit = NativeExtension::new("kit", "1.0.0").tool(echo()).tool(hang);
     Lab::build().script(steps).extension(chat(mailbox)).extension(kit)
 }
 
 #[tokio::test]
 async fn what_was_acknowledged_is_answered_once_after_a_restart_in_the_middle() {
     let mailbox = Mailbox::default();
-    let before = restartable(&mailbox, vec![Step::calls([("wait", json!({}))])]).start().await;
+    let before = restartable(&mailbox, vec![ScriptStep::calls([("wait", json!({}))])]).start().await;
     before.runtime.publish(message("ada", "hello", Some("1"))).await.unwrap();
     before.until("the tool", |lab| lab.ledger.count("tool chat.ada") == 1).await;
     let path = before.path().to_owned();
@@ -186,13 +186,13 @@ async fn what_was_acknowledged_is_answered_once_after_a_restart_in_the_middle() 
     assert!(mailbox.all().is_empty());
 
     // The tool has no effects and is called again; this time the model needs none.
-    let kit = Extension::new("kit", "1.0.0").tool(echo()).tool(holdfast_testkit::pieces::tool(
+    let kit = NativeExtension::new("kit", "1.0.0").tool(echo()).tool(holdfast_testkit::pieces::tool(
         "wait",
         holdfast_contract::tool::EffectClass::Pure,
         Value::clone,
     ));
     let after = Lab::build()
-        .script([Step::calls([("wait", json!({}))]), Step::says("at last")])
+        .script([ScriptStep::calls([("wait", json!({}))]), ScriptStep::says("at last")])
         .on(&path, Default::default())
         .extension(chat(&mailbox))
         .extension(kit)
@@ -220,7 +220,7 @@ fn a_process_that_ends_in_the_middle_of_a_turn_leaves_it_to_the_next() {
     let path = folder.path().join("holdfast.db");
     let mailbox = Mailbox::default();
     process(async {
-        let hangs = vec![Step::calls([("wait", json!({}))])];
+        let hangs = vec![ScriptStep::calls([("wait", json!({}))])];
         let lab = restartable(&mailbox, hangs).on(&path, Default::default()).start().await;
         lab.runtime.publish(message("ada", "hello", Some("1"))).await.unwrap();
         lab.runtime.publish(message("ada", "and?", Some("2"))).await.unwrap();
@@ -228,12 +228,13 @@ fn a_process_that_ends_in_the_middle_of_a_turn_leaves_it_to_the_next() {
     });
     assert!(mailbox.all().is_empty());
     process(async {
-        let kit = Extension::new("kit", "1.0.0").tool(echo()).tool(holdfast_testkit::pieces::tool(
+        let kit = NativeExtension::new("kit", "1.0.0").tool(echo()).tool(holdfast_testkit::pieces::tool(
             "wait",
             holdfast_contract::tool::EffectClass::Pure,
             Value::clone,
         ));
-        let steps = [Step::calls([("wait", json!({}))]), Step::says("one"), Step::says("two")];
+        let steps =
+            [ScriptStep::calls([("wait", json!({}))]), ScriptStep::says("one"), ScriptStep::says("two")];
         let lab = Lab::build().script(steps).on(&path, Default::default());
         let lab = lab.extension(chat(&mailbox)).extension(kit).start().await;
         later(&lab, "both answers", |_| mailbox.all().len() == 2).await;
@@ -250,8 +251,10 @@ fn a_message_that_may_have_arrived_is_sent_again_and_marked() {
     let path = folder.path().join("holdfast.db");
     let silent = Mailbox { silent: true, ..Mailbox::default() };
     process(async {
-        let lab =
-            restartable(&silent, vec![Step::says("hello, Ada")]).on(&path, Default::default()).start().await;
+        let lab = restartable(&silent, vec![ScriptStep::says("hello, Ada")])
+            .on(&path, Default::default())
+            .start()
+            .await;
         lab.runtime.publish(message("ada", "hello", Some("1"))).await.unwrap();
         lab.until("the answer", |_| silent.all().len() == 1).await;
     });

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use holdfast_bus::NewEvent;
-use holdfast_contract::body::{Body, Kind};
+use holdfast_contract::body::{Body, FrameKind};
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{CallId, Millis};
@@ -15,12 +15,12 @@ use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Ask, Host, Later};
-use holdfast_lane_native::{Channel, Extension, Lifecycle, Service, Tool, now};
+use holdfast_lane_native::{Channel, Lifecycle, NativeExtension, Service, Tool, now};
 use holdfast_runtime::Runtime;
-use holdfast_runtime::house::House;
+use holdfast_runtime::app::Application;
 use holdfast_testkit::pieces::spec;
 use holdfast_testkit::wasm::{manifest, telltale};
-use holdfast_testkit::{Lab, Step};
+use holdfast_testkit::{Lab, ScriptStep};
 use serde_json::{Value, json};
 
 use crate::homes::{Scene, again, serves};
@@ -161,7 +161,7 @@ fn home() -> Scene {
 }
 
 /// What the generations of the sandboxed channel have told, in order.
-fn told(house: &House) -> Vec<Told> {
+fn told(house: &Application) -> Vec<Told> {
     let store = house.runtime.store();
     store.flush().unwrap();
     let mut told = Vec::new();
@@ -254,9 +254,9 @@ impl World {
 }
 
 impl Poller {
-    fn extension(generation: u64, world: &Arc<World>) -> Extension {
+    fn extension(generation: u64, world: &Arc<World>) -> NativeExtension {
         let poller = Self { generation, world: world.clone() };
-        Extension::new("relay", &format!("{generation}.0.0"))
+        NativeExtension::new("relay", &format!("{generation}.0.0"))
             .lifecycle(poller.clone())
             .service(poller.clone())
             .channel(poller)
@@ -330,7 +330,7 @@ impl Channel for Poller {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_channel_that_polls_is_replaced_a_hundred_times_under_traffic() {
     let world = Arc::new(World::default());
-    let steps = (1..3_000).map(|number| Step::says(&format!("answer {number}")));
+    let steps = (1..3_000).map(|number| ScriptStep::says(&format!("answer {number}")));
     let lab = Lab::build().script(steps).extension(Poller::extension(1, &world)).start().await;
     let (mut said, mut notices) = (0, 0);
     for reload in 1..=RELOADS {
@@ -407,9 +407,9 @@ impl Tool for Waits {
     }
 }
 
-fn alone(generation: u64, world: &Arc<World>, gate: Option<&Arc<tokio::sync::Semaphore>>) -> Extension {
+fn alone(generation: u64, world: &Arc<World>, gate: Option<&Arc<tokio::sync::Semaphore>>) -> NativeExtension {
     let poller = Poller { generation, world: world.clone() };
-    Extension::new("poller", &format!("{generation}.0.0"))
+    NativeExtension::new("poller", &format!("{generation}.0.0"))
         .lifecycle(poller.clone())
         .tool(Which(poller, gate.cloned()))
         .alone()
@@ -418,11 +418,11 @@ fn alone(generation: u64, world: &Arc<World>, gate: Option<&Arc<tokio::sync::Sem
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_turn_does_not_reach_what_has_given_way() {
     let (world, gate) = (Arc::new(World::default()), Arc::new(tokio::sync::Semaphore::new(0)));
-    let calls = |name: &str| Step::calls([(name, json!({}))]);
+    let calls = |name: &str| ScriptStep::calls([(name, json!({}))]);
     let lab = Lab::build()
-        .script([calls("which"), calls("wait"), calls("which"), Step::says("done"), calls("which")])
+        .script([calls("which"), calls("wait"), calls("which"), ScriptStep::says("done"), calls("which")])
         .extension(alone(1, &world, None))
-        .extension(Extension::new("other", "1.0.0").tool(Waits(gate.clone())))
+        .extension(NativeExtension::new("other", "1.0.0").tool(Waits(gate.clone())))
         .start()
         .await;
     let turn = lab.begin("go");
@@ -446,7 +446,7 @@ async fn a_turn_does_not_reach_what_has_given_way() {
 async fn what_is_being_called_gives_way_afterwards() {
     let (world, gate) = (Arc::new(World::default()), Arc::new(tokio::sync::Semaphore::new(0)));
     let lab = Lab::build()
-        .script([Step::calls([("which", json!({}))]), Step::says("done")])
+        .script([ScriptStep::calls([("which", json!({}))]), ScriptStep::says("done")])
         .extension(alone(1, &world, Some(&gate)))
         .start()
         .await;
@@ -456,7 +456,7 @@ async fn what_is_being_called_gives_way_afterwards() {
     lab.until("the command to stop", |lab| {
         let commands = lab.frames_of("system");
         let stops = |frame: &&Frame| {
-            frame.envelope.kind == Kind::ExtensionCommanded
+            frame.envelope.kind == FrameKind::ExtensionCommanded
                 && frame.body.as_ref().is_some_and(|body| body.to_string().contains("\"stop\""))
         };
         commands.iter().filter(stops).count() == 1

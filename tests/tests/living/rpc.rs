@@ -3,25 +3,25 @@
 use std::sync::Arc;
 
 use holdfast_bus::NewEvent;
-use holdfast_contract::manifest::Handler;
+use holdfast_contract::manifest::HandlerSpec;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::wire::Later;
-use holdfast_lane_native::{Extension, Lifecycle, now};
+use holdfast_lane_native::{Lifecycle, NativeExtension, now};
 use holdfast_rpc::{
-    BusDead, BusDeadDiscard, BusDeadList, BusPublish, BusPublished, BusStatus, Client, DeadLine, Hub,
-    Nothing, Owner, Request, Server, SpentLine, Status, TroubledLine, VERSION, Welcome,
+    BusDead, BusDeadDiscard, BusDeadList, BusPublish, BusPublished, BusStatus, Client, DeadLetterInfo,
+    ExtensionProblem, Hub, NoParams, Request, Server, ServerContext, ServerHello, Status, UsageInfo, VERSION,
 };
-use holdfast_testkit::{Lab, Step};
+use holdfast_testkit::{Lab, ScriptStep};
 use serde_json::json;
 
-use crate::pieces::{Takes, later};
+use crate::fixtures::{Takes, later};
 
 /// A client of an owner of this lab's runtime.
 async fn client(lab: &Lab) -> Client {
-    let server = Server::new(Owner {
+    let server = Server::new(ServerContext {
         runtime: lab.runtime.clone(),
         hub: Arc::new(Hub::default()),
-        welcome: Welcome {
+        welcome: ServerHello {
             version: VERSION,
             program: "test".to_owned(),
             process: 1,
@@ -41,8 +41,9 @@ async fn client(lab: &Lab) -> Client {
 #[tokio::test]
 async fn dead_letters_are_listed_shown_retried_and_discarded() {
     let takes = Takes::failing(10);
-    let list =
-        Extension::new("list", "1.0.0").subscribes("shop.*", Handler::Custom).subscriber(takes.clone());
+    let list = NativeExtension::new("list", "1.0.0")
+        .subscribes("shop.*", HandlerSpec::Custom)
+        .subscriber(takes.clone());
     let lab = Lab::build().script([]).extension(list).start().await;
     let client = client(&lab).await;
     let sold = BusPublish {
@@ -59,26 +60,26 @@ async fn dead_letters_are_listed_shown_retried_and_discarded() {
     later(&lab, "a dead letter", |lab| lab.runtime.bus().status().subscribers.iter().any(|it| it.dead == 1))
         .await;
     let listed = || Request::BusDeadList(BusDeadList { subscriber: None });
-    let letters: Vec<DeadLine> = client.ask(&listed()).await.unwrap();
+    let letters: Vec<DeadLetterInfo> = client.ask(&listed()).await.unwrap();
     assert_eq!((letters.len(), letters[0].attempts, &letters[0].payload), (1, 5, &None));
     let named = || BusDead { event: published.event.clone(), subscriber: None };
-    let shown: DeadLine = client.ask(&Request::BusDeadShow(named())).await.unwrap();
+    let shown: DeadLetterInfo = client.ask(&Request::BusDeadShow(named())).await.unwrap();
     assert_eq!((shown.topic.as_deref(), shown.payload), (Some("shop.sold"), Some(json!({ "what": "tea" }))));
 
-    let _: DeadLine = client.ask(&Request::BusDeadRetry(named())).await.unwrap();
+    let _: DeadLetterInfo = client.ask(&Request::BusDeadRetry(named())).await.unwrap();
     later(&lab, "five more attempts", |lab| {
         takes.all().len() == 10 && lab.runtime.bus().status().subscribers.iter().any(|it| it.dead == 1)
     })
     .await;
     let BusDead { event, subscriber } = named();
     let discard = BusDeadDiscard { event, subscriber, reason: "enough".to_owned() };
-    let _: DeadLine = client.ask(&Request::BusDeadDiscard(discard)).await.unwrap();
-    let letters: Vec<DeadLine> = client.ask(&listed()).await.unwrap();
+    let _: DeadLetterInfo = client.ask(&Request::BusDeadDiscard(discard)).await.unwrap();
+    let letters: Vec<DeadLetterInfo> = client.ask(&listed()).await.unwrap();
     assert!(letters.is_empty());
-    let status: BusStatus = client.ask(&Request::BusStatus(Nothing {})).await.unwrap();
+    let status: BusStatus = client.ask(&Request::BusStatus(NoParams {})).await.unwrap();
     let names: Vec<&str> = status.subscribers.iter().map(|it| it.name.as_str()).collect();
     assert!(names.contains(&"list/shop.*") && names.contains(&"router.messages"), "{names:?}");
-    let missing = client.ask::<DeadLine>(&Request::BusDeadShow(named())).await.unwrap_err();
+    let missing = client.ask::<DeadLetterInfo>(&Request::BusDeadShow(named())).await.unwrap_err();
     assert_eq!(missing.code.as_str(), "HF-8008");
     assert_eq!(lab.findings(), Vec::new());
     lab.stop().await;
@@ -95,17 +96,18 @@ impl Lifecycle for Falls {
 
 #[tokio::test]
 async fn the_status_has_what_waits_what_was_spent_and_who_is_not_well() {
-    let list =
-        Extension::new("list", "1.0.0").subscribes("shop.*", Handler::Custom).subscriber(Takes::failing(10));
-    let broken = Extension::new("broken", "1.0.0").lifecycle(Falls);
-    let hello = Step::says("hello").costing(12, 30);
+    let list = NativeExtension::new("list", "1.0.0")
+        .subscribes("shop.*", HandlerSpec::Custom)
+        .subscriber(Takes::failing(10));
+    let broken = NativeExtension::new("broken", "1.0.0").lifecycle(Falls);
+    let hello = ScriptStep::says("hello").costing(12, 30);
     let lab = Lab::build().script([hello]).extension(list).extension(broken).start().await;
     let client = client(&lab).await;
-    let status = || async { client.ask::<Status>(&Request::SystemStatus(Nothing {})).await.unwrap() };
+    let status = || async { client.ask::<Status>(&Request::SystemStatus(NoParams {})).await.unwrap() };
     let Status { queues, spent, unwell, failed, .. } = status().await;
     assert_eq!((queues.open, queues.dead, spent.model_calls, spent.tokens), (0, 0, 0, 0));
     assert!(unwell.is_empty());
-    let names = |lines: &[TroubledLine]| lines.iter().map(|it| it.extension.clone()).collect::<Vec<_>>();
+    let names = |lines: &[ExtensionProblem]| lines.iter().map(|it| it.extension.clone()).collect::<Vec<_>>();
     assert_eq!(names(&failed), ["broken"]);
     assert!(failed[0].message.contains("no ground to stand on") && !failed[0].fix.is_empty());
 
@@ -119,7 +121,7 @@ async fn the_status_has_what_waits_what_was_spent_and_who_is_not_well() {
     let during = status().await;
     assert_eq!(during.queues.open, 3, "{during:#?}");
     assert_eq!(names(&during.unwell), ["list"], "it serves as it was");
-    let SpentLine { model_calls, tokens, cost_micros } = during.spent;
+    let UsageInfo { model_calls, tokens, cost_micros } = during.spent;
     assert_eq!((model_calls, tokens, cost_micros), (1, 12, 30));
     later(&lab, "dead letters", |lab| lab.runtime.bus().status().subscribers.iter().any(|it| it.dead == 2))
         .await;

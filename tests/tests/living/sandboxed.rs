@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdfast_bus::NewEvent;
-use holdfast_contract::manifest::{Grants, Handler};
+use holdfast_contract::manifest::{Grants, HandlerSpec};
 use holdfast_contract::sandbox::SandboxOptions;
-use holdfast_lane_native::Extension;
+use holdfast_lane_native::NativeExtension;
 use holdfast_testkit::wasm::{Loops, MapVault, api, lane, manifest, radio, relay, service};
-use holdfast_testkit::{Lab, LabBuilder, Step};
+use holdfast_testkit::{Lab, LabBuilder, ScriptStep};
 use serde_json::json;
 
-use crate::pieces::{Asking, Takes, later, outcomes, outcomes_of};
+use crate::fixtures::{Asking, Takes, later, outcomes, outcomes_of};
 use crate::shared::Pool;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -22,12 +22,12 @@ async fn a_component_takes_events_and_delivers_messages() {
     let options = SandboxOptions::small();
     let found = vault.add_granted(&manifest("radio", subscribes), radio(), &options, grants);
     let takes = Takes::default();
-    let probe = Extension::new("probe", "1.0.0")
-        .subscribes("heard", Handler::Custom)
-        .subscribes("sent", Handler::Custom)
+    let probe = NativeExtension::new("probe", "1.0.0")
+        .subscribes("heard", HandlerSpec::Custom)
+        .subscribes("sent", HandlerSpec::Custom)
         .subscriber(takes.clone());
     let lab = Lab::build()
-        .script([Step::says("good evening")])
+        .script([ScriptStep::says("good evening")])
         .extension(probe)
         .lane(lane(&vault), [found])
         .start()
@@ -55,8 +55,9 @@ fn granted(interfaces: &[&str]) -> Grants {
 fn with_loop(does: &Loops, takes: &Takes, options: &SandboxOptions) -> LabBuilder {
     let vault = Arc::new(MapVault::default());
     let found = vault.add_granted(&manifest("clockwork", ""), service(does), options, granted(&["events"]));
-    let probe =
-        Extension::new("probe", "1.0.0").subscribes("tick", Handler::Custom).subscriber(takes.clone());
+    let probe = NativeExtension::new("probe", "1.0.0")
+        .subscribes("tick", HandlerSpec::Custom)
+        .subscriber(takes.clone());
     Lab::build().script([]).extension(probe).lane(lane(&vault), [found])
 }
 
@@ -109,7 +110,7 @@ fn with_relay(component: Vec<u8>, grant: &str, pool: &Pool) -> LabBuilder {
     let manifest = manifest("asking", "depends_on: [pool]\n");
     let found = vault.add_granted(&manifest, component, &SandboxOptions::small(), granted(&[grant]));
     let arguments = json!({ "name": "db", "n": 7 });
-    let steps = [Step::calls([("relay", arguments)]), Step::says("done")];
+    let steps = [ScriptStep::calls([("relay", arguments)]), ScriptStep::says("done")];
     Lab::build().script(steps).extension(pool.extension()).lane(lane(&vault), [found])
 }
 
@@ -152,7 +153,7 @@ async fn a_component_calls_methods_and_services_of_those_it_depends_on() {
 async fn a_component_that_does_not_depend_on_another_does_not_reach_it() {
     let given = [("extension", Some("stranger")), ("method", Some("echo"))];
     let component = relay("extensions", "call", &given, "arguments");
-    let stranger = Extension::new("stranger", "1.0.0").api(Pool::new("1.0.0"));
+    let stranger = NativeExtension::new("stranger", "1.0.0").api(Pool::new("1.0.0"));
     let lab = with_relay(component, "extensions", &Pool::new("1.0.0")).extension(stranger).start().await;
     lab.say("go").await;
     let told = outcomes(&lab).remove(0).unwrap_err();
@@ -181,14 +182,14 @@ async fn a_component_asks_an_agent() {
 async fn a_component_offers_services_to_others() {
     let vault = Arc::new(MapVault::default());
     let found = vault.add(&manifest("index", "scope: shared\n"), api(), &SandboxOptions::small());
-    let app = Extension::new("app", "1.0.0")
+    let app = NativeExtension::new("app", "1.0.0")
         .depends_on(&["index"])
         .tool(Asking("get", "service.get"))
         .tool(Asking("use", "service.call"));
     let steps = [
-        Step::calls([("get", json!({ "key": "index/words", "arguments": { "n": 1 } }))]),
-        Step::calls([("use", json!({ "key": "index/words", "method": "find", "arguments": ["tea"] }))]),
-        Step::says("done"),
+        ScriptStep::calls([("get", json!({ "key": "index/words", "arguments": { "n": 1 } }))]),
+        ScriptStep::calls([("use", json!({ "key": "index/words", "method": "find", "arguments": ["tea"] }))]),
+        ScriptStep::says("done"),
     ];
     let lab = Lab::build().script(steps).extension(app).lane(lane(&vault), [found]).start().await;
     lab.say("go").await;

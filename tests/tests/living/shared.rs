@@ -7,11 +7,11 @@ use std::time::Duration;
 use holdfast_contract::content::Content;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::wire::{Ask, Host, Later};
-use holdfast_lane_native::{Api, Extension, Lifecycle, now};
-use holdfast_testkit::{Lab, LabBuilder, Step};
+use holdfast_lane_native::{Api, Lifecycle, NativeExtension, now};
+use holdfast_testkit::{Lab, LabBuilder, ScriptStep};
 use serde_json::{Value, json};
 
-use crate::pieces::{Asking, outcomes};
+use crate::fixtures::{Asking, outcomes};
 
 /// Makes services and notes what becomes of them.
 #[derive(Clone, Default)]
@@ -34,8 +34,8 @@ impl Pool {
         self.notes.lock().unwrap().clone()
     }
 
-    pub fn extension(&self) -> Extension {
-        Extension::new("pool", self.version).api(self.clone())
+    pub fn extension(&self) -> NativeExtension {
+        NativeExtension::new("pool", self.version).api(self.clone())
     }
 
     fn fails(&self) -> bool {
@@ -83,15 +83,15 @@ impl Lifecycle for Pool {
     }
 }
 
-fn app() -> Extension {
-    Extension::new("app", "1.0.0")
+fn app() -> NativeExtension {
+    NativeExtension::new("app", "1.0.0")
         .depends_on(&["pool"])
         .tool(Asking("get", "service.get"))
         .tool(Asking("use", "service.call"))
         .tool(Asking("call", "api.call"))
 }
 
-fn lab(pool: &Pool, steps: impl IntoIterator<Item = Step>) -> LabBuilder {
+fn lab(pool: &Pool, steps: impl IntoIterator<Item = ScriptStep>) -> LabBuilder {
     Lab::build().script(steps).extension(pool.extension().lifecycle(pool.clone())).extension(app())
 }
 
@@ -99,15 +99,15 @@ fn get(name: &str) -> (&'static str, Value) {
     ("get", json!({ "key": format!("pool/{name}"), "arguments": { "size": 3 } }))
 }
 
-fn calls(name: &str, method: &str) -> Step {
-    Step::calls([("use", json!({ "key": format!("pool/{name}"), "method": method }))])
+fn calls(name: &str, method: &str) -> ScriptStep {
+    ScriptStep::calls([("use", json!({ "key": format!("pool/{name}"), "method": method }))])
 }
 
 #[tokio::test]
 async fn twenty_who_ask_at_once_have_it_made_once() {
     let pool = Pool::new("1.0.0");
-    let all = Step::calls((0..20).map(|_| get("db")));
-    let lab = lab(&pool, [all, calls("db", "query"), Step::says("done")]).start().await;
+    let all = ScriptStep::calls((0..20).map(|_| get("db")));
+    let lab = lab(&pool, [all, calls("db", "query"), ScriptStep::says("done")]).start().await;
     lab.say("go").await;
     let told = outcomes(&lab);
     assert_eq!(told.len(), 21);
@@ -123,8 +123,8 @@ async fn twenty_who_ask_at_once_have_it_made_once() {
 async fn what_could_not_be_made_fails_for_those_who_wait_and_is_tried_again() {
     let pool = Pool::new("1.0.0");
     pool.failures.store(1, Ordering::SeqCst);
-    let three = || Step::calls((0..3).map(|_| get("db")));
-    let lab = lab(&pool, [three(), three(), Step::says("done")]).start().await;
+    let three = || ScriptStep::calls((0..3).map(|_| get("db")));
+    let lab = lab(&pool, [three(), three(), ScriptStep::says("done")]).start().await;
     lab.say("go").await;
     let told = outcomes(&lab);
     assert!(told[..3].iter().all(|told| told.as_ref().unwrap_err().message == "no connection"), "{told:#?}");
@@ -136,8 +136,8 @@ async fn what_could_not_be_made_fails_for_those_who_wait_and_is_tried_again() {
 #[tokio::test]
 async fn they_go_in_the_reverse_order_and_before_their_owner() {
     let pool = Pool::new("1.0.0");
-    let steps = ["b", "a", "c"].map(|name| Step::calls([get(name)]));
-    let lab = lab(&pool, steps.into_iter().chain([Step::says("done")])).start().await;
+    let steps = ["b", "a", "c"].map(|name| ScriptStep::calls([get(name)]));
+    let lab = lab(&pool, steps.into_iter().chain([ScriptStep::says("done")])).start().await;
     lab.say("go").await;
     lab.stop().await;
     let made = ["create b 1.0.0", "create a 1.0.0", "create c 1.0.0"];
@@ -154,8 +154,8 @@ async fn a_reload_of_the_owner_leaves_nothing_stale() {
             true => pool.extension().lifecycle(pool.clone()),
             false => pool.extension(),
         };
-        let steps = [Step::calls([get("db")]), calls("db", "query"), Step::says("once")];
-        let steps = steps.into_iter().chain([calls("db", "query"), Step::says("twice")]);
+        let steps = [ScriptStep::calls([get("db")]), calls("db", "query"), ScriptStep::says("once")];
+        let steps = steps.into_iter().chain([calls("db", "query"), ScriptStep::says("twice")]);
         let lab = Lab::build().script(steps).extension(with(&pool)).extension(app()).start().await;
         lab.say("go").await;
         lab.runtime.found(vec![lab.lane.add(with(&next))]);
@@ -177,7 +177,8 @@ async fn a_reload_of_the_owner_leaves_nothing_stale() {
 #[tokio::test]
 async fn one_that_crashes_is_made_anew() {
     let pool = Pool::new("1.0.0");
-    let lab = lab(&pool, [calls("db", "crash"), calls("db", "query"), Step::says("done")]).start().await;
+    let lab =
+        lab(&pool, [calls("db", "crash"), calls("db", "query"), ScriptStep::says("done")]).start().await;
     lab.say("go").await;
     let told = outcomes(&lab);
     assert_eq!(told[0].as_ref().unwrap_err().code, Code::ExtensionFault);
@@ -189,15 +190,15 @@ async fn one_that_crashes_is_made_anew() {
 #[tokio::test]
 async fn only_those_who_depend_on_the_owner_get_at_it_and_only_through_the_host() {
     let pool = Pool::new("1.0.0");
-    let stranger = Extension::new("stranger", "1.0.0").tool(Asking("reach", "service.get"));
+    let stranger = NativeExtension::new("stranger", "1.0.0").tool(Asking("reach", "service.get"));
     let around = json!({ "extension": "pool", "method": "service:create" });
     let steps = [
-        Step::calls([
+        ScriptStep::calls([
             ("reach", json!({ "key": "pool/db" })),
             ("get", json!({ "key": "db" })),
             ("call", around),
         ]),
-        Step::says("done"),
+        ScriptStep::says("done"),
     ];
     let lab = lab(&pool, steps).extension(stranger).start().await;
     lab.say("go").await;
@@ -212,7 +213,7 @@ async fn only_those_who_depend_on_the_owner_get_at_it_and_only_through_the_host(
 async fn a_method_of_another_extension_is_called_with_plain_values() {
     let pool = Pool::new("1.0.0");
     let echo = json!({ "extension": "pool", "method": "echo", "arguments": { "name": "db", "n": 7 } });
-    let lab = lab(&pool, [Step::calls([("call", echo)]), Step::says("done")]).start().await;
+    let lab = lab(&pool, [ScriptStep::calls([("call", echo)]), ScriptStep::says("done")]).start().await;
     lab.say("go").await;
     assert_eq!(outcomes(&lab), [Ok(json!({ "name": "db", "n": 7 }))]);
     lab.stop().await;
@@ -238,9 +239,10 @@ impl Api for Leaning {
 #[tokio::test]
 async fn one_that_goes_can_still_use_what_it_stands_on() {
     let (pool, leaning) = (Pool::new("1.0.0"), Leaning::default());
-    let upper = Extension::new("upper", "1.0.0").depends_on(&["pool"]).api(leaning.clone());
-    let user = Extension::new("user", "1.0.0").depends_on(&["upper"]).tool(Asking("reach", "service.get"));
-    let steps = [Step::calls([("reach", json!({ "key": "upper/any" }))]), Step::says("done")];
+    let upper = NativeExtension::new("upper", "1.0.0").depends_on(&["pool"]).api(leaning.clone());
+    let user =
+        NativeExtension::new("user", "1.0.0").depends_on(&["upper"]).tool(Asking("reach", "service.get"));
+    let steps = [ScriptStep::calls([("reach", json!({ "key": "upper/any" }))]), ScriptStep::says("done")];
     let lab = lab(&pool, steps).extension(upper).extension(user).start().await;
     lab.say("go").await;
     lab.stop().await;

@@ -7,26 +7,26 @@ use holdfast_bus::NewEvent;
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::CallId;
-use holdfast_contract::manifest::{Grants, Handler};
+use holdfast_contract::manifest::{Grants, HandlerSpec};
 use holdfast_contract::message::{Limits, TurnView};
 use holdfast_contract::problem::Fault;
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
-use holdfast_lane_native::{Extension, Tool};
+use holdfast_lane_native::{NativeExtension, Tool};
 use holdfast_model::script::Script;
 use holdfast_runtime::secrets::{Chain, Digester, SecretName, SecretString, Secrets};
 use holdfast_secrets::{EncryptedFile, SecretStore, StoreKind};
 use holdfast_testkit::pieces::{agent, echo, failing_tool, spec};
 use holdfast_testkit::wasm::{MapVault, lane, manifest, streamer};
-use holdfast_testkit::{Lab, Step};
+use holdfast_testkit::{Lab, ScriptStep};
 use serde_json::{Value, json};
 
+use crate::fixtures::{Takes, bus_story, inputs, later};
 use crate::messages::process;
-use crate::pieces::{Takes, bus_story, inputs, later};
-use crate::screens::{Does, Screen, Writer, message};
+use crate::streaming_fixtures::{Does, Screen, Writer, message};
 
-async fn lab(screen: &Screen, steps: impl IntoIterator<Item = Step>) -> Lab {
+async fn lab(screen: &Screen, steps: impl IntoIterator<Item = ScriptStep>) -> Lab {
     Lab::build().script(steps).extension(screen.extension()).start().await
 }
 
@@ -44,7 +44,7 @@ fn reported(lab: &Lab, session: &str) -> Vec<Option<String>> {
 #[tokio::test]
 async fn an_answer_is_shown_while_it_is_written_and_counts_once_it_is_whole() {
     let screen = Screen::default();
-    let lab = lab(&screen, [Step::says("hello, Ada, and all the others")]).await;
+    let lab = lab(&screen, [ScriptStep::says("hello, Ada, and all the others")]).await;
     lab.runtime.publish(message("ada", "hello")).await.unwrap();
     lab.until("the report", |lab| !reported(lab, "chat.ada").is_empty()).await;
     let all = screen.all();
@@ -106,7 +106,8 @@ async fn a_model_is_read_no_further_than_there_is_room_and_others_go_on() {
 #[tokio::test]
 async fn streams_to_one_user_follow_each_other() {
     let screen = Screen::odd("end", None, Does::Waits);
-    let lab = lab(&screen, [Step::says("one"), Step::says("two"), Step::says("three")]).await;
+    let lab =
+        lab(&screen, [ScriptStep::says("one"), ScriptStep::says("two"), ScriptStep::says("three")]).await;
     for text in ["a", "b", "c"] {
         lab.runtime.publish(message("ada", text)).await.unwrap();
     }
@@ -141,21 +142,21 @@ impl Tool for Reports {
 #[tokio::test]
 async fn whoever_waits_is_told_what_goes_on() {
     let screen = Screen::default();
-    let kit = Extension::new("kit", "1.0.0")
+    let kit = NativeExtension::new("kit", "1.0.0")
         .tool(echo())
         .tool(failing_tool("break", "no"))
         .tool(Reports)
         .agent(agent("poet", "verses"));
     let lab = Lab::build()
         .script([
-            Step::calls([("echo", json!({}))]),
-            Step::calls([("break", json!({}))]),
-            Step::calls([("look", json!({}))]),
-            Step::calls([("poet", json!({ "task": "an ode" }))]),
-            Step::calls([("nothing", json!({}))]),
-            Step::says("done"),
+            ScriptStep::calls([("echo", json!({}))]),
+            ScriptStep::calls([("break", json!({}))]),
+            ScriptStep::calls([("look", json!({}))]),
+            ScriptStep::calls([("poet", json!({ "task": "an ode" }))]),
+            ScriptStep::calls([("nothing", json!({}))]),
+            ScriptStep::says("done"),
         ])
-        .model("verses", Script::new([Step::says("roses")]))
+        .model("verses", Script::new([ScriptStep::says("roses")]))
         .extension(screen.extension())
         .extension(kit)
         .start()
@@ -185,7 +186,7 @@ async fn whoever_waits_is_told_what_goes_on() {
 #[tokio::test]
 async fn a_turn_that_is_cancelled_ends_its_stream_and_says_so() {
     let screen = Screen::default();
-    let lab = lab(&screen, [Step::Stalls("half of ".to_owned())]).await;
+    let lab = lab(&screen, [ScriptStep::Stalls("half of ".to_owned())]).await;
     lab.runtime.publish(message("ada", "go")).await.unwrap();
     lab.until("some text", |_| screen.text("ada") == "half of ").await;
     lab.runtime.resume(&"chat.ada".into()).unwrap().cancel("enough").await.unwrap();
@@ -198,10 +199,10 @@ async fn a_turn_that_is_cancelled_ends_its_stream_and_says_so() {
 async fn a_turn_that_a_limit_or_a_failure_ends_ends_its_stream_and_says_so() {
     let screen = Screen::default();
     let limited = Lab::build()
-        .script([Step::calls([("echo", json!({}))]), Step::says("never")])
+        .script([ScriptStep::calls([("echo", json!({}))]), ScriptStep::says("never")])
         .limits(Limits { max_turns: 1, ..Limits::default() })
         .extension(screen.extension())
-        .extension(Extension::new("kit", "1.0.0").tool(echo()))
+        .extension(NativeExtension::new("kit", "1.0.0").tool(echo()))
         .start()
         .await;
     limited.runtime.publish(message("ada", "go")).await.unwrap();
@@ -243,8 +244,8 @@ async fn a_channel_whose_stream_fails_has_the_whole_text() {
     for function in ["start", "chunk", "status", "end"] {
         for does in [Does::Fails, Does::Panics] {
             let screen = Screen::odd(function, None, does);
-            let kit = Extension::new("kit", "1.0.0").tool(echo());
-            let steps = [Step::calls([("echo", json!({}))]), Step::says("hello")];
+            let kit = NativeExtension::new("kit", "1.0.0").tool(echo());
+            let steps = [ScriptStep::calls([("echo", json!({}))]), ScriptStep::says("hello")];
             let lab = Lab::build().script(steps).extension(screen.extension()).extension(kit).start().await;
             lab.runtime.publish(message("ada", "go")).await.unwrap();
             lab.until("the whole text", |_| screen.told("ada", "whole") == ["hello"]).await;
@@ -268,7 +269,7 @@ async fn a_channel_whose_stream_fails_has_the_whole_text() {
 async fn a_channel_whose_stream_hangs_has_the_whole_text_in_the_end() {
     for function in ["start", "chunk", "end"] {
         let screen = Screen::odd(function, None, Does::Hangs);
-        let lab = lab(&screen, [Step::says("hello")]).await;
+        let lab = lab(&screen, [ScriptStep::says("hello")]).await;
         lab.runtime.publish(message("ada", "go")).await.unwrap();
         later(&lab, "the whole text", |_| screen.told("ada", "whole") == ["hello"]).await;
         lab.until("the report", |lab| reported(lab, "chat.ada").len() == 1).await;
@@ -281,7 +282,7 @@ async fn a_channel_whose_stream_hangs_has_the_whole_text_in_the_end() {
 #[tokio::test]
 async fn an_empty_answer_ends_its_stream_too() {
     let screen = Screen::default();
-    let lab = lab(&screen, [Step::says("")]).await;
+    let lab = lab(&screen, [ScriptStep::says("")]).await;
     lab.runtime.publish(message("ada", "go")).await.unwrap();
     lab.until("the end", |_| screen.told("ada", "end") == [""]).await;
     assert!(screen.told("ada", "whole").is_empty());
@@ -294,7 +295,7 @@ fn a_process_that_ends_before_the_end_is_acknowledged_has_the_text_sent_again_an
     let path = folder.path().join("holdfast.db");
     let before = Screen::odd("end", None, Does::Hangs);
     process(async {
-        let lab = Lab::build().script([Step::says("hello, Ada")]).on(&path, Default::default());
+        let lab = Lab::build().script([ScriptStep::says("hello, Ada")]).on(&path, Default::default());
         let lab = lab.extension(before.extension()).start().await;
         lab.runtime.publish(message("ada", "hello")).await.unwrap();
         lab.until("the end", |_| before.told("ada", "end") == ["hello, Ada"]).await;
@@ -318,14 +319,15 @@ fn a_process_that_ends_in_the_middle_of_a_stream_leaves_a_whole_answer_to_the_ne
     let path = folder.path().join("holdfast.db");
     let before = Screen::default();
     process(async {
-        let lab = Lab::build().script([Step::Stalls("half of".to_owned())]).on(&path, Default::default());
+        let lab =
+            Lab::build().script([ScriptStep::Stalls("half of".to_owned())]).on(&path, Default::default());
         let lab = lab.extension(before.extension()).start().await;
         lab.runtime.publish(message("ada", "hello")).await.unwrap();
         lab.until("some text", |_| before.text("ada") == "half of").await;
     });
     let after = Screen::default();
     process(async {
-        let lab = Lab::build().script([Step::says("all of it")]).on(&path, Default::default());
+        let lab = Lab::build().script([ScriptStep::says("all of it")]).on(&path, Default::default());
         let lab = lab.extension(after.extension()).start().await;
         later(&lab, "the answer", |_| !after.all().is_empty()).await;
         assert_eq!(after.all(), ["ada whole all of it"]);
@@ -368,14 +370,15 @@ async fn a_secret_that_comes_in_pieces_reaches_no_channel() {
 fn component_lab(
     traps: bool,
     takes: &Takes,
-    steps: impl IntoIterator<Item = Step>,
+    steps: impl IntoIterator<Item = ScriptStep>,
 ) -> holdfast_testkit::LabBuilder {
     let vault = Arc::new(MapVault::default());
     let grants = Grants { interfaces: vec!["events".to_owned()], ..Grants::default() };
     let found = vault.add_granted(&manifest("chat", ""), streamer(traps), &SandboxOptions::small(), grants);
-    let probe =
-        Extension::new("probe", "1.0.0").subscribes("relay", Handler::Custom).subscriber(takes.clone());
-    let kit = Extension::new("kit", "1.0.0").tool(echo());
+    let probe = NativeExtension::new("probe", "1.0.0")
+        .subscribes("relay", HandlerSpec::Custom)
+        .subscriber(takes.clone());
+    let kit = NativeExtension::new("kit", "1.0.0").tool(echo());
     Lab::build().script(steps).extension(probe).extension(kit).lane(lane(&vault), [found])
 }
 
@@ -386,7 +389,7 @@ fn said(takes: &Takes) -> Vec<Value> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_component_shows_answers_as_they_are_written() {
     let takes = Takes::default();
-    let steps = [Step::calls([("echo", json!({}))]), Step::says("good evening, Ada")];
+    let steps = [ScriptStep::calls([("echo", json!({}))]), ScriptStep::says("good evening, Ada")];
     let lab = component_lab(false, &takes, steps).start().await;
     lab.runtime.publish(message("ada", "hello")).await.unwrap();
     let end = json!(["end", "ada", "good evening, Ada"]);
@@ -413,7 +416,7 @@ async fn a_component_shows_answers_as_they_are_written() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_component_that_traps_in_a_stream_has_the_whole_text_in_a_new_instance() {
     let takes = Takes::default();
-    let lab = component_lab(true, &takes, [Step::says("good evening")]).start().await;
+    let lab = component_lab(true, &takes, [ScriptStep::says("good evening")]).start().await;
     lab.runtime.publish(message("ada", "hello")).await.unwrap();
     lab.until("the whole text", |_| said(&takes).contains(&json!(["whole", "ada", "good evening"]))).await;
     lab.until("the report", |lab| reported(lab, "chat.ada").len() == 1).await;
@@ -425,9 +428,9 @@ async fn a_component_that_traps_in_a_stream_has_the_whole_text_in_a_new_instance
 
 #[tokio::test]
 async fn a_channel_that_shows_nothing_has_answers_whole() {
-    let mailbox = crate::pieces::Mailbox::default();
-    let chat = Extension::new("chat", "1.0.0").channel(mailbox.clone());
-    let lab = Lab::build().script([Step::says("hello")]).extension(chat).start().await;
+    let mailbox = crate::fixtures::Mailbox::default();
+    let chat = NativeExtension::new("chat", "1.0.0").channel(mailbox.clone());
+    let lab = Lab::build().script([ScriptStep::says("hello")]).extension(chat).start().await;
     let said = NewEvent::new("user.message", json!({ "text": "hi", "user_id": "ada", "channel_id": "chat" }));
     lab.runtime.publish(said).await.unwrap();
     lab.until("the answer", |_| mailbox.all() == ["ada: hello"]).await;

@@ -3,22 +3,22 @@
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::{Answer, ApprovalScope};
-use holdfast_lane_native::Extension;
-use holdfast_runtime::Wanted;
-use holdfast_testkit::{Lab, LabBuilder, Step};
+use holdfast_lane_native::NativeExtension;
+use holdfast_runtime::ShutdownRequest;
+use holdfast_testkit::{Lab, LabBuilder, ScriptStep};
 use serde_json::json;
 
-use crate::pieces::{Asking, outcomes};
+use crate::fixtures::{Asking, outcomes};
 
-fn lab(calls: Step) -> LabBuilder {
-    let lab = Lab::build().profile(Profile::Standard).script([calls, Step::says("there")]);
+fn lab(calls: ScriptStep) -> LabBuilder {
+    let lab = Lab::build().profile(Profile::Standard).script([calls, ScriptStep::says("there")]);
     lab.extension(holdfast_ext_setup::extension())
 }
 
 #[tokio::test]
 async fn the_agent_is_told_what_went_wrong_as_the_command_tells_it() {
     let asked = [("extensions_doctor", json!({})), ("extensions_doctor", json!({ "extension_id": "mail" }))];
-    let lab = lab(Step::calls(asked)).start().await;
+    let lab = lab(ScriptStep::calls(asked)).start().await;
     lab.runtime.rejected("notes".into(), Fault::new(Code::ManifestSyntax, "line 3 is no YAML"));
     lab.runtime.settled().await.unwrap();
     lab.say("what is wrong?").await;
@@ -36,20 +36,21 @@ async fn the_agent_is_told_what_went_wrong_as_the_command_tells_it() {
 
 #[tokio::test]
 async fn a_restart_is_asked_for_once_a_person_allows_it() {
-    let lab = lab(Step::calls([("request_restart", json!({ "reason": "new settings" }))])).start().await;
+    let lab =
+        lab(ScriptStep::calls([("request_restart", json!({ "reason": "new settings" }))])).start().await;
     let wanted = lab.runtime.wanted();
     let turn = lab.begin("start again");
     let pending = lab.approval().await;
-    assert_eq!(*wanted.borrow(), Wanted::GoOn, "nothing before it is allowed");
+    assert_eq!(*wanted.borrow(), ShutdownRequest::GoOn, "nothing before it is allowed");
     lab.session().approve(pending.approval, Answer::Approve { scope: ApprovalScope::Once }).await.unwrap();
     turn.await.unwrap();
-    assert_eq!(*wanted.borrow(), Wanted::Restart("`setup` asked for it: new settings".to_owned()));
+    assert_eq!(*wanted.borrow(), ShutdownRequest::Restart("`setup` asked for it: new settings".to_owned()));
     lab.stop().await;
 }
 
 #[tokio::test]
 async fn where_nobody_can_restart_anything_the_agent_is_told_so() {
-    let calls = Step::calls([("request_restart", json!({ "reason": "new settings" }))]);
+    let calls = ScriptStep::calls([("request_restart", json!({ "reason": "new settings" }))]);
     let lab = lab(calls).profile(Profile::FullAuto).start().await;
     lab.say("start again").await;
     let told = outcomes(&lab).remove(0).unwrap_err();
@@ -59,8 +60,8 @@ async fn where_nobody_can_restart_anything_the_agent_is_told_so() {
 
 #[tokio::test]
 async fn other_extensions_may_not_ask_how_extensions_are_doing() {
-    let nosy = Extension::new("nosy", "1.0.0").tool(Asking("look", "extension.doctor"));
-    let lab = Lab::build().script([Step::calls([("look", json!({}))])]).extension(nosy).start().await;
+    let nosy = NativeExtension::new("nosy", "1.0.0").tool(Asking("look", "extension.doctor"));
+    let lab = Lab::build().script([ScriptStep::calls([("look", json!({}))])]).extension(nosy).start().await;
     lab.say("look").await;
     let told = outcomes(&lab).remove(0).unwrap_err();
     assert!(told.message.contains("nothing called `extension.doctor`"), "{told}");

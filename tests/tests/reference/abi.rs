@@ -2,35 +2,38 @@
 
 use std::fmt::Write;
 
-use holdfast_authoring::wit::{self, FILES, Kind, PACKAGE, VERSION};
+use holdfast_authoring::wit::{self, ComponentKind, FILES, PACKAGE, VERSION};
 use wit_parser::{Docs, Function, Handle, Interface, Resolve, Type, TypeDefKind};
 
 /// The page.
 pub fn page() -> String {
     let mut text = format!(
-        "# The extension interface\n\nThe WIT package `{PACKAGE}@{VERSION}`, from `wit/`. A component has the roles that it exports and may call what it imports; \
-         there is nothing to declare. Every optional function is an interface of its own. The version is a draft: until it is frozen, a component is built for one \
-         version of the program.\n\n`holdfast ext build` writes a component's world from what its source uses. `docs/extensions/` has a guide for each language.\n"
+        "# The component interface\n\nThe WIT package `{PACKAGE}@{VERSION}`, from `wit/`. A component has the roles that\n\
+         it exports and may call what it imports; there is nothing to declare. Every optional function is an\n\
+         interface of its own. The version is a draft: until it is frozen, a component is built for one\n\
+         version of the program.\n\n`holdfast ext build` writes a component's world from what its source uses. [The guides](../extensions/README.md)\n\
+         cover each language.\n"
     );
     let sections = [
-        (Kind::Types, "Types", "Shared by several interfaces."),
-        (Kind::Role, "Roles", "What an extension can be: it exports the interface."),
+        (ComponentKind::Types, "Types", "Shared by several interfaces."),
+        (ComponentKind::Role, "Roles", "A component has a role by exporting its interface."),
         (
-            Kind::Hook,
+            ComponentKind::Hook,
             "Hooks",
-            "Where a turn asks extensions: they export the interface. Priority, matcher and timeout stand in the manifest under `hooks`. A gate, guardrail or \
-             sanitizer that fails, traps or is late has closed.",
+            "A component serves a hook point by exporting its interface. Priority, matcher and timeout are in the\n\
+             manifest under `hooks`. A gate, guardrail or sanitizer that fails, traps or times out denies or\nblocks.",
         ),
         (
-            Kind::Host,
+            ComponentKind::Host,
             "The host",
-            "What an extension may import. `log`, `config`, `session`, `state`, `messages`, `clock` and `random` are everybody's; the others must be granted.",
+            "What a component may import. `log`, `config`, `session`, `state`, `messages`, `clock` and `random`\n\
+             are available to all; `timers` to all except hooks; the others must be granted.",
         ),
         (
-            Kind::Planned,
+            ComponentKind::Planned,
             "Planned",
-            "Named so that their names and shapes are settled. This version does not offer them: `ext build` and the loader refuse a component that imports or exports \
-             one.",
+            "Names and signatures that are reserved. This version does not offer them: `ext build` and the loader\n\
+             refuse a component that imports or exports one.",
         ),
     ];
     let (resolve, package) = wit::package().unwrap();

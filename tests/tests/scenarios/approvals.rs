@@ -5,20 +5,20 @@ use holdfast_contract::hook::{Decision, HookPoint, HookSpec};
 use holdfast_contract::ids::Millis;
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::session_frames::{Answer, ApprovalScope, TurnOutcome};
-use holdfast_lane_native::Extension;
-use holdfast_store::Options;
+use holdfast_lane_native::NativeExtension;
+use holdfast_store::StoreOptions;
 use holdfast_testkit::pieces::{echo, hook, write};
-use holdfast_testkit::{Lab, LabBuilder, Step};
+use holdfast_testkit::{Lab, LabBuilder, ScriptStep};
 use serde_json::json;
 
 use super::harness::Scenario;
 
-fn kit() -> Extension {
-    Extension::new("kit", "1.0.0").tool(echo()).tool(write())
+fn kit() -> NativeExtension {
+    NativeExtension::new("kit", "1.0.0").tool(echo()).tool(write())
 }
 
 /// A gate that refuses anything that is not for Bob.
-fn for_bob() -> Extension {
+fn for_bob() -> NativeExtension {
     let gate = hook(HookSpec::at(HookPoint::ToolGate), |input| {
         let arguments = input.subject.as_ref().and_then(Content::value).cloned().unwrap_or_default();
         match arguments["to"].as_str() {
@@ -26,15 +26,15 @@ fn for_bob() -> Extension {
             _ => Decision::Allow,
         }
     });
-    Extension::new("for_bob", "1.0.0").hook(gate).replayable()
+    NativeExtension::new("for_bob", "1.0.0").hook(gate).replayable()
 }
 
 pub fn approval_edits_arguments() -> Scenario {
     let lab = Lab::build()
         .profile(Profile::Standard)
         .script([
-            Step::calls([("write", json!({ "to": "eve" })), ("write", json!({ "to": "eve" }))]),
-            Step::says("sent once"),
+            ScriptStep::calls([("write", json!({ "to": "eve" })), ("write", json!({ "to": "eve" }))]),
+            ScriptStep::says("sent once"),
         ])
         .extension(kit())
         .extension(for_bob());
@@ -56,7 +56,7 @@ pub fn approval_edits_arguments() -> Scenario {
 pub fn approval_denied() -> Scenario {
     let lab = Lab::build()
         .profile(Profile::Safe)
-        .script([Step::calls([("write", json!({}))]), Step::says("as you wish")])
+        .script([ScriptStep::calls([("write", json!({}))]), ScriptStep::says("as you wish")])
         .extension(kit());
     Scenario::new(lab, |lab| async {
         let turn = lab.begin("write");
@@ -76,9 +76,9 @@ pub fn approval_denied() -> Scenario {
 
 pub fn approval_for_the_session() -> Scenario {
     let write_twice = [
-        Step::calls([("write", json!({ "n": 1 }))]),
-        Step::calls([("write", json!({ "n": 2 }))]),
-        Step::says("written twice"),
+        ScriptStep::calls([("write", json!({ "n": 1 }))]),
+        ScriptStep::calls([("write", json!({ "n": 2 }))]),
+        ScriptStep::says("written twice"),
     ];
     let lab = Lab::build().profile(Profile::Standard).script(write_twice).extension(kit());
     Scenario::new(lab, |lab| async {
@@ -100,7 +100,7 @@ pub fn approval_unattended() -> Scenario {
     let lab = Lab::build()
         .profile(Profile::Safe)
         .unattended()
-        .script([Step::calls([("write", json!({}))]), Step::says("nobody let me")])
+        .script([ScriptStep::calls([("write", json!({}))]), ScriptStep::says("nobody let me")])
         .extension(kit());
     Scenario::new(lab, |lab| async {
         lab.say("write").await;
@@ -113,8 +113,8 @@ fn across_restart() -> LabBuilder {
     Lab::build()
         .profile(Profile::Standard)
         .script([
-            Step::calls([("write", json!({ "n": 1 })), ("echo", json!({ "n": 2 }))]),
-            Step::says("written"),
+            ScriptStep::calls([("write", json!({ "n": 1 })), ("echo", json!({ "n": 2 }))]),
+            ScriptStep::says("written"),
         ])
         .extension(kit())
         .extension(for_bob())
@@ -129,7 +129,7 @@ pub fn approval_across_restart() -> Scenario {
         assert!(turn.await.is_err(), "the process that asked is gone");
 
         let kept = directory.keep();
-        let lab = across_restart().on(&path, Options::default()).ledger(ledger).start().await;
+        let lab = across_restart().on(&path, StoreOptions::default()).ledger(ledger).start().await;
         let session = lab.session();
         let again = lab.approval().await;
         assert_eq!(again.approval, before.approval, "the same question, asked again");

@@ -5,23 +5,27 @@ use holdfast_contract::hook::{Decision, HookPoint, HookSpec};
 use holdfast_contract::ids::{ExtensionId, Millis};
 use holdfast_contract::matcher::Matcher;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
-use holdfast_lane_native::{Extension, FnTool};
+use holdfast_lane_native::{FnTool, NativeExtension};
 use holdfast_testkit::pieces::{
     echo, failing_hook, gate, hanging_hook, hanging_tool, hook, set_field, spec, tool, write,
 };
-use holdfast_testkit::{Lab, Step};
+use holdfast_testkit::{Lab, ScriptStep};
 use serde_json::json;
 
 use super::harness::Scenario;
 
 pub fn three_parallel_calls() -> Scenario {
     let script = [
-        Step::calls([("echo", json!({ "n": 1 })), ("write", json!({ "n": 2 })), ("echo", json!({ "n": 3 }))]),
-        Step::says("all three are done"),
+        ScriptStep::calls([
+            ("echo", json!({ "n": 1 })),
+            ("write", json!({ "n": 2 })),
+            ("echo", json!({ "n": 3 })),
+        ]),
+        ScriptStep::says("all three are done"),
     ];
     let lab = Lab::build()
         .script(script)
-        .extension(Extension::new("kit", "1.0.0").tool(echo()).tool(write()).replayable());
+        .extension(NativeExtension::new("kit", "1.0.0").tool(echo()).tool(write()).replayable());
     Scenario::new(lab, |lab| async {
         lab.say("go").await;
         assert_eq!(lab.ledger.count("tool"), 3);
@@ -37,11 +41,14 @@ pub fn denied_call() -> Scenario {
         },
         |_| Decision::Deny { reason: "not on a Sunday".to_owned() },
     );
-    let script = [Step::calls([("write", json!({})), ("echo", json!({}))]), Step::says("I may not write.")];
+    let script = [
+        ScriptStep::calls([("write", json!({})), ("echo", json!({}))]),
+        ScriptStep::says("I may not write."),
+    ];
     let lab = Lab::build()
         .script(script)
-        .extension(Extension::new("kit", "1.0.0").tool(echo()).tool(write()))
-        .extension(Extension::new("sabbath", "1.0.0").hook(deny).replayable());
+        .extension(NativeExtension::new("kit", "1.0.0").tool(echo()).tool(write()))
+        .extension(NativeExtension::new("sabbath", "1.0.0").hook(deny).replayable());
     Scenario::new(lab, |lab| async {
         lab.say("write it").await;
         assert_eq!(lab.ledger.count("tool s1 1.1"), 0, "a denied call never runs");
@@ -61,23 +68,23 @@ pub fn two_modifiers_three_gates() -> Scenario {
             false => Decision::Deny { reason: "the gate must see the final arguments".to_owned() },
         }
     });
-    let script = [Step::calls([("echo", json!({ "asked": true }))]), Step::says("done")];
+    let script = [ScriptStep::calls([("echo", json!({ "asked": true }))]), ScriptStep::says("done")];
     let lab = Lab::build()
         .script(script)
-        .extension(Extension::new("kit", "1.0.0").tool(echo()).priority(1))
-        .extension(Extension::new("spare", "1.0.0").tool(tool(
+        .extension(NativeExtension::new("kit", "1.0.0").tool(echo()).priority(1))
+        .extension(NativeExtension::new("spare", "1.0.0").tool(tool(
             "echo",
             EffectClass::Pure,
             |it| json!({ "spare": it }),
         )))
         .extension(
-            Extension::new("zeta", "1.0.0")
+            NativeExtension::new("zeta", "1.0.0")
                 .hook(set_field(20, "second", json!(2)))
                 .hook(gate(Decision::Allow))
                 .replayable(),
         )
         .extension(
-            Extension::new("alpha", "1.0.0")
+            NativeExtension::new("alpha", "1.0.0")
                 .hook(set_field(10, "first", json!(1)))
                 .hook(choose)
                 .hook(checks_final)
@@ -111,20 +118,20 @@ pub fn broken_gates_deny() -> Scenario {
         ("write", json!({ "n": 4 })),
     ];
     let lab = Lab::build()
-        .script([Step::calls(calls), Step::says("nothing was written")])
-        .extension(Extension::new("kit", "1.0.0").tool(write()))
-        .extension(Extension::new("panics", "1.0.0").hook(panics))
-        .extension(Extension::new("nonsense", "1.0.0").hook(Matched(only(2), nonsense)))
+        .script([ScriptStep::calls(calls), ScriptStep::says("nothing was written")])
+        .extension(NativeExtension::new("kit", "1.0.0").tool(write()))
+        .extension(NativeExtension::new("panics", "1.0.0").hook(panics))
+        .extension(NativeExtension::new("nonsense", "1.0.0").hook(Matched(only(2), nonsense)))
         .extension(
-            Extension::new("late", "1.0.0")
+            NativeExtension::new("late", "1.0.0")
                 .hook(Matched(late.matcher.clone(), hanging_hook(HookPoint::ToolGate, Millis(50)))),
         )
         .extension(
-            Extension::new("broken", "1.0.0")
+            NativeExtension::new("broken", "1.0.0")
                 .hook(Matched(only(4), failing_hook(HookPoint::ToolGate, "no database"))),
         )
         .extension(
-            Extension::new("watcher", "1.0.0")
+            NativeExtension::new("watcher", "1.0.0")
                 .hook(failing_hook(HookPoint::TurnEnd, "an observer's fault is noted")),
         );
     Scenario::new(lab, |lab| async {
@@ -154,10 +161,13 @@ impl<H: holdfast_lane_native::Hook> holdfast_lane_native::Hook for Matched<H> {
 }
 
 pub fn tool_timeout() -> Scenario {
-    let lab =
-        Lab::build().script([Step::calls([("slow", json!({}))]), Step::says("it took too long")]).extension(
-            Extension::new("kit", "1.0.0").tool(hanging_tool("slow", EffectClass::Network, Millis(1_000))),
-        );
+    let lab = Lab::build()
+        .script([ScriptStep::calls([("slow", json!({}))]), ScriptStep::says("it took too long")])
+        .extension(NativeExtension::new("kit", "1.0.0").tool(hanging_tool(
+            "slow",
+            EffectClass::Network,
+            Millis(1_000),
+        )));
     Scenario::new(lab, |lab| async {
         let turn = lab.begin("go");
         lab.pass(Millis(1_000), 2).await;
@@ -169,8 +179,11 @@ pub fn tool_timeout() -> Scenario {
 pub fn five_mebibyte_result() -> Scenario {
     let big = tool("big", EffectClass::Pure, |_| json!("0123456789abcdef".repeat(5 * 1024 * 64)));
     let lab = Lab::build()
-        .script([Step::calls([("big", json!({})), ("big", json!({}))]), Step::says("that is a lot")])
-        .extension(Extension::new("kit", "1.0.0").tool(big).replayable());
+        .script([
+            ScriptStep::calls([("big", json!({})), ("big", json!({}))]),
+            ScriptStep::says("that is a lot"),
+        ])
+        .extension(NativeExtension::new("kit", "1.0.0").tool(big).replayable());
     Scenario::new(lab, |lab| async {
         lab.say("go").await;
         let size = std::fs::metadata(lab.path()).unwrap().len();
@@ -202,8 +215,8 @@ pub fn unknown_tool_and_bad_arguments() -> Scenario {
         ("typed", json!({ "count": 18_446_744_073_709_551_615u64 })),
     ];
     let lab = Lab::build()
-        .script([Step::calls(calls), Step::says("done")])
-        .extension(Extension::new("kit", "1.0.0").tool(typed).replayable());
+        .script([ScriptStep::calls(calls), ScriptStep::says("done")])
+        .extension(NativeExtension::new("kit", "1.0.0").tool(typed).replayable());
     Scenario::new(lab, |lab| async {
         lab.say("go").await;
         assert_eq!(lab.ledger.count("tool"), 2, "only the calls whose arguments fit have run");

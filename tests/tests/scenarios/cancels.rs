@@ -5,9 +5,9 @@ use holdfast_contract::ids::Millis;
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::session_frames::TurnOutcome;
 use holdfast_contract::tool::EffectClass;
-use holdfast_lane_native::Extension;
+use holdfast_lane_native::NativeExtension;
 use holdfast_testkit::pieces::{echo, hanging_hook, hanging_tool, write};
-use holdfast_testkit::{Lab, LabBuilder, Step};
+use holdfast_testkit::{Lab, LabBuilder, ScriptStep};
 use serde_json::json;
 
 use super::harness::Scenario;
@@ -26,18 +26,19 @@ fn cancelled_at(lab: LabBuilder, kind: &'static str) -> Scenario {
 
 fn calls_echo(hook: HookPoint) -> LabBuilder {
     Lab::build()
-        .script([Step::calls([("echo", json!({})), ("write", json!({}))])])
-        .extension(Extension::new("kit", "1.0.0").tool(echo()).tool(write()))
-        .extension(Extension::new("hangs", "1.0.0").hook(hanging_hook(hook, Millis(5_000))))
+        .script([ScriptStep::calls([("echo", json!({})), ("write", json!({}))])])
+        .extension(NativeExtension::new("kit", "1.0.0").tool(echo()).tool(write()))
+        .extension(NativeExtension::new("hangs", "1.0.0").hook(hanging_hook(hook, Millis(5_000))))
 }
 
 pub fn cancelled_in_input_hook() -> Scenario {
-    let hangs = Extension::new("hangs", "1.0.0").hook(hanging_hook(HookPoint::InputNormalise, Millis(5_000)));
+    let hangs =
+        NativeExtension::new("hangs", "1.0.0").hook(hanging_hook(HookPoint::InputNormalise, Millis(5_000)));
     cancelled_at(Lab::build().script([]).extension(hangs), "hook.called")
 }
 
 pub fn cancelled_in_model() -> Scenario {
-    cancelled_at(Lab::build().script([Step::Stalls("I was just".to_owned())]), "model.requested")
+    cancelled_at(Lab::build().script([ScriptStep::Stalls("I was just".to_owned())]), "model.requested")
 }
 
 pub fn cancelled_in_modifier() -> Scenario {
@@ -51,14 +52,14 @@ pub fn cancelled_in_gate() -> Scenario {
 pub fn cancelled_in_approval() -> Scenario {
     let lab = Lab::build()
         .profile(Profile::Safe)
-        .script([Step::calls([("write", json!({}))])])
-        .extension(Extension::new("kit", "1.0.0").tool(write()));
+        .script([ScriptStep::calls([("write", json!({}))])])
+        .extension(NativeExtension::new("kit", "1.0.0").tool(write()));
     cancelled_at(lab, "approval.requested")
 }
 
 pub fn cancelled_in_tool() -> Scenario {
-    let lab = Lab::build().script([Step::calls([("slow", json!({}))])]).extension(
-        Extension::new("kit", "1.0.0").tool(hanging_tool("slow", EffectClass::Write, Millis(60_000))),
+    let lab = Lab::build().script([ScriptStep::calls([("slow", json!({}))])]).extension(
+        NativeExtension::new("kit", "1.0.0").tool(hanging_tool("slow", EffectClass::Write, Millis(60_000))),
     );
     cancelled_at(lab, "tool.dispatched")
 }
@@ -77,6 +78,7 @@ pub fn cancelled_in_after_hook() -> Scenario {
 }
 
 pub fn cancelled_in_output_guard() -> Scenario {
-    let hangs = Extension::new("hangs", "1.0.0").hook(hanging_hook(HookPoint::GuardOutput, Millis(5_000)));
-    cancelled_at(Lab::build().script([Step::says("too much")]).extension(hangs), "hook.called")
+    let hangs =
+        NativeExtension::new("hangs", "1.0.0").hook(hanging_hook(HookPoint::GuardOutput, Millis(5_000)));
+    cancelled_at(Lab::build().script([ScriptStep::says("too much")]).extension(hangs), "hook.called")
 }

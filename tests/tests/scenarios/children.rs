@@ -2,23 +2,26 @@
 
 use holdfast_contract::message::{LimitKind, Limits};
 use holdfast_contract::session_frames::TurnOutcome;
-use holdfast_lane_native::Extension;
+use holdfast_lane_native::NativeExtension;
 use holdfast_testkit::pieces::agent;
-use holdfast_testkit::{Lab, Script, Step};
+use holdfast_testkit::{Lab, Script, ScriptStep};
 use serde_json::json;
 
 use super::harness::Scenario;
 
 pub fn nested_to_the_depth_cap() -> Scenario {
     let deeper = Script::new([
-        Step::calls([("diver", json!({ "task": "go deeper" }))]),
-        Step::says("this is as far as I got"),
+        ScriptStep::calls([("diver", json!({ "task": "go deeper" }))]),
+        ScriptStep::says("this is as far as I got"),
     ]);
     let lab = Lab::build()
         .settings(|settings| settings.depth_cap = 2)
-        .script([Step::calls([("diver", json!({ "task": "dive" }))]), Step::says("we have been down")])
+        .script([
+            ScriptStep::calls([("diver", json!({ "task": "dive" }))]),
+            ScriptStep::says("we have been down"),
+        ])
         .model("deeper", deeper)
-        .extension(Extension::new("divers", "1.0.0").agent(agent("diver", "deeper")));
+        .extension(NativeExtension::new("divers", "1.0.0").agent(agent("diver", "deeper")));
     Scenario::new(lab, |lab| async {
         lab.say("dive").await;
         let streams = lab.runtime.store().streams().unwrap();
@@ -32,9 +35,12 @@ pub fn nested_to_the_depth_cap() -> Scenario {
 pub fn child_pays_from_the_parents_budget() -> Scenario {
     let lab = Lab::build()
         .limits(Limits { max_tokens: 100, ..Limits::default() })
-        .script([Step::calls([("clerk", json!({ "task": "count" }))]).costing(40, 0), Step::says("counted")])
-        .model("costly", Script::new([Step::says("one, two, three").costing(70, 0)]))
-        .extension(Extension::new("office", "1.0.0").agent(agent("clerk", "costly")));
+        .script([
+            ScriptStep::calls([("clerk", json!({ "task": "count" }))]).costing(40, 0),
+            ScriptStep::says("counted"),
+        ])
+        .model("costly", Script::new([ScriptStep::says("one, two, three").costing(70, 0)]))
+        .extension(NativeExtension::new("office", "1.0.0").agent(agent("clerk", "costly")));
     Scenario::new(lab, |lab| async {
         let report = lab.say("count").await;
         assert_eq!(

@@ -3,9 +3,9 @@
 use holdfast_contract::message::{LimitKind, Limits};
 use holdfast_contract::registry::{AgentMode, AgentSpec};
 use holdfast_contract::session_frames::TurnOutcome;
-use holdfast_lane_native::Extension;
+use holdfast_lane_native::NativeExtension;
 use holdfast_testkit::pieces::{agent, echo, write};
-use holdfast_testkit::{Lab, LabBuilder, Script, Step};
+use holdfast_testkit::{Lab, LabBuilder, Script, ScriptStep};
 use serde_json::json;
 
 use super::harness::Scenario;
@@ -15,8 +15,8 @@ fn sage() -> AgentSpec {
 }
 
 /// What both models say, each in its turn: a script goes by how often the conversation was answered, whoever answered.
-fn in_turn(steps: impl IntoIterator<Item = Step>) -> LabBuilder {
-    let steps: Vec<Step> = steps.into_iter().collect();
+fn in_turn(steps: impl IntoIterator<Item = ScriptStep>) -> LabBuilder {
+    let steps: Vec<ScriptStep> = steps.into_iter().collect();
     Lab::build().script(steps.clone()).model("wise", Script::new(steps))
 }
 
@@ -29,14 +29,14 @@ fn asked(lab: &Lab) -> Vec<String> {
 
 pub fn handed_over_and_back() -> Scenario {
     let lab = in_turn([
-        Step::calls([("transfer_to_sage", json!({ "message": "a question about everything" }))]),
-        Step::says("I am the sage, what is it?"),
-        Step::says("forty-two"),
-        Step::calls([("hand_back", json!({ "message": "it is 42" }))]),
-        Step::says("the sage says 42"),
-        Step::says("yes?"),
+        ScriptStep::calls([("transfer_to_sage", json!({ "message": "a question about everything" }))]),
+        ScriptStep::says("I am the sage, what is it?"),
+        ScriptStep::says("forty-two"),
+        ScriptStep::calls([("hand_back", json!({ "message": "it is 42" }))]),
+        ScriptStep::says("the sage says 42"),
+        ScriptStep::says("yes?"),
     ]);
-    let lab = lab.extension(Extension::new("hills", "1.0.0").agent(sage()));
+    let lab = lab.extension(NativeExtension::new("hills", "1.0.0").agent(sage()));
     Scenario::new(lab, |lab| async {
         let mut answers = Vec::new();
         for text in ["ask the sage", "the answer to everything?", "thank you, bye", "hello"] {
@@ -49,19 +49,20 @@ pub fn handed_over_and_back() -> Scenario {
 }
 
 pub fn an_agent_has_the_tools_it_names() -> Scenario {
-    let reach = || Step::calls([("echo", json!({})), ("write", json!({})), ("transfer_to_sage", json!({}))]);
+    let reach =
+        || ScriptStep::calls([("echo", json!({})), ("write", json!({})), ("transfer_to_sage", json!({}))]);
     let narrow = AgentSpec { tools: Some(vec!["kit".into()]), ..agent("clerk", "narrow") };
     let wise = AgentSpec { tools: Some(vec!["desk".into()]), ..sage() };
     let lab = in_turn([
-        Step::calls([("clerk", json!({ "task": "try everything" }))]),
-        Step::calls([("transfer_to_sage", json!({}))]),
+        ScriptStep::calls([("clerk", json!({ "task": "try everything" }))]),
+        ScriptStep::calls([("transfer_to_sage", json!({}))]),
         reach(),
-        Step::says("only write"),
+        ScriptStep::says("only write"),
     ])
-    .model("narrow", Script::new([reach(), Step::says("only echo")]))
-    .extension(Extension::new("kit", "1.0.0").tool(echo()))
-    .extension(Extension::new("desk", "1.0.0").tool(write()))
-    .extension(Extension::new("office", "1.0.0").agent(narrow).agent(wise));
+    .model("narrow", Script::new([reach(), ScriptStep::says("only echo")]))
+    .extension(NativeExtension::new("kit", "1.0.0").tool(echo()))
+    .extension(NativeExtension::new("desk", "1.0.0").tool(write()))
+    .extension(NativeExtension::new("office", "1.0.0").agent(narrow).agent(wise));
     Scenario::new(lab, |lab| async {
         assert_eq!(lab.say("go").await.answer.unwrap().to_text(), "only write");
         lab
@@ -71,12 +72,12 @@ pub fn an_agent_has_the_tools_it_names() -> Scenario {
 pub fn whoever_takes_over_has_limits_of_its_own() -> Scenario {
     let hasty = AgentSpec { limits: Limits { max_turns: 2, ..Limits::default() }, ..sage() };
     let lab = in_turn([
-        Step::calls([("transfer_to_sage", json!({}))]),
-        Step::calls([("echo", json!({}))]),
-        Step::says("too late"),
+        ScriptStep::calls([("transfer_to_sage", json!({}))]),
+        ScriptStep::calls([("echo", json!({}))]),
+        ScriptStep::says("too late"),
     ])
-    .extension(Extension::new("kit", "1.0.0").tool(echo()))
-    .extension(Extension::new("hills", "1.0.0").agent(hasty));
+    .extension(NativeExtension::new("kit", "1.0.0").tool(echo()))
+    .extension(NativeExtension::new("hills", "1.0.0").agent(hasty));
     Scenario::new(lab, |lab| async {
         assert_eq!(lab.say("go").await.outcome, TurnOutcome::Limited(LimitKind::Turns));
         lab

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use holdfast_contract::ids::StreamId;
 use holdfast_runtime::replay::{Mode, replay};
-use holdfast_store::{Options, Store};
+use holdfast_store::{Store, StoreOptions};
 use holdfast_testkit::{Lab, LabBuilder};
 
 /// A scenario: the lab it happens in, and what happens.
@@ -83,7 +83,7 @@ pub fn replay_for_parent(lab_of: impl Fn(&str) -> Option<LabBuilder>) {
     let Ok(wanted) = std::env::var("HOLDFAST_REPLAY") else { return };
     let parts: Vec<&str> = wanted.splitn(3, '\n').collect();
     let lanes = lab_of(parts[0]).unwrap().lanes();
-    let store = Store::open(Path::new(parts[2]), Options::default()).unwrap();
+    let store = Store::open(Path::new(parts[2]), StoreOptions::default()).unwrap();
     let verdict = replay(&store, &parts[1].into(), Mode::Strict, &lanes).unwrap();
     println!("verdict {}", serde_json::to_string(&verdict).unwrap());
 }

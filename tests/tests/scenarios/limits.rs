@@ -3,22 +3,22 @@
 use holdfast_contract::ids::Millis;
 use holdfast_contract::message::{LimitKind, Limits};
 use holdfast_contract::session_frames::TurnOutcome;
-use holdfast_lane_native::Extension;
+use holdfast_lane_native::NativeExtension;
 use holdfast_testkit::pieces::{echo, write};
-use holdfast_testkit::{Lab, LabBuilder, Step};
+use holdfast_testkit::{Lab, LabBuilder, ScriptStep};
 use serde_json::json;
 
 use super::harness::Scenario;
 
-fn calls() -> Step {
-    Step::calls([("echo", json!({})), ("write", json!({}))])
+fn calls() -> ScriptStep {
+    ScriptStep::calls([("echo", json!({})), ("write", json!({}))])
 }
 
-fn lab(limits: Limits, script: impl IntoIterator<Item = Step>) -> LabBuilder {
+fn lab(limits: Limits, script: impl IntoIterator<Item = ScriptStep>) -> LabBuilder {
     Lab::build()
         .limits(limits)
         .script(script)
-        .extension(Extension::new("kit", "1.0.0").tool(echo()).tool(write()))
+        .extension(NativeExtension::new("kit", "1.0.0").tool(echo()).tool(write()))
 }
 
 fn ends_by(lab: LabBuilder, limit: LimitKind) -> Scenario {
@@ -45,7 +45,7 @@ pub fn limit_of_cost() -> Scenario {
 
 pub fn limit_of_cost_between_attempts() -> Scenario {
     let limits = Limits { max_cost_micros: Some(1_000), ..Limits::default() };
-    let fails = Step::Fails { times: 3, retryable: true, then: Box::new(Step::says("too late")) };
+    let fails = ScriptStep::Fails { times: 3, retryable: true, then: Box::new(ScriptStep::says("too late")) };
     let costly = lab(limits, [fails.costing(1, 600)]);
     Scenario::new(costly, |lab| async {
         let turn = lab.begin("go");
@@ -62,7 +62,7 @@ pub fn limit_of_tool_calls() -> Scenario {
 
 pub fn limit_of_time() -> Scenario {
     let limits = Limits { time_budget: Millis(10_000), ..Limits::default() };
-    Scenario::new(lab(limits, [calls(), Step::Hangs]), |lab| async {
+    Scenario::new(lab(limits, [calls(), ScriptStep::Hangs]), |lab| async {
         let turn = lab.begin("go");
         lab.until("the second request", |lab| {
             lab.frames().iter().filter(|frame| frame.envelope.kind.as_str() == "model.requested").count() == 2
@@ -77,7 +77,7 @@ pub fn limit_of_time() -> Scenario {
 /// The first turn spends it all; the second is not begun.
 fn second_turn_ends_by(limits: Limits, limit: LimitKind) -> Scenario {
     Scenario::new(
-        lab(limits, [Step::says("one").costing(100, 100), Step::says("two")]),
+        lab(limits, [ScriptStep::says("one").costing(100, 100), ScriptStep::says("two")]),
         move |lab| async move {
             assert_eq!(lab.say("first").await.outcome, TurnOutcome::Answered);
             assert_eq!(lab.say("second").await.outcome, TurnOutcome::Limited(limit));
@@ -99,7 +99,7 @@ pub fn limit_of_session_cost() -> Scenario {
 
 pub fn limit_of_session_tool_calls() -> Scenario {
     let limits = Limits { session_tool_calls: Some(3), ..Limits::default() };
-    Scenario::new(lab(limits, [calls(), Step::says("two"), calls()]), |lab| async {
+    Scenario::new(lab(limits, [calls(), ScriptStep::says("two"), calls()]), |lab| async {
         assert_eq!(lab.say("first").await.outcome, TurnOutcome::Answered);
         assert_eq!(lab.say("second").await.outcome, TurnOutcome::Limited(LimitKind::SessionToolCalls));
         lab
@@ -108,8 +108,8 @@ pub fn limit_of_session_tool_calls() -> Scenario {
 
 pub fn limit_of_session_time() -> Scenario {
     let limits = Limits { session_time: Some(Millis(700)), ..Limits::default() };
-    let late = Step::Fails { times: 1, retryable: true, then: Box::new(Step::says("one")) };
-    Scenario::new(lab(limits, [late, Step::Hangs]), |lab| async {
+    let late = ScriptStep::Fails { times: 1, retryable: true, then: Box::new(ScriptStep::says("one")) };
+    Scenario::new(lab(limits, [late, ScriptStep::Hangs]), |lab| async {
         let turn = lab.begin("first");
         lab.pass(Millis(500), 2).await;
         assert_eq!(turn.await.unwrap().outcome, TurnOutcome::Answered);

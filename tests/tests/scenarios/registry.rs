@@ -4,28 +4,29 @@ use std::collections::BTreeMap;
 
 use holdfast_contract::registry::Override;
 use holdfast_contract::tool::EffectClass;
-use holdfast_lane_native::Extension;
+use holdfast_lane_native::NativeExtension;
 use holdfast_testkit::pieces::tool;
-use holdfast_testkit::{Lab, Step};
+use holdfast_testkit::{Lab, ScriptStep};
 use serde_json::json;
 
 use super::harness::Scenario;
 
-fn answers(id: &str, priority: i32, answer: &'static str) -> Extension {
-    Extension::new(id, "1.0.0")
+fn answers(id: &str, priority: i32, answer: &'static str) -> NativeExtension {
+    NativeExtension::new(id, "1.0.0")
         .priority(priority)
         .tool(tool("ask", EffectClass::Pure, move |_| json!(answer)))
         .replayable()
 }
 
-fn ask_each_turn(turns: usize) -> Vec<Step> {
-    (0..turns).flat_map(|_| [Step::calls([("ask", json!({}))]), Step::says("done")]).collect()
+fn ask_each_turn(turns: usize) -> Vec<ScriptStep> {
+    (0..turns).flat_map(|_| [ScriptStep::calls([("ask", json!({}))]), ScriptStep::says("done")]).collect()
 }
 
 async fn told(lab: &Lab) -> String {
     lab.runtime.settled().await.unwrap();
     lab.say("ask").await;
-    let returned = holdfast_testkit::story::bodies(&lab.frames(), holdfast_contract::body::Kind::ToolSettled);
+    let returned =
+        holdfast_testkit::story::bodies(&lab.frames(), holdfast_contract::body::FrameKind::ToolSettled);
     returned.last().unwrap()["content"].as_str().unwrap().to_owned()
 }
 
@@ -36,7 +37,9 @@ fn digest(answer: &str) -> String {
 pub fn registry_changes_between_turns() -> Scenario {
     // The newer version is known to the lane from the start, so that a replay elsewhere finds both.
     let newer = || {
-        Extension::new("oracle", "2.0.0").tool(tool("ask", EffectClass::Pure, |_| json!("new"))).replayable()
+        NativeExtension::new("oracle", "2.0.0")
+            .tool(tool("ask", EffectClass::Pure, |_| json!("new")))
+            .replayable()
     };
     let lab = Lab::build().script(ask_each_turn(3)).extension(answers("oracle", 0, "old"));
     Scenario::new(lab, move |lab| async move {
@@ -61,7 +64,7 @@ pub fn stack_uncovers_and_overrides() -> Scenario {
         assert_eq!(told(&lab).await, digest("high"), "the higher priority is active");
         lab.runtime.removed("high".into());
         assert_eq!(told(&lab).await, digest("low"), "removing it uncovers the next");
-        let disabled = Override { enabled: Some(false), priority: None };
+        let disabled = Override { enabled: Some(false), ..Override::default() };
         lab.runtime
             .set_overrides(BTreeMap::from([("tool".into(), BTreeMap::from([("ask".into(), disabled)]))]));
         lab.runtime.settled().await.unwrap();

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 /// How long a stream may stay open once everything that could write to it was killed.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A stream that is being read.
 pub(crate) struct Stream(Receiver<Kept>);
@@ -25,7 +25,7 @@ impl Stream {
 
     /// What was kept.
     pub(crate) fn finish(self) -> Kept {
-        self.0.recv_timeout(PATIENCE).unwrap_or_default()
+        self.0.recv_timeout(DRAIN_TIMEOUT).unwrap_or_default()
     }
 }
 

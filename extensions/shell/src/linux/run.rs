@@ -9,16 +9,16 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use holdfast_confinement::{Group, Limits, Reach, Switch, threads_on_machine};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_lane_native::Workspace;
+use holdfast_sandbox::{Group, ProcessLimits, ProgramAccess, Switch, threads_on_machine};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::Serialize;
 
-use crate::Options;
+use crate::ShellOptions;
 use crate::linux::output::Stream;
 
 /// How often the number of processes is looked at.
@@ -32,8 +32,8 @@ const BEGIN: &str = r#"read -r _ || exit 125; exec </dev/null; exec /bin/sh -c -
 /// What to run, and where.
 pub(crate) struct Job<'a> {
     pub(crate) workspace: &'a Workspace,
-    pub(crate) options: &'a Options,
-    pub(crate) reach: &'a Reach,
+    pub(crate) options: &'a ShellOptions,
+    pub(crate) reach: &'a ProgramAccess,
     pub(crate) command: &'a str,
     pub(crate) folder: &'a str,
     pub(crate) timeout: Duration,
@@ -160,8 +160,8 @@ impl Job<'_> {
     fn limit(&self, process: Pid) -> rustix::io::Result<()> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let cpu_seconds = Some((self.timeout.as_secs() + 1) * cores);
-        let Options { file_bytes, memory_bytes, .. } = *self.options;
-        Limits { file_bytes, memory_bytes, cpu_seconds }.set(process)
+        let ShellOptions { file_bytes, memory_bytes, .. } = *self.options;
+        ProcessLimits { file_bytes, memory_bytes, cpu_seconds }.set(process)
     }
 
     fn note(&self, ending: &Ending) -> Option<String> {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_confinement::{Network, Reach, Switch};
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::message::TurnView;
@@ -12,10 +11,11 @@ use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::input::{number, parameter, takes, text};
 use holdfast_lane_native::{Tool, Workspace, on_thread};
+use holdfast_sandbox::{Network, ProgramAccess, Switch};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::Options;
+use crate::ShellOptions;
 use crate::linux::run::Job;
 
 /// Milliseconds that a command has, and may have.
@@ -29,8 +29,8 @@ pub(crate) struct Shell(pub(crate) Arc<Setting>);
 
 pub(crate) struct Setting {
     workspace: Workspace,
-    options: Options,
-    reach: Reach,
+    options: ShellOptions,
+    reach: ProgramAccess,
 }
 
 #[derive(Deserialize)]
@@ -52,9 +52,9 @@ fn here() -> String {
 }
 
 impl Shell {
-    pub(crate) fn new(workspace: Workspace, options: Options) -> Result<Self, Problem> {
+    pub(crate) fn new(workspace: Workspace, options: ShellOptions) -> Result<Self, Problem> {
         let network = if options.network { Network::Open } else { Network::Closed };
-        let reach = Reach::new(&options.readable, network);
+        let reach = ProgramAccess::new(&options.readable, network);
         for path in reach.readable() {
             // What may be worked in without showing the home may also be read.
             Workspace::new(path, workspace.home()).map_err(|problem| {

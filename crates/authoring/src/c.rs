@@ -1,0 +1,73 @@
+//! C: `zig cc` or a `clang` that knows wasm32. The header is the program's own; the world is read off the module's names.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+
+use holdfast_contract::problem::Problem;
+
+use crate::project::Project;
+use crate::tool::{self, ZIG};
+use crate::{BuildStep, component, files, sdk};
+
+pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(BuildStep)) -> Result<Vec<u8>, Problem> {
+    let (name, mut compiler) = compiler()?;
+    progress(BuildStep::Compile(name.to_owned()));
+    let temporary = files::temporary()?;
+    let include = temporary.path().join("include");
+    sdk::write_c(&include)?;
+    let output = temporary.path().join("module.wasm");
+    compiler
+        .args(["-std=c11", "-Os", "-nostdlib", "-ffreestanding", "-Wall", "-Wextra"])
+        .args(["-Wl,--no-entry", "-Wl,--export-memory", "-Wl,--strip-all"])
+        .arg("-I")
+        .arg(&include)
+        .arg("-I")
+        .arg(&project.folder)
+        .arg("-o")
+        .arg(&output)
+        .args(project.sources(&["c"])?)
+        // Paths in messages are the author's, and the compiler's cache is not in the author's folder.
+        .current_dir(&project.folder)
+        .env("ZIG_LOCAL_CACHE_DIR", temporary.path().join("cache"));
+    tool::compile(name, &mut compiler)?;
+    progress(BuildStep::Encode);
+    let mut module = std::fs::read(&output).map_err(|error| files::unusable(&output, "read", &error))?;
+    let world = component::world_of_module(&module)?;
+    world.check()?;
+    component::describe(&mut module, &world)?;
+    component::encode(&module)
+}
+
+/// zig by its name or as Python's package, else a clang for wasm32.
+fn compiler() -> Result<(&'static str, Command), Problem> {
+    let zig = |mut command: Command| {
+        command.args(["cc", "--target=wasm32-freestanding"]);
+        ("zig cc", command)
+    };
+    if let Some(found) = ZIG.find() {
+        return Ok(zig(Command::new(found)));
+    }
+    if let Some(python) = tool::on_path(&OsString::from("python3")) {
+        let packaged = tool::run(Command::new(&python).args(["-c", "import ziglang"]))?.status.success();
+        if packaged {
+            let mut command = Command::new(python);
+            command.args(["-m", "ziglang"]);
+            return Ok(zig(command));
+        }
+    }
+    match tool::on_path(&OsString::from("clang")) {
+        Some(clang) if knows_wasm(&clang)? => {
+            let mut command = Command::new(clang);
+            command.arg("--target=wasm32-unknown-unknown");
+            Ok(("clang", command))
+        }
+        _ => Err(ZIG.missing()),
+    }
+}
+
+/// Whether a clang can make wasm32, for which it also needs a linker.
+fn knows_wasm(clang: &Path) -> Result<bool, Problem> {
+    let targets = tool::run(Command::new(clang).arg("--print-targets"))?;
+    Ok(tool::output_text(&targets).contains("wasm32") && tool::on_path(&OsString::from("wasm-ld")).is_some())
+}

@@ -1,0 +1,105 @@
+//! Making extensions: [`new`] writes a folder from a template, [`build`] turns its source into a component.
+//!
+//! `wit.rs` has the interface and worlds made of parts of it, `project.rs` finds out what a folder holds, `tool.rs` runs compilers.
+//! Each language has a file of its own; `component.rs` makes, checks and writes what they all end in. `sdk.rs` and `template.rs`
+//! carry what the program brings along, so that all of this works without its source tree. Nothing here runs a component.
+
+mod c;
+mod component;
+mod files;
+mod initialiser;
+mod javascript;
+mod language;
+mod project;
+mod python;
+mod rust;
+mod scan;
+#[cfg(test)]
+mod scan_tests;
+mod sdk;
+#[cfg(test)]
+mod sdk_tests;
+mod template;
+mod tool;
+pub mod wit;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::problem::Problem;
+use serde::Serialize;
+
+pub use language::Language;
+pub use template::{NewExtension, TemplateRole, new};
+
+/// What a build is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BuildStep {
+    /// The source is compiled with this tool.
+    Compile(String),
+    /// The compiler's output is made a component.
+    Encode,
+    /// The component is validated, and its imports and exports are looked at.
+    Check,
+}
+
+impl fmt::Display for BuildStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Compile(tool) => write!(f, "compiling with {tool}"),
+            Self::Encode => f.write_str("making the component"),
+            Self::Check => f.write_str("checking the component"),
+        }
+    }
+}
+
+/// A component that was built.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Built {
+    /// The extension.
+    pub id: ExtensionId,
+    /// What it is written in.
+    pub language: Language,
+    /// The component's file.
+    pub component: PathBuf,
+    /// The component's size.
+    pub bytes: u64,
+    /// The roles and hooks that it exports, by their interfaces.
+    pub exports: Vec<String>,
+    /// The interfaces of the host that it imports.
+    pub imports: Vec<String>,
+    /// How long it took.
+    #[serde(rename = "took_ms", serialize_with = "milliseconds")]
+    pub took: Duration,
+}
+
+fn milliseconds<S: serde::Serializer>(took: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// Builds the extension in a folder and writes its component, all at once, where the manifest's `entrypoint` says. `progress` is
+/// told of each step as it begins.
+pub fn build(folder: &Path, progress: &mut dyn FnMut(BuildStep)) -> Result<Built, Problem> {
+    let started = Instant::now();
+    let project = project::read(folder)?;
+    let bytes = match project.language {
+        Language::Rust => rust::build(&project, progress)?,
+        Language::Python => python::build(&project, progress)?,
+        Language::JavaScript => javascript::build(&project, progress)?,
+        Language::C => c::build(&project, progress)?,
+    };
+    progress(BuildStep::Check);
+    let world = component::check(&bytes)?;
+    files::write(&project.component, &bytes)?;
+    Ok(Built {
+        id: project.manifest.id,
+        language: project.language,
+        component: project.component,
+        bytes: bytes.len() as u64,
+        exports: world.exports.into_iter().collect(),
+        imports: world.imports.into_iter().collect(),
+        took: started.elapsed(),
+    })
+}

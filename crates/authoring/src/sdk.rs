@@ -1,0 +1,137 @@
+//! The SDKs as this program carries them.
+
+use std::path::Path;
+
+use holdfast_contract::problem::Problem;
+
+use crate::files;
+
+/// Where an extension in Rust has its SDK. Its `Cargo.toml` names this path.
+pub(crate) const RUST_FOLDER: &str = ".holdfast/sdk";
+
+/// Outside our workspace there are no lints to take over.
+pub(crate) const LINTS: &str = "[lints]\nworkspace = true\n";
+
+macro_rules! embedded {
+    ($root:literal: $($name:literal),+ $(,)?) => {
+        &[$(($name, include_str!(concat!($root, $name)))),+]
+    };
+}
+
+pub(crate) const RUST: &[(&str, &str)] = embedded!("../../../sdk/rust/":
+    "Cargo.toml",
+    "src/lib.rs",
+    "src/answer.rs",
+    "src/argument.rs",
+    "src/host.rs",
+    "src/roles.rs",
+    "macros/Cargo.toml",
+    "macros/src/lib.rs",
+    "macros/src/argument.rs",
+    "macros/src/functions.rs",
+    "macros/src/hooks.rs",
+    "macros/src/setup.rs",
+    "macros/src/streaming.rs",
+    "src/bindings/agent.rs",
+    "src/bindings/agents.rs",
+    "src/bindings/api.rs",
+    "src/bindings/channel.rs",
+    "src/bindings/channel_file.rs",
+    "src/bindings/channel_message.rs",
+    "src/bindings/clock.rs",
+    "src/bindings/commands.rs",
+    "src/bindings/compaction_before.rs",
+    "src/bindings/compaction_provide.rs",
+    "src/bindings/config.rs",
+    "src/bindings/context.rs",
+    "src/bindings/events.rs",
+    "src/bindings/extensions.rs",
+    "src/bindings/guard_chunk.rs",
+    "src/bindings/guard_input.rs",
+    "src/bindings/guard_output.rs",
+    "src/bindings/guard_result.rs",
+    "src/bindings/input_normalise.rs",
+    "src/bindings/lifecycle_destroy.rs",
+    "src/bindings/lifecycle_health.rs",
+    "src/bindings/lifecycle_initialize.rs",
+    "src/bindings/lifecycle_start.rs",
+    "src/bindings/lifecycle_stop.rs",
+    "src/bindings/log.rs",
+    "src/bindings/messages.rs",
+    "src/bindings/mod.rs",
+    "src/bindings/model_route.rs",
+    "src/bindings/random.rs",
+    "src/bindings/render_call.rs",
+    "src/bindings/render_result.rs",
+    "src/bindings/response_process.rs",
+    "src/bindings/sanitize_input.rs",
+    "src/bindings/sanitize_output.rs",
+    "src/bindings/sanitize_result.rs",
+    "src/bindings/scheduler.rs",
+    "src/bindings/secrets.rs",
+    "src/bindings/service.rs",
+    "src/bindings/services.rs",
+    "src/bindings/session.rs",
+    "src/bindings/session_cancel.rs",
+    "src/bindings/session_end.rs",
+    "src/bindings/session_start.rs",
+    "src/bindings/setup.rs",
+    "src/bindings/state.rs",
+    "src/bindings/streaming_channel.rs",
+    "src/bindings/streaming_status.rs",
+    "src/bindings/subscriber.rs",
+    "src/bindings/subscriptions.rs",
+    "src/bindings/timers.rs",
+    "src/bindings/tool_after.rs",
+    "src/bindings/tool_gate.rs",
+    "src/bindings/tool_modify.rs",
+    "src/bindings/tools.rs",
+    "src/bindings/turn_end.rs",
+    "src/bindings/turn_start.rs",
+    "src/bindings/types.rs",
+    "src/bindings/ui.rs",
+    "src/bindings/verdicts.rs",
+);
+
+const PYTHON: &[(&str, &str)] = embedded!("../../../sdk/python/": "holdfast.py", "holdfast_abi.py");
+const JAVASCRIPT: &str = include_str!("../../../sdk/js/holdfast.js");
+const C: &[(&str, &str)] = embedded!("../../../sdk/c/": "holdfast.h");
+
+/// Writes the C header into a folder.
+pub(crate) fn write_c(folder: &Path) -> Result<(), Problem> {
+    files::write_all(folder, C.iter().copied())
+}
+
+/// Writes the Python modules into a folder.
+pub(crate) fn write_python(folder: &Path) -> Result<(), Problem> {
+    files::write_all(folder, PYTHON.iter().copied())
+}
+
+/// Writes the JavaScript package into a folder, with the module that links the host.
+pub(crate) fn write_javascript(folder: &Path, host: &str) -> Result<(), Problem> {
+    let package = "{ \"name\": \"holdfast\", \"type\": \"module\", \"main\": \"index.js\", \"exports\": \"./index.js\" }\n";
+    files::write_all(folder, [("index.js", JAVASCRIPT), ("host.js", host), ("package.json", package)])
+}
+
+/// Writes the Rust SDK into an extension's folder.
+pub(crate) fn write_rust(folder: &Path) -> Result<(), Problem> {
+    let root = folder.join(RUST_FOLDER);
+    for (name, text) in RUST {
+        let path = root.join(name);
+        let text = text.replace(LINTS, "");
+        // Files that are as they should be stay as old as they are: cargo builds what is newer.
+        if std::fs::read_to_string(&path).is_ok_and(|there| there == text) {
+            continue;
+        }
+        files::write(&path, text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Brings an extension's copy of the Rust SDK up to date, if it refers to one.
+pub(crate) fn refresh_rust(folder: &Path) -> Result<(), Problem> {
+    match files::read_text(&folder.join("Cargo.toml"))?.contains(RUST_FOLDER) {
+        true => write_rust(folder),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,67 @@
+//! How the bus is doing, for whoever asks.
+
+use std::sync::Arc;
+
+use holdfast_contract::ids::Millis;
+use holdfast_contract::problem::{Fault, Problem};
+use holdfast_contract::serde::{self, Serialize};
+
+use crate::bus::Bus;
+use crate::state::Subscriber;
+
+/// How the bus is doing.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(crate = "self::serde")]
+pub struct BusSnapshot {
+    /// By subscriber, in the order in which their names were first heard.
+    pub subscribers: Vec<SubscriberStatus>,
+    /// Why nothing can be published or recorded at the moment, if that is so.
+    pub trouble: Option<Problem>,
+}
+
+/// How a subscriber is doing.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(crate = "self::serde")]
+pub struct SubscriberStatus {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Whether it subscribes now. If not, what is open is kept for it until it is too old.
+    pub active: bool,
+    /// Events that it has not finished.
+    pub open: usize,
+    /// Of these, how many are with its handler or about to be.
+    pub under_way: usize,
+    /// How many wait because the first of their topic and key failed.
+    pub delayed: usize,
+    /// When the oldest of them was published.
+    pub oldest: Option<Millis>,
+    /// Its dead letters.
+    pub dead: u64,
+    /// What went wrong last, since the bus was opened.
+    pub fault: Option<Fault>,
+}
+
+impl Bus {
+    /// How the bus is doing at this moment.
+    pub fn status(&self) -> BusSnapshot {
+        let state = self.inner().state();
+        let subscribers = state.subscribers.iter().map(SubscriberStatus::of).collect();
+        BusSnapshot { subscribers, trouble: state.trouble.clone() }
+    }
+}
+
+impl SubscriberStatus {
+    fn of(subscriber: &Subscriber) -> Self {
+        let Subscriber { name, terms, queue, running, dead, last_fault, .. } = subscriber;
+        Self {
+            name: Arc::clone(name),
+            active: terms.is_some(),
+            open: queue.open(),
+            under_way: *running,
+            delayed: queue.delayed(),
+            oldest: queue.oldest(),
+            dead: *dead,
+            fault: last_fault.clone(),
+        }
+    }
+}

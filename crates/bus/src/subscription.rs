@@ -1,0 +1,130 @@
+//! What a subscriber asks for, and what it is given.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use holdfast_contract::ids::{Millis, Topic};
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::wire::Later;
+
+use crate::event::Delivery;
+use crate::pattern::Pattern;
+
+/// Takes events. It may be called again with one that it has had; the delivery says so.
+pub trait EventHandler: Send + Sync {
+    /// Takes one event. `Ok` means that it will never be needed again. If it does not end within its deadline it is dropped.
+    fn handle(&self, delivery: Delivery) -> Later<Result<(), Fault>>;
+}
+
+/// A function is a handler.
+impl<F, R> EventHandler for F
+where
+    F: Fn(Delivery) -> R + Send + Sync,
+    R: Future<Output = Result<(), Fault>> + Send + 'static,
+{
+    fn handle(&self, delivery: Delivery) -> Later<Result<(), Fault>> {
+        Box::pin(self(delivery))
+    }
+}
+
+/// One subscriber, under a name that lasts: after a restart it gets what it had not finished.
+#[derive(Clone)]
+pub struct Subscription {
+    /// The name, such as `reminders/on_due`.
+    pub name: Arc<str>,
+    /// The topics it wants.
+    pub patterns: Vec<Pattern>,
+    /// How often an event is tried before it is its dead letter.
+    pub max_attempts: u32,
+    /// How long it is left alone after a failure.
+    pub backoff: RetryBackoff,
+    /// How long one event may take.
+    pub deadline: Millis,
+    /// How many events it takes at once. Those of one topic and key are never taken at once.
+    pub concurrency: usize,
+    /// How many events may wait for it before publishing is refused.
+    pub backlog: usize,
+    /// What takes them.
+    pub handler: Arc<dyn EventHandler>,
+}
+
+impl Subscription {
+    /// A subscription with the usual terms: five attempts, a minute each, eight events at once, ten thousand that wait.
+    pub fn new(
+        name: impl Into<Arc<str>>,
+        patterns: &[&str],
+        handler: impl EventHandler + 'static,
+    ) -> Result<Self, Problem> {
+        let patterns = patterns.iter().map(|text| Pattern::parse(text)).collect::<Result<_, _>>()?;
+        Ok(Self {
+            name: name.into(),
+            patterns,
+            max_attempts: 5,
+            backoff: RetryBackoff::default(),
+            deadline: Millis(60_000),
+            concurrency: 8,
+            backlog: 10_000,
+            handler: Arc::new(handler),
+        })
+    }
+
+    pub(crate) fn wants(&self, topic: &Topic) -> bool {
+        self.patterns.iter().any(|pattern| pattern.matches(topic))
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription").field("name", &self.name).field("patterns", &self.patterns).finish()
+    }
+}
+
+/// How long a subscriber is left alone after a failure: twice as long each time, a random half of it taken off, up to a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryBackoff {
+    /// After the first failure.
+    pub first: Millis,
+    /// Never longer than this.
+    pub most: Millis,
+}
+
+impl Default for RetryBackoff {
+    fn default() -> Self {
+        Self { first: Millis(1_000), most: Millis(300_000) }
+    }
+}
+
+impl RetryBackoff {
+    /// The pause after so many attempts: between half and all of what they call for, as chance has it.
+    pub fn pause(self, attempts: u32, chance: u64) -> Millis {
+        let doubled = 1_u64.checked_shl(attempts.saturating_sub(1)).unwrap_or(u64::MAX);
+        let whole = self.first.0.saturating_mul(doubled).min(self.most.0);
+        let half = whole / 2;
+        Millis(whole - half + chance % (half + 1))
+    }
+}
+
+/// Refuses a list that could not be carried out as it stands.
+pub(crate) fn check(list: &[Subscription]) -> Result<(), Problem> {
+    let mut names = BTreeSet::new();
+    for Subscription { name, patterns, max_attempts, deadline, concurrency, backlog, .. } in list {
+        let wrong = if name.is_empty() {
+            "a subscription has no name".to_owned()
+        } else if !names.insert(name) {
+            format!("there are two subscriptions named `{name}`")
+        } else if patterns.is_empty() {
+            format!("the subscription `{name}` names no topics")
+        } else if *max_attempts == 0 || deadline.0 == 0 || *concurrency == 0 || *backlog == 0 {
+            format!("the subscription `{name}` has no attempts, no time, no concurrency or no backlog")
+        } else {
+            continue;
+        };
+        return Err(Problem::new(Code::SubscriptionInvalid, wrong));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "subscription_tests.rs"]
+mod tests;

@@ -1,0 +1,648 @@
+//! `holdfast chat`: talk in the terminal with the owner of a home.
+//!
+//! This file is the conversation itself: what is typed goes to the owner, what the owner tells is shown. `input.rs` and
+//! `terminal.rs` read the user, `ask.rs` asks questions, `screen.rs` and `markdown.rs` show, `calls.rs`, `why.rs` and
+//! `commands.rs` read frames. Everything that is shown and not written here goes through `safe.rs`.
+
+mod ask;
+mod calls;
+mod commands;
+mod inline;
+mod input;
+mod live;
+mod margin;
+mod markdown;
+mod renders;
+mod sanitize;
+mod screen;
+mod style;
+mod terminal;
+mod why;
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use holdfast_contract::attachment::Attachment;
+use holdfast_contract::body::{Body, FrameKind};
+use holdfast_contract::frame::Frame;
+use holdfast_contract::ids::{ModelName, Seq, StreamId};
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::session_frames::{TurnEnded, TurnOutcome};
+use holdfast_rpc::{
+    ApprovalAnswer, Client, Notification, Request, ServerHello, SessionOpen, SessionOpened, SessionParams,
+    SessionSend, ToolRendered, UiAnswer,
+};
+use holdfast_store::Store;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::attach;
+use crate::link::Link;
+use crate::output::problem_rows;
+pub(crate) use ask::{Prompt, PromptKind, QuestionReply, ask, read_line};
+pub(crate) use margin::{MARGIN, Margin, line_of, margined, wrapped};
+pub(crate) use sanitize::{cut, one_line, safe_json, sanitize_for_terminal};
+pub(crate) use style::TextStyle;
+pub(crate) use terminal::{Terminal, error_width, width};
+
+use calls::{Calls, Over};
+use input::{Input, InputRequest, Typed, Words};
+use live::LiveText;
+use renders::markdown;
+use screen::{Screen, Speaker};
+
+/// How a chat is to be.
+pub(crate) struct ChatOptions {
+    /// The session to take up; none opens a new one.
+    pub session: Option<StreamId>,
+    /// The model, in place of the configured one, for a new session.
+    pub model: Option<ModelName>,
+    /// Whether to use colours.
+    pub color: bool,
+    /// Where earlier lines are kept.
+    pub history: PathBuf,
+    /// Whether to leave out what is not asked for.
+    pub quiet: bool,
+}
+
+/// Talks until the user leaves. An error with [`Code::TurnCancelled`] means that they left in the middle of a turn, with
+/// Ctrl-C: the exit code is 130.
+pub(crate) async fn chat(link: Link, store: &Store, options: ChatOptions) -> Result<bool, Problem> {
+    let terminal = Terminal::take().map(Arc::new);
+    let _leave = Leave(terminal.clone());
+    let ink = if options.color && terminal.is_some() { TextStyle::Color } else { TextStyle::Plain };
+    let words = Words::default();
+    let mut input = Input::start(terminal.clone(), options.history, ink, words.clone())?;
+    let (finish, finished) = mpsc::unbounded_channel();
+    let mut chat = Chat {
+        store,
+        client: link.client,
+        welcome: link.welcome,
+        screen: Screen::new(ink, terminal.is_some(), input.printer.take()),
+        input,
+        words,
+        attended: terminal.is_some(),
+        quiet: options.quiet,
+        model: options.model,
+        session: StreamId::default(),
+        next: Seq(0),
+        hand: InputState::Free,
+        waiting: VecDeque::new(),
+        held: VecDeque::new(),
+        turn: TurnState::default(),
+        attached: Vec::new(),
+        made: Default::default(),
+        calls: Calls::default(),
+        live: LiveText::default(),
+        finish,
+        left: None,
+        warned: false,
+    };
+    chat.open(options.session).await?;
+    chat.learn_words().await;
+    chat.talk(link.notices, finished).await
+}
+
+/// Gives the terminal back, whichever way the chat ends.
+struct Leave(Option<Arc<Terminal>>);
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        if let Some(terminal) = &self.0 {
+            terminal.leave();
+        }
+    }
+}
+
+/// A conversation in a session.
+struct Chat<'a> {
+    store: &'a Store,
+    client: Client,
+    welcome: ServerHello,
+    screen: Screen,
+    input: Input,
+    words: Words,
+    /// Whether somebody can answer questions.
+    attended: bool,
+    quiet: bool,
+    model: Option<ModelName>,
+    session: StreamId,
+    /// The next frame that has not been seen.
+    next: Seq,
+    hand: InputState,
+    /// Questions that have not been put yet.
+    waiting: VecDeque<Prompt>,
+    /// What happened while a question was being asked; it is shown afterwards.
+    held: VecDeque<Notification>,
+    turn: TurnState,
+    /// Files that go with what is said next.
+    attached: Vec<Attachment>,
+    /// Files that the last turn made, and whether they were shown.
+    made: (Vec<Attachment>, bool),
+    calls: Calls,
+    live: LiveText,
+    finish: mpsc::UnboundedSender<Finished>,
+    /// How the chat is to end.
+    left: Option<Result<bool, Problem>>,
+    /// Whether the user was told how to leave.
+    warned: bool,
+}
+
+/// What the user is busy with.
+enum InputState {
+    Free,
+    Prompt,
+    /// A question, and how to withdraw it.
+    Question(Seq, Arc<AtomicBool>),
+}
+
+/// The turn that is running, if one is.
+#[derive(Default)]
+struct TurnState {
+    /// By its frames.
+    running: bool,
+    /// A request has not been answered.
+    asked: bool,
+    /// How often it was interrupted.
+    interrupts: u32,
+}
+
+/// A request in the background was answered.
+enum Finished {
+    /// What was said, or a compaction.
+    Asked(Result<Value, Problem>),
+    /// How a call is shown; the result as it is shown otherwise.
+    Shown(String, Result<Value, Problem>),
+    /// Anything else.
+    Other(Result<Value, Problem>),
+}
+
+impl Chat<'_> {
+    async fn talk(
+        &mut self,
+        mut notices: mpsc::UnboundedReceiver<Notification>,
+        mut finished: mpsc::UnboundedReceiver<Finished>,
+    ) -> Result<bool, Problem> {
+        let mut interrupt = listen(SignalKind::interrupt())?;
+        let mut terminate = listen(SignalKind::terminate())?;
+        let mut hang_up = listen(SignalKind::hangup())?;
+        loop {
+            if let Some(left) = self.left.take() {
+                self.withdraw();
+                self.screen.settle();
+                return left;
+            }
+            self.go_on();
+            let due = self.live.due();
+            tokio::select! {
+                notice = notices.recv() => match notice {
+                    Some(notice) => self.notice(notice),
+                    None => self.left = Some(Err(self.gone())),
+                },
+                typed = self.input.typed.recv() => self.typed(typed.unwrap_or(Typed::End)).await,
+                Some(finished) = finished.recv() => self.finished(finished),
+                () = tokio::time::sleep_until(due.unwrap_or_else(tokio::time::Instant::now)), if due.is_some() => {
+                    self.show_text();
+                }
+                _ = interrupt.recv() => self.interrupt(),
+                _ = terminate.recv() => self.left = Some(Ok(true)),
+                _ = hang_up.recv() => self.left = Some(Ok(true)),
+            }
+        }
+    }
+
+    fn gone(&self) -> Problem {
+        let what = "the process that owns the home has gone";
+        let help = format!(
+            "What was acknowledged is on disk. Go on with `holdfast chat --session {}`.",
+            one_line(self.session.as_str())
+        );
+        Problem::new(Code::ConnectionLost, what).help(help)
+    }
+
+    /// Gives the user something to do, if their hands are free.
+    fn go_on(&mut self) {
+        if !matches!(self.hand, InputState::Free) {
+            return;
+        }
+        if let Some(asked) = self.waiting.pop_front() {
+            self.show_text();
+            self.screen.settle();
+            self.screen.status(None);
+            let withdrawn = Arc::new(AtomicBool::new(false));
+            self.hand = InputState::Question(asked.request, withdrawn.clone());
+            self.input.want(InputRequest::Answer(Box::new(asked), withdrawn));
+        } else if !self.turn.running && !self.turn.asked {
+            self.screen.settle();
+            self.screen.status(None);
+            self.screen.prompting = true;
+            self.hand = InputState::Prompt;
+            self.input.want(InputRequest::Line);
+        }
+    }
+
+    async fn typed(&mut self, typed: Typed) {
+        let hand = std::mem::replace(&mut self.hand, InputState::Free);
+        self.screen.prompting = false;
+        match typed {
+            Typed::Line(line) => {
+                self.warned = false;
+                self.line(line).await;
+            }
+            Typed::Interrupt if self.warned => self.left = Some(Ok(true)),
+            Typed::Interrupt => {
+                self.warned = true;
+                self.screen.line("Ctrl-C again leaves, as Ctrl-D and /quit do");
+            }
+            Typed::End => self.left = Some(Ok(true)),
+            Typed::Reply(reply) => {
+                if let InputState::Question(request, _) = hand {
+                    self.reply(request, reply);
+                }
+                let held = std::mem::take(&mut self.held);
+                held.into_iter().for_each(|notice| self.notice(notice));
+            }
+        }
+    }
+
+    async fn line(&mut self, line: String) {
+        let text = line.trim();
+        if text.is_empty() {
+            return;
+        }
+        if text.starts_with('/') && self.command(text).await {
+            return;
+        }
+        self.say(line);
+    }
+
+    /// Says something in the session.
+    fn say(&mut self, text: String) {
+        self.turn = TurnState { asked: true, ..TurnState::default() };
+        self.live = LiveText::default();
+        let attachments = std::mem::take(&mut self.attached);
+        self.made = (Vec::new(), true);
+        let request = Request::SessionSend(SessionSend { session: self.session.clone(), text, attachments });
+        self.ask_later(request, Finished::Asked);
+    }
+
+    fn ask_later(
+        &self,
+        request: Request,
+        finished: impl FnOnce(Result<Value, Problem>) -> Finished + Send + 'static,
+    ) {
+        let (client, finish) = (self.client.clone(), self.finish.clone());
+        tokio::spawn(async move {
+            let answer = client.ask(&request).await;
+            // A chat that is over wants no answer.
+            let _over = finish.send(finished(answer));
+        });
+    }
+
+    fn reply(&mut self, request: Seq, reply: QuestionReply) {
+        let session = self.session.clone();
+        match reply {
+            QuestionReply::Approval(answer) => {
+                let request = Request::ApprovalAnswer(ApprovalAnswer { session, approval: request, answer });
+                self.ask_later(request, Finished::Other);
+            }
+            QuestionReply::Extension(answer) => {
+                self.ask_later(Request::UiAnswer(UiAnswer { session, request, answer }), Finished::Other);
+            }
+            QuestionReply::Interrupt => self.interrupt(),
+            QuestionReply::End => self.left = Some(Ok(true)),
+            QuestionReply::Withdrawn => {}
+        }
+    }
+
+    /// Ctrl-C.
+    fn interrupt(&mut self) {
+        let busy = self.turn.running || self.turn.asked;
+        self.turn.interrupts += 1;
+        if busy && self.turn.interrupts == 1 {
+            self.show_text();
+            self.screen.line("cancelling the turn; Ctrl-C again leaves");
+            let request = Request::SessionCancel(SessionParams { session: self.session.clone() });
+            self.ask_later(request, Finished::Other);
+            return;
+        }
+        let what = if busy { "left in the middle of a turn" } else { "interrupted" };
+        let help = format!("`holdfast chat --session {}` goes on with it.", one_line(self.session.as_str()));
+        self.left = Some(Err(Problem::new(Code::TurnCancelled, what).help(help)));
+    }
+
+    fn finished(&mut self, finished: Finished) {
+        let answer = match finished {
+            Finished::Asked(answer) => {
+                self.turn.asked = false;
+                // The turn runs until its last frame has been seen, which may come behind the answer.
+                let ended = answer.as_ref().ok().and_then(|answer| answer["ended"].as_u64());
+                self.turn.running = ended.is_some_and(|ended| ended >= self.next.0);
+                let made =
+                    answer.as_ref().ok().and_then(|answer| Vec::deserialize(&answer["attachments"]).ok());
+                self.made = (made.unwrap_or_default(), false);
+                self.show_made();
+                answer
+            }
+            Finished::Other(answer) => answer,
+            Finished::Shown(block, answer) => return self.rendered(&block, answer),
+        };
+        if let Err(problem) = answer
+            && problem.code != Code::ConnectionLost
+        {
+            self.problem(&problem);
+        }
+    }
+
+    fn notice(&mut self, notice: Notification) {
+        if matches!(self.hand, InputState::Question(..))
+            && matches!(
+                notice,
+                Notification::Frame(_)
+                    | Notification::Text { .. }
+                    | Notification::Reasoning { .. }
+                    | Notification::Ended { .. }
+            )
+        {
+            // A turn that is over takes its question with it.
+            if matches!(&notice, Notification::Frame(frame)
+                if frame.envelope.kind == FrameKind::TurnEnded && frame.envelope.stream == self.session)
+            {
+                self.withdraw();
+            }
+            self.held.push_back(notice);
+            return;
+        }
+        match notice {
+            Notification::Frame(frame) if frame.envelope.stream == self.session => self.frame(&frame),
+            Notification::Text { session, text } if session == self.session => self.live.wrote(&text),
+            Notification::Reasoning { session, text }
+                if session == self.session && !self.screen.prompting =>
+            {
+                self.show_text();
+                self.screen.text(Speaker::Reasoning, &text);
+            }
+            Notification::Progress { session, extension, text }
+                if session == self.session && !self.screen.prompting =>
+            {
+                self.show_text();
+                self.screen.line(line_of(&format!("{extension}: "), &text, self.screen.width()));
+            }
+            Notification::Approval { ref session, .. } | Notification::Question { ref session, .. }
+                if *session == self.session =>
+            {
+                if let Some(asked) = Prompt::of(notice) {
+                    self.question(asked);
+                }
+            }
+            Notification::Answered { session, request } if session == self.session => {
+                self.waiting.retain(|asked| asked.request != request);
+                if matches!(&self.hand, InputState::Question(asked, _) if *asked == request) {
+                    self.withdraw();
+                }
+            }
+            Notification::Ended {
+                session,
+                outcome: TurnOutcome::Limited(limit),
+                limit_set_in: Some(place),
+                ..
+            } if session == self.session => {
+                let line = wrapped(&format!("the limit on {limit} is {place}"), self.screen.width());
+                self.screen.line(line);
+            }
+            Notification::Told { extension: Some(extension), text } => {
+                self.screen.foreign(Some(extension.as_str()), &text);
+            }
+            Notification::Told { extension: None, text } => self.note(&text),
+            Notification::Broken { session, problem } if session == self.session => {
+                self.turn = TurnState::default();
+                self.problem(&problem);
+            }
+            _ => {}
+        }
+    }
+
+    /// A question that waits for a person.
+    fn question(&mut self, asked: Prompt) {
+        let request = asked.request;
+        let known = self.waiting.iter().any(|asked| asked.request == request)
+            || matches!(&self.hand, InputState::Question(asked, _) if *asked == request);
+        if known || !self.attended {
+            return;
+        }
+        if self.screen.prompting {
+            self.screen.line("a question waits for your answer: press Enter");
+        }
+        self.waiting.push_back(asked);
+    }
+
+    /// Takes down the question that is being asked.
+    fn withdraw(&mut self) {
+        if let InputState::Question(_, withdrawn) = &self.hand {
+            withdrawn.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn frame(&mut self, frame: &Frame) {
+        if frame.envelope.seq < self.next {
+            return;
+        }
+        self.next = frame.envelope.seq.next();
+        let Ok(body) = self.store.body(frame) else { return };
+        if let Body::ModelReturned(returned) = &body {
+            let text = self.live.returned(&returned.text.to_text());
+            self.show(&text);
+        }
+        let columns = self.screen.width();
+        if let Some(over) = self.calls.frame(frame.envelope.at, &body, self.screen.ink, columns) {
+            self.over(over);
+        }
+        match &body {
+            Body::TurnStarted(_) => self.turn.running = true,
+            Body::StreamInterrupted(_) => {
+                self.show_text();
+                self.note("the model broke off; what it wrote does not count");
+            }
+            Body::ModelFailed(failed) => self.note(&format!("the model failed: {}", failed.fault)),
+            Body::CompactionApplied(applied) => {
+                self.note(&format!(
+                    "compacted: {} messages replaced, {} kept",
+                    applied.replaced, applied.kept
+                ));
+            }
+            Body::TurnEnded(ended) => self.ended(ended),
+            _ => {}
+        }
+        if self.turn.running {
+            let running = self.calls.running();
+            if running.is_some() {
+                self.screen.settle();
+            }
+            self.screen.status(running.as_deref());
+        }
+    }
+
+    /// A call is over. Its line comes at once; what its extension says of it comes when it is said.
+    fn over(&mut self, over: Over) {
+        let Over { line, block, asked } = over;
+        self.screen.line(line);
+        match asked {
+            Some(asked) => {
+                self.ask_later(Request::ToolRender(asked), |answer| Finished::Shown(block, answer))
+            }
+            None => self.screen.block(&block),
+        }
+    }
+
+    /// An extension has said how a call is shown, or has left it to us.
+    fn rendered(&mut self, block: &str, answer: Result<Value, Problem>) {
+        // Nothing is written over a question; the call's line stands above it.
+        if matches!(self.hand, InputState::Question(..)) {
+            return;
+        }
+        let said = answer.ok().and_then(|answer| serde_json::from_value::<ToolRendered>(answer).ok());
+        let ToolRendered { call, result } = said.unwrap_or_default();
+        let (ink, columns) = (self.screen.ink, self.screen.width());
+        for text in call.iter().chain(&result) {
+            self.screen.block(&markdown(text, ink, columns));
+        }
+        if result.is_none() {
+            self.screen.block(block);
+        }
+    }
+
+    fn ended(&mut self, ended: &TurnEnded) {
+        let rest = self.live.rest();
+        self.show(&rest);
+        self.screen.settle();
+        match &ended.outcome {
+            TurnOutcome::Answered => {
+                let answer = ended.answer.as_ref().map(|answer| answer.to_text()).unwrap_or_default();
+                if self.screen.prompting || !self.live.has_shown(&answer) {
+                    if self.live.any() && !self.screen.prompting {
+                        self.note("the answer was changed before it was given:");
+                    }
+                    self.screen.whole(&answer);
+                }
+            }
+            other => {
+                let line = wrapped(&format!("the turn ended {}", how(other)), self.screen.width());
+                self.screen.line(self.screen.ink.notable(&line));
+            }
+        }
+        self.turn.running = false;
+        self.live = LiveText::default();
+        self.waiting.clear();
+        self.show_made();
+    }
+
+    /// Names the files that the turn has made, once its answer has been shown.
+    fn show_made(&mut self) {
+        if self.turn.running || self.turn.asked || std::mem::replace(&mut self.made.1, true) {
+            return;
+        }
+        for file in &self.made.0 {
+            self.screen.line(format!("{}; /save keeps it", attach::made(file)));
+        }
+    }
+
+    /// Shows what the model wrote and was not shown yet.
+    fn show_text(&mut self) {
+        let text = self.live.shown();
+        self.show(&text);
+    }
+
+    fn show(&mut self, text: &str) {
+        // At the prompt the answer is shown when it is whole.
+        if !text.is_empty() && !self.screen.prompting {
+            self.screen.text(Speaker::Answer, text);
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        let line = wrapped(text, self.screen.width());
+        self.screen.line(self.screen.ink.dim(&line));
+    }
+
+    fn problem(&mut self, problem: &Problem) {
+        let text = problem_rows(problem, self.screen.width());
+        let mut lines = text.lines();
+        let first = self.screen.ink.bad(lines.next().unwrap_or_default());
+        self.screen.line(first);
+        lines.for_each(|line| self.screen.line(line));
+    }
+
+    /// Opens a session, and says which.
+    async fn open(&mut self, session: Option<StreamId>) -> Result<(), Problem> {
+        let head = session.as_ref().map(|id| self.store.head(id)).transpose()?.flatten();
+        let next = head.map_or(Seq(0), |head| head.seq.next());
+        let request = Request::SessionOpen(SessionOpen {
+            session,
+            create: false,
+            model: self.model.clone(),
+            channel: "chat".to_owned(),
+            answers: self.attended,
+            frames_from: Some(next),
+        });
+        let opened: SessionOpened = self.client.ask(&request).await?;
+        self.session = opened.session;
+        self.next = next;
+        self.turn = TurnState::default();
+        self.live = LiveText::default();
+        self.waiting.clear();
+        self.introduce(opened.resumed)?;
+        opened.waiting.into_iter().for_each(|notice| self.notice(notice));
+        Ok(())
+    }
+
+    fn introduce(&mut self, resumed: bool) -> Result<(), Problem> {
+        let tail = if resumed { self.tail(2000)? } else { Vec::new() };
+        let last = tail.iter().rev().find_map(|read| match &read.body {
+            Body::TurnStarted(_) => Some(true),
+            Body::TurnEnded(_) => Some(false),
+            _ => None,
+        });
+        self.turn.running = last.unwrap_or(false);
+        for read in &tail {
+            self.calls.frame(Default::default(), &read.body, TextStyle::Plain, 80);
+        }
+        if self.quiet {
+            return Ok(());
+        }
+        let ServerHello { model, profile, .. } = &self.welcome;
+        let model = self.model(&tail).unwrap_or_else(|| model.to_string());
+        let line = format!("session {} · model {model} · profile {profile}", self.session);
+        self.note(&line);
+        let said = tail.iter().rev().find_map(|read| match &read.body {
+            Body::InputReceived(received) => Some(received.text.to_text()),
+            _ => None,
+        });
+        let answered = tail.iter().rev().find_map(|read| match &read.body {
+            Body::TurnEnded(ended) => ended.answer.as_ref().map(|answer| answer.to_text()),
+            _ => None,
+        });
+        let columns = self.screen.width().min(100).saturating_sub(4).max(8);
+        for (sign, text) in [("›", said), (" ", answered.filter(|_| !self.turn.running))] {
+            if let Some(text) = text {
+                self.note(&format!("{sign} {}", cut(&one_line(text.trim()), columns)));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn how(outcome: &TurnOutcome) -> String {
+    let text = why::outcome(outcome);
+    match outcome {
+        TurnOutcome::Limited(_) | TurnOutcome::Answered => text,
+        _ => format!("early, {text}"),
+    }
+}
+
+fn listen(kind: SignalKind) -> Result<Signal, Problem> {
+    signal(kind).map_err(|error| Problem::new(Code::Internal, format!("signals cannot be heard: {error}")))
+}

@@ -1,0 +1,368 @@
+//! Questions to the user in the middle of a turn: whether a call may run, and what extensions want to know. The chat and every
+//! command ask them here.
+//!
+//! Everything that is shown here and comes from a model or an extension is made harmless first, and a question stands in the
+//! first column, which a model's text never reaches. It names the extension that it is about. What was typed before it could be
+//! read is thrown away.
+
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use holdfast_contract::ids::{CallId, ExtensionId, Seq};
+use holdfast_contract::session_frames::{GateReason, UiQuestion};
+use holdfast_rpc::{ApprovalChoice, Notification};
+use rustyline::DefaultEditor;
+use serde_json::{Value, json};
+
+use super::margin::{MARGIN, margined};
+use super::sanitize::{cut, one_line, safe_json};
+use super::style::TextStyle;
+use super::terminal::{Entry, Key, Keys, Terminal};
+
+/// So many lines of arguments are shown at first.
+const MAX_ARGUMENT_LINES: usize = 12;
+
+/// A key that comes sooner after a question appears was meant for something else.
+const READING_TIME: Duration = Duration::from_millis(300);
+
+/// A question.
+#[derive(Clone, Debug)]
+pub(crate) struct Prompt {
+    /// The frame that asks.
+    pub request: Seq,
+    pub question: PromptKind,
+}
+
+impl Prompt {
+    /// What a notice asks, if it asks something.
+    pub(crate) fn of(notice: Notification) -> Option<Self> {
+        Some(match notice {
+            Notification::Approval { approval, call, tool, extension, arguments, reasons, .. } => {
+                let tool = tool.to_string();
+                let question = Approval { call, tool, extension, arguments, reasons };
+                Self { request: approval, question: PromptKind::Approval(question) }
+            }
+            Notification::Question { request, extension, question, .. } => {
+                Self { request, question: PromptKind::Extension { extension, question } }
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub(crate) enum PromptKind {
+    /// Whether a call may run.
+    Approval(Approval),
+    /// What an extension wants to know.
+    Extension { extension: ExtensionId, question: UiQuestion },
+}
+
+/// A call that waits for a person.
+#[derive(Clone, Debug)]
+pub(crate) struct Approval {
+    pub call: CallId,
+    pub tool: String,
+    /// The extension whose tool it is.
+    pub extension: Option<ExtensionId>,
+    pub arguments: Value,
+    pub reasons: Vec<GateReason>,
+}
+
+/// What came of a question.
+#[derive(Debug)]
+pub(crate) enum QuestionReply {
+    /// An approval's answer.
+    Approval(ApprovalChoice),
+    /// An extension's answer; none dismisses the question.
+    Extension(Option<Value>),
+    /// Ctrl-C.
+    Interrupt,
+    /// Ctrl-D, or the terminal has gone.
+    End,
+    /// Somebody else answered.
+    Withdrawn,
+}
+
+/// Asks, and waits for the answer.
+pub(crate) fn ask(
+    asked: &Prompt,
+    terminal: &Terminal,
+    withdrawn: &AtomicBool,
+    ink: TextStyle,
+) -> QuestionReply {
+    let dialogue = Dialogue { terminal, withdrawn, ink };
+    match &asked.question {
+        PromptKind::Approval(approval) => dialogue.approval(approval),
+        PromptKind::Extension { extension, question } => dialogue.extension(extension, question),
+    }
+}
+
+/// A line for a question of our own, if there is one.
+pub(crate) fn read_line(terminal: &Terminal, prompt: &str) -> Option<String> {
+    let withdrawn = AtomicBool::new(false);
+    Dialogue { terminal, withdrawn: &withdrawn, ink: TextStyle::Plain }.line(prompt, true).ok()
+}
+
+/// The lines that describe a call: whose, with what, and who asks why. All of them, or as many as fit a screen.
+pub(crate) fn described(ink: TextStyle, columns: usize, asked: &Approval, all: bool) -> Vec<String> {
+    let Approval { call, tool, extension, arguments, reasons } = asked;
+    let headline = format!("{} wants to run (call {call})", one_line(tool));
+    let mut lines =
+        vec![format!("{} {}", ink.notable("?"), ink.bold(&cut(&headline, columns.saturating_sub(2))))];
+    if let Some(extension) = extension {
+        lines.push(margined(&format!("a tool of `{extension}`"), columns));
+    }
+    let pretty = safe_json(&serde_json::to_string_pretty(arguments).unwrap_or_default());
+    let count = pretty.lines().count();
+    let room = columns.saturating_sub(2).max(8);
+    let mut more = count > MAX_ARGUMENT_LINES;
+    for line in pretty.lines().take(if all { usize::MAX } else { MAX_ARGUMENT_LINES }) {
+        let short = cut(line, room);
+        more |= short != line;
+        lines.push(if all { margined(line, columns) } else { format!("{MARGIN}{short}") });
+    }
+    if more && !all {
+        let rest = count.saturating_sub(MAX_ARGUMENT_LINES);
+        let what = if rest > 0 {
+            format!("… {rest} more lines; v shows all")
+        } else {
+            "… v shows all".to_owned()
+        };
+        lines.push(format!("  {}", ink.dim(&what)));
+    }
+    for GateReason { hook, reason } in reasons {
+        let why = format!("{}: {}", one_line(hook.as_str()), one_line(reason));
+        lines.push(if all { margined(&why, columns) } else { format!("{MARGIN}{}", cut(&why, room)) });
+    }
+    lines
+}
+
+struct Dialogue<'a> {
+    terminal: &'a Terminal,
+    withdrawn: &'a AtomicBool,
+    ink: TextStyle,
+}
+
+impl Dialogue<'_> {
+    fn approval(&self, asked: &Approval) -> QuestionReply {
+        let describe = |all: bool| {
+            for line in described(self.ink, self.terminal.width(), asked, all) {
+                self.terminal.show(&format!("{line}\n"));
+            }
+        };
+        describe(false);
+        std::thread::sleep(READING_TIME);
+        let edit = if self.terminal.can_edit() { "e edit, " } else { "" };
+        loop {
+            // First the keys, then the words: what is typed once the question is shown counts.
+            let keys = Keys::new(self.terminal, self.withdrawn);
+            self.terminal.show(&format!("  y once, s session, a always, {edit}n deny, v all: "));
+            let answer = loop {
+                match keys.next() {
+                    Key::Character('y') => break ("once", QuestionReply::Approval(ApprovalChoice::Once)),
+                    Key::Character('s') => {
+                        break ("for this session", QuestionReply::Approval(ApprovalChoice::Session));
+                    }
+                    Key::Character('a') => break ("always", QuestionReply::Approval(ApprovalChoice::Always)),
+                    Key::Character('e') if edit.is_empty() => {}
+                    Key::Character(letter @ ('e' | 'n' | 'v')) => {
+                        drop(keys);
+                        self.terminal.show(&format!("{letter}\n"));
+                        match letter {
+                            'v' => {
+                                describe(true);
+                                break ("", QuestionReply::Withdrawn);
+                            }
+                            'e' => match self.edit(&asked.arguments) {
+                                Some(arguments) => {
+                                    return QuestionReply::Approval(ApprovalChoice::Edit { arguments });
+                                }
+                                None => break ("", QuestionReply::Withdrawn),
+                            },
+                            _ => return self.denial(),
+                        }
+                    }
+                    Key::Interrupt => break ("interrupted", QuestionReply::Interrupt),
+                    Key::End => break ("", QuestionReply::End),
+                    Key::Withdrawn => break ("answered elsewhere", QuestionReply::Withdrawn),
+                    _ => {}
+                }
+            };
+            match answer {
+                // Looked at, or not edited after all: the question stands.
+                ("", QuestionReply::Withdrawn) => {}
+                (word, reply) => {
+                    self.terminal.show(&format!("{word}\n"));
+                    return reply;
+                }
+            }
+        }
+    }
+
+    fn denial(&self) -> QuestionReply {
+        match self.line("  why (Enter for no reason): ", true) {
+            Ok(reason) if reason.trim().is_empty() => {
+                QuestionReply::Approval(ApprovalChoice::Deny { reason: "the user denied it".to_owned() })
+            }
+            Ok(reason) => QuestionReply::Approval(ApprovalChoice::Deny { reason }),
+            Err(reply) => reply,
+        }
+    }
+
+    /// The arguments as the user wants them; none if they gave up.
+    fn edit(&self, arguments: &Value) -> Option<Value> {
+        let program = std::env::var("VISUAL").or_else(|_| std::env::var("EDITOR")).ok();
+        let program = program.filter(|program| !program.trim().is_empty());
+        let mut text = match program {
+            Some(_) => safe_json(&serde_json::to_string_pretty(arguments).ok()?),
+            None => safe_json(&arguments.to_string()),
+        };
+        loop {
+            text = match &program {
+                Some(program) => self.in_editor(program, &text)?,
+                None => DefaultEditor::new().ok()?.readline_with_initial("  edit: ", (&text, "")).ok()?,
+            };
+            match serde_json::from_str(text.trim()) {
+                Ok(value) => return Some(value),
+                Err(error) => {
+                    let place = format!("line {}, column {}", error.line(), error.column());
+                    self.terminal
+                        .show(&format!("  {}\n", self.ink.bad(&format!("this is not JSON: {error}"))));
+                    self.terminal.show(&format!(
+                        "  {} at {place}; fix it, or Ctrl-C to go back\n",
+                        near(&text, &error)
+                    ));
+                    if program.is_some() && self.line("  Enter edits again: ", true).is_err() {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The text after the user's own editor had it.
+    fn in_editor(&self, program: &str, text: &str) -> Option<String> {
+        let name = format!("holdfast-{}-{:?}.json", std::process::id(), std::time::Instant::now());
+        let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-.".contains(*c)).collect();
+        let path = std::env::temp_dir().join(name);
+        let edited = (|| {
+            let mut options = std::fs::OpenOptions::new();
+            let mut file = options.write(true).create_new(true).mode(0o600).open(&path)?;
+            std::io::Write::write_all(&mut file, text.as_bytes())?;
+            drop(file);
+            self.terminal.lend();
+            let run = format!("{program} \"$1\"");
+            let ended = std::process::Command::new("sh").args(["-c", &run, "sh"]).arg(&path).status();
+            self.terminal.quiet();
+            match ended? {
+                status if status.success() => std::fs::read_to_string(&path),
+                status => Err(std::io::Error::other(format!("it ended with {status}"))),
+            }
+        })();
+        // It may never have been made.
+        let _none = std::fs::remove_file(&path);
+        if let Err(error) = &edited {
+            self.terminal.show(&format!(
+                "  {}\n",
+                self.ink.bad(&format!("the editor `{}`: {error}", one_line(program)))
+            ));
+        }
+        edited.ok()
+    }
+
+    fn extension(&self, extension: &ExtensionId, question: &UiQuestion) -> QuestionReply {
+        let columns = self.terminal.width();
+        let headline = |prompt: &str| {
+            let who = cut(&format!("`{extension}` asks:"), columns.saturating_sub(2));
+            self.terminal.show(&format!("{} {}\n", self.ink.notable("?"), self.ink.bold(&who)));
+            self.terminal.show(&format!("{}\n", margined(prompt, columns)));
+        };
+        match question {
+            UiQuestion::Confirm { prompt } => {
+                headline(prompt);
+                std::thread::sleep(READING_TIME);
+                let keys = Keys::new(self.terminal, self.withdrawn);
+                self.terminal.show("  y yes, n no: ");
+                let (word, reply) = loop {
+                    match keys.next() {
+                        Key::Character('y') => break ("yes", QuestionReply::Extension(Some(json!(true)))),
+                        Key::Character('n') => break ("no", QuestionReply::Extension(Some(json!(false)))),
+                        Key::Interrupt => break ("interrupted", QuestionReply::Interrupt),
+                        Key::End => break ("", QuestionReply::End),
+                        Key::Withdrawn => break ("answered elsewhere", QuestionReply::Withdrawn),
+                        _ => {}
+                    }
+                };
+                self.terminal.show(&format!("{word}\n"));
+                reply
+            }
+            UiQuestion::Select { prompt, options } => {
+                headline(prompt);
+                for (index, option) in options.iter().enumerate() {
+                    let option = format!("{} {}", index + 1, one_line(option));
+                    self.terminal.show(&format!("{}\n", margined(&option, columns)));
+                }
+                std::thread::sleep(READING_TIME);
+                loop {
+                    let typed = match self.line("  number (Enter for none): ", true) {
+                        Ok(typed) => typed,
+                        Err(reply) => return reply,
+                    };
+                    let typed = typed.trim();
+                    let number = typed.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+                    let chosen = number.and_then(|index| options.get(index));
+                    match chosen.or_else(|| options.iter().find(|option| *option == typed)) {
+                        Some(option) => return QuestionReply::Extension(Some(json!(option))),
+                        None if typed.is_empty() => return QuestionReply::Extension(None),
+                        None => self.terminal.show(&format!("  a number from 1 to {}\n", options.len())),
+                    }
+                }
+            }
+            UiQuestion::Input { prompt, secret } => {
+                headline(prompt);
+                std::thread::sleep(READING_TIME);
+                let hint = match secret {
+                    true => format!("  secret, not shown; `{extension}` receives it: "),
+                    false => "  : ".to_owned(),
+                };
+                match self.line(&hint, !secret) {
+                    Ok(text) => QuestionReply::Extension(Some(json!(text))),
+                    Err(reply) => reply,
+                }
+            }
+            UiQuestion::Custom { prompt, .. } => {
+                headline(prompt);
+                std::thread::sleep(READING_TIME);
+                match self.line("  : ", true) {
+                    Ok(text) if text.is_empty() => QuestionReply::Extension(None),
+                    Ok(text) => QuestionReply::Extension(Some(json!(text))),
+                    Err(reply) => reply,
+                }
+            }
+        }
+    }
+
+    fn line(&self, prompt: &str, echo: bool) -> Result<String, QuestionReply> {
+        let keys = Keys::new(self.terminal, self.withdrawn);
+        self.terminal.show(prompt);
+        let (word, reply) = match keys.line(echo) {
+            Entry::Line(line) => return Ok(line),
+            Entry::Interrupt => ("interrupted", QuestionReply::Interrupt),
+            Entry::End => ("", QuestionReply::End),
+            Entry::Withdrawn => ("answered elsewhere", QuestionReply::Withdrawn),
+        };
+        self.terminal.show(&format!("{word}\n"));
+        Err(reply)
+    }
+}
+
+/// The text around the place where reading it failed.
+fn near(text: &str, error: &serde_json::Error) -> String {
+    let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default();
+    let from = error.column().saturating_sub(12);
+    let around: String = line.chars().skip(from).take(20).collect();
+    format!("near `{}`", one_line(&around))
+}

@@ -1,0 +1,172 @@
+//! Tool calls as lines: one per call, once it is over, and a status line for those that run. Behind the line of a call stands its result,
+//! where a hint says how.
+
+use std::collections::BTreeMap;
+
+use holdfast_contract::body::Body;
+use holdfast_contract::content::{Content, DigestOf};
+use holdfast_contract::digest::Digest;
+use holdfast_contract::hook::Decision;
+use holdfast_contract::ids::{CallId, Millis, ToolName};
+use holdfast_contract::session_frames::{
+    Answer, ApprovalAnswered, CheckOutcome, HookDecided, ToolChecked, ToolReturned,
+};
+use holdfast_contract::tool::{CallStatus, ToolOutcome};
+use holdfast_rpc::{ToolInfo, ToolRender};
+use unicode_width::UnicodeWidthStr;
+
+use super::renders::Hint;
+use super::sanitize::{cut, one_line, safe_json};
+use super::style::TextStyle;
+
+/// The calls of a turn that are not over.
+#[derive(Default)]
+pub(crate) struct Calls {
+    /// Arguments and results by their digest: as they came, and as they were changed.
+    contents: BTreeMap<Digest, Content>,
+    open: BTreeMap<CallId, Open>,
+    /// What the tools of the home say about how they are shown.
+    tools: BTreeMap<ToolName, RenderHints>,
+}
+
+/// What a tool says about how it is shown.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RenderHints {
+    /// Its hint.
+    pub hint: Hint,
+    /// Whether its extension shows calls and results itself.
+    pub renderer: bool,
+}
+
+/// A call that is over.
+pub(crate) struct Over {
+    /// Its line.
+    pub line: String,
+    /// Its result, in whole lines, where a hint says how.
+    pub block: String,
+    /// What its extension is asked, if that shows calls itself: its words stand in place of the result's.
+    pub asked: Option<ToolRender>,
+}
+
+struct Open {
+    tool: ToolName,
+    arguments: Option<Content>,
+    since: Millis,
+    runs: bool,
+}
+
+impl Calls {
+    /// Learns what the tools say about how they are shown.
+    pub(crate) fn learn(&mut self, tools: &[ToolInfo]) {
+        let shown = tools.iter().filter(|tool| tool.renders || tool.render.is_some()).map(|tool| {
+            let hint = tool.render.as_ref().map(Hint::read).unwrap_or_default();
+            (tool.name.clone(), RenderHints { hint, renderer: tool.renders })
+        });
+        self.tools = shown.collect();
+    }
+
+    /// Takes a frame, and gives the call that it ends.
+    pub(crate) fn frame(&mut self, at: Millis, body: &Body, ink: TextStyle, columns: usize) -> Option<Over> {
+        match body {
+            Body::TurnStarted(_) => (self.contents, self.open) = Default::default(),
+            Body::ModelReturned(returned) => {
+                returned.calls.iter().for_each(|call| self.know(&call.arguments));
+            }
+            // Whoever changes the arguments: what ran is what is shown.
+            Body::HookDecided(HookDecided {
+                decision: Decision::Modify { arguments: Some(arguments), .. },
+                ..
+            })
+            | Body::ToolChecked(ToolChecked { outcome: CheckOutcome::Coerced { arguments }, .. })
+            | Body::ApprovalAnswered(ApprovalAnswered { answer: Answer::Edit { arguments }, .. }) => {
+                self.know(arguments);
+            }
+            // Whoever changes a result: what the model was told is what is shown.
+            Body::ToolReturned(ToolReturned { outcome: ToolOutcome::Result(content), .. })
+            | Body::HookDecided(HookDecided {
+                decision: Decision::Enrich { result: Some(content), .. } | Decision::Replace { content, .. },
+                ..
+            }) => self.know(content),
+            Body::ToolCalled(called) => {
+                let arguments = self.known(&called.arguments);
+                let open = Open { tool: called.tool.clone(), arguments, since: at, runs: false };
+                self.open.insert(called.call, open);
+            }
+            Body::ToolDispatched(dispatched) => {
+                let arguments = self.known(&dispatched.arguments);
+                if let Some(open) = self.open.get_mut(&dispatched.call) {
+                    (open.since, open.runs) = (at, true);
+                    open.arguments = arguments.or_else(|| open.arguments.take());
+                }
+            }
+            Body::ToolSettled(settled) => {
+                let open = self.open.remove(&settled.call)?;
+                let spent = at.since(open.since).0;
+                let fault = settled.fault.as_ref().map(|fault| one_line(&fault.to_string()));
+                let done = settled.status == CallStatus::Done;
+                let result = self.known(&settled.content).filter(|_| done);
+                let own = self.tools.get(&open.tool).cloned().unwrap_or_default();
+                // A hook that saw this result knows better than the tool that made it.
+                let hint =
+                    settled.render.as_ref().and_then(Content::value).map(Hint::read).unwrap_or(own.hint);
+                let summary = result.as_ref().and_then(|it| hint.summary(open.arguments.as_ref(), it));
+                let end = match settled.status {
+                    CallStatus::Done => ink.good(&format!("ok {spent} ms")),
+                    status => {
+                        let word = word(status);
+                        ink.bad(&fault.map_or(word.to_owned(), |fault| format!("{word}: {fault}")))
+                    }
+                };
+                let line = line(ink, columns, &open, summary.as_deref(), &end);
+                let block = result.as_ref().and_then(|it| hint.block(it, ink, columns)).unwrap_or_default();
+                let asked = result.filter(|_| own.renderer && settled.render.is_none()).map(|result| {
+                    let arguments = open.arguments.clone().unwrap_or_default();
+                    ToolRender { tool: open.tool, arguments, result }
+                });
+                return Some(Over { line, block, asked });
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn know(&mut self, content: &Content) {
+        self.contents.insert(content.digest(), content.clone());
+    }
+
+    fn known(&self, digest: &DigestOf) -> Option<Content> {
+        self.contents.get(&digest.get()).cloned()
+    }
+
+    /// What runs, in a few words.
+    pub(crate) fn running(&self) -> Option<String> {
+        let names: Vec<String> =
+            self.open.values().filter(|open| open.runs).map(|open| one_line(open.tool.as_str())).collect();
+        (!names.is_empty()).then(|| format!("⏺ {} …", names.join(", ")))
+    }
+}
+
+/// How a call ended, in a word.
+pub(crate) fn word(status: CallStatus) -> &'static str {
+    match status {
+        CallStatus::Done => "ok",
+        CallStatus::Failed => "failed",
+        CallStatus::Denied => "denied",
+        CallStatus::Cancelled => "cancelled",
+        CallStatus::Interrupted => "interrupted",
+    }
+}
+
+/// The arguments, or what the tool says in their place, give way first; how it ended is always shown whole.
+fn line(ink: TextStyle, columns: usize, open: &Open, summary: Option<&str>, end: &str) -> String {
+    let tool = one_line(open.tool.as_str());
+    let room = columns.min(160).saturating_sub(tool.width() + 20).max(12);
+    let arguments = || open.arguments.as_ref().map(|it| safe_json(&it.to_text())).unwrap_or_default();
+    let words = summary.map_or_else(arguments, str::to_owned);
+    let words = cut(&one_line(&words), room);
+    format!("{} {} {} … {end}", ink.dim("⏺"), ink.bold(&tool), ink.dim(&words))
+}
+
+#[cfg(test)]
+#[path = "calls_tests.rs"]
+mod tests;

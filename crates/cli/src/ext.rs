@@ -1,0 +1,103 @@
+//! `holdfast ext …`: what is installed is in `listing.rs`; here is what an author and a careful user do with one extension.
+
+mod check;
+mod dev;
+mod grant;
+mod make;
+mod progress;
+mod test;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::log::LogLevel;
+use holdfast_contract::problem::{Code, Problem, Severity};
+use holdfast_home::{Home, Settings};
+use holdfast_runtime::app::{ApplicationConfig, Progress, secrets};
+use holdfast_runtime::dev_harness::LoadedExtension;
+use holdfast_runtime::loader::single_file;
+
+use crate::chat::one_line;
+use crate::output::report;
+
+pub(crate) use check::check;
+pub(crate) use dev::dev;
+pub(crate) use grant::{grant, revoke};
+pub(crate) use make::{build, new};
+pub(crate) use test::test;
+
+/// The folder that an id or a path means. An id is looked for in the home first, so that a file of its name is no trap.
+pub(crate) fn folder(home: &Home, subject: Option<&Path>) -> Result<PathBuf, Problem> {
+    let whole = |path: &Path| {
+        path.canonicalize().map_err(|error| {
+            Problem::new(Code::ExtensionUnknown, format!("{} cannot be used: {error}", path.display()))
+        })
+    };
+    let Some(subject) = subject else { return whole(Path::new(".")) };
+    let installed = home.extensions().join(subject);
+    if subject.components().count() == 1 && installed.join("manifest.yaml").is_file() {
+        return whole(&installed);
+    }
+    if subject.is_dir() {
+        return whole(subject);
+    }
+    let what = format!(
+        "there is no extension `{}` in {}, and no such folder",
+        subject.display(),
+        home.extensions().display()
+    );
+    let help = "`holdfast ext list` shows what is installed; `holdfast ext new` begins one.";
+    Err(Problem::new(Code::ExtensionUnknown, what).help(help))
+}
+
+/// Where an extension lies, by its id or path: a folder, or a single file.
+pub(crate) fn place(home: &Home, subject: &Path) -> Result<PathBuf, Problem> {
+    let all = home.extensions();
+    match subject.to_str().and_then(|id| single_file(&all, id)) {
+        Some(file) => Ok(all.join(file)),
+        None if subject.is_file() && subject.extension().is_some_and(|kind| kind == "py") => {
+            Ok(subject.to_owned())
+        }
+        None => folder(home, Some(subject)),
+    }
+}
+
+/// An extension on the workbench, as this home would have it.
+pub(crate) async fn workbench(plan: &ApplicationConfig, place: &Path) -> Result<LoadedExtension, Problem> {
+    let settings = Settings::load(&plan.home)?.settings;
+    let policy = plan.home.policy(plan.profile.as_deref())?;
+    let named = if place.is_file() { place.file_stem() } else { place.file_name() };
+    let id = named.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let set = settings.extensions.get(&id.as_str().into());
+    let log = Arc::new(logged);
+    // Where it is not known what to hide, nothing is shown.
+    let log = match secrets(&plan.home, &settings, plan.environment) {
+        Ok(secrets) => Some(Arc::new(secrets).hide_in_log(log)),
+        Err(problem) => {
+            report(&problem.with(Severity::Warning));
+            None
+        }
+    };
+    LoadedExtension::open(place, &policy, set, &settings.wasm, (log, plan.home.environments())).await
+}
+
+/// Shows a message of an extension's log, on one line.
+pub(crate) fn logged(id: &ExtensionId, level: LogLevel, line: &str) {
+    eprintln!("{id} {level:?}: {}", one_line(line));
+}
+
+/// Says what takes long while extensions come up.
+pub(crate) fn progress(id: &ExtensionId, progress: Progress) {
+    match progress {
+        Progress::Compiling { bytes } if bytes > 256 << 10 => {
+            eprintln!("compiling {id} ({:.1} MiB), once", bytes as f64 / f64::from(1 << 20));
+        }
+        Progress::Compiled { millis } if millis > 500 => {
+            eprintln!("compiled {id} in {:.1} s", millis as f64 / 1e3)
+        }
+        Progress::Compiling { .. } | Progress::Compiled { .. } => {}
+        Progress::Installing { packages } => eprintln!("installing for {id}, once: {}", packages.join(", ")),
+        Progress::Installed { millis } => eprintln!("installed for {id} in {:.1} s", millis as f64 / 1e3),
+    }
+}

@@ -1,0 +1,100 @@
+//! `holdfast ext dev`: builds, checks and tests an extension whenever a file of it changes. Where it lies in a home that somebody
+//! owns, the owner swaps it by itself.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use holdfast_contract::problem::Problem;
+use holdfast_runtime::FolderWatcher;
+use holdfast_runtime::app::ApplicationConfig;
+
+use super::{build, check, folder, grant, test};
+use crate::arguments::GrantCommand;
+use crate::exit::Exit;
+use crate::output::{Output, report};
+
+/// Folders of tools, which change with every build.
+const TOOLS: &[&str] = &["target", "node_modules", "__pycache__"];
+
+pub(crate) async fn dev(
+    output: &Output,
+    plan: &ApplicationConfig,
+    named: &Path,
+    grants: bool,
+) -> Result<Exit, Problem> {
+    let folder = folder(&plan.home, Some(named))?;
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let watched = folder.clone();
+    let _watch = FolderWatcher::begin(move || {
+        let _nobody_listens = tell.send(());
+        folders(&watched)
+    })?;
+    let mut built = BTreeMap::new();
+    let mut asked = grants;
+    loop {
+        tokio::select! {
+            changed = told.recv() => if changed.is_none() { return Ok(Exit::Done) },
+            _ = tokio::signal::ctrl_c() => return Ok(Exit::Interrupted),
+        }
+        let now = sources(&folder);
+        if now == built {
+            continue;
+        }
+        built = now;
+        if let Err(problem) = round(output, plan, &folder, &mut asked).await {
+            report(&problem);
+        }
+        output.line("waiting for a change; Ctrl-C ends")?;
+    }
+}
+
+async fn round(
+    output: &Output,
+    plan: &ApplicationConfig,
+    folder: &Path,
+    asked: &mut bool,
+) -> Result<(), Problem> {
+    let building = |output: &Output| build(output, &plan.home, Some(folder));
+    tokio::task::block_in_place(|| building(output))?;
+    if std::mem::take(asked) {
+        let id = folder.display().to_string();
+        let all =
+            GrantCommand { id, interface: Vec::new(), secret: Vec::new(), network: Vec::new(), folder: true };
+        // One that asks for nothing needs nothing.
+        if let Err(problem) = grant(output, plan, &all) {
+            report(&problem);
+        }
+    }
+    check(output, plan, folder).await?;
+    if folder.join("tests.yaml").is_file() {
+        test(output, plan, folder).await?;
+    }
+    Ok(())
+}
+
+/// The extension's own files, by when they were changed. What a build makes is not among them.
+fn sources(folder: &Path) -> BTreeMap<PathBuf, Option<SystemTime>> {
+    let files =
+        folders(folder).into_iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+    let own = files.map(|entry| entry.path()).filter(|path| {
+        let built = path.extension().is_some_and(|extension| extension == "wasm" || extension == "lock");
+        path.is_file() && !built && !is_hidden(path)
+    });
+    own.map(|path| (path.clone(), fs::metadata(&path).and_then(|about| about.modified()).ok())).collect()
+}
+
+/// The folder and those in it, without those of tools.
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    let inside = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let own = inside.filter(|path| {
+        let tools = path.file_name().is_some_and(|name| TOOLS.iter().any(|tool| name == *tool));
+        path.is_dir() && !tools && !is_hidden(path)
+    });
+    std::iter::once(folder.to_owned()).chain(own.flat_map(|path| folders(&path))).collect()
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+}

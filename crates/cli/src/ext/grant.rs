@@ -1,0 +1,72 @@
+//! `holdfast ext grant` and `holdfast ext revoke`: what an extension may reach. A running owner of the home notices by itself.
+
+use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::manifest::Grants;
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_home::Settings;
+use holdfast_policy::{Grant, Tie, effective_grant};
+use holdfast_runtime::app::ApplicationConfig;
+use holdfast_runtime::loader::{candidate, single, single_file};
+use serde_json::json;
+
+use crate::arguments::GrantCommand;
+use crate::exit::Exit;
+use crate::output::Output;
+
+pub(crate) fn grant(
+    output: &Output,
+    plan: &ApplicationConfig,
+    command: &GrantCommand,
+) -> Result<Exit, Problem> {
+    let budgets = Settings::load(&plan.home)?.settings.wasm.budgets;
+    let policy = plan.home.policy(plan.profile.as_deref())?;
+    let named = Grants {
+        interfaces: command.interface.clone(),
+        secrets: command.secret.clone(),
+        network: command.network.clone(),
+        ..Grants::default()
+    };
+    let all = plan.home.extensions();
+    // A single file has no manifest that could ask for anything, so that what is named is what it gets.
+    let (candidate, folder, requested) = match single_file(&all, &command.id) {
+        Some(file) => (single(&all, &file, &policy, None, budgets)?, all.join(file), named.clone()),
+        None => {
+            let folder = super::folder(&plan.home, Some(command.id.as_ref()))?;
+            let candidate = candidate(&folder, &policy, None, budgets)?;
+            let requested = candidate.manifest.requests();
+            (candidate, folder, requested)
+        }
+    };
+    let give = if named.is_empty() { requested.clone() } else { effective_grant(&requested, &named) };
+    if give.is_empty() {
+        let what = format!("the manifest of `{}` does not ask for that", candidate.manifest.id);
+        let help = format!("It asks for: {}. Only what a manifest asks for can be given.", json!(requested));
+        return Err(Problem::new(Code::UsageInvalid, what).help(help));
+    }
+    let tied_to = match command.folder {
+        true => Tie::Path(folder.display().to_string()),
+        false => Tie::Digest(candidate.bundle.content()),
+    };
+    let grant = Grant { extension: candidate.manifest.id.clone(), tied_to, give };
+    plan.home.remember_grant(&grant)?;
+    if output.json {
+        output.document(&grant)?;
+    } else {
+        let until =
+            if command.folder { "as long as it is in this folder" } else { "until its content changes" };
+        output.line(format!("`{}` may use {} {until}", grant.extension, json!(grant.give)))?;
+    }
+    Ok(Exit::Done)
+}
+
+pub(crate) fn revoke(output: &Output, plan: &ApplicationConfig, id: &str) -> Result<Exit, Problem> {
+    let id = ExtensionId::from(id);
+    let before = plan.home.policy(None)?;
+    if !before.grants().iter().any(|grant| grant.extension == id) {
+        let problem = Problem::new(Code::UsageInvalid, format!("nothing was given to `{id}`"));
+        return Err(problem.help("`holdfast policy show` lists what was given."));
+    }
+    plan.home.revoke_grants(&id)?;
+    output.line(format!("`{id}` has nothing any more"))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,89 @@
+//! `holdfast policy …`: what is allowed, and which rule says so.
+
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_policy::Policy;
+use holdfast_rpc::{PolicyExplain, Request};
+use serde_json::{Value, json};
+
+use crate::arguments::Explain;
+use crate::chat::sanitize_for_terminal;
+use crate::exit::Exit;
+use crate::link::Link;
+use crate::output::{Output, table};
+
+pub(crate) fn show(output: &Output, policy: &Policy) -> Result<Exit, Problem> {
+    let document: Value = serde_json::from_slice(policy.document())
+        .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
+    if output.json {
+        output.document(&json!({ "digest": policy.digest(), "policy": document }))?;
+        return Ok(Exit::Done);
+    }
+    output.line(format!("profile  {}", document["profile"].as_str().unwrap_or_default()))?;
+    output.line(format!("digest   {}", policy.digest()))?;
+    let rows = policy.rules().iter().map(|rule| {
+        let word = serde_json::to_value(rule.decision).ok().and_then(|word| word.as_str().map(str::to_owned));
+        [
+            rule.name.to_string(),
+            word.unwrap_or_default(),
+            rule.condition.tools.join(", "),
+            rule.reason.clone(),
+        ]
+    });
+    let empty = "no rules of your own: the profile decides by what a tool does to the world";
+    output.line(table(["rule", "decision", "tools", "reason"], rows, empty))?;
+    Ok(Exit::Done)
+}
+
+pub(crate) async fn explain(output: &Output, link: &Link, command: Explain) -> Result<Exit, Problem> {
+    let arguments = match &command.arguments {
+        Some(text) => serde_json::from_str(text).map_err(|error| {
+            Problem::new(Code::UsageInvalid, format!("the arguments are not JSON: {error}"))
+        })?,
+        None => json!({}),
+    };
+    // `policy explain EXT TOOL` and `policy explain TOOL` both read well.
+    let (extension, tool) = match command.tool {
+        Some(tool) => (Some(command.subject), tool),
+        None => (None, command.subject),
+    };
+    let asked = PolicyExplain { tool: tool.as_str().into(), extension, arguments, channel: command.from };
+    let explained: Value = link.client.ask(&Request::PolicyExplain(asked)).await?;
+    if output.json {
+        output.document(&explained)?;
+        return Ok(Exit::Done);
+    }
+    let verdict = &explained["verdict"];
+    let decision = match &verdict["decision"] {
+        Value::String(word) => word.clone(),
+        Value::Object(fields) => {
+            let told = fields.iter().map(|(word, said)| format!("{word}: {}", plain(said)));
+            told.collect::<Vec<_>>().join(", ")
+        }
+        _ => String::new(),
+    };
+    output.line(format!("{tool}: {}", sanitize_for_terminal(&decision)))?;
+    output.line(format!("rule: {}", verdict["rule"].as_str().unwrap_or_default()))?;
+    for step in explained["steps"].as_array().into_iter().flatten() {
+        let outcome = match &step["outcome"] {
+            Value::String(word) => word.replace('_', " "),
+            Value::Object(fields) => fields
+                .iter()
+                .map(|(word, more)| format!("{}: {}", word.replace('_', " "), plain(more)))
+                .collect::<Vec<_>>()
+                .join(", "),
+            _ => String::new(),
+        };
+        let rule = step["rule"].as_str().unwrap_or_default();
+        output.line(format!(
+            "  {rule:<28} {:<6} {}",
+            step["decision"].as_str().unwrap_or_default(),
+            sanitize_for_terminal(&outcome)
+        ))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn plain(more: &Value) -> String {
+    let texts = more.as_object().into_iter().flatten().map(|(_, value)| value.as_str().unwrap_or_default());
+    texts.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,129 @@
+//! What a model is shown and answers, and what hooks and tools are told about the turn they serve.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::content::Content;
+use crate::hook::Artifact;
+use crate::ids::{AgentId, CallId, StreamId, ToolName};
+pub use crate::limits::{LimitKind, Limits, Reached, Spent, Usage};
+
+/// What a user said, and the files that came with it.
+pub type UserText = (Content, Vec<Artifact>);
+
+/// One message of a conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "role", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Message {
+    /// From the user.
+    User {
+        /// What they said.
+        text: Content,
+        /// Files that came with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Artifact>,
+    },
+    /// From the model.
+    Assistant {
+        /// What it said.
+        text: Content,
+        /// Reasoning that the provider wants to see again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reasoning: Option<Content>,
+        /// The tools it called.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<AskedCall>,
+    },
+    /// A tool's answer.
+    Tool {
+        /// The call it answers.
+        call: CallId,
+        /// The model's own id of that call.
+        model_id: Arc<str>,
+        /// What it came to.
+        content: Content,
+        /// Whether it is an error.
+        failed: bool,
+        /// Files that it made.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Artifact>,
+    },
+    /// Injected by the kernel or an extension: a summary, a note.
+    Note {
+        /// What it says.
+        text: Content,
+    },
+}
+
+/// A tool call as the model asked for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AskedCall {
+    /// The model's own id of the call.
+    pub model_id: Arc<str>,
+    /// The tool.
+    pub tool: ToolName,
+    /// The arguments.
+    pub arguments: Content,
+}
+
+impl Message {
+    /// What a user said with these files, which are taken over.
+    pub fn said(text: &Content, attachments: &mut Vec<Artifact>) -> Self {
+        Self::User { text: text.clone(), attachments: std::mem::take(attachments) }
+    }
+
+    /// What a user said, without any files.
+    pub fn user(text: impl Into<Content>) -> Self {
+        Self::User { text: text.into(), attachments: Vec::new() }
+    }
+
+    /// Where the last so many messages of a conversation begin: never between a call and its result.
+    pub fn cut(conversation: &[Message], keep: u32) -> usize {
+        let last = conversation.len().saturating_sub(keep as usize);
+        let is_result = |place: usize| matches!(conversation.get(place), Some(Message::Tool { .. }));
+        (0..=last).rev().find(|place| !is_result(*place)).unwrap_or(0)
+    }
+}
+
+/// Where a session came from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// The surface or channel: `cli`, `telegram`, `schedule/…`.
+    pub channel: String,
+    /// The user, where the channel knows one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+}
+
+/// What extensions are told about the turn they serve. Frozen when the turn starts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TurnContext {
+    /// The session.
+    pub session: StreamId,
+    /// The turn, from 1.
+    pub turn: u32,
+    /// The agent.
+    pub agent: AgentId,
+    /// Channel and user.
+    pub origin: Origin,
+}
+
+/// A shared [`TurnContext`].
+pub type TurnView = Arc<TurnContext>;
+
+/// A tool call as a hook sees it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CallView {
+    /// The call.
+    pub id: CallId,
+    /// The tool.
+    pub tool: ToolName,
+    /// Its arguments as they stand.
+    pub arguments: Content,
+}

@@ -1,0 +1,590 @@
+//! What an extension that is a process and its host say to each other: JSON-RPC 2.0, a message to a line, on the process's standard
+//! input and output. Either side asks, either side answers, in any order. Values stand as they are, without the log's wrapping.
+//!
+//! The host's first request is `hello`, and the answer, a [`ProcessWelcome`], says what the process is. [`ToExtension`] has every request of the
+//! host, [`ToHost`] every one of the process.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+use crate::content::Content;
+use crate::exports::{Exports, Named};
+use crate::hook::{Artifact, Decision, HookInput, HookPoint};
+use crate::ids::{AgentId, CallId, ExtensionId, HookId, Millis, ModelName, ToolName};
+use crate::log::LogLevel;
+use crate::message::TurnView;
+use crate::problem::Fault;
+use crate::role::Role;
+use crate::session_frames::UiQuestion;
+use crate::tool::{EffectClass, ToolSpec, agent_arguments_schema, default_timeout};
+use crate::wire::Ask;
+
+/// The version of the protocol that is spoken here. Those with the same first two numbers understand each other.
+pub const PROTOCOL: &str = "0.1";
+
+/// What the host asks of a process. Each is a request, but for `cancel`, which has no answer.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "method", content = "params", rename_all = "snake_case")]
+pub enum ToExtension {
+    /// Who are you? The first request, answered by a [`ProcessWelcome`].
+    Hello(ProcessHello),
+    /// Run a tool; answered by its result.
+    Tool(ToolRequest),
+    /// Ask a hook; answered by a [`HookVerdict`].
+    Hook(HookRequest),
+    /// Here is your context. Answered, as the next three are, by anything.
+    Initialize,
+    /// Begin.
+    Start,
+    /// End.
+    Stop,
+    /// Free what you hold.
+    Destroy,
+    /// Are you well? Answered by `true` or `false`.
+    Health,
+    /// Run a scheduled task; answered by `{"text": …}` to tell the user something, or by `null`.
+    Task {
+        /// The task.
+        task: String,
+    },
+    /// A method for other extensions; answered by its result.
+    Api {
+        /// The method.
+        method: String,
+        /// Its arguments.
+        arguments: Value,
+    },
+    /// A function of another role; answered by its result.
+    Function {
+        /// The role.
+        role: Role,
+        /// The function, by its name in the table of roles.
+        function: String,
+        /// Its arguments.
+        arguments: Value,
+    },
+    /// The answer to this request is no longer wanted. A notification.
+    Cancel {
+        /// The request.
+        id: u64,
+    },
+}
+
+/// What a process is told of itself.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessHello {
+    /// The protocol's version.
+    pub protocol: String,
+    /// The extension's id.
+    pub id: ExtensionId,
+    /// Its version, as its manifest has it.
+    pub version: String,
+    /// Its configuration: the user's settings over the manifest's.
+    pub config: Map<String, Value>,
+    /// The folder that it may write to. It lasts.
+    pub data_dir: String,
+    /// The longest line that either side may send, in bytes.
+    pub line_bytes: u64,
+    /// What the host understands besides the requests of this protocol's first version. More are added without a new version.
+    pub features: Vec<String>,
+    /// Its manifest, read.
+    pub manifest: Value,
+}
+
+/// What this host understands.
+pub const FEATURES: &[&str] = &["ask", "cancel", "log", "progress"];
+
+/// What a process is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessWelcome {
+    /// The version of the protocol that it speaks.
+    pub protocol: String,
+    /// What it is, in words.
+    #[serde(default)]
+    pub description: String,
+    /// Whether more is known once it is initialised: it is told `initialize` and then `hello` again, before anything of it is
+    /// registered. Its functions and methods are known from the first.
+    #[serde(default)]
+    pub later: bool,
+    /// Its tools.
+    #[serde(default)]
+    pub tools: Vec<ToolSheet>,
+    /// The points at which it has a hook. Matchers, priorities and time limits stand in the manifest.
+    #[serde(default)]
+    pub hooks: Vec<HookPoint>,
+    /// The priorities of its hooks, where the manifest names none.
+    #[serde(default)]
+    pub priorities: BTreeMap<HookPoint, i32>,
+    /// Its agent, which is called like a tool of this name with a `task`.
+    #[serde(default)]
+    pub agent: Option<Named>,
+    /// Its agent, if conversations are handed over to it: each thing that the user says is then a `task`.
+    #[serde(default)]
+    pub handoff: Option<Named>,
+    /// Its commands.
+    #[serde(default)]
+    pub commands: Vec<Named>,
+    /// Its methods for other extensions.
+    #[serde(default)]
+    pub methods: Option<Vec<Named>>,
+    /// The functions that it has, by role: `{"channel": ["send-to-user"], "lifecycle": ["start", "stop"]}`.
+    #[serde(default)]
+    pub functions: BTreeMap<Role, Vec<String>>,
+    /// What it needs of the host's `features`. Without them it is not loaded.
+    #[serde(default)]
+    pub requires: Vec<String>,
+}
+
+impl ProcessWelcome {
+    /// Whether it has a function.
+    pub fn has(&self, role: Role, function: &str) -> bool {
+        self.functions.get(&role).is_some_and(|functions| functions.iter().any(|it| it == function))
+    }
+
+    /// What it registers, and under which names.
+    pub fn exports(&self) -> Exports {
+        let tools = self.tools.iter().cloned().map(ToolSpec::from);
+        let agent = self.agent.iter().map(|agent| ToolSpec {
+            input_schema: agent_arguments_schema(),
+            ..ToolSpec::named(&agent.name, &agent.description)
+        });
+        let channel = self.has(Role::Channel, "send-to-user");
+        let streams = Role::StreamingChannel;
+        Exports {
+            tools: tools.chain(agent).collect(),
+            handoff: self.handoff.clone(),
+            points: self.hooks.clone(),
+            priorities: self.priorities.clone(),
+            description: self.description.clone(),
+            commands: self.commands.clone(),
+            methods: self.methods.clone(),
+            renders: (self.has(Role::Renderer, "render-call"), self.has(Role::Renderer, "render-result")),
+            channel: channel.then(|| self.has(Role::Channel, "send-message")),
+            streams: streams.functions().all(|function| self.has(streams, function.name())),
+            files: self.has(Role::Channel, "send-file"),
+        }
+    }
+}
+
+/// A tool, in plain values.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolSheet {
+    /// The name a model calls it by.
+    pub name: ToolName,
+    /// What it does, for the model.
+    #[serde(default)]
+    pub description: String,
+    /// JSON Schema of the arguments.
+    #[serde(default = "any_object")]
+    pub input_schema: Value,
+    /// JSON Schema of the result, if it promises one.
+    #[serde(default)]
+    pub output_schema: Option<Value>,
+    /// What it does to the world.
+    #[serde(default)]
+    pub effects: EffectClass,
+    /// How long a call may take, in milliseconds.
+    #[serde(default = "default_timeout")]
+    pub timeout_ms: Millis,
+    /// How many calls of it may run at once.
+    #[serde(default)]
+    pub concurrency: Option<u32>,
+    /// How a surface may show calls and results.
+    #[serde(default)]
+    pub render: Option<Value>,
+}
+
+fn any_object() -> Value {
+    serde_json::json!({ "type": "object" })
+}
+
+impl From<ToolSheet> for ToolSpec {
+    fn from(sheet: ToolSheet) -> Self {
+        let ToolSheet {
+            name,
+            description,
+            input_schema,
+            output_schema,
+            effects,
+            timeout_ms,
+            concurrency,
+            render,
+        } = sheet;
+        Self {
+            name,
+            description,
+            input_schema: Content::new(input_schema),
+            output_schema: output_schema.map(Content::new),
+            effects,
+            timeout: timeout_ms,
+            concurrency,
+            render: render.map(Content::new),
+        }
+    }
+}
+
+/// Who is talking, on which channel, to which agent.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessTurn {
+    /// The session.
+    pub session: String,
+    /// The turn, from 1.
+    pub turn: u32,
+    /// The agent.
+    pub agent: AgentId,
+    /// The channel.
+    pub channel: String,
+    /// The user, where there is one.
+    pub user: Option<String>,
+}
+
+impl From<&TurnView> for ProcessTurn {
+    fn from(view: &TurnView) -> Self {
+        Self {
+            session: view.session.to_string(),
+            turn: view.turn,
+            agent: view.agent.clone(),
+            channel: view.origin.channel.clone(),
+            user: view.origin.user.clone(),
+        }
+    }
+}
+
+/// A tool call.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolRequest {
+    /// The call.
+    pub call: CallId,
+    /// The tool.
+    pub tool: ToolName,
+    /// The final arguments.
+    #[serde(with = "unwrapped")]
+    #[schemars(with = "Value")]
+    pub arguments: Content,
+    /// The turn it belongs to.
+    pub turn: ProcessTurn,
+}
+
+/// A tool call that a hook is asked about.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AskedAbout {
+    /// The call.
+    pub id: CallId,
+    /// The tool.
+    pub tool: ToolName,
+    /// Its arguments as they stand.
+    pub arguments: Value,
+}
+
+/// What a hook is asked.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HookRequest {
+    /// The hook.
+    pub hook: HookId,
+    /// The point.
+    pub point: HookPoint,
+    /// The tool call, at the tool points.
+    pub call: Option<AskedAbout>,
+    /// What is judged or rewritten: the arguments, the result, the text.
+    pub subject: Option<Value>,
+    /// Who is talking.
+    pub turn: ProcessTurn,
+}
+
+impl From<&HookInput> for HookRequest {
+    fn from(input: &HookInput) -> Self {
+        let call = input.call.as_ref().map(|call| AskedAbout {
+            id: call.id,
+            tool: call.tool.clone(),
+            arguments: plain(&call.arguments),
+        });
+        Self {
+            hook: input.hook.clone(),
+            point: input.point,
+            call,
+            subject: input.subject.as_ref().map(plain),
+            turn: (&input.turn).into(),
+        }
+    }
+}
+
+/// Content as it stands in a message: without the log's wrapping, and without a copy.
+mod unwrapped {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::Value;
+
+    use crate::content::Content;
+
+    pub(super) fn serialize<S: Serializer>(content: &Content, serializer: S) -> Result<S::Ok, S::Error> {
+        content.value().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Content, D::Error> {
+        Value::deserialize(deserializer).map(Content::new)
+    }
+}
+
+/// A value as it is.
+pub fn plain(content: &Content) -> Value {
+    content.value().cloned().unwrap_or_default()
+}
+
+/// What a hook decides. `null` in its place is `continue`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "decision", rename_all = "snake_case", deny_unknown_fields)]
+pub enum HookVerdict {
+    /// Nothing to say.
+    Continue,
+    /// A gate or guardrail has no objection.
+    Allow,
+    /// A gate refuses the call.
+    Deny {
+        /// Why.
+        reason: String,
+    },
+    /// A gate wants a person to decide.
+    Ask {
+        /// Why.
+        reason: String,
+    },
+    /// A modifier's change to a tool call.
+    Modify {
+        /// New arguments, or none to leave them.
+        #[serde(default)]
+        arguments: Option<Value>,
+        /// The extension whose implementation of this tool shall run.
+        #[serde(default)]
+        implementation: Option<ExtensionId>,
+    },
+    /// New content in place of the old.
+    Replace {
+        /// The new content.
+        content: Value,
+    },
+    /// A change to a tool's result.
+    Enrich {
+        /// A new result, or none to leave it.
+        #[serde(default)]
+        result: Option<Value>,
+        /// Artifacts to attach.
+        #[serde(default)]
+        artifacts: Vec<ArtifactSheet>,
+        /// How a surface may show it.
+        #[serde(default)]
+        render: Option<Value>,
+    },
+    /// Text for the system role.
+    Inject {
+        /// The text.
+        content: Value,
+    },
+    /// A model for this turn.
+    Route {
+        /// The model.
+        model: ModelName,
+        /// Whether it is an order.
+        #[serde(default)]
+        authoritative: bool,
+        /// Why.
+        #[serde(default)]
+        reason: String,
+    },
+    /// A guardrail lets it pass with a remark.
+    Flag {
+        /// The remark.
+        reason: String,
+    },
+    /// A guardrail stops it.
+    Block {
+        /// Why.
+        reason: String,
+    },
+    /// How to compact.
+    Compact {
+        /// What the summary must keep.
+        #[serde(default)]
+        instructions: Option<String>,
+        /// The number of messages to keep whole at the end.
+        #[serde(default)]
+        keep: Option<u32>,
+    },
+}
+
+/// Something that a tool's result carries along.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ArtifactSheet {
+    /// A name a person reads.
+    pub name: String,
+    /// The media type.
+    pub media_type: String,
+    /// The artifact itself.
+    pub content: Value,
+}
+
+impl From<HookVerdict> for Decision {
+    fn from(verdict: HookVerdict) -> Self {
+        let artifact = |sheet: ArtifactSheet| {
+            let ArtifactSheet { name, media_type, content } = sheet;
+            Artifact { name, media_type, content: Content::new(content) }
+        };
+        match verdict {
+            HookVerdict::Continue => Self::Continue,
+            HookVerdict::Allow => Self::Allow,
+            HookVerdict::Deny { reason } => Self::Deny { reason },
+            HookVerdict::Ask { reason } => Self::Ask { reason },
+            HookVerdict::Modify { arguments, implementation } => {
+                Self::Modify { arguments: arguments.map(Content::new), implementation }
+            }
+            HookVerdict::Replace { content } => Self::Replace { content: Content::new(content) },
+            HookVerdict::Enrich { result, artifacts, render } => Self::Enrich {
+                result: result.map(Content::new),
+                artifacts: artifacts.into_iter().map(artifact).collect(),
+                render: render.map(Content::new),
+            },
+            HookVerdict::Inject { content } => Self::Inject { content: Content::new(content) },
+            HookVerdict::Route { model, authoritative, reason } => {
+                Self::Route { model, authoritative, reason }
+            }
+            HookVerdict::Flag { reason } => Self::Flag { reason },
+            HookVerdict::Block { reason } => Self::Block { reason },
+            HookVerdict::Compact { instructions, keep } => Self::Compact { instructions, keep },
+        }
+    }
+}
+
+/// What a process asks of its host. `ask` is a request, the others are notifications.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "method", content = "params", rename_all = "snake_case")]
+pub enum ToHost {
+    /// In the middle of a call; answered by what was asked for.
+    Ask(HostQuestion),
+    /// A line for the log.
+    Log(LogLine),
+    /// The progress of a call, shown to clients. It is provisional: only the call's result is recorded.
+    Progress(CallStep),
+}
+
+/// A step of a call that is under way.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CallStep {
+    /// The host's request that is being worked on.
+    pub call: u64,
+    /// What to show.
+    pub text: String,
+}
+
+/// A question in the middle of a call.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostQuestion {
+    /// The host's request that is being worked on.
+    pub call: u64,
+    /// What is asked: `clock`, `random`, `state.get`, `state.set`, `inject`, `ui`, or any other ask by its name.
+    pub name: String,
+    /// With which arguments.
+    #[serde(default)]
+    pub arguments: Value,
+    /// How long it may take, in milliseconds.
+    #[serde(default)]
+    pub timeout_ms: Option<Millis>,
+}
+
+impl TryFrom<HostQuestion> for Ask {
+    type Error = serde_json::Error;
+
+    fn try_from(question: HostQuestion) -> Result<Self, Self::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Random {
+            bytes: u32,
+        }
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Key {
+            key: String,
+            #[serde(default, deserialize_with = "present")]
+            value: Option<Value>,
+        }
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Text {
+            text: String,
+        }
+        let HostQuestion { name, arguments, timeout_ms: timeout, .. } = question;
+        Ok(match name.as_str() {
+            "clock" => Self::Clock,
+            "random" => {
+                let Random { bytes } = serde_json::from_value(arguments)?;
+                Self::Random { bytes }
+            }
+            "state.get" => {
+                let Key { key, .. } = serde_json::from_value(arguments)?;
+                Self::StateGet { key }
+            }
+            "state.set" => {
+                let Key { key, value } = serde_json::from_value(arguments)?;
+                Self::StateSet { key, value: value.map(Content::new) }
+            }
+            "inject" => {
+                let Text { text } = serde_json::from_value(arguments)?;
+                Self::Inject { text: Content::text(text) }
+            }
+            "ui" => {
+                let mut arguments = arguments;
+                if let Some(view) = arguments.pointer_mut("/custom/view") {
+                    // As typed data has it, however large.
+                    *view = serde_json::json!({ "json": view.take() });
+                }
+                Self::Ui(serde_json::from_value::<UiQuestion>(arguments)?)
+            }
+            _ => Self::Other { name, arguments: Content::new(arguments), timeout },
+        })
+    }
+}
+
+/// Reads a field that is there: `null` is a value like any other, and only what is left out is none.
+pub fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// A line for the log.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LogLine {
+    /// How important it is: `debug`, `info`, `warning` or `error`.
+    #[serde(default)]
+    pub level: LogLevel,
+    /// The line.
+    pub text: String,
+}
+
+/// Why a request has no result, as JSON-RPC wants it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RpcError {
+    /// A number: the protocol's own are negative; a failure of the extension's is 1.
+    pub code: i64,
+    /// What happened, in one sentence.
+    pub message: String,
+    /// Anything more. The host puts its own stable code there: `{"code": "HF-3110"}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+impl From<&Fault> for RpcError {
+    fn from(fault: &Fault) -> Self {
+        let data = serde_json::json!({ "code": fault.code.as_str() });
+        Self { code: 1, message: fault.message.clone(), data: Some(data) }
+    }
+}

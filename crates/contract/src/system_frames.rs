@@ -1,0 +1,609 @@
+//! The bodies of the system stream's and the bus's frames. What each kind is for stands in [`crate::body`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::body::Contents;
+use crate::content::Content;
+use crate::digest::Digest;
+use crate::hook::HookSpec;
+use crate::ids::{
+    DescriptorId, ExtensionId, Generation, Millis, RegistryKind, ScheduleId, Seq, StreamId, ToolName, Topic,
+};
+use crate::manifest::HandlerSpec;
+use crate::names::Overrides;
+use crate::problem::Fault;
+use crate::registry::{AgentSpec, Descriptor, ExtensionRef, Payload};
+use crate::session_frames::bodies;
+use crate::tool::ToolSpec;
+
+impl Contents for Descriptor {
+    fn contents(&mut self, visit: &mut dyn FnMut(&mut Content)) {
+        match &mut self.payload {
+            Payload::Tool(spec) => tool_contents(spec, visit),
+            Payload::Agent(AgentSpec { instructions, .. }) => visit(instructions),
+            Payload::Other(content) => visit(content),
+            Payload::Hook(_) => {}
+        }
+    }
+}
+
+fn tool_contents(spec: &mut Arc<ToolSpec>, visit: &mut dyn FnMut(&mut Content)) {
+    let spec = Arc::make_mut(spec);
+    visit(&mut spec.input_schema);
+    spec.output_schema.contents(visit);
+    spec.render.contents(visit);
+}
+
+bodies! {
+    /// `system.started`
+    struct SystemStarted {
+        /// The kernel's behaviour version.
+        kernel: u32,
+        /// The program's version.
+        version: String,
+    };
+
+    /// `system.stopping`
+    struct SystemStopping {
+        /// Why.
+        reason: String,
+    };
+
+    /// `system.stopped`
+    struct SystemStopped {};
+
+    /// `system.settled`
+    #[derive(Default)]
+    struct SystemSettled {
+        /// Whether the registry is to be made again with the hooks of extensions that judge and are not up.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        outages: bool,
+    };
+
+    /// `extension.found`
+    struct ExtensionsFound {
+        /// Everything that was found new or changed at once, so that dependencies are judged on the whole.
+        found: Vec<FoundExtension>,
+    };
+
+    /// An extension as discovery met it; the kernel assigns its generation.
+    #[derive(Default)]
+    struct FoundExtension {
+        /// The extension.
+        id: ExtensionId,
+        /// Its version.
+        version: Arc<str>,
+        /// The digest of its content, settings and grants.
+        digest: Digest,
+        /// The lane that runs it.
+        lane: String,
+        /// What it does, in a line or two.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        description: String,
+        /// What it needs to have loaded before it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        depends_on: Vec<ExtensionId>,
+        /// The priority of its descriptors that name none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        priority: Option<i32>,
+        /// The hooks that its manifest declares and that judge. They count before its code has ever been loaded.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        judges: Vec<HookSpec>,
+        /// Its schedules.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        schedules: Vec<ScheduleSpec>,
+        /// What it subscribes to.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        subscribes: Vec<SubscriptionSpec>,
+        /// The secrets that it is granted, by name.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        secrets: Vec<String>,
+        /// What it needs before it can work, if its manifest names anything.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        setup: Option<SetupSpec>,
+        /// Set where the program brings the extension along; none for what others install.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        built_in: Option<BuiltIn>,
+    };
+
+    /// What an extension has because it is built in.
+    #[derive(Default)]
+    struct BuiltIn {
+        /// The names that are reserved for its tools, besides those that it registers: also while it does not offer them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tools: Vec<ToolName>,
+    };
+
+    /// A subscription as a manifest has it.
+    struct SubscriptionSpec {
+        /// The topic, or a pattern of topics.
+        topic: Topic,
+        /// What happens with its events.
+        handler: HandlerSpec,
+    };
+
+    /// What an extension needs before it can work, as its manifest has it.
+    #[derive(Default)]
+    struct SetupSpec {
+        /// How to set it up.
+        instructions: String,
+        /// The secrets without which it does not work.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        secrets: Vec<String>,
+    };
+
+    /// A schedule as a manifest has it.
+    struct ScheduleSpec {
+        /// Its name within the extension.
+        name: String,
+        /// When.
+        cron: String,
+        /// The task that is run.
+        task: String,
+        /// The time zone; the host's if none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timezone: Option<String>,
+        /// What happens to runs that were missed.
+        #[serde(default)]
+        missed: MissedPolicy,
+    };
+
+    /// `extension.rejected`
+    struct ExtensionRejected {
+        /// The extension.
+        id: ExtensionId,
+        /// Why.
+        fault: Fault,
+    };
+
+    /// `extension.removed`
+    struct ExtensionRemoved {
+        /// The extension.
+        id: ExtensionId,
+    };
+
+    /// `extension.commanded`
+    struct ExtensionCommanded {
+        /// The activation.
+        extension: Arc<ExtensionRef>,
+        /// What is to be done.
+        command: LifecycleCommand,
+    };
+
+    /// `extension.reported`
+    struct ExtensionReported {
+        /// The extension.
+        id: ExtensionId,
+        /// Which activation.
+        generation: Generation,
+        /// What was to be done.
+        command: LifecycleCommand,
+        /// What came of it.
+        outcome: LifecycleOutcome,
+    } holds outcome;
+
+    /// `extension.state`
+    struct ExtensionStateChanged {
+        /// The extension.
+        id: ExtensionId,
+        /// Which activation.
+        generation: Generation,
+        /// Its state from now on.
+        state: ExtensionState,
+        /// Why, when it is in error.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fault: Option<Fault>,
+        /// When it is sent up again, if it is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        again: Option<Millis>,
+    };
+
+    /// `extension.retried`
+    struct ExtensionRetried {
+        /// The extension.
+        id: ExtensionId,
+        /// Why.
+        reason: String,
+    };
+
+    /// `extension.faulted`
+    struct ExtensionFaulted {
+        /// The extension.
+        id: ExtensionId,
+        /// Which activation.
+        generation: Generation,
+        /// What it was doing: `tool.call`, `hook`, `service`.
+        phase: String,
+        /// What happened.
+        fault: Fault,
+    };
+
+    /// `extension.reloaded`
+    struct ExtensionReloaded {
+        /// The extension.
+        id: ExtensionId,
+        /// The generation that leaves.
+        from: Generation,
+        /// The generation that takes over.
+        to: Generation,
+    };
+
+    /// `extension.rolled_back`
+    struct ExtensionRolledBack {
+        /// The extension.
+        id: ExtensionId,
+        /// The generation that kept faulting.
+        from: Generation,
+        /// The generation that is active again.
+        to: Generation,
+        /// How often it faulted.
+        faults: u32,
+    };
+
+    /// `health.reported`
+    struct HealthReported {
+        /// The extension.
+        id: ExtensionId,
+        /// Which activation.
+        generation: Generation,
+        /// Whether it is well.
+        healthy: bool,
+    };
+
+    /// `overrides.set`
+    struct OverridesSet {
+        /// By kind and descriptor.
+        overrides: Overrides,
+    };
+
+    /// `policy.changed`
+    struct PolicyChanged {
+        /// The digest of the policy in force, and its key in the store.
+        policy: Digest,
+        /// Why.
+        reason: String,
+    };
+
+    /// `grant.changed`
+    struct GrantChanged {
+        /// The extension.
+        extension: ExtensionId,
+        /// The content that the grant is tied to.
+        digest: Digest,
+        /// What is granted, in the policy's words.
+        grant: String,
+        /// Asked for, given or taken back.
+        change: GrantChange,
+    };
+
+    /// `registry.changed`
+    struct RegistryChanged {
+        /// The digest of the active set, and its key in the store.
+        registry: Digest,
+        /// The active descriptor of every `(kind, id)` that changed, with the stack below it.
+        changes: Vec<StackChange>,
+    };
+
+    /// What became of one stack.
+    struct StackChange {
+        /// The registry.
+        kind: RegistryKind,
+        /// The id within it.
+        id: DescriptorId,
+        /// From top to bottom; empty when nothing is left.
+        stack: Vec<Arc<ExtensionRef>>,
+    };
+
+    /// `schedule.due`
+    #[derive(Default)]
+    struct ScheduleDue {
+        /// The schedule.
+        schedule: ScheduleId,
+        /// The moment it was due, which is the run's key.
+        due: Millis,
+        /// Which attempt this is, if an earlier one failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry: Option<Retry>,
+        /// Why the run is not to be made, if it is not. It counts as dealt with, and so does everything before it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        passed: Option<String>,
+    };
+
+    /// Another attempt at a run that failed.
+    struct Retry {
+        /// The attempt, from 2.
+        attempt: u32,
+        /// The chance that was drawn for the wait before it.
+        jitter: u32,
+    };
+
+    /// `schedule.fired`
+    struct ScheduleFired {
+        /// The schedule.
+        schedule: ScheduleId,
+        /// The moment it was due.
+        due: Millis,
+        /// The task.
+        task: String,
+    };
+
+    /// `schedule.ended`
+    struct ScheduleEnded {
+        /// The schedule.
+        schedule: ScheduleId,
+        /// The moment it was due.
+        due: Millis,
+        /// What happened, if it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fault: Option<Fault>,
+    };
+
+    /// `schedule.skipped`
+    struct ScheduleSkipped {
+        /// The schedule.
+        schedule: ScheduleId,
+        /// The moment it was due.
+        due: Millis,
+        /// Why.
+        reason: String,
+    };
+
+    /// `head.anchored`
+    struct HeadAnchored {
+        /// The session.
+        stream: StreamId,
+        /// Its last frame.
+        seq: Seq,
+        /// That frame's hash.
+        hash: Digest,
+    };
+
+    /// `log.checkpointed`
+    struct LogCheckpointed {
+        /// The stream.
+        stream: StreamId,
+        /// The last frame that was collected.
+        seq: Seq,
+        /// That frame's hash, which the next one's `prev` must be.
+        hash: Digest,
+    };
+
+    /// `log.erased`
+    struct LogErased {
+        /// The stream.
+        stream: StreamId,
+        /// The first frame.
+        from: Seq,
+        /// The last frame.
+        to: Seq,
+        /// Why.
+        reason: String,
+    };
+
+    /// `log.migrated`
+    struct LogMigrated {
+        /// The format it had.
+        from: u32,
+        /// The format it has.
+        to: u32,
+    };
+
+    /// `event.published`
+    struct EventPublished {
+        /// The topic.
+        topic: Topic,
+        /// What it says.
+        payload: Content,
+        /// The key within which events keep their order.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<String>,
+        /// What it answers or belongs to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        correlation: Option<String>,
+        /// Against doubles.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        idempotency: Option<String>,
+    } holds payload;
+
+    /// `event.delivered`
+    struct EventDelivered {
+        /// The `event.published` frames.
+        events: Vec<Seq>,
+        /// Who took them.
+        subscriber: String,
+    };
+
+    /// `event.retried`
+    struct EventRetried {
+        /// The `event.published` frame.
+        event: Seq,
+        /// Who failed.
+        subscriber: String,
+        /// Which attempt failed, from 1.
+        attempt: u32,
+        /// When it is tried again.
+        next: Millis,
+        /// What happened.
+        fault: Fault,
+    };
+
+    /// `event.dead`
+    struct EventDead {
+        /// The `event.published` frame.
+        event: Seq,
+        /// Who failed.
+        subscriber: String,
+        /// How often.
+        attempts: u32,
+        /// What happened last.
+        fault: Fault,
+    };
+
+    /// `event.discarded`
+    struct EventDiscarded {
+        /// The `event.published` frame.
+        event: Seq,
+        /// Who will not get it any more.
+        subscriber: String,
+        /// Why.
+        reason: String,
+    };
+}
+
+/// An extension as others see it.
+#[derive(Clone, Debug)]
+pub struct ExtensionView {
+    /// The extension.
+    pub id: ExtensionId,
+    /// The generation that serves.
+    pub active: Option<Arc<ExtensionRef>>,
+    /// Why it is in error, or why what was found last does not serve.
+    pub fault: Option<Fault>,
+    /// The lane that runs it.
+    pub lane: String,
+    /// Names of tools that it does not get, or that others register too.
+    pub conflicts: Vec<Fault>,
+}
+
+impl HealthReported {
+    /// Why the extension cannot go on, if it cannot.
+    pub fn fault(&self) -> Option<Fault> {
+        let message = format!("`{}` reported that it is not well", self.id);
+        (!self.healthy).then(|| Fault::new(crate::problem::Code::ExtensionUnhealthy, message))
+    }
+}
+
+impl ExtensionStateChanged {
+    /// A generation is up.
+    pub fn up(extension: &ExtensionRef) -> Self {
+        let (id, generation, state) = (extension.id.clone(), extension.generation, ExtensionState::Active);
+        Self { id, generation, state, fault: None, again: None }
+    }
+
+    /// A generation is down: in error if there is a reason.
+    pub fn down(id: &ExtensionId, generation: Generation, fault: Option<Fault>) -> Self {
+        let state = if fault.is_some() { ExtensionState::Error } else { ExtensionState::Inactive };
+        Self { id: id.clone(), generation, state, fault, again: None }
+    }
+}
+
+impl ExtensionView {
+    /// Its state.
+    pub fn state(&self) -> ExtensionState {
+        match (&self.active, &self.fault) {
+            (Some(_), _) => ExtensionState::Active,
+            (None, Some(_)) => ExtensionState::Error,
+            (None, None) => ExtensionState::Inactive,
+        }
+    }
+}
+
+impl FoundExtension {
+    /// This content as the activation of this number.
+    pub fn activation(&self, generation: u64) -> ExtensionRef {
+        let FoundExtension { id, version, digest, .. } = self.clone();
+        ExtensionRef { id, version, digest, generation: Generation(generation) }
+    }
+}
+
+impl StackChange {
+    /// The stacks that differ, by kind and id; of one that is gone nothing is left.
+    pub fn between(before: &[StackChange], after: &[StackChange]) -> Vec<StackChange> {
+        let place = |stack: &StackChange| (stack.kind.clone(), stack.id.clone());
+        let gone = before.iter().map(|stack| StackChange { stack: Vec::new(), ..stack.clone() });
+        let now = gone.chain(after.iter().cloned()).map(|stack| (place(&stack), stack));
+        let mut changed: BTreeMap<_, _> = now.collect();
+        for stack in before {
+            if changed.get(&place(stack)) == Some(stack) {
+                changed.remove(&place(stack));
+            }
+        }
+        changed.into_values().collect()
+    }
+}
+
+/// What a lane is asked to do with an extension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LifecycleCommand {
+    /// Read its code and find its roles.
+    Load,
+    /// Hand it its context.
+    Initialize,
+    /// Let it begin.
+    Start,
+    /// Let it end.
+    Stop,
+    /// Let it free what it holds.
+    Destroy,
+}
+
+/// What came of a command.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum LifecycleOutcome {
+    /// Done.
+    Done,
+    /// Loaded: this is what it registers.
+    Loaded {
+        /// Its descriptors, in registration order.
+        descriptors: Vec<Descriptor>,
+        /// Whether its life has steps: only then is it initialised, started, stopped and destroyed.
+        lives: bool,
+        /// Whether two of its generations never run side by side: the old one stops before the new one starts.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        alone: bool,
+    },
+    /// It failed.
+    Failed(Fault),
+}
+
+impl Contents for LifecycleOutcome {
+    fn contents(&mut self, visit: &mut dyn FnMut(&mut Content)) {
+        if let LifecycleOutcome::Loaded { descriptors, .. } = self {
+            descriptors.contents(visit);
+        }
+    }
+}
+
+/// The three states.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ExtensionState {
+    /// Known, not running.
+    #[default]
+    Inactive,
+    /// Running.
+    Active,
+    /// Stopped, with a reason.
+    Error,
+}
+
+/// What happened to a grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GrantChange {
+    /// The extension reached for something it does not have.
+    Requested,
+    /// The user gave it.
+    Given,
+    /// The user took it back.
+    Revoked,
+}
+
+/// What happens to runs that were missed while nothing was running.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MissedPolicy {
+    /// The latest missed run is made up for, once.
+    #[default]
+    RunOnce,
+    /// Missed runs are passed over.
+    Skip,
+    /// Every missed run is made up for, the oldest first; of more than a hundred, the latest hundred.
+    RunAll,
+}

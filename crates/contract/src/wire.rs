@@ -1,0 +1,254 @@
+//! Calls into an extension, the same in every lane: a native one takes them as they are, the others carry them over their
+//! boundary. An [`Instance`] is a loaded extension; a [`Host`] is what it may ask in the middle of a call.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::budgets::Budgets;
+use crate::content::Content;
+use crate::digest::Digest;
+use crate::hook::{Decision, HookInput};
+use crate::ids::{CallId, Millis, ToolName};
+use crate::manifest::{self, Grants, Manifest, Scope};
+use crate::message::TurnView;
+use crate::problem::{Code, Fault, Problem};
+use crate::registry::{Descriptor, ExtensionRef};
+use crate::system_frames::LifecycleCommand;
+
+/// Something that will be there later.
+pub type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// A call into an extension.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Call {
+    /// Ask a hook.
+    Hook(HookInput),
+    /// Run a tool.
+    Tool {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        tool: ToolName,
+        /// The final arguments.
+        arguments: Content,
+        /// The turn it belongs to.
+        turn: TurnView,
+    },
+    /// A step of its life.
+    Lifecycle(LifecycleCommand),
+    /// Is it well?
+    Health,
+    /// Run a scheduled task.
+    Task {
+        /// The task.
+        task: String,
+    },
+    /// A method of its `api`, called by another extension.
+    Api {
+        /// The method.
+        method: String,
+        /// The arguments.
+        arguments: Content,
+    },
+    /// A function of any other role, by its name in [`crate::role::Role::functions`].
+    Function {
+        /// The role.
+        role: crate::role::Role,
+        /// The function.
+        function: String,
+        /// The arguments.
+        arguments: Content,
+    },
+}
+
+/// What an extension answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Reply {
+    /// A hook's decision.
+    Decision(Decision),
+    /// A tool's, task's or method's result.
+    Content(Content),
+    /// Whether it is well.
+    Health(bool),
+    /// What it registers, after loading.
+    Descriptors(Vec<Descriptor>),
+    /// Done, nothing to say.
+    Done,
+}
+
+/// A loaded extension in any lane.
+pub trait Instance: Send + Sync {
+    /// Makes a call. The future is dropped when the answer is no longer wanted; deadlines are the caller's.
+    fn call(&self, call: Call, host: Arc<dyn Host>) -> Later<Result<Reply, Fault>>;
+
+    /// Whether the same call with the same host answers gives the same reply, so that strict replay runs it again.
+    fn replayable(&self) -> bool {
+        false
+    }
+
+    /// Whether its life has steps, so that it is to be initialised, started, stopped and destroyed.
+    fn lives(&self) -> bool {
+        true
+    }
+
+    /// Whether two generations of it must never run side by side, as with one that polls or listens.
+    fn alone(&self) -> bool {
+        false
+    }
+
+    /// Whether it has a role whose functions are called by name.
+    fn has(&self, _: crate::role::Role) -> bool {
+        false
+    }
+
+    /// How long an instance lives.
+    fn scope(&self) -> Scope {
+        Scope::Shared
+    }
+
+    /// Brings in what its first call needs, so that hooks are not kept waiting in the middle of a turn; none where everything is here.
+    fn prepare(&self) -> Option<Later<()>> {
+        None
+    }
+
+    /// Whether a hook, once prepared, is answered before the call returns, without asking the host for anything. One instance can then
+    /// serve any number of calls, in the order in which they are made.
+    fn answers_at_once(&self) -> bool {
+        false
+    }
+
+    /// Answers a hook here and now; none where that takes a [`Instance::call`].
+    fn at_once(&self, _: &HookInput) -> Option<Result<Decision, Fault>> {
+        None
+    }
+
+    /// An instance of its own that remembers nothing yet; none where one is shared by all. It must not be called again once a
+    /// call has failed or was given up.
+    fn fresh(&self) -> Option<Arc<dyn Instance>> {
+        None
+    }
+}
+
+/// Runs extensions of one kind. Lanes never know each other.
+pub trait Lane: Send + Sync {
+    /// The lane's name, as it stands in frames.
+    fn name(&self) -> &str;
+
+    /// Brings the code of one activation to where it can be called.
+    fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>>;
+
+    /// Everything that was to be loaded is: a good moment to get ready for the first call.
+    fn at_rest(&self) {}
+}
+
+/// What one activation consists of, apart from the bytes of its files. Its digest is the activation's: other content, settings
+/// or grants are another generation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bundle {
+    /// The lane that runs it.
+    pub lane: String,
+    /// The manifest as it was written.
+    pub manifest: String,
+    /// What is started, as a path within the folder; empty where the manifest is the whole extension.
+    pub entrypoint: String,
+    /// Its files by path, with the digests under which the vault has them.
+    pub files: BTreeMap<String, Digest>,
+    /// Its configuration: the user's settings over the manifest's. Nothing but the bundle has it, so it is written whole.
+    #[serde(serialize_with = "crate::content::whole")]
+    pub config: Content,
+    /// What it may reach: what the manifest asks for and the user gives.
+    pub grants: Grants,
+    /// What a call may use up.
+    #[serde(default)]
+    pub budgets: Budgets,
+}
+
+impl Bundle {
+    /// What its manifest says.
+    pub fn parsed(&self) -> Result<Manifest, Fault> {
+        let parsed = manifest::parse(Path::new("manifest.yaml"), &self.manifest);
+        parsed.map(|parsed| parsed.manifest).map_err(|rejected| {
+            let unreadable = || Problem::new(Code::ManifestSyntax, "the manifest cannot be read");
+            Problem::all(rejected.errors).unwrap_or_else(unreadable).to_fault()
+        })
+    }
+
+    /// The digest that grants are tied to: what the author wrote, and nothing of what the user sets.
+    pub fn content(&self) -> Digest {
+        Digest::of_json(&(&self.manifest, &self.files)).unwrap_or_default()
+    }
+}
+
+/// Where lanes find the code of an activation, and keep what they derive from it.
+pub trait Vault: Send + Sync {
+    /// The bundle of an activation.
+    fn bundle(&self, digest: Digest) -> Result<Bundle, Fault>;
+
+    /// The bytes of a file.
+    fn file(&self, digest: Digest) -> Result<Vec<u8>, Fault>;
+
+    /// What was derived earlier under this name, exactly as it was kept; nothing if it was altered since.
+    fn derived(&self, name: &str) -> Option<Vec<u8>>;
+
+    /// Keeps something derived, until it is kept anew. That it cannot be kept is no reason to fail.
+    fn keep_derived(&self, name: &str, bytes: &[u8]);
+}
+
+/// What an extension may ask in the middle of a call. Each ask and its answer is a frame.
+pub trait Host: Send + Sync {
+    /// Asks.
+    fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>>;
+
+    /// Shows whoever watches how a call is getting on. It is provisional: only the call's result is recorded.
+    fn progress(&self, _text: &str) {}
+}
+
+/// A question to the host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Ask {
+    /// The time.
+    Clock,
+    /// Random bytes.
+    Random {
+        /// How many.
+        bytes: u32,
+    },
+    /// A value of its state in this session.
+    StateGet {
+        /// The key.
+        key: String,
+    },
+    /// Store a value in this session; none removes it.
+    StateSet {
+        /// The key.
+        key: String,
+        /// The value.
+        value: Option<Content>,
+    },
+    /// Put a message into the conversation.
+    Inject {
+        /// The message.
+        text: Content,
+    },
+    /// Ask the user.
+    Ui(crate::session_frames::UiQuestion),
+    /// Anything else, by name: `secret.reference`, `event.publish`, `user.notify`, `api.call`.
+    Other {
+        /// What.
+        name: String,
+        /// With which arguments.
+        arguments: Content,
+        /// How long it may take.
+        timeout: Option<Millis>,
+    },
+}

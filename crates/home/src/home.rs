@@ -1,0 +1,155 @@
+//! Which folder is the home, and where things lie in it. Nothing is made or read here.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::problem::{Code, Problem};
+
+/// A home folder. It may not exist yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    root: PathBuf,
+    pub(crate) surroundings: Surroundings,
+}
+
+/// What the home needs to know about the machine, taken from the environment once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Surroundings {
+    /// Where sockets with a short path can be, the best place first.
+    pub(crate) socket_folders: Vec<PathBuf>,
+    /// What `~` stands for.
+    pub(crate) user: Option<PathBuf>,
+}
+
+impl Home {
+    /// The home: as asked for, else `HOLDFAST_HOME`, else `holdfast` in the user's data folder. The current folder decides nothing: it may hold
+    /// what others wrote, and a home grants permissions.
+    pub fn locate(asked: Option<PathBuf>, env: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, Problem> {
+        Self::locate_from(&env::current_dir().unwrap_or_default(), asked, env)
+    }
+
+    /// The same, with paths that are relative taken from another folder than the current one.
+    pub(crate) fn locate_from(
+        current: &Path,
+        asked: Option<PathBuf>,
+        env: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, Problem> {
+        let set = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let absolute = |name: &str| set(name).filter(|folder| folder.is_absolute());
+        let user = absolute("HOME");
+        let data = || absolute("XDG_DATA_HOME").or_else(|| Some(user.as_ref()?.join(".local/share")));
+        let named = asked.filter(|folder| !folder.as_os_str().is_empty()).or_else(|| set("HOLDFAST_HOME"));
+        let root = named.or_else(|| Some(data()?.join("holdfast"))).ok_or_else(|| {
+            let what = "no home is named, and neither XDG_DATA_HOME nor HOME is an absolute path";
+            Problem::new(Code::HomeUnavailable, what).help("Name the home with --home or HOLDFAST_HOME.")
+        })?;
+        let short = Some(PathBuf::from("/tmp"));
+        let socket_folders =
+            [absolute("XDG_RUNTIME_DIR"), absolute("TMPDIR"), short].into_iter().flatten().collect();
+        Ok(Self { root: current.join(root), surroundings: Surroundings { socket_folders, user } })
+    }
+
+    /// The folder itself, as an absolute path.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder with links resolved, as far as it exists.
+    pub fn canonical(&self) -> PathBuf {
+        canonical(&self.root)
+    }
+
+    /// Frames, bus and sessions.
+    pub fn database(&self) -> PathBuf {
+        self.root.join("holdfast.db")
+    }
+
+    /// What the user sets.
+    pub fn settings_file(&self) -> PathBuf {
+        self.config().join("settings.yaml")
+    }
+
+    /// What the user allows.
+    pub fn policy_file(&self) -> PathBuf {
+        self.config().join("policy.yaml")
+    }
+
+    /// Keys and other secrets.
+    pub fn env_file(&self) -> PathBuf {
+        self.root.join(".env")
+    }
+
+    /// Instructions for agents.
+    pub fn prompts(&self) -> PathBuf {
+        self.root.join("prompts")
+    }
+
+    /// One folder for each extension.
+    pub fn extensions(&self) -> PathBuf {
+        self.root.join("extensions")
+    }
+
+    /// The folder of the extensions' private folders.
+    pub fn all_data(&self) -> PathBuf {
+        self.root.join("data")
+    }
+
+    /// The private folder of an extension.
+    pub fn data(&self, id: &ExtensionId) -> PathBuf {
+        self.all_data().join(id.as_str())
+    }
+
+    /// Every version of an extension that was ever active.
+    pub fn generations(&self) -> PathBuf {
+        self.root.join("generations")
+    }
+
+    /// The packages that extensions in Python need, an environment for each list of them.
+    pub fn environments(&self) -> PathBuf {
+        self.root.join("environments")
+    }
+
+    /// The file that asks the supervisor to start the owner again.
+    pub fn restart_flag(&self) -> PathBuf {
+        self.root().join(".restart_requested")
+    }
+
+    /// Whether the folder is there.
+    pub fn exists(&self) -> bool {
+        self.root.is_dir()
+    }
+
+    pub(crate) fn config(&self) -> PathBuf {
+        self.root.join("config")
+    }
+
+    pub(crate) fn lock_file(&self) -> PathBuf {
+        self.root.join("lock")
+    }
+
+    /// Every folder of a home, each after the one it lies in.
+    pub(crate) fn folders(&self) -> Vec<PathBuf> {
+        let inside = [
+            "config",
+            "prompts",
+            "extensions",
+            "extensions/tools",
+            "extensions/channels",
+            "data",
+            "generations",
+        ];
+        std::iter::once(self.root.clone()).chain(inside.map(|name| self.root.join(name))).collect()
+    }
+}
+
+/// A path with the links resolved of as much of it as exists.
+pub(crate) fn canonical(path: &Path) -> PathBuf {
+    for above in path.ancestors() {
+        if let (Ok(found), Ok(rest)) = (above.canonicalize(), path.strip_prefix(above)) {
+            return if rest.as_os_str().is_empty() { found } else { found.join(rest) };
+        }
+    }
+    path.to_owned()
+}

@@ -1,0 +1,439 @@
+//! From YAML to [`Settings`]. A key that nobody knows is an error here, because it is a setting that somebody believes to be in force; a
+//! key that stands twice is a warning, and the last value counts.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use holdfast_contract::context::ContextBudget;
+use holdfast_contract::ids::{ExtensionId, Millis, ModelName};
+use holdfast_contract::manifest::yaml::{
+    self, Codes, Field, Format, Object, Reported, YamlRead, YamlRejected, nearest,
+};
+use holdfast_contract::problem::Code;
+use holdfast_contract::registry::Override;
+use holdfast_contract::sandbox::SandboxOptions;
+use holdfast_policy::read_dollars as dollars;
+use serde_json::Value;
+
+use super::{
+    AgentSettings, BreakerSettings, CallSettings, Channels, Health, LimitSettings, LogLevelSetting,
+    LogSettings, MOST_BYTES, Mcp, ModelSettings, Models, OFFLINE, RetentionSettings, SecretPlace,
+    SecretSettings, SessionRule, Settings, StoreSettings, ToolSettings, Web,
+};
+
+type Result<T> = std::result::Result<T, Reported>;
+
+const FORMAT: Format = Format {
+    name: "settings",
+    max_bytes: MOST_BYTES,
+    codes: Codes {
+        unreadable: Code::SettingsUnreadable,
+        unknown_field: Code::SettingsUnknownField,
+        duplicate_key: Code::SettingsDuplicateKey,
+        too_large: Code::SettingsTooLarge,
+        ..Codes::all(Code::SettingsInvalid)
+    },
+};
+
+/// The provider that plays a file.
+const SCRIPT: &str = "script";
+
+/// The most that a number may be: JSON's exact integers.
+const MOST: u64 = (1 << 53) - 1;
+
+pub(super) fn settings(file: &Path, bytes: &[u8]) -> std::result::Result<YamlRead<Settings>, YamlRejected> {
+    // A byte order mark is no text; editors that write it do not show it.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let read = yaml::read_bytes(&FORMAT, file, bytes, root);
+    yaml::stricter(read, |problem| problem.code == Code::SettingsUnknownField)
+}
+
+fn root(root: &Field<'_>) -> Result<Settings> {
+    if root.is_null() {
+        return Ok(Settings::default());
+    }
+    root.object(|object| {
+        object.advise("model", "Did you mean `models`? Name a model there, and make it the `default`.");
+        object.advise("profile", "The profile stands in `config/policy.yaml`, or is given with --profile.");
+        object.advise("policy", "The policy stands in a file of its own, `config/policy.yaml`.");
+        object.advise("secrets", "Secrets stand in `.env`.");
+        object.advise("mcpServers", "Write `mcp:`, and `servers:` below it.");
+        let models = object.defaulted("models", Models::default(), models);
+        let known = models.as_ref().ok();
+        let agents =
+            object.defaulted("agents", Vec::new(), |field| field.entries(|_, each| agent(each, known)));
+        let extensions =
+            object.defaulted("extensions", Vec::new(), |field| field.entries(|_, each| each.json_map()));
+        let channels = object.defaulted("channels", Channels::default(), channels);
+        let packs = object.defaulted("packs", Vec::new(), |field| field.each(Field::filled));
+        let mcp = object.defaulted("mcp", Mcp::default(), mcp);
+        let store = object.defaulted("store", StoreSettings::default(), store);
+        let web = object.defaulted("web", Web::default(), web);
+        let overrides = object
+            .defaulted("overrides", Vec::new(), |field| field.entries(|_, kind| kind.entries(overridden)));
+        let workspace = object.optional("workspace", Field::filled);
+        let tools = object.defaulted("tools", ToolSettings::default(), tools);
+        let limits = object.defaulted("limits", LimitSettings::default(), limits);
+        let calls = object.defaulted("calls", CallSettings::default(), calls);
+        let context = object.defaulted("context", ContextBudget::default(), context);
+        let retention = object.defaulted("retention", RetentionSettings::default(), retention);
+        let health = object.defaulted("health", Health::default(), health);
+        let log = object.defaulted("log", LogSettings::default(), log);
+        let secrets = object.defaulted("secrets", SecretSettings::default(), secrets);
+        let wasm = object.defaulted("wasm", SandboxOptions::default(), sandbox);
+        Ok(Settings {
+            models: models?,
+            agents: keyed(agents?),
+            extensions: keyed(extensions?),
+            channels: channels?,
+            packs: packs?,
+            mcp: mcp?,
+            store: store?,
+            web: web?,
+            overrides: keyed(overrides?.into_iter().map(|(kind, ids)| (kind, keyed(ids)))),
+            workspace: workspace?,
+            tools: tools?,
+            limits: limits?,
+            calls: calls?,
+            context: context?,
+            retention: retention?,
+            health: health?,
+            log: log?,
+            secrets: secrets?,
+            wasm: wasm?,
+        })
+    })
+}
+
+fn secrets(field: &Field<'_>) -> Result<SecretSettings> {
+    field.object(|object| {
+        let store = object.defaulted("store", SecretPlace::default(), |field| field.choice(SecretPlace::ALL));
+        Ok(SecretSettings { store: store? })
+    })
+}
+
+fn sandbox(field: &Field<'_>) -> Result<SandboxOptions> {
+    let written = Value::Object(field.json_map()?);
+    serde_json::from_value(written).map_err(|error| {
+        let what = format!("{} cannot be used: {error}", field.subject());
+        field.reject(what, "`docs/reference/settings.md` lists what can be set.")
+    })
+}
+
+fn keyed<K: From<String> + Ord, V>(entries: impl IntoIterator<Item = (String, V)>) -> BTreeMap<K, V> {
+    entries.into_iter().map(|(key, value)| (key.into(), value)).collect()
+}
+
+fn models(field: &Field<'_>) -> Result<Models> {
+    let mut chosen = None;
+    let entries = field.entries(|name, each| match name {
+        "default" if each.is_null() => Ok(None),
+        "default" if each.is_map() => {
+            let what = "`models.default` should be the name of a model, but is a mapping";
+            Err(each.reject(what, "Call the model something else, and write that name: `default: NAME`."))
+        }
+        "default" => {
+            chosen = Some((each.clone(), ModelName::from(each.word()?)));
+            Ok(None)
+        }
+        _ => model(each).map(Some),
+    });
+    let named = entries?.into_iter().filter_map(|(name, model)| Some((name, model?)));
+    let models = Models { default: None, named: keyed(named) };
+    if let Some((field, name)) = &chosen {
+        doubt_unknown(field, name, &models);
+    }
+    Ok(Models { default: chosen.map(|(_, name)| name), ..models })
+}
+
+/// A model may also come from an extension, so an unknown name is odd and no more.
+fn doubt_unknown(field: &Field<'_>, name: &ModelName, models: &Models) {
+    if name.as_str() == OFFLINE || models.named.contains_key(name) {
+        return;
+    }
+    let known = models.named.keys().map(ModelName::as_str).chain([OFFLINE]);
+    let help = match nearest(name.as_str(), known) {
+        Some(near) => format!("Did you mean `{near}`?"),
+        None => format!("Describe it below `models:`, as `{name}:`, unless an extension brings it."),
+    };
+    field.doubt(format!("there is no model `{name}` in these settings"), help);
+}
+
+fn model(field: &Field<'_>) -> Result<ModelSettings> {
+    field.object(|object| {
+        for key in ["api_key", "key", "token"] {
+            object.advise(
+                key,
+                "Keys do not belong here: put it in `.env` as `NAME=…`, and write `api_key_env: NAME`.",
+            );
+        }
+        object.advise("name", "Did you mean `model`?");
+        object.advise("url", "Did you mean `base_url`?");
+        let provider = object.required("provider", OFFLINE, Field::word);
+        let model = object.optional("model", Field::word);
+        let base_url = object.optional("base_url", address);
+        let api_key_env = object.optional("api_key_env", variable);
+        let price_in = object.optional("price_in", dollars);
+        let price_out = object.optional("price_out", dollars);
+        let reasoning = object.optional("reasoning", Field::word);
+        let record = object.optional("record", Field::filled);
+        let file = object.optional("file", Field::filled);
+        let (provider, file) = (provider?, file?);
+        let (provider, file) = match provider.split_once(':') {
+            Some((SCRIPT, name)) if file.is_none() && !name.is_empty() => {
+                (SCRIPT.to_owned(), Some(name.to_owned()))
+            }
+            _ => (provider, file),
+        };
+        let model = model?;
+        check_parts(object, &provider, model.as_deref(), file.as_deref())?;
+        Ok(ModelSettings {
+            provider,
+            model,
+            base_url: base_url?,
+            api_key_env: api_key_env?,
+            price_in: price_in?,
+            price_out: price_out?,
+            reasoning: reasoning?,
+            record: record?,
+            file,
+        })
+    })
+}
+
+fn check_parts(
+    object: &Object<'_, '_>,
+    provider: &str,
+    model: Option<&str>,
+    file: Option<&str>,
+) -> Result<()> {
+    match provider {
+        SCRIPT if file.is_none() => {
+            Err(object.missing("file", "Add `file: answers.yaml`, the file that is played."))
+        }
+        SCRIPT | OFFLINE => Ok(()),
+        _ if file.is_some() => {
+            object.unread("file", "`file` is only read where the provider is `script`", "Remove it.");
+            Ok(())
+        }
+        _ if model.is_none() => Err(object.missing("model", "Add `model: …`, what the provider calls it.")),
+        _ => Ok(()),
+    }
+}
+
+fn address(field: &Field<'_>) -> Result<String> {
+    let url = field.word()?;
+    if url.starts_with("https://") || url.starts_with("http://") {
+        return Ok(url);
+    }
+    Err(field
+        .reject(format!("`{url}` is not an address"), "Write one that begins with `https://` or `http://`."))
+}
+
+/// The name of a variable. What is no name may be the key itself, so it is not shown.
+fn variable(field: &Field<'_>) -> Result<String> {
+    let name = field.text()?;
+    let letters = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    if name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name.chars().all(letters)
+        && name.len() <= 64
+    {
+        return Ok(name);
+    }
+    let what = format!("{} is not the name of a variable", field.subject());
+    Err(field.reject(
+        what,
+        "Name the variable that holds the key, such as `MY_API_KEY`; the key itself stands in `.env`.",
+    ))
+}
+
+fn agent(field: &Field<'_>, known: Option<&Models>) -> Result<AgentSettings> {
+    field.object(|object| {
+        object.advise("prompt", "Did you mean `instructions`?");
+        let model = object.optional("model", |field| {
+            let name = ModelName::from(field.word()?);
+            if let Some(models) = known {
+                doubt_unknown(field, &name, models);
+            }
+            Ok(name)
+        });
+        let fallback = object.defaulted("fallback", Vec::new(), |field| {
+            field.each(|field| {
+                let name = ModelName::from(field.word()?);
+                if let Some(models) = known {
+                    doubt_unknown(field, &name, models);
+                }
+                Ok(name)
+            })
+        });
+        let instructions = object.optional("instructions", Field::text);
+        let limits = object.defaulted("limits", LimitSettings::default(), limits);
+        Ok(AgentSettings { model: model?, fallback: fallback?, instructions: instructions?, limits: limits? })
+    })
+}
+
+fn channels(field: &Field<'_>) -> Result<Channels> {
+    field.object(|object| {
+        let default = object.optional("default", Field::word);
+        let sessions = object.defaulted("sessions", Vec::new(), |field| {
+            field.entries(|_, each| each.choice(SessionRule::ALL))
+        });
+        Ok(Channels { default: default?.map(ExtensionId::from), sessions: keyed(sessions?) })
+    })
+}
+
+fn mcp(field: &Field<'_>) -> Result<Mcp> {
+    field.object(|object| {
+        let servers =
+            object.defaulted("servers", Vec::new(), |field| field.entries(|_, each| each.json_map()));
+        Ok(Mcp { servers: keyed(servers?) })
+    })
+}
+
+fn store(field: &Field<'_>) -> Result<StoreSettings> {
+    field.object(|object| {
+        let url = object.optional("url", |field| {
+            let url = field.word()?;
+            match url.contains("://") {
+                true => Ok(url),
+                false => Err(field.reject(
+                    format!("`{url}` is not an address"),
+                    "Write one such as `nats://host:4222`, or leave it out for the database in the home.",
+                )),
+            }
+        });
+        Ok(StoreSettings { url: url? })
+    })
+}
+
+fn web(field: &Field<'_>) -> Result<Web> {
+    field.object(|object| {
+        let listen = object.optional("listen", |field| {
+            let listen = field.word()?;
+            let host = listen
+                .rsplit_once(':')
+                .filter(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+            let Some((host, _)) = host else {
+                let what = format!("`{listen}` is not a host and a port");
+                return Err(field.reject(what, format!("Write `{}`.", field.written("127.0.0.1:7777"))));
+            };
+            if !(host == "localhost" || host == "[::1]" || host.starts_with("127.")) {
+                let what = format!("`{listen}` can be reached from other machines");
+                field.doubt(what, "Use 127.0.0.1 unless something in front of it checks who comes in.");
+            }
+            Ok(listen)
+        });
+        Ok(Web { listen: listen? })
+    })
+}
+
+fn overridden(_: &str, field: &Field<'_>) -> Result<Override> {
+    field.object(|object| {
+        object.advise("disabled", "Did you mean `enabled: false`?");
+        let enabled = object.optional("enabled", Field::boolean);
+        let priority = object.optional("priority", |field| field.whole(i32::MIN..=i32::MAX));
+        let extension = object.optional("extension", Field::word);
+        Ok(Override { enabled: enabled?, priority: priority?, extension: extension?.map(Into::into) })
+    })
+}
+
+fn limits(field: &Field<'_>) -> Result<LimitSettings> {
+    field.object(|object| {
+        object.advise("timeout_ms", "Did you mean `time_budget_ms`?");
+        object.advise("max_cost", "Did you mean `max_cost_usd`?");
+        let max_turns = object.optional("max_turns", |field| field.whole(1..=u32::MAX));
+        let max_tokens = object.optional("max_tokens", |field| field.whole(1..=MOST));
+        let time_budget_ms = object.optional("time_budget_ms", |field| field.whole(1..=u64::from(u32::MAX)));
+        let max_cost_usd = object.optional("max_cost_usd", dollars);
+        let max_tool_calls = object.optional("max_tool_calls", |field| field.whole(0..=u32::MAX));
+        let session_tokens = object.optional("session_tokens", |field| field.whole(1..=MOST));
+        let session_cost_usd = object.optional("session_cost_usd", dollars);
+        let session_tool_calls = object.optional("session_tool_calls", |field| field.whole(0..=u32::MAX));
+        let session_time_ms = object.optional("session_time_ms", |field| field.whole(1..=MOST));
+        Ok(LimitSettings {
+            max_turns: max_turns?,
+            max_tokens: max_tokens?,
+            time_budget_ms: time_budget_ms?.map(Millis),
+            max_cost_usd: max_cost_usd?,
+            max_tool_calls: max_tool_calls?,
+            session_tokens: session_tokens?,
+            session_cost_usd: session_cost_usd?,
+            session_tool_calls: session_tool_calls?,
+            session_time_ms: session_time_ms?.map(Millis),
+        })
+    })
+}
+
+fn calls(field: &Field<'_>) -> Result<CallSettings> {
+    field.object(|object| {
+        object.advise("concurrency", "Did you mean `at_once`?");
+        let usual = CallSettings::default();
+        let at_once = object.defaulted("at_once", usual.at_once, at_least_one);
+        let each = |field: &Field<'_>| field.entries(|_, most| at_least_one(most));
+        let per_extension = object.defaulted("per_extension", Vec::new(), each);
+        let per_tool = object.defaulted("per_tool", Vec::new(), each);
+        let breaker = object.defaulted("breaker", usual.breaker, breaker);
+        let (per_extension, per_tool) = (keyed(per_extension?), keyed(per_tool?));
+        Ok(CallSettings { at_once: at_once?, per_extension, per_tool, breaker: breaker? })
+    })
+}
+
+fn breaker(field: &Field<'_>) -> Result<BreakerSettings> {
+    field.object(|object| {
+        let usual = BreakerSettings::default();
+        let faults = object.defaulted("faults", usual.faults, at_least_one);
+        let pause =
+            object.defaulted("pause_seconds", usual.pause_seconds, |field| field.whole(1..=86_400_u32));
+        Ok(BreakerSettings { faults: faults?, pause_seconds: pause? })
+    })
+}
+
+fn context(field: &Field<'_>) -> Result<ContextBudget> {
+    field.object(|object| {
+        object.advise("max_tokens", "Did you mean `total_tokens`?");
+        let usual = ContextBudget::default();
+        let provider_tokens = object.defaulted("provider_tokens", usual.provider_tokens, at_least_one);
+        let total_tokens = object.defaulted("total_tokens", usual.total_tokens, at_least_one);
+        let providers =
+            object.defaulted("providers", Vec::new(), |field| field.entries(|_, most| at_least_one(most)));
+        let (provider_tokens, total_tokens) = (provider_tokens?, total_tokens?);
+        Ok(ContextBudget { provider_tokens, total_tokens, providers: keyed(providers?) })
+    })
+}
+
+fn at_least_one(field: &Field<'_>) -> Result<u32> {
+    field.whole(1..=u32::MAX)
+}
+
+fn retention(field: &Field<'_>) -> Result<RetentionSettings> {
+    field.object(|object| {
+        object.advise("days", "Did you mean `keep_days`?");
+        let keep_days = object.optional("keep_days", |field| field.whole(1..=36_500_u32));
+        let keep_frames = object.optional("keep_frames", |field| field.whole(1..=MOST));
+        Ok(RetentionSettings { keep_days: keep_days?, keep_frames: keep_frames? })
+    })
+}
+
+fn health(field: &Field<'_>) -> Result<Health> {
+    field.object(|object| {
+        let every_seconds = object
+            .defaulted("every_seconds", Health::default().every_seconds, |field| field.whole(1..=86_400_u32));
+        Ok(Health { every_seconds: every_seconds? })
+    })
+}
+
+fn tools(field: &Field<'_>) -> Result<ToolSettings> {
+    field.object(|object| {
+        let usual = ToolSettings::default().show_at_most;
+        let show_at_most = object.defaulted("show_at_most", usual, |field| field.whole(1..=1_000_u32));
+        Ok(ToolSettings { show_at_most: show_at_most? })
+    })
+}
+
+fn log(field: &Field<'_>) -> Result<LogSettings> {
+    field.object(|object| {
+        let level =
+            object.defaulted("level", LogLevelSetting::default(), |field| field.choice(LogLevelSetting::ALL));
+        Ok(LogSettings { level: level? })
+    })
+}

@@ -1,0 +1,56 @@
+//! The folder that file tools and the shell may touch. An agent that could write into the home could grant itself anything, so neither
+//! lies in the other.
+
+use std::path::{Path, PathBuf};
+
+use holdfast_contract::problem::{Code, Problem, Severity};
+
+use crate::files;
+use crate::home::{Home, canonical};
+use crate::settings::{LoadedSettings, Settings};
+
+impl Settings {
+    /// The workspace, with links resolved. Where it overlaps the home there is none: that is an error if the settings name it, and a warning
+    /// if it is only the current folder, for then everything but files and the shell still works.
+    pub fn workspace(&self, home: &Home, current: &Path) -> Result<PathBuf, Problem> {
+        let named = self.workspace.as_deref();
+        let folder = named.map_or_else(|| current.to_owned(), |text| current.join(expand(text, home)));
+        let (folder, root) = (canonical(&folder), home.canonical());
+        if folder.starts_with(&root) || root.starts_with(&folder) {
+            let what = format!("the workspace {} and the home {} overlap", folder.display(), root.display());
+            let found = Problem::new(Code::WorkspaceOverlap, what);
+            return Err(match named {
+                Some(_) => found.at(files::location(&home.settings_file(), "workspace")),
+                None => found
+                    .with(Severity::Warning)
+                    .help("Start in another folder, or name one with `workspace:` in `config/settings.yaml`; until then there are no file tools."),
+            });
+        }
+        if named.is_some() && !folder.is_dir() {
+            let what = format!("the workspace {} is not a folder", folder.display());
+            let found = Problem::new(Code::SettingsInvalid, what).help("Make it, or name another.");
+            return Err(found.at(files::location(&home.settings_file(), "workspace")));
+        }
+        Ok(folder)
+    }
+}
+
+impl LoadedSettings {
+    /// The workspace, as [`Settings::workspace`] says, with the line that names it.
+    pub fn workspace(&self, home: &Home, current: &Path) -> Result<PathBuf, Problem> {
+        self.settings.workspace(home, current).map_err(|problem| match (&self.source, &problem.location) {
+            (Some(source), Some(_)) => problem.at(source.locate("workspace")),
+            _ => problem,
+        })
+    }
+}
+
+/// `~` stands for the user's own folder.
+fn expand(text: &str, home: &Home) -> PathBuf {
+    let user = home.surroundings.user.as_ref();
+    match (text.strip_prefix('~'), user) {
+        (Some(""), Some(user)) => user.clone(),
+        (Some(rest), Some(user)) if rest.starts_with('/') => user.join(rest.trim_start_matches('/')),
+        _ => PathBuf::from(text),
+    }
+}

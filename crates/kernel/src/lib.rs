@@ -1,0 +1,31 @@
+//! The kernel: two pure state machines that decide everything. No clock, no file, no socket, no thread, no random, no async.
+//!
+//! [`Session`] runs one conversation: turns, hooks, tools, approvals, limits. [`System`] runs the one stream behind them all:
+//! registries, lifecycles, generations, schedules. Both do one thing: `step(Input) -> Effects`. An input that fits is
+//! recorded as a frame and followed by the frames and acts it leads to; one that does not is refused and changes nothing. The
+//! machines number their frames themselves, so feeding a stream's facts to a fresh machine gives the stream's decisions again.
+//!
+//! Where to look: `session/walk.rs` is the way of a turn, `session/turn.rs` what it waits for, `session/call.rs` the phases of
+//! a tool call, `session/round.rs` how hooks are asked, `session/recovery.rs` what a crash leads to; `system/life.rs` starts
+//! and stops extensions in order, `system/stacks.rs` makes the registry, `system/outages.rs` keeps in it who judges and is not up.
+
+mod phase;
+mod session;
+mod system;
+
+#[cfg(test)]
+mod outages_tests;
+#[cfg(test)]
+mod registry_tests;
+#[cfg(test)]
+mod session_tests;
+#[cfg(test)]
+mod system_tests;
+
+pub use holdfast_contract::prelude::{ExtensionView, Pending};
+pub use session::Session;
+pub use system::System;
+
+/// The behaviour version. It changes whenever the same facts would give other decisions, and every recorded session names the
+/// one it was made with.
+pub const BEHAVIOUR: u32 = 7;

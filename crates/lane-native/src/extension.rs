@@ -1,0 +1,405 @@
+//! An extension as a bundle of roles, and how calls find their way to them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use holdfast_contract::attachment;
+use holdfast_contract::content::Content;
+use holdfast_contract::digest::Digest;
+use holdfast_contract::hook::{Decision, HookInput};
+use holdfast_contract::ids::{ExtensionId, HookId, ToolName};
+use holdfast_contract::manifest::HandlerSpec;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::registry::{AgentSpec, Descriptor};
+use holdfast_contract::role::Role;
+use holdfast_contract::system_frames::{
+    BuiltIn, FoundExtension, LifecycleCommand, ScheduleSpec, SetupSpec, SubscriptionSpec,
+};
+use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
+
+use crate::roles::{
+    Api, Channel, Functions, Hook, Lifecycle, Service, StreamingChannel, Subscriber, Tasks, Tool, now,
+};
+
+/// A native extension: its roles, gathered one by one.
+pub struct NativeExtension {
+    found: FoundExtension,
+    descriptors: Vec<Descriptor>,
+    tools: BTreeMap<ToolName, Arc<dyn Tool>>,
+    hooks: BTreeMap<HookId, Arc<dyn Hook>>,
+    lifecycle: Option<Arc<dyn Lifecycle>>,
+    tasks: Option<Arc<dyn Tasks>>,
+    api: Option<Arc<dyn Api>>,
+    subscriber: Option<Arc<dyn Subscriber>>,
+    channel: Option<Arc<dyn Channel>>,
+    streaming: Option<Arc<dyn StreamingChannel>>,
+    functions: Option<Arc<dyn Functions>>,
+    service: Option<Arc<dyn Service>>,
+    alone: bool,
+    replayable: bool,
+    /// Names that are kept for its tools, also where it does not offer them.
+    reserved: Vec<ToolName>,
+}
+
+impl NativeExtension {
+    /// An extension without any role yet.
+    pub fn new(id: &str, version: &str) -> Self {
+        let found = FoundExtension {
+            id: id.into(),
+            version: version.into(),
+            digest: Digest::ZERO,
+            lane: "native".to_owned(),
+            description: String::new(),
+            depends_on: Vec::new(),
+            priority: None,
+            judges: Vec::new(),
+            schedules: Vec::new(),
+            subscribes: Vec::new(),
+            secrets: Vec::new(),
+            setup: None,
+            built_in: None,
+        };
+        Self {
+            found,
+            descriptors: Vec::new(),
+            tools: BTreeMap::new(),
+            hooks: BTreeMap::new(),
+            lifecycle: None,
+            tasks: None,
+            api: None,
+            subscriber: None,
+            channel: None,
+            streaming: None,
+            functions: None,
+            service: None,
+            alone: false,
+            replayable: false,
+            reserved: Vec::new(),
+        }
+    }
+
+    /// What it does, in a line, for whoever decides whether to use it.
+    pub fn described(mut self, description: &str) -> Self {
+        self.found.description = description.to_owned();
+        self
+    }
+
+    /// Loaded after these.
+    pub fn depends_on(mut self, ids: &[&str]) -> Self {
+        self.found.depends_on = ids.iter().map(|id| ExtensionId::from(*id)).collect();
+        self
+    }
+
+    /// The priority of its descriptors in their stacks.
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.found.priority = Some(priority);
+        self
+    }
+
+    /// With a tool.
+    pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
+        let spec = tool.spec();
+        self.tools.insert(spec.name.clone(), Arc::new(tool));
+        self.descriptors.push(Descriptor::tool(spec));
+        self
+    }
+
+    /// With a hook.
+    pub fn hook(mut self, hook: impl Hook + 'static) -> Self {
+        let descriptor = Descriptor::hook(&self.found.id, self.hooks.len(), hook.spec());
+        self.hooks.insert(descriptor.id.as_str().into(), Arc::new(hook));
+        self.descriptors.push(descriptor);
+        self
+    }
+
+    /// With an agent.
+    pub fn agent(mut self, agent: AgentSpec) -> Self {
+        self.descriptors.push(Descriptor::agent(agent));
+        self
+    }
+
+    /// With a descriptor of an open kind.
+    pub fn descriptor(mut self, descriptor: Descriptor) -> Self {
+        self.descriptors.push(descriptor);
+        self
+    }
+
+    /// With a life of its own.
+    pub fn lifecycle(mut self, lifecycle: impl Lifecycle + 'static) -> Self {
+        self.lifecycle = Some(Arc::new(lifecycle));
+        self
+    }
+
+    /// With tasks for its schedules.
+    pub fn tasks(mut self, tasks: impl Tasks + 'static) -> Self {
+        self.tasks = Some(Arc::new(tasks));
+        self
+    }
+
+    /// With a schedule, whose task is among its tasks.
+    pub fn schedule(mut self, schedule: ScheduleSpec) -> Self {
+        self.found.schedules.push(schedule);
+        self
+    }
+
+    /// With secrets that it may have, by name.
+    pub fn secrets(mut self, names: &[&str]) -> Self {
+        self.found.secrets = names.iter().map(|name| (*name).to_owned()).collect();
+        self
+    }
+
+    /// With something to be set up before it can work.
+    pub fn setup(mut self, setup: SetupSpec) -> Self {
+        self.found.setup = Some(setup);
+        self
+    }
+
+    /// With methods for other extensions.
+    pub fn api(mut self, api: impl Api + 'static) -> Self {
+        self.api = Some(Arc::new(api));
+        self
+    }
+
+    /// Told of the events of this topic, or of a pattern of topics, in this way.
+    pub fn subscribes(mut self, topic: &str, handler: HandlerSpec) -> Self {
+        self.found.subscribes.push(SubscriptionSpec { topic: topic.into(), handler });
+        self
+    }
+
+    /// With what takes the events that it subscribes to.
+    pub fn subscriber(mut self, subscriber: impl Subscriber + 'static) -> Self {
+        self.subscriber = Some(Arc::new(subscriber));
+        self
+    }
+
+    /// A channel, under its own id.
+    pub fn channel(mut self, channel: impl Channel + 'static) -> Self {
+        self.descriptors.push(described(&self.found.id, &channel));
+        self.channel = Some(Arc::new(channel));
+        self
+    }
+
+    /// A channel, under its own id, that shows answers as they are written.
+    pub fn streaming_channel(mut self, channel: impl StreamingChannel + 'static) -> Self {
+        let descriptor = described(&self.found.id, &channel).able("streams", true);
+        self.descriptors.push(descriptor);
+        let channel = Arc::new(channel);
+        self.streaming = Some(channel.clone());
+        self.channel = Some(channel);
+        self
+    }
+
+    /// With a slash command, which its [`Functions`] run.
+    pub fn command(self, name: &str, description: &str) -> Self {
+        self.descriptor(Descriptor::command(name, description))
+    }
+
+    /// With functions of other roles.
+    pub fn functions(mut self, functions: impl Functions + 'static) -> Self {
+        self.functions = Some(Arc::new(functions));
+        self
+    }
+
+    /// With a loop in the background.
+    pub fn service(mut self, service: impl Service + 'static) -> Self {
+        self.service = Some(Arc::new(service));
+        self.alone()
+    }
+
+    /// Two of its generations never run side by side: it polls, listens or holds something that there is once.
+    pub fn alone(mut self) -> Self {
+        self.alone = true;
+        self
+    }
+
+    /// Promises that each call's answer depends on nothing but its input and what the host answers.
+    pub fn replayable(mut self) -> Self {
+        self.replayable = true;
+        self
+    }
+
+    /// Keeps these names for its tools where it is built in, also while it does not offer them.
+    pub fn reserving(mut self, tools: &[&str]) -> Self {
+        self.reserved.extend(tools.iter().map(|name| ToolName::from(*name)));
+        self
+    }
+
+    /// What it has where it is built in: the names of all its tools, those that it does not offer too.
+    pub(crate) fn built_in(&self) -> BuiltIn {
+        let registered = self.descriptors.iter().flat_map(Descriptor::tool_names);
+        let names: BTreeSet<ToolName> = registered.chain(self.reserved.iter().cloned()).collect();
+        BuiltIn { tools: names.into_iter().collect() }
+    }
+
+    /// The extension as discovery reports it. Its digest covers its identity and everything it registers.
+    pub fn to_found(&self) -> FoundExtension {
+        let FoundExtension { id, version, subscribes, .. } = &self.found;
+        let digest = match subscribes.is_empty() {
+            true => Digest::of_json(&(id, version, &self.descriptors)),
+            false => Digest::of_json(&(id, version, &self.descriptors, subscribes)),
+        };
+        FoundExtension { digest: digest.unwrap_or_default(), ..self.found.clone() }
+    }
+
+    fn life(&self, command: LifecycleCommand, host: Arc<dyn Host>) -> Later<Result<Reply, Fault>> {
+        let step = match (command, &self.lifecycle) {
+            (LifecycleCommand::Load, _) => return now(Ok(Reply::Descriptors(self.descriptors.clone()))),
+            (_, None) => return now(Ok(Reply::Done)),
+            (LifecycleCommand::Initialize, Some(life)) => life.initialize(host),
+            (LifecycleCommand::Start, Some(life)) => life.start(),
+            (LifecycleCommand::Stop, Some(life)) => life.stop(),
+            (LifecycleCommand::Destroy, Some(life)) => life.destroy(),
+        };
+        done(step)
+    }
+
+    fn lacks(&self, what: &str) -> Later<Result<Reply, Fault>> {
+        let message = format!("`{}` has no {what}", self.found.id);
+        now(Err(Fault::new(Code::ExtensionFault, message)))
+    }
+}
+
+/// A step that has nothing to say.
+fn done(step: Later<Result<(), Fault>>) -> Later<Result<Reply, Fault>> {
+    Box::pin(async move { step.await.map(|()| Reply::Done) })
+}
+
+/// A field of a call's arguments.
+fn field(arguments: &Content, name: &str) -> Content {
+    Content::new(arguments.value().and_then(|value| value.get(name)).cloned().unwrap_or_default())
+}
+
+/// A channel, and what it can do.
+fn described(id: &ExtensionId, channel: &dyn Channel) -> Descriptor {
+    Descriptor::channel(id, channel.has_messages()).able("files", channel.has_files())
+}
+
+/// A part of a stream.
+fn streamed(
+    channel: &dyn StreamingChannel,
+    function: &str,
+    arguments: &Content,
+    host: Arc<dyn Host>,
+) -> Option<Later<Result<(), Fault>>> {
+    let text = |name| field(arguments, name).to_text();
+    let (user, id) = (text("user"), text("id"));
+    Some(match function {
+        "stream-start" => channel.stream_start(user, id, host),
+        "stream-chunk" => channel.stream_chunk(user, id, text("text"), host),
+        "stream-status" => channel.stream_status(user, id, text("status"), host),
+        "stream-end" => channel.stream_end(user, id, text("text"), field(arguments, "delivery"), host),
+        _ => return None,
+    })
+}
+
+impl Instance for NativeExtension {
+    fn call(&self, call: Call, host: Arc<dyn Host>) -> Later<Result<Reply, Fault>> {
+        match call {
+            Call::Hook(input) => match self.hooks.get(&input.hook) {
+                Some(hook) => {
+                    let decided = hook.decide(input, host);
+                    Box::pin(async move { decided.await.map(Reply::Decision) })
+                }
+                None => self.lacks(&format!("hook `{}`", input.hook)),
+            },
+            Call::Tool { call, tool, arguments, turn } => match self.tools.get(&tool) {
+                Some(found) => {
+                    let result = found.call(call, arguments, turn, host);
+                    Box::pin(async move { result.await.map(Reply::Content) })
+                }
+                None => self.lacks(&format!("tool `{tool}`")),
+            },
+            Call::Lifecycle(command) => self.life(command, host),
+            Call::Health => match &self.lifecycle {
+                Some(life) => {
+                    let health = life.health_check();
+                    Box::pin(async move { Ok(Reply::Health(health.await)) })
+                }
+                None => now(Ok(Reply::Health(true))),
+            },
+            Call::Task { task } => match &self.tasks {
+                Some(tasks) => {
+                    let result = tasks.execute_task(task, host);
+                    Box::pin(async move { result.await.map(Reply::Content) })
+                }
+                None => self.lacks("tasks"),
+            },
+            Call::Api { method, arguments } => match &self.api {
+                Some(api) => {
+                    let result = api.call(method, arguments, host);
+                    Box::pin(async move { result.await.map(Reply::Content) })
+                }
+                None => self.lacks("methods"),
+            },
+            Call::Function { role: Role::Service, .. } => match &self.service {
+                Some(service) => {
+                    let run = service.run_background(host);
+                    Box::pin(async move { run.await.map(|()| Reply::Done) })
+                }
+                None => self.lacks("loop in the background"),
+            },
+            Call::Function { role: Role::Subscriber, arguments, .. } => match &self.subscriber {
+                Some(subscriber) => done(subscriber.on_event(arguments, host)),
+                None => self.lacks("subscriber"),
+            },
+            Call::Function { role: Role::Channel, function, arguments } => match &self.channel {
+                Some(channel) => {
+                    let text = |name| field(&arguments, name).to_text();
+                    let delivery = field(&arguments, "delivery");
+                    match function.as_str() {
+                        "send-to-user" => {
+                            done(channel.send_to_user(text("user"), text("text"), delivery, host))
+                        }
+                        "send-file" => match attachment::sent(&arguments) {
+                            Ok((user, file)) => done(channel.send_file(user, file.into(), delivery, host)),
+                            Err(fault) => now(Err(fault)),
+                        },
+                        _ => done(channel.send_message(text("text"), delivery, host)),
+                    }
+                }
+                None => self.lacks("channel"),
+            },
+            Call::Function { role: Role::StreamingChannel, function, arguments } => {
+                match self.streaming.as_deref().and_then(|it| streamed(it, &function, &arguments, host)) {
+                    Some(step) => done(step),
+                    None => self.lacks(&format!("function `{function}`")),
+                }
+            }
+            Call::Function { role, function, arguments } => {
+                let lacks = || self.lacks(&format!("function `{function}`"));
+                let functions = self.functions.as_ref();
+                match functions.and_then(|it| it.call(role, function.clone(), arguments, host)) {
+                    Some(result) => Box::pin(async move { result.await.map(Reply::Content) }),
+                    None => lacks(),
+                }
+            }
+        }
+    }
+
+    fn replayable(&self) -> bool {
+        self.replayable
+    }
+
+    fn lives(&self) -> bool {
+        self.lifecycle.is_some() || self.service.is_some()
+    }
+
+    fn alone(&self) -> bool {
+        self.alone
+    }
+
+    fn has(&self, role: Role) -> bool {
+        match role {
+            Role::Service => self.service.is_some(),
+            role => self.functions.as_ref().is_some_and(|functions| functions.has(role)),
+        }
+    }
+
+    fn answers_at_once(&self) -> bool {
+        self.hooks.values().all(|hook| hook.answers_at_once())
+    }
+
+    fn at_once(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
+        self.hooks.get(&input.hook)?.at_once(input)
+    }
+}

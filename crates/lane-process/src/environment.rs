@@ -1,0 +1,142 @@
+//! The packages of an extension: an environment of its own, made once for each list of packages, while the extension is loaded and never
+//! later. Only packages that are built already are taken, so that nothing of what is installed runs here. `installer` runs the programs
+//! that install, confined, and `registry` is what the user has configured for them.
+
+mod installer;
+mod registry;
+
+#[cfg(test)]
+mod installer_tests;
+#[cfg(test)]
+mod registry_tests;
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::log::{Progress, Sinks};
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_sandbox::SandboxReport;
+use tokio::time::Instant;
+
+use crate::environment::installer::Installer;
+use crate::interpreter::Interpreter;
+use crate::requirements::Requirements;
+
+/// How long packages may take to be installed.
+const INSTALL_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// What says that an environment is whole.
+const WHOLE: &str = "whole";
+
+/// An environment that is there.
+#[derive(Clone, Debug)]
+pub(crate) struct PythonEnvironment {
+    /// Its folder.
+    pub folder: PathBuf,
+}
+
+fn failed(what: &str, error: impl std::fmt::Display) -> Fault {
+    Fault::new(Code::PackagesFailed, format!("{what}: {error}"))
+}
+
+impl PythonEnvironment {
+    /// Its Python.
+    pub(crate) fn python(&self) -> PathBuf {
+        self.folder.join("bin/python")
+    }
+
+    /// The one with these packages, made if it is not there.
+    pub(crate) async fn with(
+        needed: &Requirements,
+        python: &Interpreter,
+        place: &Path,
+        report: SandboxReport,
+        (id, sinks): (&ExtensionId, &Sinks),
+    ) -> Result<Self, Fault> {
+        let folder = place.join(&needed.digest(&python.identity()).to_string()[..32]);
+        let made = Self { folder };
+        if made.is_whole() {
+            return Ok(made);
+        }
+        fs::create_dir_all(place).map_err(|error| failed(&place.display().to_string(), error))?;
+        let _alone = alone(made.folder.with_extension("lock")).await?;
+        if made.is_whole() {
+            return Ok(made);
+        }
+        let began = Instant::now();
+        sinks.progress(id, Progress::Installing { packages: needed.lines.iter().cloned().collect() });
+        // What an earlier try has left is of no use.
+        let _ = fs::remove_dir_all(&made.folder);
+        if let Err(fault) = made.fill(needed, python, report, (id, sinks)).await {
+            let _ = fs::remove_dir_all(&made.folder);
+            return Err(fault);
+        }
+        sinks.progress(id, Progress::Installed { millis: began.elapsed().as_millis() as u64 });
+        Ok(made)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.folder.join(WHOLE).is_file()
+    }
+
+    async fn fill(
+        &self,
+        needed: &Requirements,
+        python: &Interpreter,
+        report: SandboxReport,
+        told: (&ExtensionId, &Sinks),
+    ) -> Result<(), Fault> {
+        let uv = uv();
+        let deadline = Instant::now() + INSTALL_TIMEOUT;
+        let programs: Vec<PathBuf> = uv.iter().cloned().collect();
+        let installer = Installer::prepare(&self.folder, python, &programs, report, deadline, told)?;
+        let lines: Vec<&str> = needed.lines.iter().map(String::as_str).collect();
+        let list = installer.file("requirements.txt", &lines.join("\n"))?;
+        let (own, list) = (self.python(), text(&list)?.to_owned());
+        let (own, base, folder) = (text(&own)?, text(&python.executable)?, text(&self.folder)?);
+        const WHEELS: [&str; 2] = ["--only-binary", ":all:"];
+        match &uv {
+            Some(uv) => {
+                let uv = text(uv)?;
+                installer.run(&[uv, "venv", "--quiet", "--python", base, folder]).await?;
+                let install = [uv, "pip", "install", "--link-mode", "copy", "--python", own, "-r", &list];
+                installer.run(&[install.as_slice(), &WHEELS].concat()).await?;
+            }
+            None => {
+                installer.run(&[base, "-I", "-m", "venv", folder]).await?;
+                let install = [own, "-I", "-m", "pip", "install", "--no-input", "-r", &list];
+                installer.run(&[install.as_slice(), &WHEELS].concat()).await?;
+            }
+        }
+        fs::write(self.folder.join(WHOLE), lines.join("\n"))
+            .map_err(|error| failed("it cannot be kept", error))
+    }
+}
+
+fn text(path: &Path) -> Result<&str, Fault> {
+    path.to_str().ok_or_else(|| failed(&path.display().to_string(), "the path is not UTF-8"))
+}
+
+/// The `uv` on the `PATH`. A script or a link to another program that stands in its place needs files of the user's that the installer
+/// does not have, and is passed over.
+fn uv() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let named = std::env::split_paths(&path).filter_map(|folder| folder.join("uv").canonicalize().ok());
+    named.into_iter().find(|file| {
+        let mut magic = [0; 4];
+        let read = File::open(file).and_then(|mut file| file.read_exact(&mut magic));
+        file.ends_with("uv") && file.is_file() && read.is_ok() && &magic == b"\x7fELF"
+    })
+}
+
+/// Keeps others, of this process or of another, from making the same environment at the same time.
+async fn alone(path: PathBuf) -> Result<File, Fault> {
+    let locked = tokio::task::spawn_blocking(move || {
+        let file = File::create(path)?;
+        file.lock().map(|()| file)
+    });
+    let locked = locked.await.map_err(|error| failed("no lock", error))?;
+    locked.map_err(|error| failed("no lock", error))
+}

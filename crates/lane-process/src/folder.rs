@@ -1,0 +1,114 @@
+//! An activation on the disk: its files as the vault has them, and what its process is started with.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::manifest::{Access, Manifest, ProgramCommand};
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::wire::{Bundle, Vault};
+use holdfast_sandbox::SandboxReport;
+
+use crate::lane::{Places, PythonInterpreter};
+use crate::worker::Worker;
+
+/// What a process is started with.
+#[derive(Clone, Debug)]
+pub(crate) struct FolderPlan {
+    /// What tells it from others that may answer `hello` in another way.
+    pub identity: String,
+    pub id: ExtensionId,
+    pub version: String,
+    pub command: ProgramCommand,
+    /// The worker that the command starts, if it is one.
+    pub worker: Option<Arc<Worker>>,
+    pub manifest: Manifest,
+    /// The activation's files, for as long as anybody needs them.
+    pub code: Arc<tempfile::TempDir>,
+    /// Its own folder to write to.
+    pub data: PathBuf,
+    /// What it reads besides its own files: what it was granted, and what runs it.
+    pub readable: Vec<PathBuf>,
+    /// What it was granted to write.
+    pub writable: Vec<PathBuf>,
+    /// The files of those that it depends on, as they are laid out, to read.
+    pub neighbours: Vec<(ExtensionId, Arc<tempfile::TempDir>)>,
+    /// Bytes that it may keep on the disk.
+    pub disk_bytes: u64,
+    /// What there is to hold it with.
+    pub report: SandboxReport,
+}
+
+fn failed(path: &Path, error: impl std::fmt::Display) -> Fault {
+    Fault::new(Code::ExtensionGone, format!("{}: {error}", path.display()))
+}
+
+/// Lays out an activation, and says how to start it.
+pub(crate) fn plan(
+    extension: &ExtensionRef,
+    bundle: &Bundle,
+    vault: &dyn Vault,
+    places: &Places,
+    python: Option<PythonInterpreter>,
+    report: SandboxReport,
+) -> Result<FolderPlan, Fault> {
+    let manifest = bundle.parsed()?;
+    let missing = || Fault::new(Code::ManifestMissingField, "the manifest has no `command`");
+    let (command, worker) = match &python {
+        None => (manifest.command.clone(), None),
+        Some(python) => {
+            let worker = python.worker.clone();
+            (worker.command(&python.executable, &bundle.entrypoint), Some(worker))
+        }
+    };
+    let command = command.ok_or_else(missing)?;
+    let data = places.data.join(extension.id.as_str());
+    fs::create_dir_all(&data).map_err(|error| failed(&data, error))?;
+    let code = Arc::new(lay_out(bundle, vault, &places.code)?);
+    let granted = |access: Access| {
+        let grants = bundle.grants.files.iter().filter(move |grant| grant.access == access);
+        grants.map(|grant| PathBuf::from(&grant.path)).filter(|path| path.is_absolute())
+    };
+    let mut readable: Vec<PathBuf> = granted(Access::Read).collect();
+    let identity = python.map(|python| {
+        readable.push(python.worker.folder.clone());
+        readable.extend(python.readable);
+        format!("{} {}", crate::worker::digest(), python.identity)
+    });
+    Ok(FolderPlan {
+        identity: format!("{} {}", extension.digest, identity.unwrap_or_default()),
+        id: extension.id.clone(),
+        version: extension.version.to_string(),
+        command,
+        worker,
+        manifest,
+        code,
+        data,
+        readable,
+        writable: granted(Access::Write).collect(),
+        neighbours: Vec::new(),
+        disk_bytes: bundle.budgets.disk_bytes,
+        report,
+    })
+}
+
+/// Lays the files out anew for every load: what lies on the disk from earlier may have been changed.
+fn lay_out(bundle: &Bundle, vault: &dyn Vault, place: &Path) -> Result<tempfile::TempDir, Fault> {
+    fs::create_dir_all(place).map_err(|error| failed(place, error))?;
+    let folder = tempfile::tempdir_in(place).map_err(|error| failed(place, error))?;
+    for (name, digest) in &bundle.files {
+        let path = folder.path().join(name);
+        let bytes = vault.file(*digest)?;
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(|error| failed(parent, error))?;
+        }
+        fs::write(&path, &bytes).map_err(|error| failed(&path, error))?;
+        let runs = bytes.starts_with(b"#!") || bytes.starts_with(b"\x7fELF");
+        let mode = if runs { 0o755 } else { 0o644 };
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).map_err(|error| failed(&path, error))?;
+    }
+    Ok(folder)
+}

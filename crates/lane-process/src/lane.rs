@@ -1,0 +1,243 @@
+//! The lane, and where on the disk its processes live.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::log::{LogSink, ProgressSink, Sinks};
+use holdfast_contract::manifest::LaneKind;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::wire::{Bundle, Instance, Lane, Later, Vault};
+use holdfast_sandbox::SandboxReport;
+use tokio::sync::OnceCell;
+
+#[cfg(target_os = "linux")]
+use crate::environment::PythonEnvironment;
+use crate::interpreter::Interpreter;
+#[cfg(target_os = "linux")]
+use crate::requirements::Requirements;
+use crate::worker::Worker;
+
+/// What starts the programs of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Starts {
+    /// The manifest's `command`.
+    Command,
+    /// The Python worker, on a file of the extension's.
+    Python,
+}
+
+/// Where on the disk processes find what is theirs.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The files of those that run lie in folders of this one, which nobody else uses.
+    pub code: PathBuf,
+    /// Each extension has a folder of its own in this one, to write to.
+    pub data: PathBuf,
+    /// The packages that extensions need are installed in folders of this one.
+    pub environments: PathBuf,
+}
+
+impl Places {
+    /// All of them in one folder.
+    pub fn within(folder: &Path) -> Self {
+        let [code, data, environments] = ["code", "data", "environments"].map(|name| folder.join(name));
+        Self { code, data, environments }
+    }
+}
+
+/// The Python that runs an extension.
+#[derive(Clone, Debug)]
+pub(crate) struct PythonInterpreter {
+    /// The program.
+    pub executable: PathBuf,
+    /// What it needs to read.
+    pub readable: Vec<PathBuf>,
+    /// What sets it apart from others.
+    pub identity: String,
+    /// What it runs.
+    pub worker: Arc<Worker>,
+}
+
+impl Starts {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Command => LaneKind::Process.as_str(),
+            Self::Python => LaneKind::Python.as_str(),
+        }
+    }
+}
+
+/// Says whether programs are to be held by every layer that there is, or not to run.
+pub type Demand = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// Where the files of those that run lie, for as long as anybody needs them.
+type LaidOut = Arc<Mutex<HashMap<ExtensionId, Weak<tempfile::TempDir>>>>;
+
+/// Runs extensions that are programs.
+#[derive(Clone)]
+pub struct ProcessLane {
+    vault: Arc<dyn Vault>,
+    places: Places,
+    sinks: Sinks,
+    starts: Starts,
+    interpreter: Arc<OnceCell<Interpreter>>,
+    worker: Arc<OnceCell<Arc<Worker>>>,
+    laid_out: LaidOut,
+    report: Option<SandboxReport>,
+    demand: Option<Demand>,
+}
+
+impl ProcessLane {
+    /// A lane for programs with a `command`, over the activations of a vault.
+    pub fn new(vault: Arc<dyn Vault>, places: Places) -> Self {
+        Self::starting(Starts::Command, vault, places)
+    }
+
+    /// A lane for plain Python files.
+    pub fn python(vault: Arc<dyn Vault>, places: Places) -> Self {
+        Self::starting(Starts::Python, vault, places)
+    }
+
+    fn starting(starts: Starts, vault: Arc<dyn Vault>, mut places: Places) -> Self {
+        places.code.push(starts.name());
+        // What an earlier life has left there is of no use; where nothing was left, there is nothing to remove.
+        let _ = std::fs::remove_dir_all(&places.code);
+        Self {
+            vault,
+            places,
+            sinks: Sinks::default(),
+            starts,
+            interpreter: Arc::default(),
+            worker: Arc::default(),
+            laid_out: LaidOut::default(),
+            report: None,
+            demand: None,
+        }
+    }
+
+    /// Lets programs of this lane read the files of those of another one that they depend on, and the other way round.
+    pub fn beside(mut self, other: &Self) -> Self {
+        self.laid_out = other.laid_out.clone();
+        self
+    }
+
+    /// Refuses programs where a layer of confinement is missing, for as long as this says so. It is asked at every load.
+    pub fn demanding(mut self, demand: Demand) -> Self {
+        self.demand = Some(demand);
+        self
+    }
+
+    /// Goes by this report of the machine.
+    pub fn on(mut self, report: SandboxReport) -> Self {
+        self.report = Some(report);
+        self
+    }
+
+    /// What there is to hold programs with, unless that is not enough.
+    #[cfg(target_os = "linux")]
+    fn hold(&self) -> Result<SandboxReport, Fault> {
+        let report = self.report.clone().unwrap_or_else(holdfast_sandbox::report);
+        let demands = self.demand.as_ref().is_some_and(|demand| demand());
+        if demands && report.confined && !report.is_whole() {
+            return Err(Fault::new(Code::ConfinementPartial, report.notes.join("; ")));
+        }
+        Ok(report)
+    }
+
+    /// Tells what programs log, and what they write to their standard error.
+    pub fn with_log(mut self, sink: LogSink) -> Self {
+        self.sinks.log = Some(sink);
+        self
+    }
+
+    /// Tells what is being installed for them.
+    pub fn with_progress(mut self, sink: ProgressSink) -> Self {
+        self.sinks.progress = Some(sink);
+        self
+    }
+
+    #[cfg(target_os = "linux")]
+    async fn bring_up(self, extension: ExtensionRef) -> Result<Arc<dyn Instance>, Fault> {
+        let report = self.hold()?;
+        let bundle = self.vault.bundle(extension.digest)?;
+        if bundle.lane != self.starts.name() {
+            let message = format!("`{}` is no extension of the {} lane", extension.id, self.starts.name());
+            return Err(Fault::new(Code::ExtensionUnknown, message));
+        }
+        let python = match self.starts {
+            Starts::Command => None,
+            Starts::Python => Some(self.python_for(&extension.id, &bundle, &report).await?),
+        };
+        let mut plan = crate::folder::plan(&extension, &bundle, &*self.vault, &self.places, python, report)?;
+        plan.neighbours = neighbours(&self.laid_out, &extension.id, &plan.manifest.depends_on, &plan.code);
+        let loaded =
+            crate::extension::ProcessInstance::load(plan, bundle, self.vault, self.sinks.log).await?;
+        Ok(Arc::new(loaded) as Arc<dyn Instance>)
+    }
+
+    /// The machine's Python, or one with the packages that the extension names.
+    #[cfg(target_os = "linux")]
+    async fn python_for(
+        &self,
+        id: &ExtensionId,
+        bundle: &Bundle,
+        report: &SandboxReport,
+    ) -> Result<PythonInterpreter, Fault> {
+        let interpreter = self.interpreter.get_or_try_init(Interpreter::find).await?;
+        let lay_out = async || Worker::lay_out(&self.places.code, &interpreter.executable);
+        let worker = self.worker.get_or_try_init(lay_out).await?.clone();
+        let (mut identity, mut readable) = (interpreter.identity(), vec![interpreter.prefix.clone()]);
+        let needed = Requirements::of(bundle, &*self.vault)?;
+        if needed.is_empty() {
+            return Ok(PythonInterpreter {
+                executable: interpreter.executable.clone(),
+                readable,
+                identity,
+                worker,
+            });
+        }
+        let place = &self.places.environments;
+        let told = (id, &self.sinks);
+        let environment = PythonEnvironment::with(&needed, interpreter, place, report.clone(), told).await?;
+        identity.push_str(&format!(" {}", environment.folder.display()));
+        readable.push(environment.folder.clone());
+        Ok(PythonInterpreter { executable: environment.python(), readable, identity, worker })
+    }
+}
+
+/// The files of those that an extension depends on, as far as they run in these lanes. Its own are there for others from now on.
+#[cfg(target_os = "linux")]
+fn neighbours(
+    laid_out: &LaidOut,
+    id: &ExtensionId,
+    depends_on: &[ExtensionId],
+    code: &Arc<tempfile::TempDir>,
+) -> Vec<(ExtensionId, Arc<tempfile::TempDir>)> {
+    let mut laid_out = laid_out.lock().unwrap_or_else(PoisonError::into_inner);
+    laid_out.retain(|_, folder| folder.strong_count() > 0);
+    laid_out.insert(id.clone(), Arc::downgrade(code));
+    let found = depends_on.iter().filter_map(|other| Some((other.clone(), laid_out.get(other)?.upgrade()?)));
+    found.collect()
+}
+
+impl Lane for ProcessLane {
+    fn name(&self) -> &str {
+        self.starts.name()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>> {
+        Box::pin(self.clone().bring_up(extension.clone()))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>> {
+        let _ = (&self.vault, &self.places, &self.sinks, &self.interpreter);
+        let _ = (&self.laid_out, &self.report, &self.demand, &self.worker);
+        let message = format!("`{}` is a program, and programs are confined on Linux only", extension.id);
+        Box::pin(std::future::ready(Err(Fault::new(Code::Unconfined, message))))
+    }
+}

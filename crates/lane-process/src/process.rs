@@ -1,0 +1,302 @@
+//! One process, from its start to the end of everything that it started.
+
+use std::ffi::OsString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use holdfast_contract::log::{LogLevel, LogSink};
+use holdfast_contract::manifest::Transport;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::protocol::ToExtension;
+use holdfast_contract::wire::Host;
+use holdfast_sandbox::{
+    Network, ProcessLimits, Program, ProgramAccess, ProgramState, Running, SandboxReport, Switch,
+    gateway_address, threads_on_machine,
+};
+use rustix::fs::{Mode, OFlags};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::connection::{Connection, Silence, Terms};
+use crate::folder::FolderPlan;
+use crate::gateway;
+use crate::quota::Quota;
+use crate::writer::WriteHalf;
+
+/// Characters of the last line of standard error that are told to whoever waits.
+const MAX_LAST_LINE_CHARS: usize = 200;
+/// Bytes of one line of standard error that are shown.
+const MAX_STDERR_LINE_BYTES: u64 = 4 << 10;
+/// Bytes that a file may grow to, and that a process may have.
+const FILE_BYTES: u64 = 1 << 30;
+const MEMORY_BYTES: u64 = 4 << 30;
+/// How long a process that was left by its pipe has to be gone, before it is killed.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often the number of processes is looked at, where the kernel does not bound it, and how many more there must be on the whole machine
+/// for a closer look.
+const TICK: Duration = Duration::from_millis(50);
+const MANY: usize = 256;
+
+/// A process that runs. Dropping it ends it, with everything that it started.
+pub(crate) struct Process {
+    connection: Arc<Connection>,
+    switch: Arc<Switch>,
+}
+
+fn failed(what: &str, error: impl std::fmt::Display) -> Fault {
+    Fault::new(Code::ExtensionFault, format!("{what}: {error}"))
+}
+
+/// What is told of a start: the streams of the program, and what listens in it.
+type Begun = (OwnedFd, OwnedFd, OwnedFd, Option<std::net::TcpListener>);
+
+/// How a process ended, and why it was ended, if it was.
+type Ended = (std::io::Result<ExitStatus>, Option<String>);
+
+impl Process {
+    /// Starts it, confined.
+    pub(crate) async fn start(plan: &FolderPlan, terms: Terms) -> Result<Self, Fault> {
+        let switch = Arc::new(Switch::default());
+        let (begun, started) = oneshot::channel();
+        let (ended, exit) = oneshot::channel();
+        let (plan, held, transport) = (plan.clone(), switch.clone(), plan.manifest.transport);
+        // The process ends with the thread that started it, so the same thread sees to its end.
+        let keep = move || keep(&plan, &held, begun, ended);
+        let thread = std::thread::Builder::new().name("process".to_owned()).spawn(keep);
+        thread.map_err(|error| failed("no thread could be started", error))?;
+        let gone = |_| Fault::new(Code::Internal, "the thread that starts the program is gone");
+        let begun = started.await.map_err(gone)??;
+        Self::attach(begun, transport, exit, switch, terms)
+    }
+
+    fn attach(
+        (input, output, errors, gateway): Begun,
+        transport: Transport,
+        exit: oneshot::Receiver<Ended>,
+        switch: Arc<Switch>,
+        terms: Terms,
+    ) -> Result<Self, Fault> {
+        let no_pipe = |error| {
+            switch.turn_off();
+            failed("the program cannot be spoken to", error)
+        };
+        let output = pipe::Receiver::from_owned_fd(output).map_err(no_pipe)?;
+        let errors = pipe::Receiver::from_owned_fd(errors).map_err(no_pipe)?;
+        let (over, silence) = oneshot::channel();
+        let complaints = tokio::spawn(show(errors, terms.clone()));
+        let connection = match transport {
+            Transport::Stdio => {
+                let input = pipe::Sender::from_owned_fd(input).map_err(no_pipe)?;
+                Connection::open(WriteHalf::Pipe(input), output, terms, over)
+            }
+            Transport::Socket => {
+                let socket = StdUnixStream::from(input);
+                socket.set_nonblocking(true).map_err(no_pipe)?;
+                let (reads, writes) = UnixStream::from_std(socket).map_err(no_pipe)?.into_split();
+                tokio::spawn(show(output, terms.clone()));
+                Connection::open(WriteHalf::Socket(writes), reads, terms, over)
+            }
+        };
+        let connection = Arc::new(connection);
+        let gateway =
+            gateway.map(|gateway| gateway::open(gateway, &connection)).transpose().map_err(no_pipe)?;
+        let (mourned, held) = (Arc::downgrade(&connection), switch.clone());
+        tokio::spawn(async move {
+            await_exit(mourned, (silence, exit, complaints), held).await;
+            if let Some(gateway) = gateway {
+                gateway.abort();
+            }
+        });
+        Ok(Self { connection, switch })
+    }
+
+    /// Makes a request.
+    pub(crate) async fn request(&self, message: &ToExtension, host: Arc<dyn Host>) -> Result<Value, Fault> {
+        self.connection.request(message, host).await
+    }
+
+    /// Why it does not answer any more, if so.
+    pub(crate) fn over(&self) -> Option<Fault> {
+        self.connection.over()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.connection.close(&Fault::new(Code::ExtensionFault, "the process was ended"));
+        self.switch.turn_off();
+    }
+}
+
+/// Starts a program, waits for its end, and ends what it leaves behind.
+fn keep(
+    plan: &FolderPlan,
+    switch: &Switch,
+    begun: oneshot::Sender<Result<Begun, Fault>>,
+    ended: oneshot::Sender<Ended>,
+) {
+    let scratch = tempfile::Builder::new().prefix("holdfast-").tempdir();
+    let scratch = scratch.map_err(|error| failed("no folder for temporary files", error));
+    let started = scratch.and_then(|scratch| Ok((begin(plan, scratch.path())?, scratch)));
+    let (running, scratch) = match started {
+        Ok(started) => started,
+        // Nobody may be there any more to hear of it, here and below.
+        Err(fault) => return drop(begun.send(Err(fault))),
+    };
+    let Running { input, output, errors, gateway, life } = running;
+    let wanted = switch.connect(life.group()) && begun.send(Ok((input, output, errors, gateway))).is_ok();
+    let why = if wanted { watch(plan, &life, scratch.path()) } else { None };
+    let status = life.end(switch);
+    drop(scratch);
+    drop(ended.send((status, why)));
+}
+
+/// Waits for the end of a process, and says why it has to be ended if it does not come by itself.
+fn watch(plan: &FolderPlan, life: &ProgramState, scratch: &Path) -> Option<String> {
+    let mut quota = Quota::new(plan.disk_bytes, [plan.data.clone(), scratch.to_owned()]);
+    let before = threads_on_machine();
+    let mut next = Instant::now() + quota.pause();
+    loop {
+        let pause = if life.is_bounded() { next.saturating_duration_since(Instant::now()) } else { TICK };
+        if life.wait(pause) {
+            return None;
+        }
+        // Looking at the whole machine is cheap, and looking for one's own is not.
+        if !life.is_bounded() && threads_on_machine() > before + MANY && life.is_crowded() {
+            return Some("it had too many processes at once".to_owned());
+        }
+        if Instant::now() >= next {
+            if let Some(why) = quota.exceeded() {
+                return Some(why);
+            }
+            next = Instant::now() + quota.pause();
+        }
+    }
+}
+
+/// The environment of a program. Whoever goes by these names finds the gateway, which is all that there is of the network.
+fn environment(plan: &FolderPlan, scratch: &Path, report: &SandboxReport) -> Vec<(&'static str, OsString)> {
+    let mut environment = vec![
+        ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into()),
+        ("HOME", plan.data.clone().into()),
+        ("LANG", "C.UTF-8".into()),
+        ("TMPDIR", scratch.into()),
+    ];
+    if report.namespaces {
+        let proxy = OsString::from(format!("http://{}", gateway_address()));
+        let names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+        environment.extend(names.map(|name| (name, proxy.clone())));
+    }
+    if !plan.neighbours.is_empty() {
+        let folders = plan
+            .neighbours
+            .iter()
+            .map(|(id, folder)| (id.to_string(), Value::String(folder.path().display().to_string())));
+        environment.push(("HOLDFAST_DEPENDS_ON", Value::Object(folders.collect()).to_string().into()));
+    }
+    environment
+}
+
+fn begin(plan: &FolderPlan, scratch: &Path) -> Result<Running, Fault> {
+    let report = &plan.report;
+    let mut readable = vec![plan.code.path().to_owned()];
+    readable.extend(plan.neighbours.iter().map(|(_, folder)| folder.path().to_owned()));
+    readable.extend(plan.readable.iter().cloned());
+    let writable: Vec<&Path> = [plan.data.as_path(), scratch]
+        .into_iter()
+        .chain(plan.writable.iter().map(std::path::PathBuf::as_path))
+        .collect();
+    let handles: Vec<OwnedFd> = writable
+        .iter()
+        .map(|path| {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            rustix::fs::open(*path, flags, Mode::empty())
+                .map_err(|error| failed(&path.display().to_string(), error))
+        })
+        .collect::<Result<_, _>>()?;
+    let writable: Vec<_> = writable.into_iter().zip(handles.iter().map(AsFd::as_fd)).collect();
+    let program = plan.command.program().to_owned();
+    let words: Vec<String> =
+        std::iter::once(program).chain(plan.command.arguments().iter().cloned()).collect();
+    let program = Program {
+        words: &words,
+        environment: &environment(plan, scratch, report),
+        folder: plan.code.path(),
+        reach: &ProgramAccess::new(&readable, Network::Gateway),
+        writable: &writable,
+        limits: ProcessLimits { file_bytes: FILE_BYTES, memory_bytes: MEMORY_BYTES, cpu_seconds: None },
+        socket: plan.manifest.transport == Transport::Socket,
+    };
+    program.start(report).map_err(|fault| match fault.code {
+        Code::ToolFailed => Fault { code: Code::ExtensionFault, ..fault },
+        _ => fault,
+    })
+}
+
+/// Tells whoever waits for answers why there will be none: how the process ended, or what it did wrong.
+async fn await_exit(
+    connection: std::sync::Weak<Connection>,
+    (silence, exit, complaints): (oneshot::Receiver<Silence>, oneshot::Receiver<Ended>, JoinHandle<String>),
+    switch: Arc<Switch>,
+) {
+    let why = match silence.await {
+        Ok(Silence::Ended) => {
+            let ended = tokio::time::timeout(EXIT_TIMEOUT, exit).await.ok().and_then(Result::ok);
+            switch.turn_off();
+            let (status, why) = ended.map_or((None, None), |(status, why)| (status.ok(), why));
+            let how = status.map(|status| format!(" ({status})")).unwrap_or_default();
+            let last = tokio::time::timeout(EXIT_TIMEOUT, complaints).await.ok().and_then(Result::ok);
+            let last =
+                last.filter(|last| !last.is_empty()).map(|last| format!(": {last}")).unwrap_or_default();
+            let message = match why {
+                Some(why) => format!("the process was ended: {why}"),
+                None => format!("the process has ended{how}{last}"),
+            };
+            Fault::new(Code::ExtensionFault, message)
+        }
+        Ok(Silence::Breach(fault)) => {
+            switch.turn_off();
+            fault
+        }
+        Err(_) => return,
+    };
+    if let Some(connection) = connection.upgrade() {
+        connection.close(&why);
+    }
+}
+
+/// Standard error, line by line, into the log. Gives the last of it, which most often says what went wrong.
+async fn show(errors: pipe::Receiver, terms: Terms) -> String {
+    let Terms { id, log, log_bytes, .. } = terms;
+    let mut errors = BufReader::new(errors);
+    let (mut line, mut left, mut last) = (Vec::new(), u64::from(log_bytes), String::new());
+    loop {
+        line.clear();
+        match (&mut errors).take(MAX_STDERR_LINE_BYTES).read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return last,
+            Ok(_) => {}
+        }
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim_end();
+        if !text.trim().is_empty() {
+            last = text.trim().chars().take(MAX_LAST_LINE_CHARS).collect();
+        }
+        let fits = left >= line.len() as u64;
+        tell(&log, &id, if fits { text } else { "" });
+        left = left.saturating_sub(line.len() as u64);
+    }
+}
+
+fn tell(log: &Option<LogSink>, id: &holdfast_contract::ids::ExtensionId, text: &str) {
+    if let (Some(sink), false) = (log, text.is_empty()) {
+        sink(id, LogLevel::Warning, text);
+    }
+}

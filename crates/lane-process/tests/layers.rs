@@ -1,0 +1,125 @@
+//! What becomes of programs where a layer of confinement is missing, and what they see of those that they depend on.
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use holdfast_contract::problem::Code;
+use holdfast_sandbox::SandboxReport;
+use serde_json::json;
+use support::{Yard, go};
+
+/// Says what it has of the world.
+const CURIOUS: &str = r#"
+import socket
+greet()
+def tried(attempt):
+    try: return attempt() or "done"
+    except OSError as error: return error.strerror
+while True:
+    message = receive()
+    if "id" not in message: continue
+    send(id=message["id"], result={
+        "pid": os.getpid(), "proxy": os.environ.get("http_proxy"), "depends_on": os.environ.get("HOLDFAST_DEPENDS_ON"),
+        "socket": tried(lambda: socket.socket().close()),
+        "read": [tried(lambda: open(path).read()) for path in message["params"]["arguments"].get("read", [])],
+        "write": [tried(lambda: open(path, "w").close()) for path in message["params"]["arguments"].get("write", [])]})
+"#;
+
+/// A machine that has everything but namespaces.
+fn without_namespaces() -> SandboxReport {
+    let notes = vec!["programs get no namespaces of their own".to_owned()];
+    SandboxReport { confined: true, landlock: Some(7), seccomp: true, namespaces: false, notes }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_namespaces_programs_run_and_have_no_network() {
+    let yard = Yard::with(|lane| lane.on(without_namespaces()));
+    let it = yard.load("curious", CURIOUS).await.unwrap();
+    let answer = go(&it, json!({ "read": ["/etc/shadow"] })).await.unwrap();
+    assert!(answer["pid"].as_u64().unwrap() > 2 && answer["proxy"].is_null(), "{answer}");
+    assert_eq!(
+        (answer["socket"].as_str(), answer["read"][0].as_str()),
+        (Some("Operation not permitted"), Some("Permission denied"))
+    );
+    drop(it);
+    yard.empties().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_everything_is_demanded_a_missing_layer_is_a_refusal() {
+    let demands = Arc::new(AtomicBool::new(true));
+    let asked = demands.clone();
+    let yard = Yard::with(|lane| {
+        lane.on(without_namespaces()).demanding(Arc::new(move || asked.load(Ordering::SeqCst)))
+    });
+    let fault = yard.load("curious", CURIOUS).await.err().unwrap();
+    assert_eq!((fault.code, fault.code.as_str()), (Code::ConfinementPartial, "HF-3111"));
+    assert_eq!(fault.message, "programs get no namespaces of their own");
+    demands.store(false, Ordering::SeqCst);
+    assert!(yard.load("curious", CURIOUS).await.is_ok(), "the policy has changed");
+    let whole = Yard::with(|lane| lane.demanding(Arc::new(|| true)));
+    assert!(whole.load("curious", CURIOUS).await.is_ok(), "nothing is missing");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_landlock_or_seccomp_nothing_runs() {
+    let notes = vec!["the kernel has no Landlock".to_owned()];
+    let report = SandboxReport { confined: false, landlock: None, seccomp: true, namespaces: false, notes };
+    let yard = Yard::with(|lane| lane.on(report));
+    let fault = yard.load("curious", CURIOUS).await.err().unwrap();
+    assert_eq!((fault.code, fault.message.as_str()), (Code::Unconfined, "the kernel has no Landlock"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_it_depends_on_is_there_to_read() {
+    let yard = Yard::new();
+    let other = yard.load("other", CURIOUS).await.unwrap();
+    let stranger = yard.load("stranger", &format!("{CURIOUS}# stranger")).await.unwrap();
+    let it = yard.load_with("curious", CURIOUS, "depends_on: [other, missing]\n").await.unwrap();
+    let folders = go(&it, json!({})).await.unwrap()["depends_on"].as_str().unwrap().to_owned();
+    let folders: serde_json::Value = serde_json::from_str(&folders).unwrap();
+    assert_eq!(folders.as_object().unwrap().len(), 1, "{folders}");
+    let code = format!("{}/main.py", folders["other"].as_str().unwrap());
+    let laid_out = std::fs::read_dir(yard.path().join("code/process")).unwrap().flatten();
+    let is_strange = |path: &std::path::PathBuf| {
+        std::fs::read_to_string(path).is_ok_and(|text| text.ends_with("# stranger"))
+    };
+    let strange = laid_out.map(|it| it.path().join("main.py")).find(is_strange).unwrap();
+    let asked = json!({ "read": [code, strange], "write": [code] });
+    let answer = go(&it, asked.clone()).await.unwrap();
+    assert!(answer["read"][0].as_str().unwrap().contains("greet"), "{answer}");
+    assert_eq!(answer["read"][1], "Permission denied");
+    assert_eq!(answer["write"][0], "Read-only file system");
+    // For as long as anybody needs it.
+    drop((other, stranger));
+    assert!(go(&it, asked).await.unwrap()["read"][0].as_str().unwrap().contains("greet"));
+}
+
+/// Every layer of a program's confinement is there by itself: a bomb of processes is ended where only counting helps.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_namespaces_processes_are_counted() {
+    let yard = Yard::with(|lane| lane.on(without_namespaces()));
+    let script = "
+greet()
+receive()
+while True:
+    try:
+        if os.fork() == 0: time.sleep(600); os._exit(0)
+    except OSError: pass
+";
+    let it = yard.load("bomb", script).await.unwrap();
+    let fault = go(&it, json!({})).await.unwrap_err();
+    assert_eq!(fault.message, "the process was ended: it had too many processes at once");
+    drop(it);
+    yard.empties().await;
+}

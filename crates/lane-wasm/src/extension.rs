@@ -1,0 +1,430 @@
+//! One activation in this lane: what it registers, its code once somebody needs it, and how a call is made on an instance.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use holdfast_contract::attachment::{self, Attachment};
+use holdfast_contract::content::Content;
+use holdfast_contract::hook::{Decision, HookInput, HookPoint};
+use holdfast_contract::ids::Millis;
+use holdfast_contract::message::TurnView;
+use holdfast_contract::problem::{Code as ErrorCode, Fault};
+use holdfast_contract::registry::{Descriptor, Payload};
+use holdfast_contract::role::Role;
+use holdfast_contract::system_frames::LifecycleCommand;
+use holdfast_contract::tool;
+use holdfast_contract::wire::{Ask, Call, Host, Later, Reply};
+use serde_json::Value;
+use tokio::sync::OnceCell;
+
+use crate::abi::{self, Delivery, Event};
+use crate::code::{CodeOrigin, CompiledCode};
+use crate::descriptors::Known;
+use crate::guest::{Activation, Allowance, Guest};
+use crate::instance_pool::{Spare, reclaim};
+use crate::interfaces::Function;
+use crate::running::{CallFailure, GuestAnswer, GuestRequest, RunningInstance, SentFile};
+use holdfast_contract::sandbox::SandboxOptions;
+
+/// An activation.
+pub(crate) struct WasmExtension {
+    pub activation: Arc<Activation>,
+    pub origin: Arc<CodeOrigin>,
+    pub options: SandboxOptions,
+    /// How long its hooks may compute, by their points.
+    pub hook_ticks: HookTicks,
+    /// What the code says about itself.
+    pub known: Known,
+    /// The code, once somebody needed it.
+    pub code: OnceCell<Arc<CompiledCode>>,
+    /// An instance that nobody has yet, of code that can be called at once.
+    pub spare: Spare,
+}
+
+impl WasmExtension {
+    /// The code, brought in now if nobody needed it before. Whoever comes meanwhile waits for the same.
+    pub(crate) async fn code(&self) -> Result<&Arc<CompiledCode>, Fault> {
+        let (origin, activation) = (&self.origin, &self.activation);
+        self.code.get_or_try_init(|| bring(origin.clone(), activation.clone())).await
+    }
+
+    /// What a call may use up. Hooks have less, because a turn waits for them.
+    pub(crate) fn allowance(&self, call: &Call, yields: bool) -> Allowance {
+        match call {
+            Call::Hook(input) => self.hook_allowance(input.point, yields),
+            call => Allowance {
+                renews: is_background(call),
+                ..self.allow(self.activation.budgets.fuel, self.timeout(call), yields)
+            },
+        }
+    }
+
+    /// What a hook may use up.
+    pub(crate) fn hook_allowance(&self, point: HookPoint, yields: bool) -> Allowance {
+        let ticks = self.hook_ticks[point as usize];
+        let ticks = if yields { self.options.patient(ticks) } else { ticks };
+        Allowance { fuel: self.activation.budgets.hook_fuel, ticks, yields, renews: false }
+    }
+
+    fn allow(&self, fuel: u64, timeout: Millis, yields: bool) -> Allowance {
+        // Nobody can give up a call that holds the thread, so its own time is all that it has.
+        let ticks = if yields { self.options.patient_ticks(timeout) } else { self.options.ticks(timeout) };
+        Allowance { fuel, ticks, yields, renews: false }
+    }
+
+    /// How long a call may take.
+    fn timeout(&self, call: &Call) -> Millis {
+        match call {
+            Call::Tool { tool, .. } => {
+                let specs =
+                    self.known.descriptors.iter().filter_map(|descriptor| match &descriptor.payload {
+                        Payload::Tool(spec) if spec.name == *tool => Some(spec.timeout),
+                        _ => None,
+                    });
+                specs.max().unwrap_or_else(tool::default_timeout)
+            }
+            _ => tool::default_timeout(),
+        }
+    }
+
+    /// What can be answered without any code.
+    pub(crate) fn at_once(&self, call: &Call) -> Option<Result<Reply, Fault>> {
+        let missing = |function: Function| !self.known.has(function);
+        match call {
+            Call::Lifecycle(LifecycleCommand::Load) => {
+                Some(Ok(Reply::Descriptors(self.known.descriptors.clone())))
+            }
+            Call::Lifecycle(command) if missing(step(*command)) => Some(Ok(Reply::Done)),
+            Call::Health if missing(Function::Health) => Some(Ok(Reply::Health(true))),
+            Call::Task { .. } if missing(Function::SchedulerTask) => Some(Err(self.lacks("tasks"))),
+            _ => None,
+        }
+    }
+
+    /// An instance that has done nothing but start, if its code is here and can be started at once.
+    pub(crate) fn fresh(&self) -> Option<RunningInstance> {
+        let code = self.code.get().filter(|code| !code.waits)?;
+        self.try_start(code).ok()
+    }
+
+    /// Starts an instance at once. Starting has an allowance of its own, so that it makes no difference when it was done.
+    pub(crate) fn start(&self, code: &CompiledCode) -> Result<RunningInstance, CallFailure> {
+        let started = self.try_start(code);
+        if matches!(&started, Err(trouble) if trouble.is_pool_exhausted()) {
+            reclaim();
+            return self.try_start(code);
+        }
+        started
+    }
+
+    fn try_start(&self, code: &CompiledCode) -> Result<RunningInstance, CallFailure> {
+        let allowance = self.allow(self.activation.budgets.hook_fuel, tool::default_timeout(), false);
+        let mut store = RunningInstance::store(code, &self.activation);
+        Guest::begin(&mut store, None, None, allowance)?;
+        RunningInstance::instantiate(code, store)
+    }
+
+    /// Has a hook decide on a live instance at once.
+    pub(crate) fn decide(
+        &self,
+        code: &CompiledCode,
+        live: &mut RunningInstance,
+        input: &HookInput,
+    ) -> Result<Decision, CallFailure> {
+        let (function, request) = (Function::at(input.point), GuestRequest::Hook(input));
+        match live.call(code, function, &request)? {
+            GuestAnswer::Decision(decision) => Ok(decision),
+            _ => Err(CallFailure::Nonsense(Fault::new(ErrorCode::HookNonsense, "it is no decision"))),
+        }
+    }
+
+    /// Makes a call on a live instance, where it can wait.
+    pub(crate) async fn make_waiting(
+        &self,
+        code: &CompiledCode,
+        live: &mut RunningInstance,
+        call: &Call,
+    ) -> Result<Reply, CallFailure> {
+        let (function, request) = self.request(call).map_err(CallFailure::Nonsense)?;
+        live.call_waiting(code, function, &request).await.map(reply)
+    }
+
+    /// Which function a call means, and what it is told.
+    fn request<'a>(&self, call: &'a Call) -> Result<(Function, GuestRequest<'a>), Fault> {
+        Ok(match call {
+            Call::Hook(input) => (Function::at(input.point), GuestRequest::Hook(input)),
+            Call::Tool { tool, arguments, .. } => {
+                let agent = self.known.agent.as_ref();
+                match agent.is_some_and(|agent| agent.id == tool.as_str()) {
+                    true => {
+                        (Function::AgentInvoke, GuestRequest::Named("", field(arguments, "task")?.into()))
+                    }
+                    false => {
+                        (Function::ToolsCall, GuestRequest::Named(tool.as_str(), arguments.json().into()))
+                    }
+                }
+            }
+            Call::Lifecycle(command) => (step(*command), GuestRequest::Nothing),
+            Call::Health => (Function::Health, GuestRequest::Nothing),
+            Call::Task { task } => (Function::SchedulerTask, GuestRequest::Named("", task.as_str().into())),
+            Call::Api { method, arguments } => {
+                (Function::ApiCall, GuestRequest::Named(method, arguments.json().into()))
+            }
+            Call::Function { role, function, arguments } => {
+                return self.by_name(*role, function, arguments);
+            }
+        })
+    }
+
+    /// Functions of the other roles. Their arguments are an object with the fields that `wit/` names.
+    fn by_name<'a>(
+        &self,
+        role: Role,
+        function: &str,
+        arguments: &'a Content,
+    ) -> Result<(Function, GuestRequest<'a>), Fault> {
+        Ok(match (role, function) {
+            (Role::Commands, "run") => {
+                let (name, text) = (field(arguments, "name")?, field(arguments, "arguments")?);
+                (Function::CommandsRun, GuestRequest::Named(name, text.into()))
+            }
+            (Role::Agent, "invoke") => {
+                (Function::AgentInvoke, GuestRequest::Named("", field(arguments, "task")?.into()))
+            }
+            (Role::Setup, "schema") => (Function::SetupSchema, GuestRequest::Nothing),
+            (Role::Setup, "apply") => {
+                (Function::SetupApply, GuestRequest::Named("", arguments.json().into()))
+            }
+            (Role::Setup, "complete") => (Function::SetupComplete, GuestRequest::Nothing),
+            (Role::Renderer, "render-call") => {
+                let shown = Content::new(value(arguments, "arguments"));
+                let text = shown.json().to_owned();
+                (Function::RenderCall, GuestRequest::Named(field(arguments, "tool")?, text.into()))
+            }
+            (Role::Renderer, "render-result") => {
+                let result = Content::new(value(arguments, "result"));
+                (Function::RenderResult, GuestRequest::Shown(field(arguments, "tool")?, result))
+            }
+            (Role::Channel, "send-to-user") => {
+                let sent = GuestRequest::Sent(
+                    field(arguments, "user")?,
+                    field(arguments, "text")?,
+                    delivery(arguments)?,
+                );
+                (Function::SendToUser, sent)
+            }
+            (Role::Channel, "send-message") => (
+                Function::SendMessage,
+                GuestRequest::Sent("", field(arguments, "text")?, delivery(arguments)?),
+            ),
+            (Role::Channel, "send-file") => (Function::SendFile, file(arguments)?),
+            (Role::StreamingChannel, function) => return streamed(function, arguments),
+            (Role::Service, "run-background") => (Function::RunBackground, GuestRequest::Nothing),
+            (Role::Subscriber, "on-event") => (Function::OnEvent, event(arguments)?),
+            _ => return Err(self.lacks(&format!("function `{function}`"))),
+        })
+    }
+
+    /// What a call comes to that found no answer.
+    pub(crate) fn faulted(call: &Call, trouble: CallFailure) -> Fault {
+        match trouble {
+            CallFailure::Broken(fault) | CallFailure::Nonsense(fault) => fault,
+            CallFailure::Said(failure) => match call {
+                Call::Hook(_) => Self::hook_faulted(CallFailure::Said(failure)),
+                Call::Lifecycle(_) | Call::Health => Fault::new(ErrorCode::ExtensionFault, failure.text()),
+                _ => failure.into_fault(),
+            },
+        }
+    }
+
+    /// What a hook comes to that found no decision.
+    pub(crate) fn hook_faulted(trouble: CallFailure) -> Fault {
+        match trouble {
+            CallFailure::Broken(fault) | CallFailure::Nonsense(fault) => fault,
+            CallFailure::Said(failure) => Fault::new(ErrorCode::HookFault, failure.text()),
+        }
+    }
+
+    fn lacks(&self, what: &str) -> Fault {
+        Fault::new(ErrorCode::ExtensionFault, format!("`{}` has no {what}", self.activation.id))
+    }
+}
+
+/// How long hooks may compute, by their points, in ticks.
+pub(crate) type HookTicks = [u64; HookPoint::ALL.len()];
+
+/// How long the hooks among these descriptors may compute. Of several at one point the most patient counts; the caller keeps the
+/// exact time.
+pub(crate) fn hook_ticks(options: &SandboxOptions, descriptors: &[Descriptor]) -> HookTicks {
+    let mut most = [options.ticks(Millis(0)); HookPoint::ALL.len()];
+    for descriptor in descriptors {
+        if let Payload::Hook(spec) = &descriptor.payload {
+            let ticks = &mut most[spec.point as usize];
+            *ticks = options.ticks(spec.timeout).max(*ticks);
+        }
+    }
+    most
+}
+
+/// Whether a call is a loop in the background, which has an instance of its own and no end.
+pub(crate) fn is_background(call: &Call) -> bool {
+    matches!(call, Call::Function { role: Role::Service, .. })
+}
+
+/// The turn that a call serves.
+pub(crate) fn turn(call: &Call) -> Option<&TurnView> {
+    match call {
+        Call::Hook(input) => Some(&input.turn),
+        Call::Tool { turn, .. } => Some(turn),
+        _ => None,
+    }
+}
+
+/// Brings code in where that disturbs nobody.
+pub(crate) async fn bring(
+    origin: Arc<CodeOrigin>,
+    activation: Arc<Activation>,
+) -> Result<Arc<CompiledCode>, Fault> {
+    let brought = tokio::task::spawn_blocking(move || CompiledCode::bring(&origin, &activation)).await;
+    let broken = |error| Fault::new(ErrorCode::Internal, format!("the compiler broke off: {error}"));
+    brought.map_err(broken)?.map(Arc::new)
+}
+
+/// Asks code what it is, in an instance that is dropped afterwards.
+pub(crate) async fn describe(
+    code: &CompiledCode,
+    activation: &Arc<Activation>,
+    options: &SandboxOptions,
+) -> Result<Known, Fault> {
+    let mut known = Known::of(code.interfaces());
+    let mut describing =
+        vec![Function::ToolsList, Function::ApiMethods, Function::CommandsList, Function::AgentDescriptor];
+    describing.retain(|function| code.place(*function).is_some());
+    if describing.is_empty() {
+        return Ok(known);
+    }
+    let mut store = RunningInstance::store(code, activation);
+    let ticks = options.patient_ticks(tool::default_timeout());
+    let allowance = Allowance { fuel: activation.budgets.fuel, ticks, yields: true, renews: false };
+    let outside: Arc<dyn Host> = Arc::new(NoHostCalls);
+    let faulted = |trouble| match trouble {
+        CallFailure::Broken(fault) | CallFailure::Nonsense(fault) => fault,
+        CallFailure::Said(failure) => Fault::new(ErrorCode::ExtensionFault, failure.text()),
+    };
+    let all = |names: Vec<abi::Named>| names.into_iter().map(Into::into).collect();
+    Guest::begin(&mut store, Some(outside.clone()), None, allowance)
+        .map_err(|error| faulted(error.into()))?;
+    let mut live = RunningInstance::make_waiting(code, store).await.map_err(faulted)?;
+    for function in describing {
+        Guest::begin(&mut live.store, Some(outside.clone()), None, allowance)
+            .map_err(|error| faulted(error.into()))?;
+        match live.call_waiting(code, function, &GuestRequest::Nothing).await.map_err(faulted)? {
+            GuestAnswer::Tools(tools) => known.tools = tools,
+            GuestAnswer::Named(names) if function == Function::ApiMethods => known.methods = all(names),
+            GuestAnswer::Named(names) => known.commands = all(names),
+            GuestAnswer::Agent(agent) => known.agent = Some(agent),
+            GuestAnswer::Decision(_)
+            | GuestAnswer::Content(_)
+            | GuestAnswer::Health(_)
+            | GuestAnswer::Done => {}
+        }
+    }
+    Ok(known)
+}
+
+/// Nobody is there to ask while an extension describes itself.
+struct NoHostCalls;
+
+impl Host for NoHostCalls {
+    fn ask(&self, _: Ask) -> Later<Result<Content, Fault>> {
+        let message = "nothing can be asked of the host while an extension is loaded";
+        Box::pin(std::future::ready(Err(Fault::new(ErrorCode::ExtensionFault, message))))
+    }
+}
+
+fn step(command: LifecycleCommand) -> Function {
+    match command {
+        LifecycleCommand::Load | LifecycleCommand::Initialize => Function::Initialize,
+        LifecycleCommand::Start => Function::Start,
+        LifecycleCommand::Stop => Function::Stop,
+        LifecycleCommand::Destroy => Function::Destroy,
+    }
+}
+
+fn value(arguments: &Content, name: &str) -> Value {
+    arguments.value().and_then(|value| value.get(name)).cloned().unwrap_or_default()
+}
+
+fn field<'a>(arguments: &'a Content, name: &str) -> Result<&'a str, Fault> {
+    let text = arguments.value().and_then(|value| value.get(name)).and_then(Value::as_str);
+    text.ok_or_else(|| Fault::new(ErrorCode::ToolArguments, format!("the text `{name}` is missing")))
+}
+
+/// A file that a channel is to send.
+fn file(arguments: &Content) -> Result<GuestRequest<'_>, Fault> {
+    let (user, Attachment { name, media_type, text, base64 }) = attachment::sent(arguments)?;
+    let odd = |error| Fault::new(ErrorCode::ToolArguments, format!("the file is no base64: {error}"));
+    let content = match base64 {
+        Some(coded) => STANDARD.decode(coded).map_err(odd)?,
+        None => text.unwrap_or_default().into_bytes(),
+    };
+    Ok(GuestRequest::File(SentFile { user, name, media_type, content }, delivery(arguments)?))
+}
+
+/// Which delivery a message is.
+fn delivery(arguments: &Content) -> Result<Delivery<'_>, Fault> {
+    let delivery = arguments.value().and_then(|value| value.get("delivery"));
+    let id = delivery.and_then(|delivery| delivery.get("id")).and_then(Value::as_str);
+    let repeat = delivery.and_then(|delivery| delivery.get("repeat")).and_then(Value::as_bool);
+    let missing = || Fault::new(ErrorCode::ToolArguments, "the delivery has no `id`");
+    Ok(Delivery { id: id.ok_or_else(missing)?, repeat: repeat.unwrap_or_default() })
+}
+
+/// A part of a stream.
+fn streamed<'a>(function: &str, arguments: &'a Content) -> Result<(Function, GuestRequest<'a>), Fault> {
+    let (user, id) = (field(arguments, "user")?, field(arguments, "id")?);
+    let none = Delivery { id: "", repeat: false };
+    Ok(match function {
+        "stream-start" => (Function::StreamStart, GuestRequest::Streamed(user, id, "", none)),
+        "stream-chunk" => {
+            (Function::StreamChunk, GuestRequest::Streamed(user, id, field(arguments, "text")?, none))
+        }
+        "stream-status" => {
+            (Function::StreamStatus, GuestRequest::Streamed(user, id, field(arguments, "status")?, none))
+        }
+        "stream-end" => {
+            let (text, delivery) = (field(arguments, "text")?, delivery(arguments)?);
+            (Function::StreamEnd, GuestRequest::Streamed(user, id, text, delivery))
+        }
+        _ => return Err(Fault::new(ErrorCode::ExtensionFault, format!("there is no `{function}`"))),
+    })
+}
+
+/// An event as it is handed over.
+fn event(arguments: &Content) -> Result<GuestRequest<'_>, Fault> {
+    let value = |name: &str| arguments.value().and_then(|value| value.get(name));
+    let text = |name: &str| value(name).and_then(Value::as_str);
+    let event = Event {
+        id: field(arguments, "id")?,
+        topic: field(arguments, "topic")?,
+        payload: "",
+        key: text("key"),
+        correlation: text("correlation"),
+        attempt: value("attempt").and_then(Value::as_u64).and_then(|it| it.try_into().ok()).unwrap_or(1),
+        repeat: value("repeat").and_then(Value::as_bool).unwrap_or_default(),
+    };
+    let payload = Content::new(value("payload").cloned().unwrap_or_default());
+    Ok(GuestRequest::Handed(event, payload.json().to_owned()))
+}
+
+fn reply(answer: GuestAnswer) -> Reply {
+    match answer {
+        GuestAnswer::Decision(decision) => Reply::Decision(decision),
+        GuestAnswer::Content(content) => Reply::Content(content),
+        GuestAnswer::Health(well) => Reply::Health(well),
+        GuestAnswer::Done | GuestAnswer::Tools(_) | GuestAnswer::Named(_) | GuestAnswer::Agent(_) => {
+            Reply::Done
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The lane itself: finds an activation in the vault and makes it callable.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use holdfast_contract::log::LogSink;
+use holdfast_contract::problem::{Code as ErrorCode, Fault, Problem};
+use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::wire::{Bundle, Instance, Lane, Later, Vault};
+use tokio::sync::OnceCell;
+
+use crate::code::CodeOrigin;
+use crate::descriptors::Known;
+use crate::engine::{self, Room};
+use crate::extension::{WasmExtension, bring, describe, hook_ticks};
+use crate::guest::Activation;
+use crate::instance::WasmInstance;
+use crate::instance_pool::Spare;
+use holdfast_contract::log::{ProgressSink, Sinks};
+use holdfast_contract::sandbox::SandboxOptions;
+
+/// Runs extensions as sandboxed components.
+#[derive(Clone)]
+pub struct WasmLane {
+    room: Arc<Room>,
+    options: SandboxOptions,
+    vault: Arc<dyn Vault>,
+    sinks: Sinks,
+    /// Whether something was loaded that the room has not been started for.
+    expects_calls: Arc<AtomicBool>,
+}
+
+impl WasmLane {
+    /// A lane that takes code from this vault. Fails where the room that the options ask for cannot be reserved.
+    pub fn new(options: SandboxOptions, vault: Arc<dyn Vault>) -> Result<Self, Problem> {
+        let reserved = engine::shared(&options)?;
+        let lane = Self::when_needed(options, vault);
+        lane.room.started()?;
+        drop(reserved);
+        Ok(lane)
+    }
+
+    /// The same, but the room is reserved after the first component was loaded, on a thread of its own, and may then be less.
+    pub fn when_needed(options: SandboxOptions, vault: Arc<dyn Vault>) -> Self {
+        let (room, expects_calls) = (Arc::new(Room::new(options)), Arc::default());
+        Self { room, options, vault, sinks: Sinks::default(), expects_calls }
+    }
+
+    /// The same, with someone who takes what extensions log.
+    pub fn with_log(mut self, sink: LogSink) -> Self {
+        self.sinks.log = Some(sink);
+        self
+    }
+
+    /// The same, with someone who is told of compilations.
+    pub fn with_progress(mut self, sink: ProgressSink) -> Self {
+        self.sinks.progress = Some(sink);
+        self
+    }
+
+    fn activation(&self, extension: &ExtensionRef, bundle: &Bundle) -> Arc<Activation> {
+        let pools = &self.options.pools;
+        Arc::new(Activation {
+            id: extension.id.clone(),
+            budgets: bundle.budgets,
+            config: bundle.config.clone(),
+            secrets: bundle.grants.secrets.clone(),
+            table_room: pools.table_elements as usize,
+            memory_room: usize::try_from(pools.memory_reservation).unwrap_or(usize::MAX).min(4 << 30),
+            sinks: self.sinks.clone(),
+        })
+    }
+
+    fn origin(&self, bundle: Bundle) -> Result<Arc<CodeOrigin>, Fault> {
+        let Some(component) = bundle.files.get(&bundle.entrypoint).copied() else {
+            let message = format!("its entrypoint `{}` is not among its files", bundle.entrypoint);
+            return Err(Fault::new(ErrorCode::ExtensionGone, message));
+        };
+        Ok(Arc::new(CodeOrigin {
+            room: self.room.clone(),
+            vault: self.vault.clone(),
+            component,
+            grants: bundle.grants,
+            limit: self.options.component_bytes,
+        }))
+    }
+
+    async fn bring_up(self, extension: ExtensionRef) -> Result<Arc<dyn Instance>, Fault> {
+        // Only what is in the vault is this lane's to run.
+        let bundle = self.vault.bundle(extension.digest)?;
+        if bundle.lane != self.name() {
+            let message = format!("`{}` is no component", extension.id);
+            return Err(Fault::new(ErrorCode::ExtensionUnknown, message));
+        }
+        self.expects_calls.store(true, Ordering::Relaxed);
+        let name = format!("descriptors-{}", extension.digest);
+        let remembered = self.vault.derived(&name).as_deref().and_then(Known::read);
+        let activation = self.activation(&extension, &bundle);
+        let code = OnceCell::new();
+        let (origin, known) = match remembered {
+            Some(known) => (self.origin(bundle)?, known),
+            None => {
+                let manifest = bundle.parsed()?;
+                let origin = self.origin(bundle)?;
+                let brought = bring(origin.clone(), activation.clone()).await?;
+                let known = describe(&brought, &activation, &self.options).await?.under(&manifest)?;
+                self.vault.keep_derived(&name, &known.written());
+                // It was empty a moment ago, and nobody else has it yet.
+                let _only = code.set(brought);
+                (origin, known)
+            }
+        };
+        let (options, hook_ticks) = (self.options, hook_ticks(&self.options, &known.descriptors));
+        let spare = Spare::default();
+        let extension = WasmExtension { activation, origin, options, hook_ticks, known, code, spare };
+        Ok(Arc::new(WasmInstance::loaded(Arc::new(extension))))
+    }
+}
+
+impl Lane for WasmLane {
+    fn name(&self) -> &str {
+        "wasm"
+    }
+
+    fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>> {
+        Box::pin(self.clone().bring_up(extension.clone()))
+    }
+
+    fn at_rest(&self) {
+        if self.expects_calls.swap(false, Ordering::Relaxed) {
+            self.room.begin();
+        }
+    }
+}

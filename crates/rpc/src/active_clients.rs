@@ -1,0 +1,54 @@
+//! Who else is being served: commands of other processes that the owner of a home waits for before it ends.
+
+use tokio::sync::watch;
+
+/// The commands that are being served. Clones share it.
+#[derive(Clone, Default)]
+pub struct ActiveClients(watch::Sender<Served>);
+
+#[derive(Default)]
+struct Served {
+    commands: usize,
+    /// Nobody more is let in.
+    closed: bool,
+}
+
+/// A command that is being served, until it is dropped.
+pub(crate) struct ClientGuard(ActiveClients);
+
+impl Drop for ClientGuard {
+    fn drop(&mut self) {
+        self.0.0.send_modify(|served| served.commands -= 1);
+    }
+}
+
+impl ActiveClients {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.borrow().commands
+    }
+
+    /// Waits until there are none, and lets nobody in from then on.
+    pub async fn gone(&self) {
+        let mut changes = self.0.subscribe();
+        loop {
+            // The sender is here, so there is always a next change.
+            drop(changes.wait_for(|served| served.commands == 0).await);
+            let close = |served: &mut Served| {
+                served.closed |= served.commands == 0;
+                served.closed
+            };
+            if self.0.send_if_modified(close) {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn enter(&self) -> Option<ClientGuard> {
+        let enter = |served: &mut Served| {
+            served.commands += usize::from(!served.closed);
+            !served.closed
+        };
+        self.0.send_if_modified(enter).then(|| ClientGuard(self.clone()))
+    }
+}

@@ -1,0 +1,110 @@
+//! The client's side.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use holdfast_contract::content::to_whole_json;
+use holdfast_contract::problem::{Code, Problem};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::line::{self, Response};
+use crate::protocol::{ClientHello, Notification, Request, ServerHello, VERSION};
+
+type Waiting = Arc<Mutex<Option<HashMap<u64, oneshot::Sender<Response>>>>>;
+
+/// A connection to an owner. Clones share it.
+#[derive(Clone)]
+pub struct Client {
+    lines: mpsc::UnboundedSender<String>,
+    waiting: Waiting,
+    next: Arc<Mutex<u64>>,
+}
+
+impl Client {
+    /// Speaks over this connection. The second value gives the notices; it ends when the owner has gone.
+    pub fn new(
+        connection: impl AsyncRead + AsyncWrite + Send + 'static,
+    ) -> (Self, mpsc::UnboundedReceiver<Notification>) {
+        let (lines, mut outgoing) = mpsc::unbounded_channel::<String>();
+        let (notices, noticed) = mpsc::unbounded_channel();
+        let waiting: Waiting = Arc::new(Mutex::new(Some(HashMap::new())));
+        let (reader, mut writer) = tokio::io::split(connection);
+        tokio::spawn(async move {
+            while let Some(line) = outgoing.recv().await {
+                if writer.write_all(line.as_bytes()).await.is_err() || writer.flush().await.is_err() {
+                    return;
+                }
+            }
+        });
+        let answers = waiting.clone();
+        tokio::spawn(async move {
+            let mut reader = BufReader::new(reader);
+            while let Ok(Some(line)) = line::read(&mut reader).await {
+                let Ok(message) = serde_json::from_slice::<Value>(&line) else { break };
+                if message.get("method").is_some() {
+                    // A notice of a later version is nothing to this one.
+                    if let Ok(notice) = serde_json::from_value::<Notification>(message) {
+                        // Nobody has to listen.
+                        let _unheard = notices.send(notice);
+                    }
+                } else if let Ok(answer) = serde_json::from_value::<Response>(message) {
+                    let id = answer.id.as_u64().unwrap_or(u64::MAX);
+                    let sender = lock(&answers).as_mut().and_then(|waiting| waiting.remove(&id));
+                    if let Some(sender) = sender {
+                        drop(sender.send(answer));
+                    }
+                }
+            }
+            // Whoever still waits is told that nothing comes.
+            lock(&answers).take();
+        });
+        (Self { lines, waiting, next: Arc::default() }, noticed)
+    }
+
+    /// Asks, and waits for the answer.
+    pub async fn ask<T: DeserializeOwned>(&self, request: &Request) -> Result<T, Problem> {
+        let gone = || {
+            Problem::new(Code::ConnectionLost, "the process that owns the home has gone")
+                .help("What was acknowledged is on disk; run the command again.")
+        };
+        let id = {
+            let mut next = lock(&self.next);
+            *next += 1;
+            *next
+        };
+        let mut message = to_whole_json(request).map_err(internal)?;
+        if let Some(fields) = message.as_object_mut() {
+            fields.insert("id".to_owned(), json!(id));
+        }
+        let (sender, answer) = oneshot::channel();
+        match lock(&self.waiting).as_mut() {
+            Some(waiting) => waiting.insert(id, sender),
+            None => return Err(gone()),
+        };
+        self.lines.send(line::write(message)).map_err(|_| gone())?;
+        let answer = answer.await.map_err(|_| gone())?;
+        match answer.error {
+            Some(refusal) => {
+                let unnamed = || Problem::new(Code::Internal, refusal.message.clone());
+                Err(refusal.data.clone().unwrap_or_else(unnamed))
+            }
+            None => serde_json::from_value(answer.result.unwrap_or_default()).map_err(internal),
+        }
+    }
+
+    /// The first thing that is said.
+    pub async fn hello(&self, client: &str) -> Result<ServerHello, Problem> {
+        self.ask(&Request::Hello(ClientHello { version: VERSION, client: client.to_owned() })).await
+    }
+}
+
+fn internal(error: serde_json::Error) -> Problem {
+    Problem::new(Code::Internal, format!("a message does not fit the protocol: {error}"))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,119 @@
+//! Requests about the bus, and their answers.
+
+use holdfast_contract::ids::Millis;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// An event to be published.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BusPublish {
+    /// The topic.
+    pub topic: String,
+    /// What it says.
+    #[serde(default)]
+    pub payload: Value,
+    /// The key within which events keep their order.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// What it answers or belongs to.
+    #[serde(default)]
+    pub correlation: Option<String>,
+    /// Published again under the same one, it is not published twice.
+    #[serde(default)]
+    pub idempotency: Option<String>,
+}
+
+/// A published event. It is durable.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct BusPublished {
+    /// Its id: `bus.03/17`.
+    pub event: String,
+    /// Whether it is an earlier one with the same idempotency key.
+    pub duplicate: bool,
+}
+
+/// How the bus is doing.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct BusStatus {
+    /// Who subscribes, or has something left.
+    pub subscribers: Vec<SubscriberInfo>,
+    /// Why nothing moves, if nothing does.
+    pub trouble: Option<String>,
+}
+
+/// A subscriber of the bus.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SubscriberInfo {
+    /// Its name: `<extension>/<topic>`, or one of the router's.
+    pub name: String,
+    /// Whether it subscribes now.
+    pub active: bool,
+    /// Events that it has not finished.
+    pub open: usize,
+    /// Of these, how many are with it.
+    pub under_way: usize,
+    /// How many wait because one before them failed.
+    pub delayed: usize,
+    /// When the oldest of them was published.
+    pub oldest: Option<Millis>,
+    /// Its dead letters.
+    pub dead: u64,
+    /// What went wrong last, since the start.
+    pub fault: Option<String>,
+}
+
+/// Whose dead letters.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct BusDeadList {
+    /// One subscriber; all if none is named.
+    pub subscriber: Option<String>,
+}
+
+/// A dead letter.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BusDead {
+    /// The event: `bus.03/17`.
+    pub event: String,
+    /// Whose; needed where several have failed on it.
+    #[serde(default)]
+    pub subscriber: Option<String>,
+}
+
+/// A dead letter that is thrown away.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BusDeadDiscard {
+    /// The event: `bus.03/17`.
+    pub event: String,
+    /// Whose; needed where several have failed on it.
+    #[serde(default)]
+    pub subscriber: Option<String>,
+    /// Why; it is recorded.
+    pub reason: String,
+}
+
+/// A dead letter as it is shown.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct DeadLetterInfo {
+    /// The event.
+    pub event: String,
+    /// Whose dead letter it is.
+    pub subscriber: String,
+    /// The topic, unless its content was erased.
+    pub topic: Option<String>,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// When it was published.
+    pub published: Millis,
+    /// When it was given up.
+    pub died: Millis,
+    /// What happened last.
+    pub fault: Option<String>,
+    /// What it says, where one is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Value>,
+}

@@ -1,0 +1,127 @@
+//! The workshop: an extension that is being written is looked at, tested and tried, without a home and without a trace.
+
+mod cases;
+mod host;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use holdfast_contract::digest::Digest;
+use holdfast_contract::ids::{Generation, Millis};
+use holdfast_contract::log::LogSink;
+use holdfast_contract::manifest::{Grants, Manifest};
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::registry::{Descriptor, ExtensionRef};
+use holdfast_contract::sandbox::SandboxOptions;
+use holdfast_contract::system_frames::LifecycleCommand;
+use holdfast_contract::wire::{Call, Instance, Lane, Reply};
+use holdfast_lane_declarative::DeclarativeLane;
+use holdfast_lane_process::{Places, ProcessLane};
+use holdfast_lane_wasm::WasmLane;
+use holdfast_policy::{Policy, Profile};
+use serde_json::{Map, Value};
+
+use crate::call::{start_call, wait_timeout};
+use crate::clock::SystemClock;
+use crate::loader::{Candidate, extension_at};
+use crate::replay::WhatIfCandidate;
+use crate::vault::InMemoryVault;
+
+pub use cases::{Case, CaseOutcome, Cases};
+
+/// How long anything may take that has no timeout of its own.
+const CALL_TIMEOUT: Millis = Millis(60_000);
+
+/// An extension on the workbench: loaded, and ready to be called.
+pub struct LoadedExtension {
+    /// What its manifest says.
+    pub manifest: Manifest,
+    /// What is odd about the manifest.
+    pub warnings: Vec<Problem>,
+    /// The digest that grants are tied to.
+    pub content: Digest,
+    /// What it asks for.
+    pub requested: Grants,
+    /// What it has.
+    pub granted: Grants,
+    /// What it registers.
+    pub descriptors: Vec<Descriptor>,
+    instance: Arc<dyn Instance>,
+    /// Where a program lives meanwhile.
+    _yard: tempfile::TempDir,
+}
+
+impl LoadedExtension {
+    /// Reads an extension, checks the component against what it may have, compiles it, and asks it what it registers.
+    pub async fn open(
+        place: &Path,
+        policy: &Policy,
+        set: Option<&Map<String, Value>>,
+        options: &SandboxOptions,
+        (log, environments): (Option<LogSink>, PathBuf),
+    ) -> Result<Self, Problem> {
+        let Candidate { manifest, warnings, bundle, files } =
+            extension_at(place, policy, set, options.budgets)?;
+        let (content, granted, kind) = (bundle.content(), bundle.grants.clone(), bundle.lane.clone());
+        let vault = InMemoryVault::new(bundle, files);
+        let version = manifest.version.as_str().into();
+        let (id, digest, generation) = (manifest.id.clone(), vault.digest(), Generation(1));
+        let reference = ExtensionRef { id, version, digest, generation };
+        let yard = tempfile::tempdir()
+            .map_err(|error| Problem::new(Code::Internal, format!("no folder for a while: {error}")))?;
+        let places = Places { environments, ..Places::within(yard.path()) };
+        let demands = policy.profile_name() == Profile::Safe;
+        let instance =
+            lane(&kind, options, Arc::new(vault), log, (places, demands))?.load(&reference).await?;
+        let made =
+            start_call(&instance, Call::Lifecycle(LifecycleCommand::Load), Arc::<host::LoadHost>::default());
+        let reply = wait_timeout(made, CALL_TIMEOUT, Code::ExtensionFault, Arc::new(SystemClock)).await?;
+        let Reply::Descriptors(descriptors) = reply else {
+            return Err(Problem::new(
+                Code::ExtensionFault,
+                format!("{reply:?} is no answer to being loaded"),
+            ));
+        };
+        let requested = manifest.requests();
+        Ok(Self { manifest, warnings, content, requested, granted, descriptors, instance, _yard: yard })
+    }
+
+    /// The build, to be tried on recorded sessions.
+    pub fn tried(&self) -> WhatIfCandidate {
+        WhatIfCandidate::Extension {
+            id: self.manifest.id.clone(),
+            instance: self.instance.clone(),
+            descriptors: self.descriptors.clone(),
+        }
+    }
+}
+
+/// The lane that an extension needs.
+fn lane(
+    kind: &str,
+    options: &SandboxOptions,
+    vault: Arc<InMemoryVault>,
+    log: Option<LogSink>,
+    (places, demands): (Places, bool),
+) -> Result<Arc<dyn Lane>, Problem> {
+    let words = DeclarativeLane::new(vault.clone());
+    if kind == words.name() {
+        return Ok(Arc::new(words));
+    }
+    for programs in
+        [ProcessLane::new(vault.clone(), places.clone()), ProcessLane::python(vault.clone(), places)]
+    {
+        if kind == programs.name() {
+            let programs = programs.demanding(Arc::new(move || demands));
+            return Ok(Arc::new(match log {
+                Some(log) => programs.with_log(log),
+                None => programs,
+            }));
+        }
+    }
+    let lane = WasmLane::new(options.few(), vault)?;
+    Ok(Arc::new(match log {
+        Some(log) => lane.with_log(log),
+        None => lane,
+    }))
+}

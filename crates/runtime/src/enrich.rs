@@ -1,0 +1,101 @@
+//! A prompt with what context providers have to say before it, for an extension whose own agent takes one text. In a session the
+//! kernel asks them; this is outside of any turn, and goes by the same order, times and portions.
+
+use std::sync::Arc;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::context::SEPARATOR;
+use holdfast_contract::hook::{Decision, HookInput, HookPoint};
+use holdfast_contract::ids::{AgentId, StreamId};
+use holdfast_contract::message::{Origin, TurnContext, TurnView};
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::registry::HookEntry;
+use holdfast_contract::system_frames::ExtensionFaulted;
+use holdfast_contract::wire::{Call, Later};
+use serde::Deserialize;
+use tokio::task::JoinSet;
+
+use crate::call::{start_call, wait_timeout};
+use crate::context_budget::ContextTokenBudget;
+use crate::driver::decision_of;
+use crate::host::SystemHost;
+use crate::runtime::Inner;
+use crate::services::Caller;
+
+/// `context.enrich`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Enrich {
+    prompt: String,
+    #[serde(default)]
+    agent: Option<AgentId>,
+}
+
+impl Inner {
+    /// Asks every context provider at once, and gives what they say, in their order, and then the prompt. One that fails or is late
+    /// has nothing to say, and the system is told of it.
+    pub(crate) fn enrich(self: &Arc<Self>, asker: &Caller, asked: Enrich) -> Later<Result<Content, Fault>> {
+        let Enrich { prompt, agent } = asked;
+        let turn = Arc::new(TurnContext {
+            session: asker.session.clone().unwrap_or_else(StreamId::system),
+            turn: 1,
+            agent: agent.unwrap_or_else(|| asker.extension.id.as_str().into()),
+            origin: Origin { channel: asker.extension.id.to_string(), user: None },
+        });
+        let registry = self.registry().view.unwrap_or_default();
+        let applies = |entry: &&HookEntry| entry.spec.matcher.applies(None, &turn.origin.channel);
+        let providers: Vec<HookEntry> =
+            registry.hooks_at(HookPoint::Context).iter().filter(applies).cloned().collect();
+        let inner = self.clone();
+        Box::pin(async move {
+            let mut under_way = JoinSet::new();
+            for (place, provider) in providers.iter().cloned().enumerate() {
+                let (inner, prompt, turn) = (inner.clone(), Content::text(prompt.as_str()), turn.clone());
+                under_way.spawn(async move { (place, inner.provided(provider, prompt, turn).await) });
+            }
+            let mut said: Vec<_> = providers.iter().map(|_| None).collect();
+            while let Some(Ok((place, answer))) = under_way.join_next().await {
+                said[place] = Some(answer);
+            }
+            let mut portions = ContextTokenBudget::new(&inner.context);
+            let mut parts = Vec::new();
+            for (HookEntry { id, extension, spec, .. }, answer) in providers.into_iter().zip(said) {
+                match answer.unwrap_or_else(|| Err(Fault::new(Code::Internal, "its call was lost"))) {
+                    Ok(decision) => {
+                        let (decision, _) = portions.allocate(&extension.id, spec.tokens, decision);
+                        if let Decision::Inject { content } = decision {
+                            parts.push(content.to_text());
+                        }
+                    }
+                    Err(fault) if fault.code.is_crash() => {
+                        let (generation, phase) = (extension.generation, format!("hook {id}"));
+                        let id = extension.id.clone();
+                        inner.tell_system(ExtensionFaulted { id, generation, phase, fault });
+                    }
+                    Err(_) => {}
+                }
+            }
+            parts.retain(|part| !part.trim().is_empty());
+            parts.push(prompt);
+            Ok(Content::text(parts.join(SEPARATOR)))
+        })
+    }
+
+    /// What one provider says.
+    async fn provided(
+        self: Arc<Self>,
+        provider: HookEntry,
+        prompt: Content,
+        turn: TurnView,
+    ) -> Result<Decision, Fault> {
+        let HookEntry { id: hook, extension, spec, .. } = provider;
+        let point = HookPoint::Context;
+        let input = HookInput { hook, point, call: None, subject: Some(prompt), turn };
+        let instance = self.instance(&extension)?;
+        let instance = instance.fresh().unwrap_or(instance);
+        let host = Arc::new(SystemHost::new(&self, extension, None));
+        let made = start_call(&instance, Call::Hook(input), host);
+        let answer = wait_timeout(made, spec.timeout, Code::HookTimeout, self.clock.clone()).await?;
+        decision_of(answer, point)
+    }
+}

@@ -1,0 +1,200 @@
+//! What lives besides the sessions: the bus, whoever subscribes to it, and the way between users, agents and channels.
+//!
+//! `wiring` keeps the bus's subscribers in step with the extensions that are installed. `router` takes a user's message to its session
+//! and an answer to its channel, `streams` shows an answer there while it is written, `turns` runs the turns that nobody at a surface asked for, and `asks` is what extensions may ask for
+//! of all this. `topics` has the payloads of the program's own topics.
+
+mod host_calls;
+mod router;
+mod routes;
+mod streams;
+mod subscriptions;
+mod topics;
+mod turns;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use holdfast_bus::topics::{AGENT_BACKGROUND, AGENT_TASK, EXTENSION_ERROR};
+use holdfast_bus::{Bus, BusSettings, NewEvent, Published};
+use holdfast_contract::body::Body;
+use holdfast_contract::content::Content;
+use holdfast_contract::ids::Millis;
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::system_frames::{ExtensionFaulted, ExtensionRejected, HeadAnchored};
+use holdfast_store::Store;
+use tokio::sync::{mpsc, watch};
+
+use crate::clock::Clock;
+use crate::parts::Entropy;
+use crate::runtime::Inner;
+use streams::Streams;
+use subscriptions::Subscriptions;
+
+pub(crate) use host_calls::{ASKS, INVOKE};
+pub use routes::{Routes, SessionFactory, SessionRequest};
+pub use topics::{AgentTask, ExtensionError, ExtensionStateEvent, OutgoingMessage, UserMessage, UserNotice};
+
+/// How long handlers may go on when the system stops. What is not finished then is for the next start.
+const CLOSE_TIMEOUT: Millis = Millis(5_000);
+
+/// The bus and who is on it.
+pub(crate) struct Messaging {
+    pub bus: Bus,
+    pub routes: Routes,
+    wiring: Mutex<Subscriptions>,
+    /// Whether the bus's subscribers may differ from what is wanted.
+    stale: AtomicBool,
+    /// Held while they are set.
+    rewiring: tokio::sync::Mutex<()>,
+    /// Counts how often who serves has changed.
+    changes: watch::Sender<u64>,
+    /// What the program itself has to say, in order.
+    announcements: mpsc::UnboundedSender<NewEvent>,
+    /// Counts the sessions that were opened for extensions.
+    opened: AtomicU64,
+    /// The answers that are shown on channels while they are written.
+    streams: Streams,
+}
+
+impl Messaging {
+    /// Takes up the bus of this log. Nobody subscribes yet.
+    pub(crate) async fn open(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        routes: Routes,
+    ) -> Result<Self, Problem> {
+        let bus = Bus::open(store, clock, entropy, BusSettings::default(), Vec::new()).await?;
+        let (announcements, told) = mpsc::unbounded_channel();
+        tokio::spawn(announce(bus.clone(), told));
+        Ok(Self {
+            bus,
+            routes,
+            wiring: Mutex::default(),
+            stale: AtomicBool::new(true),
+            rewiring: tokio::sync::Mutex::default(),
+            changes: watch::Sender::new(0),
+            announcements,
+            opened: AtomicU64::default(),
+            streams: Streams::default(),
+        })
+    }
+
+    fn wiring(&self) -> MutexGuard<'_, Subscriptions> {
+        self.wiring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who serves has changed.
+    pub(crate) fn notify_changed(&self) {
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+}
+
+/// Publishes what the program has to say. What cannot be published is in the system stream all the same.
+async fn announce(bus: Bus, mut told: mpsc::UnboundedReceiver<NewEvent>) {
+    while let Some(first) = told.recv().await {
+        let mut events = vec![first];
+        while let Ok(event) = told.try_recv() {
+            events.push(event);
+        }
+        drop(bus.publish_many(events).await);
+    }
+}
+
+impl Inner {
+    /// Publishes an event. A user's message gets its place in its session's order, and its message's id against doubles; a task that
+    /// has no key gets one of its own.
+    pub(crate) async fn publish(&self, event: NewEvent) -> Result<Published, Problem> {
+        let mut event = topics::prepared(event, &self.living.routes)?;
+        if matches!(event.topic.as_str(), AGENT_TASK | AGENT_BACKGROUND) && event.key.is_none() {
+            // Tasks do not wait for each other: each has an order of its own, under a name that no other has.
+            event.key = Some(self.entropy.draw_hex(8));
+        }
+        self.put(event).await
+    }
+
+    /// Puts an event on the bus, without what is secret: it is a frame, and many may read it.
+    async fn put(&self, event: NewEvent) -> Result<Published, Problem> {
+        self.living.bus.publish(self.without_secrets(event)).await
+    }
+
+    fn without_secrets(&self, mut event: NewEvent) -> NewEvent {
+        if let Some(secrets) = &self.secrets {
+            secrets.hide_in_content(&mut event.payload);
+        }
+        event
+    }
+
+    /// What a subscriber's failure says, without what is secret.
+    fn told_of(&self, mut fault: Fault) -> Fault {
+        if let Some(secrets) = &self.secrets {
+            fault.message = secrets.hide_in_text(&fault.message);
+        }
+        fault
+    }
+
+    /// Has something of the program's own published, if anybody wants to know. The system stream has it in any case.
+    pub(crate) fn announce(&self, topic: &str, payload: &impl serde::Serialize) {
+        if self.living.wiring().is_wanted(&topic.into()) {
+            // Once nobody publishes any more the process is on its way out.
+            let event = self.without_secrets(NewEvent::new(topic, Content::of(payload)));
+            drop(self.living.announcements.send(event));
+        }
+    }
+
+    /// A fact that the system is told of, before it is taken.
+    pub(crate) fn follow_fact(self: &Arc<Self>, fact: &Body) {
+        let error = match fact {
+            Body::ExtensionRemoved(removed) => return self.uninstalled(&removed.id),
+            Body::ExtensionRejected(fact) => {
+                let ExtensionRejected { id: extension, fault } = fact.clone();
+                ExtensionError { extension, generation: None, phase: "discovery".to_owned(), fault }
+            }
+            Body::ExtensionFaulted(fact) => {
+                let ExtensionFaulted { id: extension, generation, phase, fault } = fact.clone();
+                ExtensionError { extension, generation: Some(generation), phase, fault }
+            }
+            _ => return,
+        };
+        self.announce(EXTENSION_ERROR, &error);
+    }
+
+    /// Closes the bus: nothing is handed over any more, and its streams' heads are anchored.
+    pub(crate) async fn close_bus(&self) -> Result<(), Problem> {
+        self.living.bus.clone().close(CLOSE_TIMEOUT).await;
+        for stream in holdfast_bus::streams() {
+            if let Some(head) = self.store.head(&stream)? {
+                self.tell_system(HeadAnchored { stream, seq: head.seq, hash: head.hash });
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits a while for something that comes with extensions that come up.
+    pub(crate) async fn soon<T>(&self, mut look: impl FnMut(&Self) -> Result<T, Fault>) -> Result<T, Fault> {
+        const START_WAIT: Millis = Millis(10_000);
+        let mut changes = self.living.changes.subscribe();
+        let mut last = match look(self) {
+            Ok(found) => return Ok(found),
+            Err(fault) => fault,
+        };
+        let mut late = self.clock.sleep(START_WAIT);
+        loop {
+            tokio::select! {
+                biased;
+                changed = changes.changed() => {
+                    if changed.is_err() {
+                        return Err(Fault::new(Code::BusClosed, "the system is no longer there"));
+                    }
+                }
+                () = &mut late => return Err(last),
+            }
+            match look(self) {
+                Ok(found) => return Ok(found),
+                Err(fault) => last = fault,
+            }
+        }
+    }
+}

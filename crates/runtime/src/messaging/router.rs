@@ -1,0 +1,290 @@
+//! The router: users' messages go to their sessions, answers and notices to the channels.
+//!
+//! Whatever goes out is an event on `channel.out.<id>` first, so that it is delivered at least once, in order for each user, and a
+//! channel that may have had it before is told. The event's id is the delivery's. Where the answer was streamed, the end of the stream is the
+//! delivery if the channel takes it, and otherwise the text is sent whole.
+
+use std::sync::Arc;
+
+use holdfast_bus::{Delivery, NewEvent, Subscription, topics as known};
+use holdfast_contract::attachment::Attachment;
+use holdfast_contract::content::Content;
+use holdfast_contract::hook::Artifact;
+use holdfast_contract::ids::{ExtensionId, Millis};
+use holdfast_contract::message::Origin;
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::registry::OtherEntry;
+use holdfast_contract::role::Role;
+use serde_json::{Value, json};
+
+use super::streams::AnswerStream;
+use super::subscriptions::gone;
+use super::topics::{self, AgentTask, OUT, OutgoingMessage, UserMessage, UserNotice};
+use super::turns::{EventMessage, TurnRequest, answer_of, patient};
+use crate::runtime::Inner;
+
+/// Sessions that may be answered at once.
+const MAX_CONCURRENT_SESSIONS: usize = 256;
+
+/// How often a message is tried on a channel. With the pauses between, the last time is about an hour after the first.
+const DELIVERY_ATTEMPTS: u32 = 20;
+
+/// What the router does with an event.
+#[derive(Clone, Copy)]
+enum Routing {
+    Message,
+    Notice,
+    Task,
+    Background,
+    Delivery,
+}
+
+impl Inner {
+    /// The router's own subscriptions.
+    pub(super) fn routing(self: &Arc<Self>) -> Result<Vec<Subscription>, Problem> {
+        let routed = |name: &str, pattern: &str, routing: Routing| {
+            let inner = Arc::downgrade(self);
+            Subscription::new(name, &[pattern], move |delivery: Delivery| {
+                let inner = inner.upgrade();
+                async move {
+                    let inner = inner.ok_or_else(gone)?;
+                    inner.route(routing, &delivery).await.map_err(|fault| inner.told_of(fault))
+                }
+            })
+        };
+        let many =
+            |subscription| Subscription { concurrency: MAX_CONCURRENT_SESSIONS, ..patient(subscription) };
+        let out = routed("router.deliveries", &format!("{OUT}>"), Routing::Delivery)?;
+        Ok(vec![
+            many(routed("router.messages", known::USER_MESSAGE, Routing::Message)?),
+            many(routed("router.tasks", known::AGENT_TASK, Routing::Task)?),
+            many(routed("router.background", known::AGENT_BACKGROUND, Routing::Background)?),
+            routed("router.notices", known::USER_NOTIFY, Routing::Notice)?,
+            Subscription {
+                concurrency: MAX_CONCURRENT_SESSIONS,
+                max_attempts: DELIVERY_ATTEMPTS,
+                deadline: Millis(120_000),
+                ..out
+            },
+        ])
+    }
+
+    async fn route(self: &Arc<Self>, routing: Routing, delivery: &Delivery) -> Result<(), Fault> {
+        let (topic, payload) = (delivery.event.topic.as_str(), &delivery.event.payload);
+        match routing {
+            Routing::Message => self.take_message(topics::payload(topic, payload)?, delivery).await,
+            Routing::Notice => self.notify(topics::payload(topic, payload)?, Vec::new(), delivery).await,
+            Routing::Task => self.do_task(topics::payload(topic, payload)?, delivery, true).await,
+            Routing::Background => self.do_task(topics::payload(topic, payload)?, delivery, false).await,
+            Routing::Delivery => {
+                let channel = ExtensionId::from(topic.strip_prefix(OUT).unwrap_or_default());
+                self.deliver(&channel, topics::payload(topic, payload)?, delivery).await
+            }
+        }
+    }
+
+    /// A user's message: a turn of its session, and the answer on its channel.
+    async fn take_message(self: &Arc<Self>, message: UserMessage, delivery: &Delivery) -> Result<(), Fault> {
+        let UserMessage { text, user_id, channel_id, attachments, .. } = message;
+        let session = self.living.routes.session(&channel_id, &user_id);
+        let origin = Origin { channel: channel_id.to_string(), user: Some(user_id.clone()) };
+        if let Some(said) = self.typed_on_channel(&session, &origin, &text).await {
+            let text = said.map_err(|problem| problem.to_fault())?;
+            let out = OutgoingMessage::text(text, Some(user_id));
+            return self.send(&channel_id, out, delivery).await;
+        }
+        let attachments = attachments.into_iter().map(Artifact::from).collect();
+        let stream = self.stream_for(&channel_id, &user_id, delivery);
+        let message = Some(EventMessage::from(delivery).shown(stream.as_ref().map(AnswerStream::feed)));
+        let turn =
+            self.turn(TurnRequest { session, origin, agent: None, text, attachments, message, depth: 0 });
+        let (report, ending) = match stream {
+            None => (turn.await?, None),
+            Some(stream) => self.stream(stream, turn).await?,
+        };
+        let text = OutgoingMessage::text(answer_of(&report), Some(user_id.clone()));
+        let out = OutgoingMessage { streamed: ending.is_some(), ..text };
+        match ending {
+            None => self.send(&channel_id, out, delivery).await?,
+            // There is nothing that would have to arrive, and so nothing to send either.
+            Some(ending) if out.text.is_empty() => {
+                drop(self.end_stream(&ending, "", json!({ "id": ending.id(), "repeat": false })).await);
+            }
+            Some(ending) => {
+                let key = self.living.streams.keep(ending);
+                let sent = self.send(&channel_id, out, delivery).await;
+                if sent.is_err() {
+                    self.living.streams.take(&key);
+                }
+                sent?;
+            }
+        }
+        self.send_files(&channel_id, Some(user_id), report.files, delivery).await
+    }
+
+    /// An agent's task, in a session of its own, and the answer for the user if it is told.
+    async fn do_task(
+        self: &Arc<Self>,
+        task: AgentTask,
+        delivery: &Delivery,
+        told: bool,
+    ) -> Result<(), Fault> {
+        let AgentTask { prompt, agent, channel_id, user_id, depth } = task;
+        let channel = channel_id.as_ref().map_or("task", |channel| channel.as_str()).to_owned();
+        let origin = Origin { channel, user: user_id.clone() };
+        let session = super::turns::session_for(delivery);
+        let (text, attachments, message) = (prompt, Vec::new(), Some(delivery.into()));
+        let errand = TurnRequest { session, origin, agent, text, attachments, message, depth };
+        let report = self.turn_alone(errand).await?;
+        match told {
+            true => {
+                let notice = UserNotice { text: answer_of(&report), channel_id, user_id };
+                self.notify(notice, report.files, delivery).await
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Sends something to the user, and then these files, on the channel that is named or the default one.
+    pub(super) async fn notify(
+        &self,
+        notice: UserNotice,
+        files: Vec<Artifact>,
+        delivery: &Delivery,
+    ) -> Result<(), Fault> {
+        let UserNotice { text, channel_id, user_id } = notice;
+        let channel = match channel_id {
+            Some(channel) => channel,
+            None => self.soon(Self::default_channel).await?,
+        };
+        self.send(&channel, OutgoingMessage::text(text, user_id.clone()), delivery).await?;
+        self.send_files(&channel, user_id, files, delivery).await
+    }
+
+    /// Puts files on their way out, each by itself, behind the text.
+    async fn send_files(
+        &self,
+        channel: &ExtensionId,
+        user: Option<String>,
+        files: Vec<Artifact>,
+        of: &Delivery,
+    ) -> Result<(), Fault> {
+        for (place, file) in files.iter().enumerate() {
+            let out = OutgoingMessage {
+                file: Some(file.into()),
+                ..OutgoingMessage::text(String::new(), user.clone())
+            };
+            self.put_out(channel, out, of, format!("{}/file-{}", of.event.id, place + 1)).await?;
+        }
+        Ok(())
+    }
+
+    /// Puts a message on its way out, once for each event that it comes of.
+    async fn send(&self, channel: &ExtensionId, out: OutgoingMessage, of: &Delivery) -> Result<(), Fault> {
+        match out.text.is_empty() {
+            true => Ok(()),
+            false => self.put_out(channel, out, of, of.event.id.to_string()).await,
+        }
+    }
+
+    async fn put_out(
+        &self,
+        channel: &ExtensionId,
+        out: OutgoingMessage,
+        of: &Delivery,
+        once: String,
+    ) -> Result<(), Fault> {
+        let event = NewEvent::new(format!("{OUT}{channel}"), Content::of(&out))
+            .key(out.user_id.unwrap_or_default())
+            .correlation(of.event.id.to_string())
+            .idempotency(once);
+        self.put(event).await.map(drop).map_err(|problem| problem.to_fault())
+    }
+
+    /// Hands a message to its channel.
+    async fn deliver(
+        self: &Arc<Self>,
+        channel: &ExtensionId,
+        out: OutgoingMessage,
+        delivery: &Delivery,
+    ) -> Result<(), Fault> {
+        let OutgoingMessage { mut text, user_id, file, .. } = out;
+        let marked = json!({ "id": delivery.event.id.to_string(), "repeat": delivery.repeat });
+        // Held until the whole text has gone where its stream cannot be ended, so that the next stream does not come before.
+        let of = delivery.event.correlation.as_ref().filter(|_| file.is_none());
+        let ending = of.and_then(|of| self.living.streams.take(of));
+        if let Some(ending) = ending.as_ref().filter(|_| !delivery.repeat)
+            && self.end_stream(ending, &text, marked.clone()).await.is_ok()
+        {
+            return Ok(());
+        }
+        let entry = self.soon(|inner| inner.channel(channel)).await?;
+        let can =
+            |what: &str| entry.payload.value().and_then(|value| value.get(what)) == Some(&Value::Bool(true));
+        let proactive = can("messages");
+        let user = match user_id {
+            Some(user) => Some(user),
+            None if proactive => None,
+            None => {
+                Some(self.last_user(channel).map_err(|problem| problem.to_fault())?.ok_or_else(|| {
+                    let message =
+                        format!("nobody has written on `{channel}` yet, and it has no `send-message`");
+                    Fault::new(Code::ChannelUnknown, message)
+                })?)
+            }
+        };
+        if let Some(file) = file {
+            if can("files") {
+                let arguments = json!({ "user": user, "file": file, "delivery": marked });
+                return self.call_role(channel, Role::Channel, "send-file", arguments.into()).await.map(drop);
+            }
+            text = unsendable(&file);
+        }
+        let (function, arguments) = match user {
+            Some(user) => ("send-to-user", json!({ "user": user, "text": text, "delivery": marked })),
+            None => ("send-message", json!({ "text": text, "delivery": marked })),
+        };
+        self.call_role(channel, Role::Channel, function, arguments.into()).await.map(drop)
+    }
+
+    /// The active channel of this id.
+    pub(super) fn channel(&self, id: &ExtensionId) -> Result<OtherEntry, Fault> {
+        let registry = self.registry().view.unwrap_or_default();
+        let mut channels = registry.others.iter().filter(|entry| entry.kind.as_str() == "channel");
+        let found = channels.find(|entry| entry.id.as_str() == id.as_str());
+        found.cloned().ok_or_else(|| Fault::new(Code::ChannelUnknown, format!("there is no channel `{id}`")))
+    }
+
+    /// The channels there are, and the one that reaches the user where nothing else is said.
+    pub(crate) fn channels(&self) -> Content {
+        let registry = self.registry().view.unwrap_or_default();
+        let channels = registry.others.iter().filter(|entry| entry.kind.as_str() == "channel");
+        let ids: Vec<&str> = channels.map(|entry| entry.id.as_str()).collect();
+        let default = self.default_channel().ok();
+        Content::new(serde_json::json!({ "channels": ids, "default": default }))
+    }
+
+    /// The channel that reaches the user where nothing else is said: the one in the settings, or the only one.
+    pub(crate) fn default_channel(&self) -> Result<ExtensionId, Fault> {
+        if let Some(channel) = &self.living.routes.channels.default {
+            return Ok(channel.clone());
+        }
+        let registry = self.registry().view.unwrap_or_default();
+        let channels = registry.others.iter().filter(|entry| entry.kind.as_str() == "channel");
+        let channels: Vec<&str> = channels.map(|entry| entry.id.as_str()).collect();
+        match channels.as_slice() {
+            [only] => Ok((*only).into()),
+            [] => Err(Fault::new(Code::ChannelUnknown, "there is no channel")),
+            several => {
+                let several = several.join(", ");
+                let message = format!("there are several channels and no default one: {several}");
+                Err(Fault::new(Code::ChannelUnknown, message))
+            }
+        }
+    }
+}
+
+/// What a user is told of a file on a channel that sends none.
+fn unsendable(file: &Attachment) -> String {
+    format!("[{} was made. This channel does not send files.]", Artifact::from(file.clone()))
+}

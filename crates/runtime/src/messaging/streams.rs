@@ -1,0 +1,243 @@
+//! Answers that are shown on a channel while they are written.
+//!
+//! A turn that a user's message leads to has a feed (`channel_stream.rs`) if the channel shows answers as they are written, and what comes in there is
+//! handed to the channel, one piece after another. All of it is provisional. What counts is the text at the end, once the turn's end is on disk:
+//! it is an event like any message that goes out, and the end of the stream is its delivery. Where a function of the channel fails, or
+//! the process has ended meanwhile, the text is delivered whole. The session says what became of it, with `delivery.reported`.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use holdfast_bus::Delivery;
+use holdfast_contract::effect::Input;
+use holdfast_contract::frame::FrameSource;
+use holdfast_contract::ids::{ExtensionId, Millis, Seq};
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::role::Role;
+use holdfast_contract::session_frames::DeliveryReported;
+use serde_json::{Value, json};
+use tokio::sync::OwnedMutexGuard;
+
+use crate::channel_stream::{OutputStream, StreamChunk};
+use crate::driver::{SessionCommand, TurnReport};
+use crate::runtime::Inner;
+
+/// How long a channel may take for a piece, and how long an earlier stream to the same user may take to its end.
+const CHUNK_TIMEOUT: Millis = Millis(10_000);
+/// How long it may take for the end.
+const END_TIMEOUT: Millis = Millis(60_000);
+
+/// Held by a stream from its start to its end: one user of a channel has one stream at a time.
+type StreamSlot = OwnedMutexGuard<()>;
+
+/// A channel and its user.
+type Recipient = (ExtensionId, String);
+
+/// The streams under way.
+#[derive(Default)]
+pub(super) struct Streams {
+    /// Those whose turns have ended, by the message that they answer, until the event with the answer is handed over.
+    endings: Mutex<HashMap<String, StreamEnd>>,
+    places: Mutex<HashMap<Recipient, Weak<tokio::sync::Mutex<()>>>>,
+}
+
+impl Streams {
+    /// Keeps the end of a stream until its delivery, and gives what it goes by.
+    pub(super) fn keep(&self, ending: StreamEnd) -> String {
+        let id = ending.stream.id.clone();
+        self.endings.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), ending);
+        id
+    }
+
+    /// The stream that answered a message and has not been ended.
+    pub(super) fn take(&self, message: &str) -> Option<StreamEnd> {
+        self.endings.lock().unwrap_or_else(PoisonError::into_inner).remove(message)
+    }
+
+    fn place(&self, of: Recipient) -> Arc<tokio::sync::Mutex<()>> {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = places.get(&of).and_then(Weak::upgrade) {
+            return place;
+        }
+        places.retain(|_, place| place.strong_count() > 0);
+        let place = Arc::default();
+        places.insert(of, Arc::downgrade(&place));
+        place
+    }
+}
+
+/// An answer on its way to a user while it is written.
+pub(super) struct AnswerStream {
+    channel: ExtensionId,
+    user: String,
+    /// The message that it answers.
+    id: String,
+    feed: Arc<OutputStream>,
+}
+
+impl AnswerStream {
+    /// Where the turn is shown.
+    pub(super) fn feed(&self) -> Arc<OutputStream> {
+        self.feed.clone()
+    }
+}
+
+/// A stream whose turn has ended.
+pub(super) struct StreamEnd {
+    stream: AnswerStream,
+    /// The `turn.ended` frame.
+    ended: Seq,
+    _place: StreamSlot,
+}
+
+impl StreamEnd {
+    /// The message that it answers.
+    pub(super) fn id(&self) -> &str {
+        &self.stream.id
+    }
+}
+
+impl Inner {
+    /// A stream for the answer to a message, if its channel shows them. One that came before may have been answered in part, and is not
+    /// streamed again.
+    pub(super) fn stream_for(
+        &self,
+        channel: &ExtensionId,
+        user: &str,
+        delivery: &Delivery,
+    ) -> Option<AnswerStream> {
+        let entry = self.channel(channel).ok().filter(|_| !delivery.repeat)?;
+        let streams =
+            entry.payload.value().and_then(|value| value.get("streams")) == Some(&Value::Bool(true));
+        streams.then(|| AnswerStream {
+            channel: channel.clone(),
+            user: user.to_owned(),
+            id: delivery.event.id.to_string(),
+            feed: Arc::default(),
+        })
+    }
+
+    /// Runs a turn and shows it meanwhile. Gives the stream where it has still to be ended.
+    pub(super) async fn stream(
+        self: &Arc<Self>,
+        stream: AnswerStream,
+        turn: impl Future<Output = Result<TurnReport, Fault>>,
+    ) -> Result<(TurnReport, Option<StreamEnd>), Fault> {
+        let (report, shown) = {
+            let (mut turn, mut showing) = (pin!(turn), pin!(self.show_stream(&stream)));
+            let mut shown = None;
+            let report = loop {
+                tokio::select! {
+                    biased;
+                    report = &mut turn => break report,
+                    done = &mut showing, if shown.is_none() => {
+                        stream.feed.give_up();
+                        shown = Some(done);
+                    }
+                }
+            };
+            stream.feed.close();
+            let shown = match shown {
+                Some(shown) => shown,
+                None => showing.await,
+            };
+            (report, shown)
+        };
+        match (report, shown) {
+            (Ok(report), Ok(Some(place))) => {
+                let ended = report.ended;
+                Ok((report, Some(StreamEnd { stream, ended, _place: place })))
+            }
+            (Ok(report), Ok(None)) => Ok((report, None)),
+            (Ok(report), Err(fault)) => {
+                self.report_stream(&stream, report.ended, Some(fault));
+                Ok((report, None))
+            }
+            (Err(fault), shown) => {
+                if let Ok(Some(_place)) = shown {
+                    let text = format!(
+                        "This could not be answered now and is tried again: {}",
+                        self.told_of(fault.clone())
+                    );
+                    let delivery = json!({ "id": stream.id, "repeat": false });
+                    let end = json!({ "text": text, "delivery": delivery });
+                    drop(self.tell_channel(&stream, "stream-end", end, END_TIMEOUT).await);
+                }
+                Err(fault)
+            }
+        }
+    }
+
+    /// Hands what comes to the channel until no more comes. Gives the stream's place if it has begun.
+    async fn show_stream(self: &Arc<Self>, stream: &AnswerStream) -> Result<Option<StreamSlot>, Fault> {
+        let mut place = None;
+        while let Some(piece) = stream.feed.next().await {
+            let (function, more) = match piece {
+                StreamChunk::Begins => {
+                    place = Some(self.stream_place(stream).await?);
+                    ("stream-start", json!({}))
+                }
+                StreamChunk::Text(text) => ("stream-chunk", json!({ "text": text })),
+                StreamChunk::Status(status, _) => ("stream-status", json!({ "status": status })),
+            };
+            self.tell_channel(stream, function, more, CHUNK_TIMEOUT).await?;
+        }
+        Ok(place)
+    }
+
+    /// Waits until no earlier stream to the same user is left.
+    async fn stream_place(&self, stream: &AnswerStream) -> Result<StreamSlot, Fault> {
+        let place = self.living.streams.place((stream.channel.clone(), stream.user.clone()));
+        tokio::select! {
+            biased;
+            place = place.lock_owned() => Ok(place),
+            () = self.clock.sleep(CHUNK_TIMEOUT) => {
+                Err(Fault::new(Code::ExtensionFault, "an earlier stream to the same user has not come to its end"))
+            }
+        }
+    }
+
+    /// Ends a stream with the text that counts, and has it recorded what became of it.
+    pub(super) async fn end_stream(
+        self: &Arc<Self>,
+        ending: &StreamEnd,
+        text: &str,
+        delivery: Value,
+    ) -> Result<(), Fault> {
+        let end = json!({ "text": text, "delivery": delivery });
+        let ended = self.tell_channel(&ending.stream, "stream-end", end, END_TIMEOUT).await;
+        self.report_stream(&ending.stream, ending.ended, ended.clone().err());
+        ended
+    }
+
+    async fn tell_channel(
+        self: &Arc<Self>,
+        stream: &AnswerStream,
+        function: &str,
+        mut arguments: Value,
+        limit: Millis,
+    ) -> Result<(), Fault> {
+        let AnswerStream { channel, user, id, .. } = stream;
+        arguments["user"] = json!(user);
+        arguments["id"] = json!(id);
+        let call = self.call_role(channel, Role::StreamingChannel, function, arguments.into());
+        tokio::select! {
+            biased;
+            answer = call => answer.map(drop),
+            () = self.clock.sleep(limit) => {
+                let message = format!("`{channel}` did not answer `{function}` within {} ms", limit.0);
+                Err(Fault::new(Code::ExtensionFault, message))
+            }
+        }
+    }
+
+    /// Has the session record what became of a stream.
+    fn report_stream(&self, stream: &AnswerStream, ended: Seq, fault: Option<Fault>) {
+        let fault = fault.map(|fault| self.told_of(fault));
+        let body = DeliveryReported { delivery: ended, fault }.into();
+        let input = Input { at: self.clock.now(), source: FrameSource::Host, cause: Some(ended), body };
+        // A session that was closed meanwhile is told nothing more; the event says that the text arrived.
+        stream.feed.session().map(|session| session.send(SessionCommand::Fact(Box::new(input))));
+    }
+}

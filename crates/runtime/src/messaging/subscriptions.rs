@@ -1,0 +1,277 @@
+//! Who subscribes: what manifests say, what extensions ask for in their code, and the router's own. A subscription is the extension's,
+//! not a generation's: whoever serves when an event is handed over takes it, so that a reload leaves nobody behind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use holdfast_bus::{Delivery, Pattern, Subscription};
+use holdfast_contract::content::Content;
+use holdfast_contract::ids::{ExtensionId, Generation, Millis, Topic};
+use holdfast_contract::manifest::HandlerSpec;
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::role::Role;
+use holdfast_contract::system_frames::{ExtensionFaulted, FoundExtension};
+use holdfast_contract::wire::Call;
+use serde::Serialize;
+
+use super::topics;
+use crate::call::{start_call, wait};
+use crate::host::SystemHost;
+use crate::runtime::Inner;
+use crate::services::content_of;
+
+/// Who is installed, what they want, and what the bus has of it.
+#[derive(Default)]
+pub(super) struct Subscriptions {
+    installed: BTreeMap<ExtensionId, FoundExtension>,
+    /// What extensions asked for in their code, by the generation that did.
+    asked: BTreeMap<ExtensionId, BTreeMap<Generation, BTreeSet<Topic>>>,
+    /// The bus's subscribers; none before the first time.
+    current: Option<BTreeSet<SubscriptionKey>>,
+    patterns: Vec<Pattern>,
+}
+
+/// One subscription of one extension.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct SubscriptionKey {
+    extension: ExtensionId,
+    topic: Topic,
+    handler: HandlerKind,
+}
+
+/// A manifest's handler, in an order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum HandlerKind {
+    Notify,
+    Agent,
+    Itself,
+}
+
+impl From<HandlerSpec> for HandlerKind {
+    fn from(handler: HandlerSpec) -> Self {
+        match handler {
+            HandlerSpec::NotifyUser => Self::Notify,
+            HandlerSpec::InvokeAgent => Self::Agent,
+            HandlerSpec::Custom => Self::Itself,
+        }
+    }
+}
+
+impl Subscriptions {
+    /// Whether an extension has to do with the bus at all.
+    fn concerns(&self, id: &ExtensionId) -> bool {
+        let has = |found: &FoundExtension| !found.subscribes.is_empty();
+        let subscribed =
+            |current: &BTreeSet<SubscriptionKey>| current.iter().any(|wanted| wanted.extension == *id);
+        self.installed.get(id).is_some_and(has)
+            || self.asked.contains_key(id)
+            || self.current.as_ref().is_some_and(subscribed)
+    }
+
+    /// Whether an extension wants events of this topic.
+    pub(super) fn is_wanted(&self, topic: &Topic) -> bool {
+        self.patterns.iter().any(|pattern| pattern.matches(topic))
+    }
+}
+
+/// An event as an extension is handed it.
+#[derive(Serialize)]
+struct EventArguments<'a> {
+    id: String,
+    topic: &'a Topic,
+    payload: &'a serde_json::Value,
+    key: Option<&'a str>,
+    correlation: Option<&'a str>,
+    attempt: u32,
+    repeat: bool,
+}
+
+/// How long a call waits while the next generation of its extension takes over.
+const RELOAD_WAIT: Millis = Millis(30_000);
+
+impl Inner {
+    /// Extensions are installed, or changed.
+    pub(crate) fn installed(self: &Arc<Self>, found: &[FoundExtension]) {
+        let mut wiring = self.living.wiring();
+        let before = found.iter().any(|found| wiring.concerns(&found.id));
+        wiring.installed.extend(found.iter().map(|found| (found.id.clone(), found.clone())));
+        let concerned = before || found.iter().any(|found| wiring.concerns(&found.id));
+        drop(wiring);
+        if concerned {
+            self.rewire_later();
+        }
+    }
+
+    /// An extension is not installed any more.
+    pub(crate) fn uninstalled(self: &Arc<Self>, id: &ExtensionId) {
+        let mut wiring = self.living.wiring();
+        let concerned = wiring.concerns(id);
+        wiring.installed.remove(id);
+        wiring.asked.remove(id);
+        drop(wiring);
+        if concerned {
+            self.rewire_later();
+        }
+    }
+
+    /// A generation serves from now on: what those before it asked for is over.
+    pub(crate) fn generation_replaced(self: &Arc<Self>, id: &ExtensionId, generation: Generation) {
+        let mut wiring = self.living.wiring();
+        if let Some(asked) = wiring.asked.get_mut(id) {
+            asked.retain(|asking, _| *asking >= generation);
+        }
+        let concerned = wiring.concerns(id);
+        drop(wiring);
+        if concerned {
+            self.rewire_later();
+        }
+    }
+
+    /// An extension subscribes in its code, or no longer does.
+    pub(super) async fn asked_for(
+        self: &Arc<Self>,
+        extension: &ExtensionRef,
+        topic: Topic,
+        subscribes: bool,
+    ) -> Result<(), Problem> {
+        Pattern::parse(topic.as_str())?;
+        {
+            let mut wiring = self.living.wiring();
+            let asked = wiring.asked.entry(extension.id.clone()).or_default();
+            let asked = asked.entry(extension.generation).or_default();
+            match subscribes {
+                true => asked.insert(topic),
+                false => asked.remove(&topic),
+            };
+        }
+        self.living.stale.store(true, Ordering::SeqCst);
+        self.sync_subscriptions().await
+    }
+
+    fn rewire_later(self: &Arc<Self>) {
+        self.living.stale.store(true, Ordering::SeqCst);
+        let inner = self.clone();
+        // What fails now is tried again with the next change, and whoever waits for the system to settle is told.
+        tokio::spawn(async move { drop(inner.sync_subscriptions().await) });
+    }
+
+    /// Gives the bus the subscribers that are wanted, if it may have others.
+    pub(crate) async fn sync_subscriptions(self: &Arc<Self>) -> Result<(), Problem> {
+        let living = &self.living;
+        let _alone = living.rewiring.lock().await;
+        if !living.stale.swap(false, Ordering::SeqCst) {
+            return Ok(());
+        }
+        let wanted = self.wanted();
+        if living.wiring().current.as_ref() == Some(&wanted) {
+            return Ok(());
+        }
+        // One that cannot be read is left out; the loader has refused the extension for it.
+        let theirs = wanted.iter().filter_map(|wanted| self.subscription(wanted).ok());
+        let theirs: Vec<Subscription> = theirs.collect();
+        let patterns = theirs.iter().flat_map(|subscription| subscription.patterns.clone()).collect();
+        let mut all = self.routing()?;
+        all.extend(theirs);
+        let set = living.bus.subscribe(all).await;
+        if let Err(problem) = set {
+            living.stale.store(true, Ordering::SeqCst);
+            return Err(problem);
+        }
+        let mut wiring = living.wiring();
+        (wiring.current, wiring.patterns) = (Some(wanted), patterns);
+        Ok(())
+    }
+
+    /// What the installed extensions want: what serves has the word, and where nothing does, what was found last.
+    fn wanted(&self) -> BTreeSet<SubscriptionKey> {
+        let wiring = self.living.wiring();
+        let mut all = BTreeMap::new();
+        for (id, found) in &wiring.installed {
+            let serving = self.serving(id).and_then(|serving| self.found(&serving.digest));
+            for subscription in &serving.as_ref().unwrap_or(found).subscribes {
+                all.insert((id.clone(), subscription.topic.clone()), subscription.handler.into());
+            }
+            let asked = wiring.asked.get(id).into_iter().flat_map(BTreeMap::values).flatten();
+            for topic in asked {
+                all.entry((id.clone(), topic.clone())).or_insert(HandlerKind::Itself);
+            }
+        }
+        let wanted = |((extension, topic), handler)| SubscriptionKey { extension, topic, handler };
+        all.into_iter().map(wanted).collect()
+    }
+
+    fn subscription(self: &Arc<Self>, wanted: &SubscriptionKey) -> Result<Subscription, Problem> {
+        let (inner, id, takes) = (Arc::downgrade(self), wanted.extension.clone(), wanted.handler);
+        let handler = move |delivery: Delivery| {
+            let (inner, id) = (inner.upgrade(), id.clone());
+            async move {
+                let inner = inner.ok_or_else(gone)?;
+                let taken = match takes {
+                    HandlerKind::Itself => inner.hand_to(&id, &delivery).await,
+                    HandlerKind::Notify => inner.notify_of(&delivery).await,
+                    HandlerKind::Agent => inner.invoke_for(&id, &delivery).await,
+                };
+                taken.map_err(|fault| inner.told_of(fault))
+            }
+        };
+        let name = format!("{}/{}", wanted.extension, wanted.topic);
+        let subscription = Subscription::new(name, &[wanted.topic.as_str()], handler)?;
+        Ok(match takes {
+            HandlerKind::Agent => super::turns::patient(subscription),
+            HandlerKind::Itself | HandlerKind::Notify => subscription,
+        })
+    }
+
+    /// Hands an event to whichever generation of an extension serves.
+    async fn hand_to(self: &Arc<Self>, id: &ExtensionId, delivery: &Delivery) -> Result<(), Fault> {
+        let event = &delivery.event;
+        let nothing = serde_json::Value::Null;
+        let handed = EventArguments {
+            id: event.id.to_string(),
+            topic: &event.topic,
+            payload: event.payload.value().unwrap_or(&nothing),
+            key: event.key.as_deref(),
+            correlation: event.correlation.as_deref(),
+            attempt: delivery.attempt,
+            repeat: delivery.repeat,
+        };
+        self.call_role(id, Role::Subscriber, "on-event", Content::of(&handed)).await.map(drop)
+    }
+
+    /// Calls a function of an extension that is to be active, or soon.
+    pub(crate) async fn call_role(
+        self: &Arc<Self>,
+        id: &ExtensionId,
+        role: Role,
+        function: &str,
+        arguments: Content,
+    ) -> Result<Content, Fault> {
+        let inactive = || Fault::new(Code::ExtensionUnknown, format!("`{id}` is not active"));
+        self.soon(|inner| inner.serving(id).ok_or_else(inactive)).await?;
+        let (serving, _visit) = self.enter(id, RELOAD_WAIT).await?;
+        let instance = self.instance(&serving)?;
+        let host = Arc::new(SystemHost::new(self, serving.clone(), None));
+        let call = Call::Function { role, function: function.to_owned(), arguments };
+        let answer = wait(start_call(&instance, call, host)).await;
+        // That it has no such function, or says itself that something is wrong, is no reason to take it down.
+        let broke = |fault: &&Fault| fault.code.is_crash() && fault.code != Code::ExtensionFault;
+        if let Some(fault) = answer.as_ref().err().filter(broke) {
+            let (id, generation, phase) = (id.clone(), serving.generation, function.to_owned());
+            self.tell_system(ExtensionFaulted { id, generation, phase, fault: fault.clone() });
+        }
+        content_of(answer?, id, function)
+    }
+
+    /// Shows the user what an event says, because a manifest wants it so.
+    async fn notify_of(&self, delivery: &Delivery) -> Result<(), Fault> {
+        let text = topics::message_text(&delivery.event.payload);
+        let notice = topics::UserNotice { text, channel_id: None, user_id: None };
+        self.notify(notice, Vec::new(), delivery).await
+    }
+}
+
+pub(super) fn gone() -> Fault {
+    Fault::new(Code::BusClosed, "the system is no longer there")
+}

@@ -1,0 +1,361 @@
+//! Turns that nobody at a surface asked for: of a user on a channel, of a task, of an extension that asks the agent.
+//!
+//! A turn that an event leads to is run once, however often the event is handed over: the event's id stands in the session as the
+//! message's, and a repeat takes up the turn that it finds there.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use holdfast_bus::{Delivery, Subscription};
+use holdfast_contract::body::{Body, FrameKind};
+use holdfast_contract::content::Content;
+use holdfast_contract::effect::ChildAct;
+use holdfast_contract::hook::Artifact;
+use holdfast_contract::ids::{AgentId, ExtensionId, Millis, ModelName, Seq, StreamId};
+use holdfast_contract::message::Origin;
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::role::Role;
+use holdfast_contract::session_frames::{Parent, TurnOutcome};
+use serde_json::json;
+
+use super::routes::SessionRequest;
+use super::topics::{UserNotice, message_text};
+use crate::channel_stream::OutputStream;
+use crate::driver::TurnReport;
+use crate::runtime::{Inner, NewSession, Runtime};
+use crate::services::Caller;
+
+/// How long a turn that an event led to is waited for at a time. One that takes longer goes on, and is waited for again.
+const TURN_WAIT: Millis = Millis(3_600_000);
+
+/// A subscription whose events lead to turns.
+pub(super) fn patient(subscription: Subscription) -> Subscription {
+    Subscription { deadline: TURN_WAIT, max_attempts: 24, ..subscription }
+}
+
+/// Sessions under one name, of which all but the last have ended.
+const MAX_ENDED_SESSIONS: usize = 1_000;
+
+/// A turn to be run.
+pub(super) struct TurnRequest {
+    /// In which session; it is opened if it is not there.
+    pub session: StreamId,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Whose turn it is in a session that is opened; the main agent's if none is named.
+    pub agent: Option<AgentId>,
+    /// What is said.
+    pub text: String,
+    /// Files that came with it.
+    pub attachments: Vec<Artifact>,
+    /// What it comes of, if that can come again.
+    pub message: Option<EventMessage>,
+    /// How deep a session that is opened is under others.
+    pub depth: u8,
+}
+
+/// A session that somebody waits for. Dropped before it has ended, because its asker was late or is gone, it is cancelled.
+struct WaitingSession<'a> {
+    inner: &'a Arc<Inner>,
+    session: Option<StreamId>,
+}
+
+impl Drop for WaitingSession<'_> {
+    fn drop(&mut self) {
+        if let Some(session) = &self.session {
+            self.inner.give_up(session);
+        }
+    }
+}
+
+/// The event that a turn comes of.
+pub(super) struct EventMessage {
+    id: String,
+    repeat: bool,
+    /// Where its turn is shown while it runs.
+    feed: Option<Arc<OutputStream>>,
+}
+
+impl EventMessage {
+    /// The same with a turn that is shown there.
+    pub(super) fn shown(self, feed: Option<Arc<OutputStream>>) -> Self {
+        Self { feed, ..self }
+    }
+}
+
+impl From<&Delivery> for EventMessage {
+    fn from(delivery: &Delivery) -> Self {
+        Self { id: delivery.event.id.to_string(), repeat: delivery.repeat, feed: None }
+    }
+}
+
+/// The session of a task, named after the event that it comes of.
+pub(super) fn session_for(delivery: &Delivery) -> StreamId {
+    format!("task.{}", delivery.event.id.to_string().replace('/', "-")).into()
+}
+
+/// What a user is told of a turn.
+pub(super) fn answer_of(report: &TurnReport) -> String {
+    if let Some(answer) = &report.answer {
+        return answer.to_text();
+    }
+    match &report.outcome {
+        TurnOutcome::Answered => String::new(),
+        TurnOutcome::Cancelled { reason } => format!("This was cancelled: {reason}"),
+        TurnOutcome::Limited(limit) => {
+            format!("This was ended by a limit on {}.", limit.with_place(report.limit_set_in.as_deref()))
+        }
+        TurnOutcome::Blocked { reason } => format!("This was blocked: {reason}"),
+        TurnOutcome::Failed(fault) => format!("This could not be answered: {fault}"),
+    }
+}
+
+impl Inner {
+    /// Runs a turn. Where its session has ended for good, the next one of its name is taken.
+    pub(super) async fn turn(self: &Arc<Self>, mut errand: TurnRequest) -> Result<TurnReport, Fault> {
+        let name = errand.session.clone();
+        for next in 2..MAX_ENDED_SESSIONS {
+            match self.turn_in(&errand).await {
+                Err(problem) if problem.code == Code::SessionEnded && self.has_ended(&errand.session)? => {
+                    errand.session = format!("{name}.{next}").into();
+                }
+                report => return report.map_err(|problem| problem.to_fault()),
+            }
+        }
+        Err(Fault::new(Code::SessionEnded, format!("too many sessions `{name}` have ended")))
+    }
+
+    /// Runs a turn in a session that has no other.
+    pub(super) async fn turn_alone(self: &Arc<Self>, errand: TurnRequest) -> Result<TurnReport, Fault> {
+        let session = errand.session.clone();
+        let report = self.turn(errand).await?;
+        if let Some(handle) = self.open_session(&session) {
+            handle.close().await.map_err(|problem| problem.to_fault())?;
+        }
+        Ok(report)
+    }
+
+    async fn turn_in(self: &Arc<Self>, errand: &TurnRequest) -> Result<TurnReport, Problem> {
+        let TurnRequest { session, origin, text, attachments, message, .. } = errand;
+        let there = self.store.head(session)?.is_some() || self.open_session(session).is_some();
+        if let (true, Some(EventMessage { id, repeat: true, .. })) = (there, message)
+            && let Some(report) = self.earlier_turn(session, id).await?
+        {
+            return Ok(report);
+        }
+        let handle = match there {
+            true => self.resume(session)?,
+            false => self.open(self.new_session(errand)?, None, errand.depth)?,
+        };
+        let id = message.as_ref().map(|message| message.id.clone());
+        let feed = message.as_ref().and_then(|message| message.feed.clone());
+        let said = (Content::text(text.clone()), attachments.clone());
+        handle.say_message(&origin.channel, said, id, feed).await
+    }
+
+    /// The turn that a message led to when it came before, waited for if it is still running; none if it led to nothing.
+    async fn earlier_turn(
+        self: &Arc<Self>,
+        session: &StreamId,
+        message: &str,
+    ) -> Result<Option<TurnReport>, Problem> {
+        self.store.flush()?;
+        match self.turn_of(session, message)? {
+            None => Ok(None),
+            Some(Some(report)) => Ok(Some(report)),
+            Some(None) => match self.resume(session)?.running_turn().await {
+                // It ended a moment ago.
+                Err(problem) if problem.code == Code::TurnUnexpected => {
+                    self.store.flush()?;
+                    self.turn_of(session, message)?.flatten().map(Some).ok_or(problem)
+                }
+                report => report.map(Some),
+            },
+        }
+    }
+
+    /// Whether a message is in the log of a session, and how its turn ended if it has.
+    fn turn_of(&self, session: &StreamId, message: &str) -> Result<Option<Option<TurnReport>>, Problem> {
+        let frames = self.store.frames(session, Seq(0)..)?;
+        let is_it = |body: &serde_json::Value| body["message_id"].as_str() == Some(message);
+        let place = frames.iter().rposition(|frame| {
+            frame.envelope.kind == FrameKind::InputReceived && frame.body.as_ref().is_some_and(is_it)
+        });
+        let Some(place) = place else { return Ok(None) };
+        let ended = frames.iter().skip(place).find(|frame| frame.envelope.kind == FrameKind::TurnEnded);
+        ended.map(|frame| self.report(session, frame)).transpose().map(Some)
+    }
+
+    /// The session under a name that goes on or would be opened, and the one that would follow it.
+    pub(crate) fn latest_of(&self, name: &StreamId) -> Result<(StreamId, StreamId), Problem> {
+        let named = |count: usize| match count {
+            1 => name.clone(),
+            count => format!("{name}.{count}").into(),
+        };
+        for count in 1..MAX_ENDED_SESSIONS {
+            if !self.has_ended(&named(count))? {
+                return Ok((named(count), named(count + 1)));
+            }
+        }
+        Err(Problem::new(Code::SessionEnded, format!("too many sessions `{name}` have ended")))
+    }
+
+    fn has_ended(&self, session: &StreamId) -> Result<bool, Fault> {
+        self.store.flush().map_err(|problem| problem.to_fault())?;
+        let frames = self.store.frames(session, Seq(0)..).map_err(|problem| problem.to_fault())?;
+        Ok(frames.iter().any(|frame| frame.envelope.kind == FrameKind::SessionEnded))
+    }
+
+    /// A session as it is to be opened: the main agent's, or one of an agent that is registered.
+    fn new_session(self: &Arc<Self>, errand: &TurnRequest) -> Result<NewSession, Problem> {
+        let TurnRequest { session: id, origin, agent, .. } = errand;
+        let opener = self.living.routes.opener.as_ref().ok_or_else(|| {
+            Problem::new(
+                Code::SessionUnmade,
+                format!("the session `{id}` is needed, and nobody makes sessions"),
+            )
+        })?;
+        let registry = self.registry().view.unwrap_or_default();
+        let registered = agent.as_ref().and_then(|agent| registry.agent(agent));
+        let asked = agent.clone().filter(|_| registered.is_none());
+        let opening = SessionRequest { id: id.clone(), origin: origin.clone(), agent: asked };
+        let mut new = opener.create_session(&Runtime::of(self), opening)?;
+        if let Some(agent) = registered {
+            new.agent = agent.id.clone();
+            new.instructions = agent.instructions.clone();
+            new.settings.limits = agent.limits;
+            new.settings.tools = agent.tools.clone();
+            if !agent.models.is_empty() {
+                new.settings.models = agent.models.clone();
+            }
+        }
+        Ok(new)
+    }
+
+    /// The models of an agent that is called: its own, or else its caller's. A caller that is no model has none to give, and leaves it
+    /// the one that new sessions use.
+    pub(crate) fn models_of_child(
+        self: &Arc<Self>,
+        own: Vec<ModelName>,
+        callers: Vec<ModelName>,
+        act: &ChildAct,
+    ) -> Result<Vec<ModelName>, Problem> {
+        let direct = callers.iter().all(|name| name.as_str() == holdfast_model::direct::NAME);
+        match (own.is_empty(), &self.living.routes.opener) {
+            (false, _) => Ok(own),
+            (true, Some(opener)) if direct => {
+                let (id, origin) = (act.child.clone(), act.turn.origin.clone());
+                Ok(opener
+                    .create_session(&Runtime::of(self), SessionRequest { id, origin, agent: None })?
+                    .settings
+                    .models)
+            }
+            _ => Ok(callers),
+        }
+    }
+
+    /// Has an extension's agent take an event, and tells the user what it says.
+    pub(super) async fn invoke_for(
+        self: &Arc<Self>,
+        extension: &ExtensionId,
+        delivery: &Delivery,
+    ) -> Result<(), Fault> {
+        let text = message_text(&delivery.event.payload);
+        let registry = self.registry().view.unwrap_or_default();
+        let theirs = registry.tools.iter().filter_map(|entry| entry.stack.first());
+        let mut theirs = theirs.filter(|active| active.extension.id == *extension);
+        let (text, files) = match theirs.find_map(|active| active.agent.as_ref()?.agent().cloned()) {
+            Some(agent) => {
+                let (session, agent) = (session_for(delivery), Some(agent));
+                let origin = Origin { channel: extension.to_string(), user: None };
+                let message = Some(delivery.into());
+                let attachments = Vec::new();
+                let errand = TurnRequest { session, origin, agent, text, attachments, message, depth: 0 };
+                let report = self.turn_alone(errand).await?;
+                (answer_of(&report), report.files)
+            }
+            None => {
+                let task = json!({ "task": text }).into();
+                let said = self.call_role(extension, Role::Agent, "invoke", task).await?;
+                (said.to_text(), Vec::new())
+            }
+        };
+        self.notify(UserNotice { text, channel_id: None, user_id: None }, files, delivery).await
+    }
+
+    /// Asks an agent for an extension, in a session of its own, and gives the answer.
+    pub(super) async fn invoke(
+        self: &Arc<Self>,
+        asker: &Caller,
+        agent: Option<AgentId>,
+        task: String,
+    ) -> Result<Content, Fault> {
+        let (parent, depth) = self.nested(asker)?;
+        let count = self.living.opened.fetch_add(1, Ordering::Relaxed);
+        let chance = self.entropy.draw_hex(4);
+        let id = format!("agent.{}.{}-{count}-{chance}", asker.extension.id, self.clock.now().0);
+        let origin = Origin { channel: asker.extension.id.to_string(), user: None };
+        let session: StreamId = id.into();
+        let (text, attachments, message) = (task, Vec::new(), None);
+        let errand =
+            TurnRequest { session: session.clone(), origin, agent, text, attachments, message, depth };
+        let mut under_way = WaitingSession { inner: self, session: Some(session) };
+        let run = async {
+            let mut new = self.new_session(&errand)?;
+            if let Some(budget) = &asker.budget {
+                new.settings.limits = budget.left_for(new.settings.limits);
+            }
+            let handle = self.open(new, parent, depth)?;
+            let report = handle.say_pinned(&errand.origin.channel, Content::text(errand.text), None).await;
+            handle.close().await?;
+            report
+        };
+        let report = run.await.map_err(|problem| problem.to_fault());
+        under_way.session = None;
+        let report = report?;
+        if let Some(budget) = &asker.budget {
+            budget.charge(report.spent);
+        }
+        match report.outcome {
+            TurnOutcome::Answered => Ok(report.answer.unwrap_or_default()),
+            TurnOutcome::Failed(fault) => Err(fault),
+            _ => Err(Fault::new(Code::ToolFailed, answer_of(&report))),
+        }
+    }
+
+    /// What a session is under that an extension asks for, and how deep it is.
+    pub(super) fn nested(&self, asker: &Caller) -> Result<(Option<Parent>, u8), Fault> {
+        let Some(stream) = asker.session.clone() else { return Ok((None, 0)) };
+        let first = self.store.frames(&stream, Seq(0)..=Seq(0)).map_err(|problem| problem.to_fault())?;
+        let started = match first.first().map(|frame| self.store.body(frame)) {
+            Some(Ok(Body::SessionStarted(started))) => Some(started),
+            _ => None,
+        };
+        let depth = started.as_ref().map_or(0, |started| started.depth);
+        let cap = started.map_or(u8::MAX, |started| started.settings.depth_cap);
+        if depth >= cap {
+            let message = format!("an agent that `{}` asks would be {} deep", asker.extension.id, depth + 1);
+            return Err(Fault::new(Code::ChildDepth, message));
+        }
+        let seq = asker.under.unwrap_or_default();
+        Ok((Some(Parent { stream, seq }), depth + 1))
+    }
+
+    /// The user who wrote on a channel last.
+    pub(super) fn last_user(&self, channel: &ExtensionId) -> Result<Option<String>, Problem> {
+        let mut sessions = self.store.streams()?;
+        sessions.retain(|info| info.id.is_session());
+        sessions.sort_by_key(|info| std::cmp::Reverse(info.last_at));
+        for info in sessions {
+            let first = self.store.frames(&info.id, Seq(0)..=Seq(0))?;
+            let Some(body) = first.first().and_then(|frame| frame.body.as_ref()) else { continue };
+            let origin = &body["origin"];
+            if let (true, Some(user)) =
+                (origin["channel"].as_str() == Some(channel.as_str()), origin["user"].as_str())
+            {
+                return Ok(Some(user.to_owned()));
+            }
+        }
+        Ok(None)
+    }
+}

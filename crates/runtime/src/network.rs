@@ -1,0 +1,347 @@
+//! Whether an extension may reach a host, and under which address. What is not granted is asked of the user, where one is there; everything else
+//! is denied. The name is looked up here, and the answer has the addresses that were looked at, so that nobody looks it up again.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use holdfast_contract::content::Content;
+use holdfast_contract::digest::Digest;
+use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::manifest::{Grants, Profile};
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::session_frames::UiQuestion;
+use holdfast_contract::wire::{Ask, Bundle, Later};
+use holdfast_policy::{Grant, GrantedAccess, Tie, effective_grant};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::runtime::Inner;
+use crate::services::{Caller, failed, read};
+
+/// What a gateway asks for: whether a connection may be made, and to note what came of it.
+pub(crate) const ASKS: &[&str] = &["network.connect", "network.connected"];
+
+/// How long a name may take to be looked up.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a user has to answer.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(300);
+
+const ONCE: &str = "once";
+const ALWAYS: &str = "always";
+const NO: &str = "no";
+
+/// An activation, a host and a port.
+type Key = (Digest, String, u16);
+
+/// What users have said about hosts for as long as an activation serves.
+#[derive(Default)]
+pub(crate) struct HostAnswers {
+    said: Mutex<HashMap<Key, bool>>,
+    /// Whose turn it is to ask, for each activation: what one connection is answered, the next one needs not ask.
+    turns: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl HostAnswers {
+    fn get(&self, key: &Key) -> Option<bool> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied()
+    }
+
+    fn keep(&self, key: Key, answer: bool) {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).insert(key, answer);
+    }
+
+    fn turn(&self, digest: Digest) -> Arc<tokio::sync::Mutex<()>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner).entry(digest).or_default().clone()
+    }
+}
+
+/// `network.connect`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Target {
+    host: String,
+    port: u16,
+}
+
+/// Why a host may be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Granted {
+    /// By its own name, or by its address.
+    Named,
+    /// By a pattern.
+    Matched,
+}
+
+fn denied(message: String) -> Fault {
+    Fault::new(Code::ToolDenied, message)
+}
+
+impl Inner {
+    /// Answers one of [`ASKS`].
+    pub(crate) fn serve_network(
+        self: &Arc<Self>,
+        asker: Caller,
+        name: &str,
+        arguments: &Content,
+    ) -> Later<Result<Content, Fault>> {
+        if name != "network.connect" {
+            // What came of a connection is a fact. That it is recorded is all that is asked for.
+            return Box::pin(std::future::ready(Ok(Content::default())));
+        }
+        match read(name, arguments) {
+            Ok(target) => {
+                let inner = self.clone();
+                Box::pin(async move { inner.connect(asker, target).await })
+            }
+            Err(fault) => failed(fault),
+        }
+    }
+
+    async fn connect(&self, asker: Caller, target: Target) -> Result<Content, Fault> {
+        let Target { host, port } = &target;
+        let granted = self.granted(&asker, &target).await?;
+        let looked_up =
+            tokio::time::timeout(LOOKUP_TIMEOUT, tokio::net::lookup_host((host.as_str(), *port))).await;
+        let missing = |why: String| Fault::new(Code::ToolFailed, format!("`{host}` has no address: {why}"));
+        let found = looked_up
+            .map_err(|late| missing(late.to_string()))?
+            .map_err(|error| missing(error.to_string()))?;
+        let (open, closed): (Vec<SocketAddr>, Vec<SocketAddr>) =
+            found.partition(|address| may_be(address.ip(), host, granted));
+        if open.is_empty() {
+            let Some(address) = closed.first() else { return Err(missing("none was found".to_owned())) };
+            let message = format!(
+                "`{host}` is {}, which is no address of the public network: only a grant that names it reaches it",
+                address.ip()
+            );
+            return Err(denied(message));
+        }
+        Ok(Content::new(json!({ "addresses": open })))
+    }
+
+    /// Why the host may be reached: by a grant, or by the user's word.
+    async fn granted(&self, asker: &Caller, target: &Target) -> Result<Granted, Fault> {
+        let Target { host, port } = target;
+        let (id, digest) = (asker.extension.id.clone(), asker.extension.digest);
+        let bundle = self.activation(digest)?;
+        let reach = GrantedAccess::of(&bundle.grants);
+        if reach.names_host(host, *port) {
+            return Ok(Granted::Named);
+        }
+        if reach.host(host, *port) {
+            return Ok(Granted::Matched);
+        }
+        let key = (digest, host.to_ascii_lowercase(), *port);
+        let wanted = Grants { network: vec![place(host, *port)], ..Grants::default() };
+        let lasting = can_last(&bundle, &wanted);
+        let refused = |why: &str| denied(refusal(&id, host, *port, why, lasting));
+        if self.policy_in_force().is_ok_and(|policy| policy.profile_name() == Profile::Safe) {
+            return Err(refused("under `safe` nobody is asked"));
+        }
+        let settled = || match self.answers.get(&key)? {
+            true => Some(Ok(Granted::Named)),
+            false => Some(Err(refused("the user said no"))),
+        };
+        if let Some(settled) = settled() {
+            return settled;
+        }
+        let Some(user) = &asker.user else {
+            return Err(refused("nobody can be asked outside a conversation"));
+        };
+        let turn = self.answers.turn(digest);
+        let _turn = turn.lock().await;
+        if let Some(settled) = settled() {
+            return settled;
+        }
+        let mut options = vec![ONCE.to_owned(), NO.to_owned()];
+        if lasting {
+            options.insert(1, ALWAYS.to_owned());
+        }
+        let prompt =
+            format!("`{id}` wants to reach {}, which it was not granted. May it?", place(host, *port));
+        let asked = user.ask(Ask::Ui(UiQuestion::Select { prompt, options }));
+        let answer = tokio::time::timeout(QUESTION_TIMEOUT, asked).await;
+        let answer = answer.unwrap_or_else(|_| Ok(Content::default()))?;
+        match answer.value().and_then(Value::as_str) {
+            Some(ONCE) => {
+                self.answers.keep(key, true);
+                Ok(Granted::Named)
+            }
+            Some(ALWAYS) if lasting => {
+                let grant =
+                    Grant { extension: id.clone(), tied_to: Tie::Digest(bundle.content()), give: wanted };
+                self.remember_grant(grant).await?;
+                self.answers.keep(key, true);
+                Ok(Granted::Named)
+            }
+            Some(NO) => {
+                self.answers.keep(key, false);
+                Err(refused("the user said no"))
+            }
+            _ => Err(refused("nobody answered")),
+        }
+    }
+
+    /// What an activation consists of.
+    fn activation(&self, digest: Digest) -> Result<Bundle, Fault> {
+        let none = || denied("only extensions of the home have a way to the network".to_owned());
+        let bytes = self.store.object(digest).map_err(|problem| problem.to_fault())?.ok_or_else(none)?;
+        serde_json::from_slice(&bytes).map_err(|_| none())
+    }
+
+    /// Writes a grant down, as `holdfast ext grant` does.
+    async fn remember_grant(&self, grant: Grant) -> Result<(), Fault> {
+        let none = || Fault::new(Code::SettingsInvalid, "this system keeps no settings");
+        let configuration = self.configuration.clone().ok_or_else(none)?;
+        let written = tokio::task::spawn_blocking(move || configuration.grant(&grant)).await;
+        let broken = |error| Fault::new(Code::Internal, format!("the grant was not written: {error}"));
+        written.map_err(broken)?.map_err(|problem| problem.to_fault())
+    }
+}
+
+/// Whether a grant of this would count: a manifest asks for what it may be given, and a single file has none.
+fn can_last(bundle: &Bundle, wanted: &Grants) -> bool {
+    let single = bundle.entrypoint.starts_with("tools/") || bundle.entrypoint.starts_with("channels/");
+    let requested = || bundle.parsed().map(|manifest| manifest.requests()).unwrap_or_default();
+    single || !effective_grant(&requested(), wanted).network.is_empty()
+}
+
+/// A host and port as a grant has them.
+fn place(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
+/// Why not, and what to do about it.
+fn refusal(id: &ExtensionId, host: &str, port: u16, why: &str, lasting: bool) -> String {
+    let place = place(host, port);
+    let help = match lasting {
+        true => format!("`holdfast ext grant {id} --network {place}` grants it"),
+        false => format!("its manifest does not ask for it: `grants: {{ network: [\"{place}\"] }}` would"),
+    };
+    format!("`{id}` may not reach {place}: {why}; {help}")
+}
+
+/// Whether a host that may be reached may be at this address. Names lead wherever their owner likes, so that this machine, its link and whatever gives
+/// machines their credentials are reached by a grant of the address alone, or of `localhost`; a network of one's own by one of the name, too.
+fn may_be(address: IpAddr, host: &str, granted: Granted) -> bool {
+    let literal = host.parse::<IpAddr>().is_ok() || host.eq_ignore_ascii_case("localhost");
+    match place_of(address) {
+        AddressClass::Public => true,
+        AddressClass::Private => granted == Granted::Named,
+        AddressClass::Near => granted == Granted::Named && literal,
+    }
+}
+
+/// Where an address leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AddressClass {
+    Public,
+    /// A network of somebody's own.
+    Private,
+    /// This machine, its link, and what is no single machine.
+    Near,
+}
+
+fn place_of(address: IpAddr) -> AddressClass {
+    match address {
+        IpAddr::V4(address) => place_of_four(address),
+        IpAddr::V6(address) => place_of_six(address),
+    }
+}
+
+fn place_of_four(address: Ipv4Addr) -> AddressClass {
+    let [a, b, c, _] = address.octets();
+    let near = address.is_loopback()
+        || address.is_link_local()
+        || address.is_multicast()
+        || address.is_documentation()
+        || matches!((a, b, c), (0, ..) | (240.., ..) | (192, 0, 0) | (168, 63, 129) | (198, 18 | 19, _));
+    match near {
+        true => AddressClass::Near,
+        false if address.is_private() || (a == 100 && (64..128).contains(&b)) => AddressClass::Private,
+        false => AddressClass::Public,
+    }
+}
+
+fn place_of_six(address: Ipv6Addr) -> AddressClass {
+    let [a, b, c, d, .., g, h] = address.segments();
+    let inner = |high: u16, low: u16| place_of_four(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
+    if let Some(four) = address.to_ipv4_mapped() {
+        return place_of_four(four);
+    }
+    match (a, b, c, d) {
+        // What carries an address of the fourth version leads where that does.
+        (0x64, 0xff9b, _, _) | (0, 0, 0, 0) if h > 1 || g > 0 => inner(g, h),
+        (0x2002, high, low, _) => inner(high, low),
+        // What the clouds have in place of 169.254.169.254.
+        (0xfd00, 0x0ec2, 0, 0) => AddressClass::Near,
+        (0xfc00..=0xfdff, ..) => AddressClass::Private,
+        (0x2000..=0x3fff, second, ..) if (a, second) != (0x2001, 0x0db8) && (a, second) != (0x2001, 0) => {
+            AddressClass::Public
+        }
+        _ => AddressClass::Near,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_to_the_public_network_alone() {
+        let leads = |address: &str| address.parse().map(place_of);
+        for public in ["93.184.216.34", "1.1.1.1", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"] {
+            assert_eq!(leads(public), Ok(AddressClass::Public), "{public}");
+        }
+        for private in [
+            "10.0.0.1",
+            "172.16.3.4",
+            "192.168.1.1",
+            "100.64.0.1",
+            "fd12::1",
+            "::ffff:10.0.0.1",
+            "2002:0a00:0001::",
+        ] {
+            assert_eq!(leads(private), Ok(AddressClass::Private), "{private}");
+        }
+        for near in [
+            "127.0.0.1",
+            "127.8.8.8",
+            "0.0.0.0",
+            "169.254.169.254",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "fe80::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
+            "64:ff9b::7f00:1",
+            "2002:7f00:0001::",
+            "fd00:ec2::254",
+            "168.63.129.16",
+            "2001:db8::1",
+            "::127.0.0.1",
+        ] {
+            assert_eq!(leads(near), Ok(AddressClass::Near), "{near}");
+        }
+    }
+
+    #[test]
+    fn a_name_does_not_lead_to_this_machine_whoever_granted_it() {
+        let may = |address: &str, host: &str, granted| {
+            address.parse().map(|address| may_be(address, host, granted))
+        };
+        assert_eq!(may("127.0.0.1", "evil.example", Granted::Named), Ok(false));
+        assert_eq!(may("127.0.0.1", "127.0.0.1", Granted::Named), Ok(true));
+        assert_eq!(may("127.0.0.1", "127.0.0.1", Granted::Matched), Ok(false));
+        assert_eq!(may("::1", "localhost", Granted::Named), Ok(true));
+        assert_eq!(may("10.0.0.1", "nas.home.example", Granted::Named), Ok(true));
+        assert_eq!(may("10.0.0.1", "nas.home.example", Granted::Matched), Ok(false));
+        assert_eq!(may("1.1.1.1", "a.example", Granted::Matched), Ok(true));
+    }
+}

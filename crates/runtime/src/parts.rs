@@ -1,0 +1,184 @@
+//! What a runtime is made of, and what it tells the surfaces around it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub use holdfast_bus::Entropy;
+use holdfast_contract::content::Content;
+use holdfast_contract::context::ContextBudget;
+use holdfast_contract::ids::{AgentId, ExtensionId, ModelName, Seq, StreamId};
+use holdfast_contract::problem::{Fault, Problem};
+use holdfast_contract::session_frames::{TurnOutcome, UiQuestion};
+use holdfast_contract::system_frames::FoundExtension;
+use holdfast_contract::wire::Lane;
+use holdfast_home::{AgentSettings, CallSettings, LimitSettings};
+use holdfast_kernel::Pending;
+use holdfast_model::Model;
+use holdfast_policy::{Grant, Policy};
+pub use holdfast_schedules::Zone;
+use holdfast_store::Store;
+use serde_json::{Map, Value};
+
+use crate::clock::Clock;
+use crate::discovery::ToolsShown;
+use crate::messaging::Routes;
+use crate::secrets::Secrets;
+
+/// What a runtime is made of.
+pub struct Parts {
+    /// The log.
+    pub store: Store,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Random bytes for extensions that ask for them.
+    pub entropy: Arc<dyn Entropy>,
+    /// The configured models.
+    pub models: BTreeMap<ModelName, Arc<dyn Model>>,
+    /// The lanes, each under its name.
+    pub lanes: Vec<Arc<dyn Lane>>,
+    /// The extensions that discovery found.
+    pub extensions: Vec<FoundExtension>,
+    /// The policy in force.
+    pub policy: Policy,
+    /// Who is shown what happens.
+    pub surface: Arc<dyn Surface>,
+    /// How users, agents and channels are brought together.
+    pub routes: Routes,
+    /// What the user has set.
+    pub home: HomeParts,
+}
+
+/// What the user of a home has set, and where it is kept. The default is that of no home at all.
+pub struct HomeParts {
+    /// The time zone of schedules that name none.
+    pub zone: Zone,
+    /// The secrets; none where there are none to be had.
+    pub secrets: Option<Arc<Secrets>>,
+    /// Where the settings of extensions are written; none where they are not.
+    pub configuration: Option<Arc<dyn Configuration>>,
+    /// The extensions that are there and cannot be used, and why.
+    pub rejected: Vec<(ExtensionId, Fault)>,
+    /// What is different for agents, by their ids.
+    pub agents: BTreeMap<AgentId, AgentSettings>,
+    /// What a turn and a session of the main agent may use up.
+    pub limits: LimitSettings,
+    /// How tool calls are run.
+    pub calls: CallSettings,
+    /// How much context providers may add to a prompt that is enriched; a session has its own.
+    pub context: ContextBudget,
+    /// Which tools models are shown where there are many.
+    pub tools: ToolsShown,
+}
+
+impl Default for HomeParts {
+    fn default() -> Self {
+        Self {
+            zone: Zone::utc(),
+            secrets: None,
+            configuration: None,
+            rejected: Vec::new(),
+            agents: BTreeMap::new(),
+            limits: LimitSettings::default(),
+            calls: CallSettings::default(),
+            context: ContextBudget::default(),
+            tools: ToolsShown::default(),
+        }
+    }
+}
+
+/// Where the settings of extensions are kept.
+pub trait Configuration: Send + Sync {
+    /// What is set for an extension.
+    fn of(&self, extension: &ExtensionId) -> Map<String, Value>;
+
+    /// Sets one value, for good, and gives the extensions that are others for it.
+    fn set(&self, extension: &ExtensionId, name: &str, value: &Value)
+    -> Result<Vec<FoundExtension>, Problem>;
+
+    /// Whether an extension that was installed before, and was not found now, is gone: removed or disabled. A problem if that cannot
+    /// be told, because something cannot be read.
+    fn is_gone(&self, _extension: &ExtensionId) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    /// Gives an extension something, for good. What follows from it comes about by itself.
+    fn grant(&self, grant: &Grant) -> Result<(), Problem>;
+}
+
+/// The operating system's random bytes.
+pub struct OsEntropy;
+
+impl Entropy for OsEntropy {
+    fn draw(&self, count: u32) -> Vec<u8> {
+        let mut bytes = vec![0; count as usize];
+        match getrandom::fill(&mut bytes) {
+            Ok(()) => bytes,
+            Err(_) => Vec::new(),
+        }
+    }
+}
+
+/// Something that happened in a session, for whoever watches.
+#[derive(Clone, Debug)]
+pub enum SessionEvent {
+    /// The model wrote some text. Provisional until the turn has ended.
+    Text(String),
+    /// The model wrote down what it considers. Provisional, and not part of its answer.
+    Reasoning(String),
+    /// How a call is getting on. Provisional: only the call's result is recorded.
+    Progress {
+        /// Whose.
+        extension: ExtensionId,
+        /// What it says.
+        text: String,
+    },
+    /// A person must decide on a call.
+    Approval(Pending),
+    /// An extension asks the user.
+    Question {
+        /// The `ui.requested` frame.
+        request: Seq,
+        /// The extension that asks.
+        extension: ExtensionId,
+        /// The question.
+        question: UiQuestion,
+    },
+    /// A turn has ended, durably.
+    Ended {
+        /// How.
+        outcome: TurnOutcome,
+        /// What the user is told.
+        answer: Option<Content>,
+        /// Where the limit is set that ended it, if one did.
+        limit_set_in: Option<String>,
+    },
+    /// Something that an extension tells the user, in no session.
+    Notice {
+        /// The extension.
+        extension: ExtensionId,
+        /// What it says.
+        text: String,
+    },
+    /// The session stopped because its log cannot be written.
+    Broken(Problem),
+}
+
+/// A surface: shows what happens. It decides nothing.
+pub trait Surface: Send + Sync {
+    /// Shows an event of a session.
+    fn show(&self, session: &StreamId, event: SessionEvent);
+
+    /// Whether a person is there to answer for this session. Where none is, the policy says what becomes of a question.
+    fn attended(&self, session: &StreamId) -> bool;
+}
+
+/// A surface that shows nothing.
+pub struct SilentSurface;
+
+impl Surface for SilentSurface {
+    fn show(&self, _: &StreamId, _: SessionEvent) {}
+
+    fn attended(&self, _: &StreamId) -> bool {
+        false
+    }
+}

@@ -1,0 +1,249 @@
+//! Setting extensions up: what each needs before it can work, what of it is missing, and taking over what the user says.
+//!
+//! What is secret goes to the secrets, under the extension's own name; everything else goes to its settings. An extension with the setup
+//! role is asked for its questions, told the answers, a secret's as its reference, and has the last word on whether all is there.
+
+use std::sync::{Arc, PoisonError};
+
+use holdfast_contract::content::Content;
+use holdfast_contract::ids::{ExtensionId, Millis};
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::role::Role;
+use holdfast_contract::system_frames::ExtensionsFound;
+use holdfast_contract::wire::{Call, Reply};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::call::{start_call, wait_timeout};
+use crate::driver::SystemCommand;
+use crate::host::SystemHost;
+use crate::runtime::{Inner, Runtime};
+use crate::secrets::{SecretName, SecretString};
+
+/// How long an extension may take to answer.
+const TIMEOUT: Millis = Millis(30_000);
+
+/// A question that must be answered before an extension can work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetupQuestion {
+    /// The name of what is asked for.
+    pub name: String,
+    /// What it is, for the user.
+    #[serde(default)]
+    pub description: String,
+    /// Whether the answer must not be shown.
+    #[serde(default)]
+    pub secret: bool,
+    /// Whether the extension cannot do without.
+    #[serde(default)]
+    pub required: bool,
+    /// Whether it was answered.
+    #[serde(default)]
+    pub answered: bool,
+}
+
+/// How an extension's setup stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetupState {
+    /// The extension.
+    pub extension: ExtensionId,
+    /// What its manifest says about setting it up.
+    pub instructions: String,
+    /// What it asks for.
+    pub questions: Vec<SetupQuestion>,
+    /// Whether everything that it needs is there.
+    pub complete: bool,
+    /// Its own word on that, or what is missing.
+    pub word: String,
+}
+
+impl SetupState {
+    /// The names of what is required and was not answered.
+    pub fn missing(&self) -> Vec<&str> {
+        let open = self.questions.iter().filter(|question| question.required && !question.answered);
+        open.map(|question| question.name.as_str()).collect()
+    }
+}
+
+impl Runtime {
+    /// How an extension's setup stands.
+    pub async fn setup(&self, id: &ExtensionId) -> Result<SetupState, Problem> {
+        self.inner().setup(id).await
+    }
+
+    /// Takes an answer over, and tells how the setup stands then.
+    pub async fn configure(&self, id: &ExtensionId, name: &str, value: Value) -> Result<SetupState, Problem> {
+        self.inner().configure(id, name, value).await
+    }
+}
+
+impl Inner {
+    /// How an extension's setup stands.
+    pub(crate) async fn setup(self: &Arc<Self>, id: &ExtensionId) -> Result<SetupState, Problem> {
+        let Some(serving) = self.serving(id) else {
+            let what = format!("`{id}` is not active");
+            let help = "`holdfast ext list` shows what is installed, and what is wrong with it.";
+            return Err(Problem::new(Code::ExtensionUnknown, what).help(help));
+        };
+        let spec = self.found(&serving.digest).and_then(|found| found.setup).unwrap_or_default();
+        let mut questions = Vec::new();
+        let has_role = self.instance(&serving)?.has(Role::Setup);
+        if has_role {
+            let schema = self.ask_setup(id, "schema", Content::default()).await?;
+            let read = serde_json::from_value(schema.value().cloned().unwrap_or_default());
+            questions = read.map_err(|error| {
+                Fault::new(
+                    Code::ExtensionFault,
+                    format!("`{id}` asks its questions in no known form: {error}"),
+                )
+            })?;
+        }
+        for name in spec.secrets {
+            if !questions.iter().any(|question: &SetupQuestion| question.name == name) {
+                let description = String::new();
+                let question =
+                    SetupQuestion { name, description, secret: true, required: true, answered: false };
+                questions.push(question);
+            }
+        }
+        let set = self.configuration.as_ref().map(|it| it.of(id)).unwrap_or_default();
+        for question in &mut questions {
+            question.answered = match (question.secret, &self.secrets) {
+                (true, Some(secrets)) => {
+                    let (id, name) = (id.clone(), question.name.clone());
+                    secrets.clone().on_thread(move |it| it.find_for(&id, &name)).await?.is_some()
+                }
+                (true, None) => false,
+                (false, _) => set.contains_key(&question.name),
+            };
+        }
+        let mut state = SetupState {
+            extension: id.clone(),
+            instructions: spec.instructions,
+            questions,
+            complete: true,
+            word: "everything is there".to_owned(),
+        };
+        let missing = state.missing().join(", ");
+        if has_role {
+            match self.ask_setup(id, "complete", Content::default()).await {
+                Ok(word) => state.word = word.to_text(),
+                Err(fault) => (state.complete, state.word) = (false, fault.message),
+            }
+        }
+        let absent = state.questions.iter().any(|it| it.secret && it.required && !it.answered);
+        if absent || (state.complete && !has_role && !missing.is_empty()) {
+            (state.complete, state.word) = (false, format!("missing: {missing}"));
+        }
+        Ok(state)
+    }
+
+    /// Takes an answer over.
+    pub(crate) async fn configure(
+        self: &Arc<Self>,
+        id: &ExtensionId,
+        name: &str,
+        value: Value,
+    ) -> Result<SetupState, Problem> {
+        let state = self.setup(id).await?;
+        let Some(question) = state.questions.iter().find(|question| question.name == name) else {
+            let names: Vec<&str> = state.questions.iter().map(|it| it.name.as_str()).collect();
+            let what = format!("`{id}` does not ask for `{name}`");
+            let help = match names.is_empty() {
+                true => "It asks for nothing.".to_owned(),
+                false => format!("It asks for: {}.", names.join(", ")),
+            };
+            return Err(Problem::new(Code::UsageInvalid, what).help(help));
+        };
+        let told = match question.secret {
+            true => {
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                self.keep_secret(SecretName::own(id, name)?, SecretString::from(text)).await?;
+                Value::String(reference(id, name))
+            }
+            false => {
+                self.set(id, name, &value).await?;
+                value
+            }
+        };
+        if self
+            .serving(id)
+            .and_then(|serving| self.instance(&serving).ok())
+            .is_some_and(|it| it.has(Role::Setup))
+        {
+            self.ask_setup(id, "apply", Content::new(serde_json::json!({ name: told }))).await?;
+        }
+        self.setup_changed();
+        self.setup(id).await
+    }
+
+    /// Keeps a secret where secrets are kept.
+    pub(crate) async fn keep_secret(&self, name: SecretName, value: SecretString) -> Result<(), Problem> {
+        let none = || Problem::new(Code::SecretReadOnly, "this system keeps no secrets");
+        let secrets = self.secrets.clone().ok_or_else(none)?;
+        secrets.on_thread(move |secrets| secrets.keep(&name, &value)).await?;
+        self.setup_changed();
+        Ok(())
+    }
+
+    /// Writes a setting, and waits until the extension runs with it.
+    async fn set(&self, id: &ExtensionId, name: &str, value: &Value) -> Result<(), Problem> {
+        let none = || Problem::new(Code::SettingsInvalid, "this system keeps no settings");
+        let configuration = self.configuration.clone().ok_or_else(none)?;
+        let found = configuration.set(id, name, value)?;
+        if !found.is_empty() {
+            self.tell_system(ExtensionsFound { found });
+            let (reply, settled) = oneshot::channel();
+            drop(self.system.send(SystemCommand::Settled(reply)));
+            settled.await.map_err(|_| Problem::new(Code::Internal, "the system's actor is gone"))??;
+        }
+        Ok(())
+    }
+
+    /// The extensions that serve and are not set up. Remembered until something of it changes.
+    pub(crate) async fn not_set_up(self: &Arc<Self>) -> Arc<Vec<SetupState>> {
+        if let Some(known) = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            return known;
+        }
+        let mut open = Vec::new();
+        for extension in self.all_serving() {
+            // One that cannot say is not set up either, and says so when it is asked.
+            if let Ok(state) = self.setup(&extension.id).await
+                && !state.complete
+            {
+                open.push(state);
+            }
+        }
+        let open = Arc::new(open);
+        *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = Some(open.clone());
+        open
+    }
+
+    /// What is known about setups no longer holds.
+    pub(crate) fn setup_changed(&self) {
+        *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    async fn ask_setup(
+        self: &Arc<Self>,
+        id: &ExtensionId,
+        function: &str,
+        arguments: Content,
+    ) -> Result<Content, Fault> {
+        let (serving, _visit) = self.enter(id, TIMEOUT).await?;
+        let instance = self.instance(&serving)?;
+        let host = Arc::new(SystemHost::new(self, serving, None));
+        let call = Call::Function { role: Role::Setup, function: function.to_owned(), arguments };
+        let made = start_call(&instance, call, host);
+        match wait_timeout(made, TIMEOUT, Code::ExtensionFault, self.clock.clone()).await? {
+            Reply::Content(content) => Ok(content),
+            _ => Ok(Content::default()),
+        }
+    }
+}
+
+/// What stands for a secret of an extension wherever the host sends it.
+pub(crate) fn reference(id: &ExtensionId, name: &str) -> String {
+    format!("secret:{id}/{name}")
+}

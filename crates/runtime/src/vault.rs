@@ -1,0 +1,127 @@
+//! The vault: every activated generation of an extension, content-addressed in the log's database, and beside it what lanes derive
+//! from them.
+//!
+//! What is derived, such as compiled code, lies in `generations/` and is used only if its bytes still have the digest that the
+//! database noted when it was made.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use holdfast_contract::digest::{Digest, canonical};
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::wire::{Bundle, Vault};
+use holdfast_store::{ObjectKind, Store};
+
+/// The vault of a home.
+pub struct HomeVault {
+    store: Store,
+    folder: PathBuf,
+}
+
+impl HomeVault {
+    /// A vault that keeps generations in the log, and what is derived from them in this folder.
+    pub fn new(store: Store, folder: PathBuf) -> Self {
+        Self { store, folder }
+    }
+
+    /// Keeps a generation with the bytes of its files, and gives its digest. What is there already is not written again.
+    pub fn keep(&self, bundle: &Bundle, files: BTreeMap<Digest, Vec<u8>>) -> Result<Digest, Problem> {
+        let bytes = canonical(bundle).map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
+        let digest = Digest::of(&bytes);
+        for (digest, bytes) in files {
+            if !self.store.has_object(digest)? {
+                self.store.put(ObjectKind::Generation, bytes)?;
+            }
+        }
+        if !self.store.has_object(digest)? {
+            self.store.put(ObjectKind::Generation, bytes)?;
+        }
+        Ok(digest)
+    }
+
+    fn object(&self, digest: Digest) -> Result<Vec<u8>, Fault> {
+        let gone = || Fault::new(Code::ExtensionGone, format!("{digest} is not in the store"));
+        self.store.object(digest).map_err(|problem| problem.to_fault())?.ok_or_else(gone)
+    }
+}
+
+impl Vault for HomeVault {
+    fn bundle(&self, digest: Digest) -> Result<Bundle, Fault> {
+        let unknown = || Fault::new(Code::ExtensionUnknown, format!("no generation {digest} was ever kept"));
+        let bytes = self.store.object(digest).map_err(|problem| problem.to_fault())?.ok_or_else(unknown)?;
+        let unreadable = |error| Fault::new(Code::ExtensionGone, format!("generation {digest}: {error}"));
+        serde_json::from_slice(&bytes).map_err(unreadable)
+    }
+
+    fn file(&self, digest: Digest) -> Result<Vec<u8>, Fault> {
+        self.object(digest)
+    }
+
+    fn derived(&self, name: &str) -> Option<Vec<u8>> {
+        let noted = self.store.derived(name).ok()??;
+        let bytes = fs::read(self.folder.join(name)).ok()?;
+        (Digest::of(&bytes) == noted).then_some(bytes)
+    }
+
+    fn keep_derived(&self, name: &str, bytes: &[u8]) {
+        // A cache: where it cannot be written, the work is done again next time.
+        let write = || -> std::io::Result<()> {
+            // Like everything in the home it is its owner's alone.
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+            let beside = self.folder.join(format!(".{name}.{}", std::process::id()));
+            let mut file =
+                fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+            file.write_all(bytes)?;
+            fs::rename(&beside, self.folder.join(name))
+        };
+        if write().is_ok() {
+            drop(self.store.note_derived(name, Digest::of(bytes)));
+        }
+    }
+}
+
+/// A vault for one extension that is tried out: nothing is written anywhere.
+pub struct InMemoryVault {
+    digest: Digest,
+    bundle: Bundle,
+    files: BTreeMap<Digest, Vec<u8>>,
+    derived: Mutex<BTreeMap<String, Vec<u8>>>,
+}
+
+impl InMemoryVault {
+    /// A vault that has this and nothing else.
+    pub fn new(bundle: Bundle, files: BTreeMap<Digest, Vec<u8>>) -> Self {
+        let digest = Digest::of_json(&bundle).unwrap_or_default();
+        Self { digest, bundle, files, derived: Mutex::default() }
+    }
+
+    /// The digest under which it has it.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+}
+
+impl Vault for InMemoryVault {
+    fn bundle(&self, digest: Digest) -> Result<Bundle, Fault> {
+        let unknown = || Fault::new(Code::ExtensionUnknown, format!("{digest} is not being tried out"));
+        (digest == self.digest).then(|| self.bundle.clone()).ok_or_else(unknown)
+    }
+
+    fn file(&self, digest: Digest) -> Result<Vec<u8>, Fault> {
+        let gone = || Fault::new(Code::ExtensionGone, format!("{digest} is not at hand"));
+        self.files.get(&digest).cloned().ok_or_else(gone)
+    }
+
+    fn derived(&self, name: &str) -> Option<Vec<u8>> {
+        self.derived.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    fn keep_derived(&self, name: &str, bytes: &[u8]) {
+        let mut derived = self.derived.lock().unwrap_or_else(PoisonError::into_inner);
+        derived.insert(name.to_owned(), bytes.to_vec());
+    }
+}

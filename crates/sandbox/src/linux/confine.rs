@@ -1,0 +1,207 @@
+//! Closing the doors: a thread confines itself and starts the program, which inherits all of it. The thread then ends, so
+//! that nothing else of this process is confined.
+
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use holdfast_contract::problem::{Code, Fault};
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+
+use crate::linux::calls::{self, FilterOptions, Network};
+use crate::linux::group::Group;
+use crate::linux::probe;
+use crate::linux::spawn::GATEWAY;
+
+/// Programs and what they need, readable for everybody on any system. Those that are missing are passed over.
+const PROGRAMS: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"];
+
+/// Of `/etc` only what programs look up and what holds no secret on any system: the folder as a whole has keys and passwords
+/// in it, and whoever runs as root would read them.
+const SETTINGS: &[&str] = &[
+    "/etc/alternatives",
+    "/etc/bash.bashrc",
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+    "/etc/debian_version",
+    "/etc/fonts",
+    "/etc/gai.conf",
+    "/etc/gitconfig",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hostname",
+    "/etc/hosts",
+    "/etc/inputrc",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/ld.so.preload",
+    "/etc/locale.alias",
+    "/etc/locale.conf",
+    "/etc/localtime",
+    "/etc/lsb-release",
+    "/etc/magic",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/passwd",
+    "/etc/perl",
+    "/etc/pki/ca-trust",
+    "/etc/pki/tls/cert.pem",
+    "/etc/pki/tls/certs",
+    "/etc/pki/tls/openssl.cnf",
+    "/etc/protocols",
+    "/etc/python3",
+    "/etc/redhat-release",
+    "/etc/resolv.conf",
+    "/etc/rpc",
+    "/etc/services",
+    "/etc/shells",
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/terminfo",
+    "/etc/timezone",
+];
+
+const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+
+/// The newest version of Landlock whose rights are known here. What the kernel lacks of them is left out, down to
+/// [`crate::linux::probe::LEAST`].
+const NEWEST: ABI = ABI::V9;
+
+/// What a program may reach, besides the folders that it is given when it starts.
+#[derive(Clone, Debug)]
+pub struct ProgramAccess {
+    /// What it may read and run.
+    readable: Vec<PathBuf>,
+    network: Network,
+}
+
+impl ProgramAccess {
+    /// The system's programs with what they look up, and these files and folders besides.
+    pub fn new(further: &[PathBuf], network: Network) -> Self {
+        let usual = PROGRAMS.iter().map(PathBuf::from).filter(|path| path.exists());
+        Self { readable: usual.chain(further.iter().cloned()).collect(), network }
+    }
+
+    /// What may be read, apart from what programs look up in `/etc`.
+    pub fn readable(&self) -> &[PathBuf] {
+        &self.readable
+    }
+
+    /// What it has of the network.
+    pub(crate) fn network(&self) -> Network {
+        self.network
+    }
+
+    /// The same without the network: for where there is no namespace to have a gateway in.
+    pub(crate) fn without_gateway(&self) -> Self {
+        let network = if self.network == Network::Gateway { Network::Closed } else { self.network };
+        Self { readable: self.readable.clone(), network }
+    }
+
+    /// Starts a program in a group. It reaches this, reads and writes these folders, and nothing else. Refused where the machine has no
+    /// means to hold it.
+    pub fn start(
+        &self,
+        mut command: Command,
+        folders: &[BorrowedFd<'_>],
+        group: &Group,
+    ) -> Result<Child, Fault> {
+        use std::os::unix::process::CommandExt;
+
+        let report = probe::report();
+        if !report.confined {
+            return Err(Fault::new(Code::Unconfined, report.notes.join("; ")));
+        }
+        let id = group.id().as_raw_nonzero().get();
+        command.process_group(id);
+        let wanted = FilterOptions {
+            network: self.network,
+            group: id.unsigned_abs(),
+            signals_by_group: report.landlock.is_none_or(|version| version < probe::SIGNALS),
+        };
+        // Whatever this process was started with, the program does not get.
+        close_fds::set_fds_cloexec_threadsafe(3, &[]);
+        let unconfined = |error: String| Fault::new(Code::Unconfined, error);
+        // Compiled first: a thread that is half confined should have nothing left to prepare.
+        let filters = calls::filters(&wanted).map_err(unconfined)?;
+        std::thread::scope(|scope| {
+            let run = || {
+                let ruleset = self.ruleset(folders).map_err(|error| unconfined(error.to_string()))?;
+                drop_privileges().map_err(|error| unconfined(error.to_string()))?;
+                let status = ruleset.restrict_self().map_err(|error| unconfined(error.to_string()))?;
+                if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
+                    return Err(unconfined("Landlock did not take effect".to_owned()));
+                }
+                calls::apply(filters).map_err(unconfined)?;
+                command.spawn().map_err(|error| {
+                    Fault::new(Code::ToolFailed, format!("the program could not be started: {error}"))
+                })
+            };
+            let started = std::thread::Builder::new().name("confined".to_owned()).spawn_scoped(scope, run);
+            match started.map(|thread| thread.join()) {
+                Ok(Ok(result)) => result,
+                Ok(Err(_)) => Err(Fault::new(Code::Internal, "the confined thread panicked")),
+                Err(error) => {
+                    Err(Fault::new(Code::ToolFailed, format!("no thread could be started: {error}")))
+                }
+            }
+        })
+    }
+
+    pub(crate) fn ruleset(&self, folders: &[BorrowedFd<'_>]) -> Result<RulesetCreated, RulesetError> {
+        let mut ruleset = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(AccessFs::from_all(ABI::V3))?
+            .set_compatibility(CompatLevel::BestEffort)
+            .handle_access(AccessFs::from_all(NEWEST))?
+            .scope(Scope::from_all(NEWEST))?;
+        if self.network != Network::Open {
+            ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST))?;
+        }
+        let mut ruleset = ruleset.create()?;
+        if self.network == Network::Gateway {
+            ruleset = ruleset.add_rule(NetPort::new(GATEWAY, AccessNet::ConnectTcp))?;
+        }
+        let run = AccessFs::Execute | AccessFs::ReadFile | AccessFs::ReadDir;
+        let look = AccessFs::ReadFile | AccessFs::ReadDir;
+        let programs = self.readable.iter().map(|path| (path.as_path(), run));
+        let settings = SETTINGS.iter().map(|path| (Path::new(path), look));
+        let devices = DEVICES.iter().map(|path| (Path::new(path), AccessFs::ReadFile | AccessFs::WriteFile));
+        for (path, access) in programs.chain(settings).chain(devices) {
+            ruleset = allow(ruleset, path, access)?;
+        }
+        // Everything but device nodes, which would be doors of their own.
+        let all = AccessFs::from_all(NEWEST) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
+        for folder in folders {
+            ruleset = ruleset.add_rule(PathBeneath::new(*folder, all))?;
+        }
+        Ok(ruleset)
+    }
+}
+
+fn allow(
+    ruleset: RulesetCreated,
+    path: &Path,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RulesetError> {
+    let Ok(handle) = PathFd::new(path) else { return Ok(ruleset) };
+    // Rights of folders mean nothing for a file.
+    let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
+    ruleset.add_rule(PathBeneath::new(handle, access))
+}
+
+/// Gives up every capability, so that a command of root's is one of an ordinary user who happens to own root's files.
+fn drop_privileges() -> rustix::io::Result<()> {
+    let none = CapabilitySet::empty();
+    rustix::thread::set_capabilities(
+        None,
+        CapabilitySets { effective: none, permitted: none, inheritable: none },
+    )
+}

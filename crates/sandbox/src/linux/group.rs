@@ -1,0 +1,129 @@
+//! The process group that a program lives in. It is led by a small process of its own that is not confined and that waits: when
+//! this process is gone, by whatever death, it ends the group. Nothing in the group can leave it, so ending the group ends everything.
+
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// How long the killed may take to be gone.
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A process group and its leader.
+pub struct Group {
+    leader: Child,
+    /// While this is open, the leader waits.
+    _alive: Option<ChildStdin>,
+    id: Pid,
+}
+
+impl Group {
+    /// Starts the leader.
+    pub fn start() -> std::io::Result<Self> {
+        use std::os::unix::process::CommandExt;
+
+        let mut leader = Command::new("/bin/sh")
+            .args(["-c", "read -r _; kill -9 0"])
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()?;
+        let id = Pid::from_child(&leader);
+        Ok(Self { _alive: leader.stdin.take(), leader, id })
+    }
+
+    /// Its number.
+    pub fn id(&self) -> Pid {
+        self.id
+    }
+
+    /// How many processes and threads are in it, the leader included.
+    pub fn tasks(&self) -> usize {
+        tasks_of(self.id)
+    }
+
+    /// Kills everything in it.
+    pub fn kill(&self) {
+        // One that is empty already is as good.
+        let _ = kill_process_group(self.id, Signal::KILL);
+    }
+
+    /// Kills everything in it, and waits until it is gone.
+    pub fn end(&mut self) {
+        self.kill();
+        let _ = self.leader.wait();
+        let began = Instant::now();
+        while members(self.id).next().is_some() && began.elapsed() < KILL_TIMEOUT {
+            self.kill();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// How many processes and threads are in a group.
+pub(crate) fn tasks_of(group: Pid) -> usize {
+    members(group).map(|(_, threads)| threads).sum()
+}
+
+/// The group's living processes, with the number of their threads. Empty where `/proc` cannot be read.
+fn members(group: Pid) -> impl Iterator<Item = (u32, usize)> {
+    let wanted = group.as_raw_nonzero().get().to_string();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(move |entry| {
+        let id: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        // The name stands in parentheses and may hold anything; what follows it does not.
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        let (state, its_group, threads) = (fields.first()?, fields.get(2)?, fields.get(17)?);
+        let alive = !["Z", "X"].contains(state) && *its_group == wanted;
+        alive.then(|| threads.parse().ok().map(|threads| (id, threads)))?
+    })
+}
+
+/// Threads on the whole machine: a cheap look before an expensive one.
+pub fn threads_on_machine() -> usize {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let total = load.split(['/', ' ']).nth(4);
+    total.and_then(|total| total.parse().ok()).unwrap_or(usize::MAX)
+}
+
+/// Lets a call be ended from outside while it runs.
+#[derive(Default)]
+pub struct Switch(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    off: bool,
+    group: Option<Pid>,
+}
+
+impl Switch {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Connects the group, and says whether the call is still wanted.
+    pub fn connect(&self, group: Pid) -> bool {
+        let mut state = self.state();
+        state.group = Some(group);
+        !state.off
+    }
+
+    /// Before the group's number is given back.
+    pub fn disconnect(&self) {
+        self.state().group = None;
+    }
+
+    /// Ends the call.
+    pub fn turn_off(&self) {
+        let mut state = self.state();
+        state.off = true;
+        if let Some(group) = state.group {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! A process is born in namespaces of its own. Between its birth and the first instruction of its program it makes itself small: it maps
+//! its user, brings up its loopback, sets its limits, gives up every capability, and closes the doors. All of that happens in the child,
+//! because a process with threads cannot enter a user namespace.
+//!
+//! This module holds `unsafe`: it forks a process that has threads. The argument: the child has a copy of the memory in which other threads
+//! stopped anywhere, so it takes no lock, allocates nothing and calls nothing that might. It makes system calls on what was prepared before, and
+//! then becomes another program or ends. Pointers that are handed to the kernel point into `Birth`, which outlives the call.
+
+#![allow(unsafe_code, reason = "the argument stands above")]
+
+use std::ffi::{CStr, CString, c_char};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
+use rustix::process::{DumpableBehavior, Pid, Resource, Rlimit, Signal};
+use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
+use seccompiler::BpfProgram;
+
+use crate::linux::calls::Network;
+
+/// The port of the gateway, in a namespace in which nothing else listens.
+pub(crate) const GATEWAY: u16 = 3128;
+/// Connections that may wait to be taken.
+const LISTEN_BACKLOG: i32 = 64;
+
+/// Everything that a child needs, made ready before it is born.
+pub(crate) struct SpawnPlan<'a> {
+    pub(crate) program: CString,
+    pub(crate) arguments: Vec<CString>,
+    pub(crate) environment: Vec<CString>,
+    pub(crate) folder: CString,
+    /// The folders that it may write to. Everything else is read-only in its view of the file system.
+    pub(crate) writable: Vec<CString>,
+    /// Standard input, output and error.
+    pub(crate) streams: [BorrowedFd<'a>; 3],
+    pub(crate) ruleset: BorrowedFd<'a>,
+    pub(crate) filters: &'a [BpfProgram; 2],
+    pub(crate) limits: Vec<(Resource, Rlimit)>,
+    /// Processes and threads that there may be at once.
+    pub(crate) tasks: u32,
+    /// The first process of the namespace.
+    pub(crate) init: BorrowedFd<'a>,
+    /// What it has of the network: that of this process, or a loopback of its own, with or without a gateway.
+    pub(crate) network: Network,
+}
+
+/// A child that was born.
+pub(crate) struct Spawned {
+    pub(crate) pid: Pid,
+    pub(crate) handle: OwnedFd,
+    pub(crate) gateway: Option<OwnedFd>,
+    /// Whether the kernel bounds how many processes there are.
+    pub(crate) bounded: bool,
+}
+
+/// What a child was doing when it failed, in words.
+const STEPS: [&str; 11] = [
+    "no namespaces",
+    "its user could not be mapped",
+    "its loopback could not be brought up",
+    "its limits could not be set",
+    "its streams could not be handed over",
+    "its folder cannot be entered",
+    "its capabilities could not be given up",
+    "the first process of its namespace could not be started",
+    "it could not be confined",
+    "the program could not be started",
+    "its view of the file system could not be made read-only",
+];
+
+/// A step that failed: which, and why.
+type Failed = (u8, Errno);
+
+/// What a child says first: that it got that far, with its listening socket.
+const HANDSHAKE_OK: u8 = 0xff;
+
+/// Gives birth. The child belongs to the calling thread and ends with it, so that the thread must live as long.
+pub(crate) fn give(birth: &SpawnPlan<'_>) -> Result<Spawned, String> {
+    let told = |step: u8, error: Errno| match STEPS.get(usize::from(step)) {
+        Some(what) => format!("{what}: {error}"),
+        None => error.to_string(),
+    };
+    let pair =
+        rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+    let (ours, theirs) = pair.map_err(|error| error.to_string())?;
+    let pointers = |texts: &[CString]| -> Vec<*const c_char> {
+        texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
+    };
+    let (arguments, environment) = (pointers(&birth.arguments), pointers(&birth.environment));
+    let maps = Maps::of_this_user();
+    let namespaces = libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWNS;
+    let own_network = if birth.network == Network::Open { 0 } else { libc::CLONE_NEWNET };
+    match fork(namespaces | own_network) {
+        Err(error) => Err(told(0, error)),
+        Ok(None) => {
+            let (step, error) = match grow(birth, &maps, &theirs, &arguments, &environment) {
+                Ok(never) => match never {},
+                Err(failed) => failed,
+            };
+            tell(&theirs, step, error);
+            exit_child()
+        }
+        Ok(Some((pid, handle))) => {
+            drop(theirs);
+            read_handshake(&ours).map(|(gateway, bounded)| Spawned { pid, handle, gateway, bounded }).map_err(
+                |failed| {
+                    // It ends by itself, and nobody else waits for it.
+                    let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+                    told(failed.0, failed.1)
+                },
+            )
+        }
+    }
+}
+
+/// Never there.
+enum Never {}
+
+/// The user and group of this process, mapped to themselves: what is theirs stays theirs, and nobody else's is.
+struct Maps {
+    user: CString,
+    group: CString,
+}
+
+impl Maps {
+    fn of_this_user() -> Self {
+        let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        // Digits and spaces hold no NUL.
+        let line = |id: u32| CString::new(format!("{id} {id} 1\n")).unwrap_or_default();
+        Self { user: line(user), group: line(group) }
+    }
+}
+
+/// Forks, into new namespaces if any are named. In the child there is no number.
+fn fork(namespaces: i32) -> Result<Option<(Pid, OwnedFd)>, Errno> {
+    let mut handle: libc::c_int = -1;
+    let flags = (namespaces | libc::CLONE_PIDFD | libc::SIGCHLD) as libc::c_ulong;
+    let none = ptr::null_mut::<libc::c_void>();
+    // SAFETY: without a stack of its own and without shared memory the child goes on here with a copy of everything, as after `fork`.
+    // The kernel writes the handle to where the pointer leads. The two arguments that machines have in another order are both nothing.
+    let result = unsafe { libc::syscall(libc::SYS_clone, flags, none, &raw mut handle, none, none) };
+    match result {
+        0 => Ok(None),
+        -1 => Err(last_error()),
+        number => match i32::try_from(number).ok().and_then(Pid::from_raw) {
+            // SAFETY: the kernel has just opened it for this process, and nobody else knows of it.
+            Some(pid) => Ok(Some((pid, unsafe { OwnedFd::from_raw_fd(handle) }))),
+            None => Err(Errno::SRCH),
+        },
+    }
+}
+
+fn last_error() -> Errno {
+    // SAFETY: the place belongs to this thread.
+    Errno::from_raw_os_error(unsafe { *libc::__errno_location() })
+}
+
+/// The child: the first process of its namespaces. It starts the one that becomes the program, and then only waits.
+fn grow(
+    birth: &SpawnPlan<'_>,
+    maps: &Maps,
+    host: &OwnedFd,
+    arguments: &[*const c_char],
+    environment: &[*const c_char],
+) -> Result<Never, Failed> {
+    map_user(maps).map_err(|error| (1, error))?;
+    // What ends everything in the namespace leads the group.
+    rustix::process::setpgid(None, None).map_err(|error| (3, error))?;
+    let gateway = match birth.network {
+        Network::Gateway => Some(loopback().map_err(|error| (2, error))?),
+        Network::Closed | Network::Open => None,
+    };
+    let bounded = limit(birth).map_err(|error| (3, error))?;
+    read_only(&birth.writable).map_err(|error| (10, error))?;
+    let [input, output, errors] = birth.streams;
+    rustix::stdio::dup2_stdin(input).map_err(|error| (4, error))?;
+    rustix::stdio::dup2_stdout(output).map_err(|error| (4, error))?;
+    rustix::stdio::dup2_stderr(errors).map_err(|error| (4, error))?;
+    rustix::process::chdir(birth.folder.as_c_str()).map_err(|error| (5, error))?;
+    give_up().map_err(|error| (6, error))?;
+    ordinary_signals();
+    // It goes when whoever gave birth does. Whoever cannot be told is gone already, and then nothing begins.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| (3, error))?;
+    report(host, gateway.as_ref(), bounded).map_err(|error| (7, error))?;
+    match fork(0).map_err(|error| (7, error))? {
+        None => {
+            let failed = become_program(birth, arguments, environment);
+            tell(host, failed.0, failed.1);
+            exit_child()
+        }
+        Some((_, _handle)) => Err((7, become_init(birth.init))),
+    }
+}
+
+/// Becomes the first process of the namespace, with nothing open and in nobody's folder.
+fn become_init(init: BorrowedFd<'_>) -> Errno {
+    let _ = rustix::process::chdir(c"/");
+    let none = [ptr::null::<c_char>()];
+    // SAFETY: the lists end with nothing, the text with NUL. Of what is open nothing is used any more but the file itself.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, 0u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
+        let empty = c"".as_ptr();
+        libc::syscall(
+            libc::SYS_execveat,
+            init.as_raw_fd(),
+            empty,
+            none.as_ptr(),
+            none.as_ptr(),
+            libc::AT_EMPTY_PATH,
+        );
+    }
+    last_error()
+}
+
+/// Closes the doors and becomes the program.
+fn become_program(
+    birth: &SpawnPlan<'_>,
+    arguments: &[*const c_char],
+    environment: &[*const c_char],
+) -> Failed {
+    // SAFETY: numbers only.
+    let held = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, birth.ruleset.as_raw_fd(), 0u32) };
+    if held != 0 {
+        return (8, last_error());
+    }
+    // SAFETY: numbers only. What is open from here on, the program does not get, apart from its three streams.
+    unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    for filter in birth.filters {
+        if seccompiler::apply_filter(filter).is_err() {
+            return (8, last_error());
+        }
+    }
+    // SAFETY: both lists end with nothing, and every text with NUL.
+    unsafe { libc::execve(birth.program.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
+    (9, last_error())
+}
+
+fn write_to(path: &CStr, text: &[u8]) -> Result<(), Errno> {
+    let file = rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::io::write(&file, text).map(drop)
+}
+
+/// This process hides its memory from others of the same user, and with it the files in which the map is written. So for as long as that
+/// takes, its copy does not.
+fn map_user(maps: &Maps) -> Result<(), Errno> {
+    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    let mapped = write_to(c"/proc/self/setgroups", b"deny")
+        .and_then(|()| write_to(c"/proc/self/uid_map", maps.user.as_bytes()))
+        .and_then(|()| write_to(c"/proc/self/gid_map", maps.group.as_bytes()));
+    // Manners, not a wall: when memory is short, the program feels it first.
+    let _ = write_to(c"/proc/self/oom_score_adj", b"1000");
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    mapped
+}
+
+/// Brings up the loopback, and listens on it for whoever gave birth.
+fn loopback() -> Result<OwnedFd, Errno> {
+    let socket = rustix::net::socket_with(
+        AddressFamily::INET,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        None,
+    )?;
+    // SAFETY: zeros are a request without a name and without flags.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_name[0] = b'l' as c_char;
+    request.ifr_name[1] = b'o' as c_char;
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // SAFETY: the request is whole, and the kernel reads as much of it as it has.
+    if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request) } != 0 {
+        return Err(last_error());
+    }
+    rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, GATEWAY))?;
+    rustix::net::listen(&socket, LISTEN_BACKLOG)?;
+    Ok(socket)
+}
+
+/// Sets the limits, and says whether the kernel bounds the number of processes.
+fn limit(birth: &SpawnPlan<'_>) -> Result<bool, Errno> {
+    for (resource, limit) in &birth.limits {
+        rustix::process::setrlimit(*resource, *limit)?;
+    }
+    // The numbers of processes: since Linux 6.14 every namespace has a highest one of its own, whoever owns it.
+    let mut digits = [0; 10];
+    let numbered = write_to(c"/proc/sys/kernel/pid_max", decimal(birth.tasks, &mut digits)).is_ok();
+    // And the count of the namespace's processes, which holds for everybody but the system's root.
+    let tasks = Some(u64::from(birth.tasks));
+    rustix::process::setrlimit(Resource::Nproc, Rlimit { current: tasks, maximum: tasks })?;
+    Ok(numbered || !rustix::process::geteuid().is_root())
+}
+
+/// Makes everything read-only but these folders. Landlock keeps files from being read and written, and does not ask who changes their modes
+/// and times; on a mount that is read-only nobody does.
+fn read_only(writable: &[CString]) -> Result<(), Errno> {
+    use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
+
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change(c"/", private)?;
+    for folder in writable {
+        mount_bind(folder.as_c_str(), folder.as_c_str())?;
+    }
+    set_mounts(c"/", libc::AT_RECURSIVE, libc::MOUNT_ATTR_RDONLY, 0)?;
+    // The last mount on a folder is the one that was made here.
+    writable.iter().try_for_each(|folder| set_mounts(folder, 0, 0, libc::MOUNT_ATTR_RDONLY))
+}
+
+/// Sets and clears attributes of the mount that a path leads to.
+fn set_mounts(path: &CStr, flags: i32, set: u64, clear: u64) -> Result<(), Errno> {
+    let wanted = libc::mount_attr { attr_set: set, attr_clr: clear, propagation: 0, userns_fd: 0 };
+    let size = size_of::<libc::mount_attr>();
+    // SAFETY: the text ends with NUL, and the kernel reads the attributes, which are as long as it is told.
+    let done = unsafe {
+        libc::syscall(libc::SYS_mount_setattr, libc::AT_FDCWD, path.as_ptr(), flags, &raw const wanted, size)
+    };
+    if done == 0 { Ok(()) } else { Err(last_error()) }
+}
+
+/// A number's digits.
+fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &[u8] {
+    let mut first = digits.len();
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+        first -= 1;
+        if number == 0 {
+            break;
+        }
+    }
+    digits.get(first..).unwrap_or_default()
+}
+
+/// Gives up every capability for good, and whatever an executable file might add.
+fn give_up() -> Result<(), Errno> {
+    for capability in 0..64 {
+        // Those that the kernel does not know need not be given up.
+        let _ = rustix::thread::remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(
+            1 << capability,
+        ));
+    }
+    let kept = CapabilitiesSecureBits::NO_ROOT
+        | CapabilitiesSecureBits::NO_ROOT_LOCKED
+        | CapabilitiesSecureBits::NO_SETUID_FIXUP
+        | CapabilitiesSecureBits::NO_SETUID_FIXUP_LOCKED
+        | CapabilitiesSecureBits::KEEP_CAPS_LOCKED
+        | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE
+        | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE_LOCKED;
+    rustix::thread::set_capabilities_secure_bits(kept)?;
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    rustix::thread::set_capabilities(None, sets)?;
+    rustix::thread::set_no_new_privs(true)
+}
+
+/// A program begins with no signal blocked or ignored, whatever this process does with them.
+fn ordinary_signals() {
+    // SAFETY: the set is made empty before it is read, and no handler of this process is kept.
+    unsafe {
+        let mut none = MaybeUninit::<libc::sigset_t>::uninit();
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
+        for signal in [libc::SIGPIPE, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+    }
+}
+
+/// Tells whoever gave birth that all is well so far, and hands the listening socket over.
+fn report(host: &OwnedFd, gateway: Option<&OwnedFd>, bounded: bool) -> Result<(), Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let handed = gateway.map(|gateway| [gateway.as_fd()]);
+    if let Some(handed) = &handed {
+        ancillary.push(SendAncillaryMessage::ScmRights(handed));
+    }
+    let message = [HANDSHAKE_OK, u8::from(bounded)];
+    rustix::net::sendmsg(host, &[IoSlice::new(&message)], &mut ancillary, SendFlags::NOSIGNAL).map(drop)
+}
+
+/// Tells whoever gave birth what failed.
+fn tell(host: &OwnedFd, step: u8, error: Errno) {
+    let [a, b, c, d] = error.raw_os_error().to_ne_bytes();
+    let _ = rustix::net::send(host, &[step, a, b, c, d], SendFlags::NOSIGNAL);
+}
+
+/// Ends without a word to anything of this process's that waits for its end.
+fn exit_child() -> ! {
+    // SAFETY: it does nothing but end.
+    unsafe { libc::_exit(125) }
+}
+
+/// Listens until the child is its program, or has failed.
+fn read_handshake(child: &OwnedFd) -> Result<(Option<OwnedFd>, bool), Failed> {
+    let mut found = None;
+    loop {
+        let mut message = [0; 5];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut parts = [IoSliceMut::new(&mut message)];
+        let heard = match rustix::net::recvmsg(child, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err((7, error)),
+            Ok(heard) => heard.bytes,
+        };
+        let handed = ancillary.drain().find_map(|part| match part {
+            RecvAncillaryMessage::ScmRights(mut rights) => rights.next(),
+            _ => None,
+        });
+        match (heard, message) {
+            // Both ends that the child had are closed: it has become what it was to be.
+            (0, _) => return found.ok_or((7, Errno::PIPE)),
+            (_, [HANDSHAKE_OK, bounded, ..]) => found = Some((handed, bounded == 1)),
+            (_, [step, a, b, c, d]) => {
+                return Err((step, Errno::from_raw_os_error(i32::from_ne_bytes([a, b, c, d]))));
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Programs in namespaces of their own, and where there are none.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use crate::linux::probe::describe;
+use crate::{Network, ProcessLimits, Program, ProgramAccess, Running, SandboxReport, Switch, report};
+
+const LIMITS: ProcessLimits = ProcessLimits { file_bytes: 1 << 20, memory_bytes: 1 << 30, cpu_seconds: None };
+
+/// Runs a script, and gives what it writes and how it ended.
+fn script(report: &SandboxReport, text: &str) -> (String, String, ExitStatus) {
+    let words = ["sh", "-c", text].map(str::to_owned);
+    let running = start(report, &words).unwrap();
+    let Running { input, output, errors, gateway: _gateway, life } = running;
+    drop(input);
+    assert!(life.wait(Duration::from_secs(20)), "it ends");
+    let status = life.end(&Switch::default()).unwrap();
+    let text = |from| {
+        let mut text = String::new();
+        std::fs::File::from(from).read_to_string(&mut text).unwrap();
+        text
+    };
+    (text(output), text(errors), status)
+}
+
+fn start(report: &SandboxReport, words: &[String]) -> Result<Running, holdfast_contract::problem::Fault> {
+    let scratch = std::fs::File::open(std::env::temp_dir()).unwrap();
+    let program = Program {
+        words,
+        environment: &[("PATH", OsString::from("/usr/bin:/bin"))],
+        folder: Path::new("/usr"),
+        reach: &ProgramAccess::new(&[], Network::Gateway),
+        writable: &[(&std::env::temp_dir(), scratch.as_fd())],
+        limits: LIMITS,
+        socket: false,
+    };
+    program.start(report)
+}
+
+/// A machine like this one without namespaces.
+fn without_namespaces() -> SandboxReport {
+    describe(report().landlock, true, Err("this is a test"))
+}
+
+#[test]
+fn a_program_is_what_it_is_with_namespaces_and_without() {
+    for report in [report(), without_namespaces()] {
+        let (out, err, status) = script(&report, "pwd; echo $PATH; cat; echo problem >&2; exit 3");
+        assert_eq!(
+            (out.as_str(), err.as_str(), status.code()),
+            ("/usr\n/usr/bin:/bin\n", "problem\n", Some(3))
+        );
+        let (_, _, status) = script(&report, "kill -9 $$");
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9), "{status}");
+    }
+}
+
+#[test]
+fn it_is_the_second_process_of_its_world_and_has_no_capability() {
+    let (out, err, _) = script(&report(), "echo $$; kill -0 1 && echo first; ulimit -c; (exit 0) & wait");
+    assert!(out.starts_with("2\n") && out.ends_with("0\n"), "{out} {err}");
+    let (_, err, _) = script(&report(), "cat /proc/self/status /proc/1/environ");
+    assert_eq!(err.matches("Permission denied").count(), 2, "{err}");
+}
+
+#[test]
+fn its_gateway_is_all_that_it_reaches() {
+    let words = [
+        "python3",
+        "-c",
+        "import socket; s = socket.create_connection(('127.0.0.1', 3128)); s.sendall(b'hello')",
+    ];
+    let running = start(&report(), &words.map(str::to_owned)).unwrap();
+    let gateway = running.gateway.unwrap();
+    gateway.set_nonblocking(false).unwrap();
+    let (mut connection, _) = gateway.accept().unwrap();
+    let mut heard = [0; 5];
+    connection.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"hello");
+    connection.write_all(b"bye").unwrap();
+    running.life.wait(Duration::from_secs(20));
+    running.life.end(&Switch::default()).unwrap();
+}
+
+#[test]
+fn whatever_it_starts_ends_with_it() {
+    let began = std::time::Instant::now();
+    let (_, _, status) = script(&report(), "(while :; do sleep 60; done) & sleep 60 & exit 7");
+    assert_eq!(status.code(), Some(7));
+    assert!(began.elapsed() < Duration::from_secs(10));
+}
+
+/// Everything that there is leaves the namespace by its end, and what was left alone is taken leave of by its first process.
+#[test]
+fn too_many_processes_are_refused_by_the_kernel() {
+    let bomb = "i=0; while [ $i -lt 2000 ]; do sleep 60 & i=$((i+1)); done";
+    let (_, err, status) = script(&report(), bomb);
+    assert!(!status.success() && err.contains("fork"), "{status}: {err}");
+}
+
+#[test]
+fn what_cannot_be_started_says_why() {
+    let missing = start(&report(), &["no-such-program".to_owned()]).err().unwrap();
+    assert_eq!(missing.message, "there is no program `no-such-program`");
+    let folder = start(&report(), &["/usr".to_owned()]).err().unwrap();
+    assert_eq!(folder.message, "there is no program `/usr`");
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    assert!(describe(Some(7), true, Ok(())).is_whole());
+    for (landlock, seccomp, namespaces, expected) in [
+        (Some(7), true, Err("forbidden"), "no network (forbidden)"),
+        (Some(5), true, Ok(()), "does not hold signals back"),
+        (Some(3), true, Ok(()), "does not hold connections back"),
+    ] {
+        let report = describe(landlock, seccomp, namespaces);
+        assert!(report.confined && !report.is_whole());
+        assert!(report.to_string().contains(expected), "{report}");
+    }
+    for (landlock, seccomp) in [(None, true), (Some(2), true), (Some(7), false)] {
+        let report = describe(landlock, seccomp, Ok(()));
+        assert!(!report.confined && !report.namespaces && !report.notes.is_empty());
+        let fault = start(&report, &["true".to_owned()]).err().unwrap();
+        assert_eq!(fault.code, holdfast_contract::problem::Code::Unconfined);
+    }
+}
+
+/// What a start costs, for whoever wants to know: `cargo nextest run --run-ignored only -E 'test(start_costs)' --no-capture`.
+#[test]
+#[ignore = "a measurement"]
+fn what_a_start_costs() {
+    for (name, report) in [("namespaces", report()), ("group", without_namespaces())] {
+        script(&report, "true");
+        let began = std::time::Instant::now();
+        for _ in 0..100 {
+            let running = start(&report, &["/bin/true".to_owned()]).unwrap();
+            running.life.wait(Duration::from_secs(20));
+            running.life.end(&Switch::default()).unwrap();
+        }
+        println!("{name}: {:?} from start to end of /bin/true", began.elapsed() / 100);
+    }
+}
+
+#[test]
+fn a_program_with_an_open_network_has_that_of_this_machine_and_no_other_process() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let connect = format!(
+        "import os, socket; s = socket.create_connection(('127.0.0.1', {port}), 5); s.sendall(str(os.getpid()).encode())"
+    );
+    let words = ["python3".to_owned(), "-c".to_owned(), connect];
+    let program = Program {
+        words: &words,
+        environment: &[("PATH", OsString::from("/usr/bin:/bin"))],
+        folder: Path::new("/"),
+        reach: &ProgramAccess::new(&[], Network::Open),
+        writable: &[],
+        limits: LIMITS,
+        socket: false,
+    };
+    let running = program.start(&report()).unwrap();
+    assert!(running.gateway.is_none());
+    let (mut connection, _) = listener.accept().unwrap();
+    let mut heard = String::new();
+    connection.read_to_string(&mut heard).unwrap();
+    assert_eq!(heard, "2", "it has a process namespace of its own");
+    running.life.wait(Duration::from_secs(20));
+    running.life.end(&Switch::default()).unwrap();
+}

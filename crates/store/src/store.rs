@@ -1,0 +1,191 @@
+//! The handle: opening and closing, and what all its clones share with the writer's thread.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use holdfast_contract::digest::Digest;
+use holdfast_contract::ids::StreamId;
+use holdfast_contract::problem::{Code, Problem};
+
+use crate::failure;
+use crate::migrations::Migration;
+use crate::queue::{QueueEntry, WriteQueue};
+use crate::reader::{self, Readers};
+use crate::schema::{self, LogLocation};
+use crate::stats::{Counters, Stats};
+use crate::stream::{Stream, StreamLog};
+use crate::writer::{self, WriterThread};
+
+/// How a log is opened.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    /// The name of a registered SQLite VFS; the default one if none.
+    pub vfs: Option<String>,
+    /// How long a frame that nobody waits for may stay in memory.
+    pub linger: Duration,
+    /// How many frames may be queued before [`StreamLog::append`] blocks.
+    pub queue: usize,
+    /// How many threads can read at once.
+    pub readers: usize,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self { vfs: None, linger: Duration::from_millis(2), queue: 65_536, readers: 4 }
+    }
+}
+
+/// The durable frame log. Clones are cheap and share one writer; the last one to go closes it.
+#[derive(Clone)]
+pub struct Store {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) readers: Readers,
+    pub(crate) place: LogLocation,
+    migration: Option<Migration>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What handles and the writer's thread share.
+pub(crate) struct Shared {
+    pub(crate) queue: WriteQueue,
+    pub(crate) counters: Counters,
+    streams: Mutex<Streams>,
+    pending: Mutex<HashMap<Digest, Arc<[u8]>>>,
+}
+
+#[derive(Default)]
+struct Streams {
+    open: HashMap<StreamId, Weak<Stream>>,
+    closed: bool,
+}
+
+impl Store {
+    /// Opens the log in this file; creates it or carries an older format forward if it must.
+    pub fn open(path: &Path, options: StoreOptions) -> Result<Store, Problem> {
+        let place = LogLocation { path: path.to_owned(), vfs: options.vfs };
+        let (connection, migration) = schema::open(&place)?;
+        let shared = Arc::new(Shared {
+            queue: WriteQueue::new(options.queue, options.linger),
+            counters: Counters::default(),
+            streams: Mutex::default(),
+            pending: Mutex::default(),
+        });
+        let desk = WriterThread::new(connection, Arc::clone(&shared))?;
+        let writer = std::thread::Builder::new().name("holdfast-store".to_owned());
+        let writer = writer.spawn(move || writer::run(desk)).map_err(|error| {
+            Problem::new(Code::StoreUnavailable, format!("the log's writer could not be started: {error}"))
+        })?;
+        let readers = Readers::new(place.clone(), options.readers);
+        Ok(Store {
+            inner: Arc::new(Inner { shared, readers, place, migration, writer: Mutex::new(Some(writer)) }),
+        })
+    }
+
+    /// Opens a stream for appending; it is created by its first frame. A stream that has failed is taken up at its last
+    /// durable frame, and those who still hold the failed one keep failing.
+    pub fn stream(&self, id: &StreamId) -> Result<StreamLog, Problem> {
+        let mut streams = self.inner.shared.streams();
+        if streams.closed {
+            return Err(failure::closed());
+        }
+        let open = streams.open.get(id).and_then(Weak::upgrade).filter(|stream| !stream.has_failed());
+        let stream = match open {
+            Some(stream) => stream,
+            None => {
+                let found = self.inner.readers.with(|connection| reader::find_stream(connection, id))?;
+                let (key, head) = found.map_or((None, None), |found| (Some(found.key), found.head));
+                let stream = Arc::new(Stream::new(id.clone(), key, head));
+                streams.open.retain(|_, stream| stream.strong_count() > 0);
+                streams.open.insert(id.clone(), Arc::downgrade(&stream));
+                stream
+            }
+        };
+        Ok(StreamLog::new(Arc::clone(&self.inner), stream))
+    }
+
+    /// Waits until everything handed over so far is on disk or has failed. A stream's failure is its own; an object that could
+    /// not be written is reported here.
+    pub fn flush(&self) -> Result<(), Problem> {
+        self.on_writer(WriterThread::write_objects)
+    }
+
+    /// What the store has done since it was opened.
+    pub fn stats(&self) -> Stats {
+        self.inner.shared.counters.read()
+    }
+
+    /// The migration that opening made, for the caller to record as `log.migrated`.
+    pub fn migration(&self) -> Option<&Migration> {
+        self.inner.migration.as_ref()
+    }
+
+    /// Writes what has been handed over and stops the writer. Other clones can still read.
+    pub fn close(self) {
+        self.inner.close();
+    }
+
+    /// Runs something on the writer's thread, after everything handed over so far, and waits for it.
+    pub(crate) fn on_writer<R: Send + 'static>(
+        &self,
+        task: impl FnOnce(&mut WriterThread) -> Result<R, Problem> + Send + 'static,
+    ) -> Result<R, Problem> {
+        let (answer, answered) = mpsc::sync_channel(1);
+        let task = Box::new(move |desk: &mut WriterThread| {
+            // Whoever asked may have gone; what was done stays done.
+            let _ = answer.send(task(desk));
+        });
+        self.inner.shared.queue.push(QueueEntry::Task(task))?;
+        answered.recv().unwrap_or_else(|_| Err(failure::closed()))
+    }
+}
+
+impl Inner {
+    fn close(&self) {
+        self.shared.queue.close();
+        self.readers.rest();
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The last handle may go on the writer's own thread, with something that was handed over; then nobody can wait for it.
+        if let Some(writer) = writer.filter(|writer| writer.thread().id() != std::thread::current().id()) {
+            // A writer that panicked has already failed every stream.
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    /// Objects that are not on disk yet.
+    pub(crate) fn pending(&self) -> MutexGuard<'_, HashMap<Digest, Arc<[u8]>>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fails every open stream and lets no other be opened: the writer's last act.
+    pub(crate) fn shut(&self) {
+        self.queue.abandon();
+        let mut streams = self.streams();
+        streams.closed = true;
+        let open: Vec<_> = streams.open.drain().filter_map(|(_, stream)| stream.upgrade()).collect();
+        drop(streams);
+        for stream in open {
+            let waiting = stream.settle(None, Some(failure::closed()));
+            self.queue.end_waiting(waiting.len());
+            waiting.into_iter().for_each(std::task::Waker::wake);
+        }
+    }
+
+    fn streams(&self) -> MutexGuard<'_, Streams> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,262 @@
+//! Rules for prose: words that docs, help texts and error texts avoid, the length of lines, links, the index of `docs/`, and the file
+//! names in ARCHITECTURE.md. Code blocks and code spans are not prose.
+
+use std::collections::BTreeSet;
+
+use crate::tree::{Crate, File};
+
+/// Characters that a line of prose may have.
+pub const LINE_LIMIT: usize = 100;
+
+/// Metaphors that have an established technical word, as sequences of words.
+const AVOIDED: &[&str] = &[
+    "anew",
+    "are none",
+    "at hand",
+    "came of",
+    "come of",
+    "comes of",
+    "has a say",
+    "have a say",
+    "is none",
+    "left alone",
+    "let go",
+    "lets go",
+    "letting go",
+    "lived in",
+    "mend",
+    "mended",
+    "mending",
+    "mends",
+    "not well",
+    "of late",
+    "unwell",
+    "whoever",
+];
+
+const PAGES: &[&str] = &["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"];
+
+/// Sources whose texts a user reads: the error catalogue and the help of the command line.
+const TEXTS: &[&str] = &["crates/contract/src/problem.rs", "crates/cli/src/arguments.rs"];
+
+/// A page of the documentation.
+pub fn is_page(file: &File) -> bool {
+    PAGES.contains(&file.path.as_str()) || (file.path.starts_with("docs/") && file.path.ends_with(".md"))
+}
+
+/// What is written for users: the pages, and the sources of messages and help texts.
+pub fn is_for_users(file: &File) -> bool {
+    is_page(file) || TEXTS.contains(&file.path.as_str())
+}
+
+/// No avoided word stands in the prose.
+pub fn words(files: &[File]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for file in files.iter().filter(|file| is_for_users(file)) {
+        let words = words_of(file);
+        for avoided in AVOIDED {
+            let avoided: Vec<&str> = avoided.split(' ').collect();
+            let found = words.windows(avoided.len()).filter(|window| {
+                window.iter().zip(&avoided).all(|((_, found), avoided)| found.as_str() == *avoided)
+            });
+            broken.extend(found.map(|window| {
+                let line = window.first().map_or(0, |(line, _)| *line);
+                format!("{}:{line}: \"{}\" is not plain technical English", file.path, avoided.join(" "))
+            }));
+        }
+    }
+    broken
+}
+
+/// The words of a text in lower case, each with its line. Punctuation and the ends of paragraphs are words of their own, so that no
+/// phrase is found across them.
+fn words_of(file: &File) -> Vec<(usize, String)> {
+    let mut words = Vec::new();
+    let lines = match is_page(file) {
+        true => prose(&file.text),
+        false => {
+            file.text.lines().enumerate().map(|(index, line)| (index + 1, without_spans(line))).collect()
+        }
+    };
+    for (number, line) in lines {
+        let mut word = String::new();
+        for c in line.chars().chain([' ']) {
+            match c {
+                c if c.is_alphanumeric() || c == '-' || c == '\'' => word.extend(c.to_lowercase()),
+                _ => {
+                    if !word.is_empty() {
+                        words.push((number, std::mem::take(&mut word)));
+                    }
+                    if !c.is_whitespace() {
+                        words.push((number, c.to_string()));
+                    }
+                }
+            }
+        }
+        if line.trim().is_empty() {
+            words.push((number, "\n".to_owned()));
+        }
+    }
+    words
+}
+
+/// The lines outside of code blocks, with their numbers from 1 and without code spans.
+fn prose(text: &str) -> Vec<(usize, String)> {
+    let mut fenced = false;
+    let mut lines = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let fence = line.trim_start().starts_with("```");
+        if fence {
+            fenced = !fenced;
+        }
+        let code = fence || fenced || line.starts_with("    ");
+        lines.push((index + 1, if code { String::new() } else { without_spans(line) }));
+    }
+    lines
+}
+
+/// A line without its code spans. A mark stays in place of each, so that the words around it are not neighbours.
+fn without_spans(line: &str) -> String {
+    line.split('`').step_by(2).collect::<Vec<_>>().join("`")
+}
+
+/// Lines of prose are short. Tables, code blocks, single links and generated pages are not looked at.
+pub fn line_length(files: &[File]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for file in files.iter().filter(|file| is_page(file) && !file.text.starts_with("<!-- Generated")) {
+        let mut fenced = false;
+        for (index, line) in file.text.lines().enumerate() {
+            let trimmed = line.trim_start();
+            let fence = trimmed.starts_with("```");
+            fenced ^= fence;
+            let length = line.chars().count();
+            let excepted =
+                fence || fenced || trimmed.starts_with('|') || line.starts_with("    ") || is_link(trimmed);
+            if length > LINE_LIMIT && !excepted {
+                broken.push(format!(
+                    "{}:{}: {length} characters, {LINE_LIMIT} are allowed",
+                    file.path,
+                    index + 1
+                ));
+            }
+        }
+    }
+    broken
+}
+
+/// Whether a line is nothing but a link or an image.
+fn is_link(line: &str) -> bool {
+    let link = line.trim_start_matches("- ").trim_start_matches('!');
+    link.starts_with('[')
+        && link.find("](").is_some_and(|at| link[at..].find(')') == Some(link.len() - at - 1))
+}
+
+/// Links between the pages lead to files and headings that exist.
+pub fn links(files: &[File], exists: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut broken = Vec::new();
+    for file in files.iter().filter(|file| is_page(file)) {
+        for (line, target) in links_of(&file.text) {
+            let (path, anchor) = target.split_once('#').unwrap_or((&target, ""));
+            let path = if path.is_empty() { file.path.clone() } else { resolve(&file.path, path) };
+            let page = files.iter().find(|page| page.path == path);
+            let lacks = |page: &File| !anchor.is_empty() && !headings(&page.text).contains(anchor);
+            if !exists(&path) || page.is_some_and(lacks) {
+                broken.push(format!("{}:{line}: the link {target} leads nowhere", file.path));
+            }
+        }
+    }
+    broken
+}
+
+fn links_of(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (number, line) in prose(text) {
+        for part in line.split("](").skip(1) {
+            let target = part.split(')').next().unwrap_or_default();
+            if !target.contains("://") {
+                found.push((number, target.to_owned()));
+            }
+        }
+    }
+    found
+}
+
+/// A link's target from the root, as seen from a page.
+fn resolve(page: &str, target: &str) -> String {
+    let mut parts: Vec<&str> = page.split('/').collect();
+    parts.pop();
+    for part in target.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        match part {
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// A page's headings as anchors, the way GitHub writes them.
+fn headings(text: &str) -> BTreeSet<String> {
+    let titles =
+        text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    titles
+        .map(|title| {
+            let kept = title.to_lowercase();
+            let kept = kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+            kept.collect::<String>().replace(' ', "-")
+        })
+        .collect()
+}
+
+/// The index links every page of `docs/` exactly once; decisions have an index of their own.
+pub fn index(files: &[File]) -> Vec<String> {
+    let Some(index) = files.iter().find(|file| file.path == "docs/README.md") else {
+        return vec!["docs/README.md is missing".to_owned()];
+    };
+    let linked: Vec<String> =
+        links_of(&index.text).iter().map(|(_, target)| resolve(&index.path, target)).collect();
+    let pages = files.iter().map(|file| file.path.as_str()).filter(|path| {
+        path.starts_with("docs/")
+            && path.ends_with(".md")
+            && *path != index.path
+            && !path.starts_with("docs/adr/")
+    });
+    pages
+        .filter_map(|page| match linked.iter().filter(|linked| *linked == page).count() {
+            1 => None,
+            count => Some(format!("docs/README.md links {page} {count} times, it should be once")),
+        })
+        .collect()
+}
+
+/// In a section of ARCHITECTURE.md, a file or folder that is named by a path from the root exists there, and any other in a crate whose
+/// folder the section's title names.
+pub fn named_files(text: &str, crates: &[Crate], exists: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut broken = Vec::new();
+    let (mut title, mut sources): (&str, Vec<String>) = ("", Vec::new());
+    for (index, line) in text.lines().enumerate() {
+        if let Some(heading) = line.strip_prefix("### ") {
+            let of_section = |found: &&Crate| {
+                heading.split(' ').any(|word| {
+                    let folder = found.folder.strip_prefix("crates/").unwrap_or(&found.folder);
+                    folder
+                        .strip_prefix(word)
+                        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '-']))
+                })
+            };
+            title = heading;
+            sources =
+                crates.iter().filter(of_section).map(|found| format!("{}/src/", found.folder)).collect();
+            if sources.is_empty() {
+                broken.push(format!("ARCHITECTURE.md:{}: no crate is called {heading}", index + 1));
+            }
+        }
+        let named =
+            line.split('`').skip(1).step_by(2).filter(|span| span.ends_with(".rs") || span.ends_with('/'));
+        for span in named.filter(|_| !title.is_empty()) {
+            if !exists(span) && !sources.iter().any(|source| exists(&format!("{source}{span}"))) {
+                broken.push(format!("ARCHITECTURE.md:{}: `{span}` is not in {title}", index + 1));
+            }
+        }
+    }
+    broken
+}
