@@ -13,7 +13,7 @@ mod homes;
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -58,6 +58,26 @@ struct Server {
     asked: Arc<AtomicUsize>,
 }
 
+/// Reads the head and the body of a request: closing a socket with unread bytes would reset the connection.
+fn request(stream: &mut TcpStream) -> Vec<u8> {
+    let (mut read, mut chunk) = (Vec::new(), [0; 4096]);
+    while !is_whole(&read) {
+        match stream.read(&mut chunk).unwrap_or(0) {
+            0 => break,
+            more => read.extend_from_slice(&chunk[..more]),
+        }
+    }
+    read
+}
+
+fn is_whole(read: &[u8]) -> bool {
+    let Some(end) = read.windows(4).position(|four| four == b"\r\n\r\n") else { return false };
+    let head = String::from_utf8_lossy(&read[..end]).to_ascii_lowercase();
+    let body =
+        head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok()).unwrap_or(0);
+    read.len() >= end + 4 + body
+}
+
 impl Server {
     fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -67,13 +87,7 @@ impl Server {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
                 counted.fetch_add(1, Ordering::SeqCst);
-                let (mut read, mut chunk) = (Vec::new(), [0; 4096]);
-                while !read.windows(4).any(|four| four == b"\r\n\r\n") {
-                    match stream.read(&mut chunk).unwrap_or(0) {
-                        0 => break,
-                        more => read.extend_from_slice(&chunk[..more]),
-                    }
-                }
+                let read = request(&mut stream);
                 let text = String::from_utf8_lossy(&read).into_owned();
                 let body = format!("heard {:?}", text.lines().next().unwrap_or_default());
                 let _ = write!(
