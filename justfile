@@ -24,7 +24,7 @@ architecture:
 
 # Power loss and kill -9, including slow tests
 crash *words:
-    cargo nextest run --workspace -E 'binary(/^crash/) + binary(kill) + binary(conversation)' --run-ignored all {{ words }}
+    cargo nextest run --workspace -E 'binary(/^crash/) + binary(kill)' --run-ignored all {{ words }}
 
 # Instruction counts against benches/budgets.json; all, or those whose name contains a word
 bench *words:

@@ -1,4 +1,4 @@
-//! Commands as people write them, and the ends they come to. What must not work is in `tests/tests/escapes.rs`.
+//! Commands as people write them, and the ends they come to. What must not work is in `tests/tests/extensions/escapes.rs`.
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,4 @@
 //! A life of the runtime: it takes up whatever an earlier one left, and goes on with what is still to be said.
-#![allow(dead_code, reason = "shared by several tests, of which each uses its part")]
-
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
