@@ -2,13 +2,17 @@
 
 use std::fs;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holdfast_home::Home;
+use holdfast_kernel::ExtensionView;
 use holdfast_runtime::app::{Application, ApplicationConfig, BuiltIns, recorded_lanes};
 use holdfast_runtime::replay::{Mode, ReplayVerdict, replay};
 use holdfast_runtime::{SilentSurface, TurnReport};
 use holdfast_testkit::wasm::manifest;
+
+/// After this a test gives up. It only has to be longer than the slowest machine needs.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A home in a folder of its own, and a folder elsewhere to start in.
 pub struct Scene {
@@ -65,17 +69,25 @@ impl Scene {
 
 /// Waits for the generation that serves to be this one.
 pub async fn serves(house: &Application, id: &str, generation: u64) {
-    for _ in 0..2000 {
-        let all = house.runtime.extensions().await.unwrap();
+    let what = format!("generation {generation} of `{id}`");
+    until(house, &what, |all| {
         let it = all.iter().find(|it| it.id.as_str() == id);
-        let serving = it.and_then(|it| it.active.as_ref()).map(|active| active.generation.0);
-        if serving == Some(generation) {
+        it.and_then(|it| it.active.as_ref()).is_some_and(|active| active.generation.0 == generation)
+    })
+    .await;
+}
+
+/// Waits until this holds of the extensions.
+pub async fn until(house: &Application, what: &str, holds: impl Fn(&[ExtensionView]) -> bool) {
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let all = house.runtime.extensions().await.unwrap();
+        if holds(&all) {
             return;
         }
+        assert!(Instant::now() < deadline, "{what} did not come about: {all:#?}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let all = house.runtime.extensions().await.unwrap();
-    panic!("generation {generation} of `{id}` does not serve: {all:#?}");
 }
 
 /// Calls a tool in a session of its own.

@@ -60,7 +60,7 @@ fn killed_at_fifty_random_moments_it_goes_on() {
     let usual = undisturbed.live(None).took;
     undisturbed.judge().unwrap();
     let kills = Mutex::new(0);
-    let seeds: Vec<u64> = (0..200).collect();
+    let seeds: Vec<u64> = (0..2_000).collect();
     let found = in_parallel(&seeds, |_, seed| {
         if *kills.lock().unwrap() >= 50 {
             return Ok::<_, Violation>(());

@@ -38,8 +38,8 @@ fn append_and_wait(log: &StreamLog, witness: &Witness) {
 fn sixty_four_appenders_need_one_sync_per_thirty_two_frames_at_most() {
     let _failpoints = FailScenario::setup();
     let disk = SimulatedDisk::new();
-    // About what a sync takes on an ordinary solid-state disk.
-    disk.set_sync_delay(Duration::from_millis(1));
+    // Long enough for every appender to come to the processor meanwhile, even on a busy machine.
+    disk.set_sync_delay(Duration::from_millis(20));
     let witness = Witness::of(&disk);
     let options = StoreOptions { vfs: Some(disk.vfs_name().to_owned()), ..StoreOptions::default() };
     let store = Store::open(Path::new(DATABASE), options).unwrap();

@@ -8,12 +8,18 @@ mod file_cases;
 mod shell_cases;
 mod world;
 
+use std::io::Read;
 use std::process::Command;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use holdfast_contract::wire::{Ask, Call, Host, Instance, Later, Reply};
 use holdfast_contract::{content::Content, problem::Fault};
 use serde_json::{Value, json};
 use world::{Case, Expected, Play, SECRET, World};
+
+/// After this a test gives up. It only has to be longer than the slowest machine needs.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn cases() -> Vec<Case> {
     file_cases::all().into_iter().chain(shell_cases::all()).collect()
@@ -127,24 +133,25 @@ fn a_killed_runtime_takes_its_commands_along() {
     for folder in ["work", "home"] {
         std::fs::create_dir(scratch.path().join(folder)).unwrap();
     }
+    let alive = scratch.path().join("work/alive");
+    assert!(Command::new("mkfifo").arg(&alive).status().unwrap().success());
     let mut runtime = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "escapes::long_command_for_parent", "--ignored", "--nocapture"])
         .env("HOLDFAST_LONG_COMMAND", scratch.path())
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    let ticks = || std::fs::metadata(scratch.path().join("work/ticks")).map_or(0, |it| it.len());
-    let began = std::time::Instant::now();
-    while ticks() < 10 {
-        assert!(began.elapsed().as_secs() < 20, "it never began");
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    // Opened once the command runs, at its end once no process of the command lives.
+    let (opened, ended) = (channel(), channel());
+    std::thread::spawn(move || {
+        let mut fifo = std::fs::File::open(alive).unwrap();
+        opened.0.send(()).unwrap();
+        ended.0.send(fifo.read_to_end(&mut Vec::new())).unwrap();
+    });
+    opened.1.recv_timeout(TIMEOUT).expect("the command began");
     runtime.kill().unwrap();
     runtime.wait().unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    let before = ticks();
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    assert_eq!(ticks(), before);
+    ended.1.recv_timeout(TIMEOUT).expect("the command and all it started have ended").unwrap();
 }
 
 /// Not a test of its own: the runtime that is killed.
@@ -154,11 +161,11 @@ async fn long_command_for_parent() {
     let Some(at) = std::env::var_os("HOLDFAST_LONG_COMMAND").map(std::path::PathBuf::from) else { return };
     let workspace = holdfast_ext_shell::Workspace::new(at.join("work"), at.join("home")).unwrap();
     let shell = holdfast_ext_shell::extension(workspace, Default::default()).unwrap();
-    let command = "(while :; do echo x >> ticks; sleep 0.01; done) & sleep 60";
+    let command = "exec 9>alive; (while :; do sleep 60; done) & sleep 600";
     let call = Call::Tool {
         call: Default::default(),
         tool: "shell".into(),
-        arguments: Content::new(json!({ "command": command })),
+        arguments: Content::new(json!({ "command": command, "timeout_ms": 500_000 })),
         turn: Default::default(),
     };
     let _ = shell.call(call, std::sync::Arc::new(Nobody)).await;

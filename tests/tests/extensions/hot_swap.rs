@@ -2,14 +2,13 @@
 //! replays without them.
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use holdfast_contract::problem::Code;
 use holdfast_contract::session_frames::TurnOutcome;
 use holdfast_runtime::app::recorded_lanes;
 use holdfast_runtime::replay::{Mode, replay};
 use holdfast_testkit::wasm::{Does, tool};
-use holdfast_tests::scene::{Scene, again, call, said, serves};
+use holdfast_tests::scene::{Scene, again, call, said, serves, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_folder_is_live_and_a_changed_one_is_swapped() {
@@ -24,13 +23,7 @@ async fn a_dropped_folder_is_live_and_a_changed_one_is_swapped() {
     assert_eq!(said(&call(&house, "b", "echo").await), "two");
 
     fs::remove_dir_all(scene.extension("echo")).unwrap();
-    for _ in 0..2000 {
-        if house.runtime.registry().tools.is_empty() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    assert!(house.runtime.registry().tools.is_empty(), "what is removed is gone");
+    until(&house, "the removal", |_| house.runtime.registry().tools.is_empty()).await;
 
     for session in ["a", "b"] {
         let verdict = again(&scene, &house, session);
@@ -48,13 +41,7 @@ async fn a_broken_component_leaves_the_last_good_one_serving() {
     serves(&house, "echo", 1).await;
     let good = tool("echo", &Does::Says("two"));
     scene.write("echo", &good[..good.len() / 2]);
-    for _ in 0..2000 {
-        let all = house.runtime.extensions().await.unwrap();
-        if all[0].fault.is_some() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until(&house, "the fault", |all| all[0].fault.is_some()).await;
     let all = house.runtime.extensions().await.unwrap();
     assert_eq!(all[0].fault.as_ref().map(|fault| fault.code), Some(Code::ComponentInvalid), "{all:#?}");
     assert_eq!(said(&call(&house, "a", "echo").await), "one");

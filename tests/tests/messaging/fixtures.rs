@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use holdfast_contract::body::{Body, FrameKind};
 use holdfast_contract::content::Content;
@@ -15,6 +16,7 @@ use holdfast_contract::wire::{Ask, Host, Later};
 use holdfast_lane_native::{Channel, Subscriber, Tool, now};
 use holdfast_runtime::Runtime;
 use holdfast_testkit::Lab;
+use holdfast_testkit::lab::TIMEOUT;
 use holdfast_testkit::pieces::spec;
 use serde_json::{Value, json};
 
@@ -155,19 +157,23 @@ fn line(runtime: &Runtime, frame: &Frame) -> String {
 pub async fn later(lab: &Lab, what: &str, mut holds: impl FnMut(&Lab) -> bool) {
     let recorded = || lab.runtime.store().streams().unwrap().iter().map(|stream| stream.frames).sum::<u64>();
     let (mut before, mut still) = (recorded(), 0);
-    for _ in 0..6_000 {
-        if holds(lab) {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    let deadline = Instant::now() + TIMEOUT;
+    while !holds(lab) {
+        assert!(
+            Instant::now() < deadline,
+            "{what} did not come about; the bus so far:\n{}",
+            bus_story(&lab.runtime).join("\n")
+        );
+        tokio::time::sleep(Duration::from_millis(5)).await;
         let now = recorded();
         still = if now == before { still + 1 } else { 0 };
         before = now;
-        if still >= 4 {
+        // Slowly enough for a busy machine: half a second of the clock takes several times as long as an ordinary step.
+        if still >= 5 {
             lab.clock.advance(Millis(500));
+            still = 0;
         }
     }
-    panic!("{what} did not come about; the bus so far:\n{}", bus_story(&lab.runtime).join("\n"));
 }
 
 /// What a session was told by its users, in order.

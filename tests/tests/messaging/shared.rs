@@ -19,11 +19,18 @@ pub struct Pool {
     version: &'static str,
     notes: Arc<Mutex<Vec<String>>>,
     failures: Arc<AtomicUsize>,
+    /// How long it takes to make one.
+    create_takes: Duration,
 }
 
 impl Pool {
     pub fn new(version: &'static str) -> Self {
         Self { version, ..Self::default() }
+    }
+
+    /// One that takes so long to make a service that all who ask at once are there before it is made.
+    fn slow(version: &'static str) -> Self {
+        Self { create_takes: Duration::from_millis(500), ..Self::new(version) }
     }
 
     fn note(&self, what: String) {
@@ -54,8 +61,7 @@ impl Api for Pool {
             match method.as_str() {
                 "service:create" => {
                     pool.note(format!("create {name} {version}"));
-                    // Long enough for everybody who asks at once to be there.
-                    tokio::time::sleep(Duration::from_millis(30)).await;
+                    tokio::time::sleep(pool.create_takes).await;
                     match pool.fails() {
                         true => Err(Fault::new(Code::ToolFailed, "no connection")),
                         false => Ok(json!({ "name": name, "with": asked["arguments"] }).into()),
@@ -104,8 +110,8 @@ fn calls(name: &str, method: &str) -> ScriptStep {
 }
 
 #[tokio::test]
-async fn twenty_who_ask_at_once_have_it_made_once() {
-    let pool = Pool::new("1.0.0");
+async fn twenty_concurrent_requests_create_a_service_once() {
+    let pool = Pool::slow("1.0.0");
     let all = ScriptStep::calls((0..20).map(|_| get("db")));
     let lab = lab(&pool, [all, calls("db", "query"), ScriptStep::says("done")]).start().await;
     lab.say("go").await;
@@ -120,8 +126,8 @@ async fn twenty_who_ask_at_once_have_it_made_once() {
 }
 
 #[tokio::test]
-async fn what_could_not_be_made_fails_for_those_who_wait_and_is_tried_again() {
-    let pool = Pool::new("1.0.0");
+async fn a_service_that_cannot_be_created_fails_for_those_who_wait_and_is_retried() {
+    let pool = Pool::slow("1.0.0");
     pool.failures.store(1, Ordering::SeqCst);
     let three = || ScriptStep::calls((0..3).map(|_| get("db")));
     let lab = lab(&pool, [three(), three(), ScriptStep::says("done")]).start().await;
@@ -175,7 +181,7 @@ async fn a_reload_of_the_owner_leaves_nothing_stale() {
 }
 
 #[tokio::test]
-async fn one_that_crashes_is_made_anew() {
+async fn a_service_that_crashes_is_created_again() {
     let pool = Pool::new("1.0.0");
     let lab =
         lab(&pool, [calls("db", "crash"), calls("db", "query"), ScriptStep::says("done")]).start().await;

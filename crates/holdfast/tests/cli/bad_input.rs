@@ -2,12 +2,12 @@
 //! and the next command works.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use crate::shared::{Scene, bodies, contains, finish, tree, until};
+use crate::shared::{Scene, bodies, contains, finish, read_request, tree, until};
 use serde_json::{Value, json};
 
 const KEY: &str = "sk-planted-4711-0815";
@@ -141,8 +141,7 @@ fn server(answer: String) -> String {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            let mut request = [0; 65_536];
-            let _part = stream.read(&mut request).unwrap_or_default();
+            read_request(&stream);
             drop(stream.write_all(answer.as_bytes()));
         }
     });

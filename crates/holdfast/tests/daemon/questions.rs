@@ -2,12 +2,11 @@
 //! model, a tool or an extension looks like one.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
-use std::process::Stdio;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::shared::Scene;
+use crate::shared::{Scene, read_request};
 use holdfast_testkit::terminal::TestTerminal;
 use serde_json::{Value, json};
 
@@ -18,9 +17,7 @@ const COLUMNS: u16 = 80;
 fn terminal(scene: &Scene, arguments: &[&str]) -> TestTerminal {
     let mut command = scene.command(arguments);
     command.env("TERM", "xterm-256color").env("NO_COLOR", "1");
-    // The pseudo-terminal takes the place of all three.
-    command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
-    TestTerminal::start(command, COLUMNS)
+    TestTerminal::start_cleared(command, COLUMNS)
 }
 
 fn write_call(path: &str) -> [String; 2] {
@@ -141,7 +138,7 @@ fn serve(listener: &TcpListener, first: &[Vec<Value>; 2], second: &[Value], wait
     };
     for (number, stream) in listener.incoming().enumerate() {
         let mut stream = stream.unwrap();
-        request(&stream);
+        read_request(&stream);
         drop(write!(
             stream,
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
@@ -155,19 +152,6 @@ fn serve(listener: &TcpListener, first: &[Vec<Value>; 2], second: &[Value], wait
         }
         drop(write!(stream, "data: [DONE]\n\n"));
     }
-}
-
-/// Reads a whole request.
-fn request(stream: &TcpStream) {
-    let mut reader = BufReader::new(stream);
-    let (mut line, mut length) = (String::new(), 0);
-    while reader.read_line(&mut line).unwrap() > 2 {
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        line.clear();
-    }
-    reader.read_exact(&mut vec![0; length]).unwrap();
 }
 
 /// The model prints a question of its own, in every form that might reach the first column, and has it answered.

@@ -5,7 +5,7 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::shared::{PATIENCE, Scene};
+use crate::shared::{Scene, TIMEOUT};
 use holdfast_testkit::wasm::telltale;
 use serde_json::{Value, json};
 
@@ -98,7 +98,7 @@ impl Drop for Up<'_> {
 /// Waits for something; what does not come about fails the test, with what the bus has to say.
 #[track_caller]
 fn until<T>(scene: &Scene, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         if let Some(found) = look() {
             return found;

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::shared::{PATIENCE, Scene, finish};
+use crate::shared::{Scene, TIMEOUT, finish};
 use serde_json::Value;
 
 /// A supervisor that runs.
@@ -22,7 +22,7 @@ impl<'a> Up<'a> {
 
     /// The home's state, once it is up under a process that is not one of these. Gives that process too.
     fn status(&self, not: &[u64]) -> (Value, u64) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let ran = self.scene.run(&["status", "--json"]);
             if let Ok(status) = serde_json::from_str::<Value>(&ran.out)
@@ -37,7 +37,7 @@ impl<'a> Up<'a> {
 
     /// The process that owns the home, as soon as it holds the lock.
     fn owner(&self, not: &[u64]) -> u64 {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let lock = fs::read_to_string(self.scene.home().join("lock")).unwrap_or_default();
             let process =
@@ -70,7 +70,7 @@ fn kill(process: u64) {
 
 /// Waits until the log says this.
 fn logged(scene: &Scene, kind: &str, what: [&str; 2], times: usize) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let frames = scene.run(&["log", "export", "system"]);
         let is_it = |line: &&str| line.contains(kind) && what.iter().all(|what| line.contains(what));
@@ -135,7 +135,7 @@ fn the_owner_goes_with_its_supervisor() {
     let up = Up::begin(&scene);
     let (_, owner) = up.status(&[]);
     drop(up);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while scene.run(&["status"]).code == Some(0) {
         assert!(Instant::now() < deadline, "process {owner} lives on");
         std::thread::sleep(Duration::from_millis(50));

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::shared::{PATIENCE, Scene};
+use crate::shared::{Scene, TIMEOUT};
 use holdfast_runtime::bench::{GATE, TOOL};
 use holdfast_testkit::wasm::{Gates, gate};
 use serde_json::json;
@@ -201,7 +201,7 @@ fn the_documented_agent_without_code_is_live_and_answers() {
     let task = r#"{"prompt": "one, two, three", "agent": "summarist"}"#;
     let event = scene.run(&["bus", "publish", "system.agent.background", task]).ok().out;
     let session = format!("task.{}", event.trim().replace('/', "-"));
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         // Whoever owns the home for a moment goes on with what is owed.
         scene.run(&["bus", "status"]).ok();

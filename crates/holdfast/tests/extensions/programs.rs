@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::shared::{Owner, Scene, until};
+use crate::shared::{Owner, Scene, read_request, until};
 
 const MANIFEST: &str = "id: shouter\nname: Shouter\ncommand: [python3, main.py]\nconfig: { mark: '!' }\n";
 
@@ -100,7 +100,7 @@ fn what_a_refusal_says_to_do_helps() {
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            let _ = std::io::Read::read(&mut stream, &mut [0; 1024]);
+            read_request(&stream);
             let answer = b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nsunny";
             let _ = std::io::Write::write_all(&mut stream, answer);
         }

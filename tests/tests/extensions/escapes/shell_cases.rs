@@ -84,22 +84,22 @@ const COMMANDS: &[(&str, &str)] = &[
     ("another root", "chroot / true && echo GOT-THROUGH"),
     ("the host's name", "hostname holdfast-escape && echo GOT-THROUGH"),
     ("the clock", "date -s 2001-01-01 && echo GOT-THROUGH"),
-    // Outliving the call.
+    // Outliving the call: whoever lives has the FIFO open.
     (
         "a session of its own",
-        "setsid sh -c 'while :; do echo x >> ticks; sleep 0.01; done' >/dev/null 2>&1 & sleep 0.1; test -e ticks || echo held",
+        "exec 9>alive; setsid sh -c 'while :; do echo x >> ticks; sleep 0.01; done' >/dev/null 2>&1 & sleep 0.1; test -e ticks || echo held",
     ),
     (
         "without hanging up",
-        "nohup sh -c 'while :; do echo x >> ticks; sleep 0.01; done' >/dev/null 2>&1 & sleep 0.1; echo held",
+        "exec 9>alive; nohup sh -c 'while :; do echo x >> ticks; sleep 0.01; done' >/dev/null 2>&1 & sleep 0.1; echo held",
     ),
     (
         "a job group",
-        "set -m; (while :; do echo x >> ticks; sleep 0.01; done) >/dev/null 2>&1 & sleep 0.1; echo held",
+        "exec 9>alive; set -m; (while :; do echo x >> ticks; sleep 0.01; done) >/dev/null 2>&1 & sleep 0.1; echo held",
     ),
     (
         "many forks",
-        "(((while :; do echo x >> ticks; sleep 0.01; done) &) &) >/dev/null 2>&1; sleep 0.1; echo held",
+        "exec 9>alive; (((while :; do echo x >> ticks; sleep 0.01; done) &) &) >/dev/null 2>&1; sleep 0.1; echo held",
     ),
     ("forking on", "i=0; while [ $i -lt 3000 ]; do sleep 30 & i=$((i+1)); done; echo GOT-THROUGH"),
 ];
@@ -175,10 +175,10 @@ pub fn all() -> Vec<Case> {
     linked.arguments["cwd"] = "to-folder".into();
     let mut late = Case::shell(
         "longer than allowed",
-        "(while :; do echo x >> ticks; sleep 0.01; done) & sleep 60",
+        "exec 9>alive; (while :; do echo x >> ticks; sleep 0.01; done) & sleep 60",
         Closed,
     );
-    late.arguments["timeout_ms"] = 300.into();
+    late.arguments["timeout_ms"] = 1_000.into();
     cases.extend([elsewhere, linked, late]);
 
     let plain = |name: &str, command: &str, expected| Case::shell(name, command, Works(expected));

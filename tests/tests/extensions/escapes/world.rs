@@ -1,14 +1,15 @@
 //! The world that a case happens in: a workspace full of traps, a home with secrets, and services that count who reaches them.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holdfast_contract::digest::Digest;
 use holdfast_contract::manifest::Profile;
@@ -53,7 +54,7 @@ impl Case {
     }
 
     pub fn shell(name: &str, command: &str, expected: Expected) -> Self {
-        let arguments = json!({ "command": command, "timeout_ms": 20_000 });
+        let arguments = json!({ "command": command, "timeout_ms": 120_000 });
         Self {
             name: format!("shell: {name}"),
             tool: "shell",
@@ -121,6 +122,8 @@ pub struct World {
     abstract_socket: UnixListener,
     /// Another process of the same user. It ends at the mildest of signals.
     bystander: Child,
+    /// The reading end of the FIFO `alive`: at its end once no process of the command has it open.
+    alive: File,
 }
 
 impl World {
@@ -154,8 +157,12 @@ impl World {
         ] {
             symlink(target, at("work").join(link)).unwrap();
         }
-        let pipe = rustix::fs::FileType::Fifo;
-        rustix::fs::mknodat(rustix::fs::CWD, at("work/pipe"), pipe, 0o600.into(), 0).unwrap();
+        for pipe in ["work/pipe", "work/alive"] {
+            let fifo = rustix::fs::FileType::Fifo;
+            rustix::fs::mknodat(rustix::fs::CWD, at(pipe), fifo, 0o600.into(), 0).unwrap();
+        }
+        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let alive = File::options().read(true).custom_flags(nonblocking).open(at("work/alive")).unwrap();
         if case.hard_links {
             fs::hard_link(at("home/.env"), at("work/hard")).unwrap();
             fs::hard_link(at("home/config/policy.yaml"), at("work/sub/hard.yaml")).unwrap();
@@ -174,6 +181,7 @@ impl World {
                 .stdin(Stdio::piped())
                 .spawn()
                 .unwrap(),
+            alive,
             scratch,
         };
         world.tcp.set_nonblocking(true).unwrap();
@@ -274,6 +282,22 @@ impl World {
         seen
     }
 
+    /// Whether every process ends that has the FIFO `alive` open.
+    fn all_have_ended(&self) -> bool {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while Instant::now() < deadline {
+            match (&self.alive).read(&mut [0; 64]) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        false
+    }
+
     /// What is wrong with what was seen.
     pub fn judge(&self, case: &Case, play: Play, seen: &Seen) -> Vec<String> {
         let mut broken = Vec::new();
@@ -301,11 +325,7 @@ impl World {
         );
         must(!alive(self.bystander.id()).contains('Z'), "the bystander was killed".to_owned());
 
-        let ticks = || fs::metadata(self.work().join("ticks")).map(|it| it.len()).ok();
-        if let Some(before) = ticks() {
-            std::thread::sleep(Duration::from_millis(150));
-            must(ticks() == Some(before), "something outlived the call".to_owned());
-        }
+        must(self.all_have_ended(), "something outlived the call".to_owned());
 
         let result = seen.result.as_ref();
         let text = |field: &str| result.and_then(|it| it[field].as_str()).unwrap_or_default();
