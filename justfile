@@ -26,6 +26,10 @@ architecture:
 crash *words:
     cargo nextest run --workspace -E 'binary(/^crash/) + binary(kill)' --run-ignored all {{ words }}
 
+# Fuzz a target of fuzz/fuzz_targets: with cargo-fuzz if it is installed, otherwise its corpus and many mutations
+fuzz target *arguments:
+    ./scripts/fuzz {{ target }} {{ arguments }}
+
 # Instruction counts against benches/budgets.json; all, or those whose name contains a word
 bench *words:
     ./scripts/bench {{ words }}

@@ -7,4 +7,6 @@
     reason = "a test that cannot go on should stop loudly"
 )]
 
+pub mod fuzz;
+pub mod generated;
 pub mod scene;

@@ -1,21 +1,36 @@
-//! Seeded choices: the same words give the same choices on every machine and in every run.
+//! Seeded choices: the same words give the same choices on every machine and in every run. Choices can also be read from bytes, so that
+//! a fuzzer makes them.
+
+use std::collections::VecDeque;
 
 use holdfast_contract::digest::Digest;
 
-/// A source of choices (SplitMix64).
+/// A source of choices: first the given bytes, if there are any, and then SplitMix64.
 #[derive(Clone, Debug)]
-pub struct Dice(u64);
+pub struct Dice {
+    bytes: VecDeque<u8>,
+    state: u64,
+}
 
 impl Dice {
     /// The dice that these words stand for.
     pub fn of(words: &str) -> Self {
         let digest = Digest::of(words.as_bytes());
-        Self(digest.as_bytes().iter().take(8).fold(0, |seed, byte| (seed << 8) | u64::from(*byte)))
+        let state = digest.as_bytes().iter().take(8).fold(0, |seed, byte| (seed << 8) | u64::from(*byte));
+        Self { bytes: VecDeque::new(), state }
+    }
+
+    /// Dice whose first choices are these bytes, one byte for each.
+    pub fn reading(bytes: &[u8]) -> Self {
+        Self { bytes: bytes.iter().copied().collect(), state: 0 }
     }
 
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
+        if let Some(byte) = self.bytes.pop_front() {
+            return u64::from(byte);
+        }
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)

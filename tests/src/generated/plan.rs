@@ -68,14 +68,32 @@ impl WorldPlan {
     /// The world of this seed with so many sessions.
     pub fn new(seed: u64, sessions: usize) -> Self {
         let mut dice = Dice::of(&format!("world {seed}"));
+        let (profile, endings) = Self::frame(&mut dice);
+        let sessions = (0..sessions).map(|index| SessionPlan::new(seed, index)).collect();
+        Self { seed, profile, endings, sessions }
+    }
+
+    /// The world that these bytes stand for: the first two are the seed of what extensions and models do, the others choose what users
+    /// do and how lives end.
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let (seed, rest) = bytes.split_at(bytes.len().min(2));
+        let seed = seed.iter().fold(0, |seed, byte| (seed << 8) | u64::from(*byte));
+        let mut dice = Dice::reading(rest);
+        let (profile, endings) = Self::frame(&mut dice);
+        let sessions =
+            (0..dice.between(1, 3)).map(|index| SessionPlan::draw(&mut dice, index as usize, false));
+        Self { seed, profile, endings, sessions: sessions.collect() }
+    }
+
+    /// The profile, and how the lives end.
+    fn frame(dice: &mut Dice) -> (Profile, Vec<Ending>) {
         let profile = dice.pick(&[Profile::FullAuto, Profile::FullAuto, Profile::Standard, Profile::Safe]);
         let ending = |dice: &mut Dice| Ending {
             rounds: dice.between(3, 60),
             how: dice.pick(&[How::Stopped, How::Dropped, How::Torn, How::Torn]),
         };
-        let endings = (0..dice.between(0, 3)).map(|_| ending(&mut dice)).collect();
-        let sessions = (0..sessions).map(|index| SessionPlan::new(seed, index)).collect();
-        Self { seed, profile, endings, sessions }
+        let endings = (0..dice.between(0, 3)).map(|_| ending(dice)).collect();
+        (profile, endings)
     }
 }
 
@@ -83,14 +101,17 @@ impl SessionPlan {
     fn new(seed: u64, index: usize) -> Self {
         let mut dice = Dice::of(&format!("session {seed} {index}"));
         // Once in a while a session is long enough for a snapshot on the way.
-        let long = seed % 10 == 3 && index == 0;
+        Self::draw(&mut dice, index, seed % 10 == 3 && index == 0)
+    }
+
+    fn draw(dice: &mut Dice, index: usize, long: bool) -> Self {
         let id = if long { format!("long{index}") } else { format!("s{index}") };
         let turns = if long { 36 } else { dice.pick(&[1, 1, 2, 2, 3, 4]) };
-        let mut acts: Vec<Act> = (0..turns).map(|_| Act::random(&mut dice, long)).collect();
+        let mut acts: Vec<Act> = (0..turns).map(|_| Act::random(dice, long)).collect();
         if dice.one_in(5) {
             acts.push(Act::End);
         }
-        let settings = if long { tireless() } else { settings(&mut dice) };
+        let settings = if long { tireless() } else { settings(dice) };
         Self { id, channel: dice.pick(&CHANNELS), settings, acts }
     }
 }
