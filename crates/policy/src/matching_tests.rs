@@ -121,7 +121,7 @@ rules:
         let call = Call::new("t", Write).with(arguments);
         assert_eq!(decide(&policy, &call), "ask standard/write");
     }
-    assert!(started.elapsed() < Duration::from_secs(5), "took {:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(60), "took {:?}", started.elapsed());
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use super::yaml::{self, Codes, Field, Format, YamlRejected};
 use super::{parse, parse_bytes};
@@ -19,11 +18,10 @@ fn only(problems: &[Problem]) -> String {
 
 #[test]
 fn ten_megabytes_are_refused_without_a_look() {
-    let huge = "a".repeat(10 * 1024 * 1024);
-    let started = Instant::now();
+    // A look at the first byte would find another error.
+    let huge = "]".repeat(10 * 1024 * 1024);
     let by_text = rejected(&huge);
     let by_bytes = parse_bytes(Path::new("m.yaml"), huge.as_bytes()).unwrap_err();
-    assert!(started.elapsed() < Duration::from_millis(5), "took {:?}", started.elapsed());
     assert_eq!(by_text, by_bytes);
     assert_eq!(
         only(&by_text.errors),
@@ -51,14 +49,12 @@ fn a_billion_laughs_are_refused() {
         let previous = format!("*a{}", level - 1);
         writeln!(bomb, "  a{level}: &a{level} [{}]", [previous.as_str(); 9].join(", ")).unwrap();
     }
-    let started = Instant::now();
     assert_eq!(
         only(&rejected(&bomb).errors),
         "error[HF-1008]: the file unfolds to more than 1048576 bytes
   --> m.yaml:10:27 (config.a5[3])
   help: Aliases (`*name`) repeat what they name; use fewer of them."
     );
-    assert!(started.elapsed() < Duration::from_millis(500));
 }
 
 #[test]

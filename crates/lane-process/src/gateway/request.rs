@@ -29,12 +29,16 @@ impl ProxyRequest {
         let whole =
             whole.ok_or(Wrong("431 Request Header Fields Too Large", "the request's head is too long"))?;
         let text = std::str::from_utf8(whole).map_err(|_| Wrong(BAD, "the request is no text"))?;
+        // A server may take a lone line break for the end of a line, and so one field for two.
+        if text.split("\r\n").any(|line| line.contains(['\r', '\n', '\0'])) {
+            return Err(Wrong(BAD, "a line of the request contains a control character"));
+        }
         let mut lines = text.split("\r\n");
         let words: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
         let [method, target, version] = words[..] else {
             return Err(Wrong(BAD, "the request makes no sense"));
         };
-        if !["HTTP/1.1", "HTTP/1.0"].contains(&version) || text.contains('\0') {
+        if !["HTTP/1.1", "HTTP/1.0"].contains(&version) {
             return Err(Wrong(BAD, "the request is of no version that is known here"));
         }
         if method == "CONNECT" {
@@ -54,7 +58,7 @@ impl ProxyRequest {
         // The host is the one that was asked about, whatever the fields say.
         let mut passed =
             format!("{method} {path} HTTP/1.1\r\nHost: {authority_text}\r\nConnection: close\r\n");
-        let mut length = 0;
+        let mut length = None;
         for line in lines {
             let (name, value) = line.split_once(':').ok_or(Wrong(BAD, "a field has no name"))?;
             let plain = name.to_ascii_lowercase();
@@ -65,7 +69,11 @@ impl ProxyRequest {
                 return Err(Wrong("411 Length Required", "the body's length must be known"));
             }
             if plain == "content-length" {
-                length = value.trim().parse().map_err(|_| Wrong(BAD, "the body's length is no number"))?;
+                let number =
+                    value.trim().parse().map_err(|_| Wrong(BAD, "the body's length is no number"))?;
+                if length.replace(number).is_some() {
+                    return Err(Wrong(BAD, "the body's length is given twice"));
+                }
             }
             if !OURS.contains(&plain.as_str()) {
                 passed.push_str(line);
@@ -73,7 +81,7 @@ impl ProxyRequest {
             }
         }
         passed.push_str("\r\n");
-        Ok(Self::Plain { host, port, head: passed.into_bytes(), length })
+        Ok(Self::Plain { host, port, head: passed.into_bytes(), length: length.unwrap_or(0) })
     }
 
     /// The host and port that it is for.
