@@ -1,6 +1,7 @@
 //! What both machines have in common.
 
-use holdfast_contract::prelude::*;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::serde::{Deserialize, Serialize};
 
 /// How far a stream has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,12 +14,30 @@ use std::collections::BTreeMap;
 use std::mem::take;
 use std::sync::Arc;
 
-use holdfast_contract::prelude::{HookPoint as P, *};
+use holdfast_contract::agents::{AgentSpec, AgentUse, ToolScope};
+use holdfast_contract::body::Body;
+use holdfast_contract::content::{Content, DigestOf};
+use holdfast_contract::digest::Digest;
+use holdfast_contract::effect::*;
+use holdfast_contract::hook::{Artifact, Decision, HookInput, HookPoint, HookPoint as P, OnFault, Order};
+use holdfast_contract::ids::*;
+use holdfast_contract::matcher::MatchedCall;
+use holdfast_contract::message::*;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::registry::*;
+use holdfast_contract::serde::{Deserialize, Serialize};
+use holdfast_contract::session_frames::*;
+use holdfast_contract::tool::{CallStatus, ToolOutcome};
 
 use self::call::Call;
 use self::turn::{Purpose, Stage, StepContext, Turn, Wait};
 use crate::BEHAVIOUR;
+use crate::hook_round::{HookAnswers, HookRound};
+use crate::limits::{self as limit_rules, TimeLimit};
 use crate::phase::{Phase, Taken, unexpected};
+use crate::registry::hook_index::{matching_hooks, open_hooks};
+use crate::registry::tool_scope::is_offered;
+use crate::step_recorder::{StepRecorder, StreamClock};
 
 /// How many messages compaction keeps whole if nobody says otherwise.
 const DEFAULT_KEEP: u32 = 6;
@@ -28,7 +46,7 @@ const DEFAULT_KEEP: u32 = 6;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(crate = "holdfast_contract::serde")]
 pub struct Session {
-    clerk: StreamClock,
+    clock: StreamClock,
     base: Base,
     turn: Option<Box<Turn>>,
 }
@@ -53,12 +71,12 @@ struct Base {
 }
 
 impl Session {
-    /// The version of the serialised state.
-    pub const STATE_VERSION: u32 = BEHAVIOUR;
+    /// The version of the serialised state: the behaviour's, and the changes of its form since.
+    pub const STATE_VERSION: u32 = BEHAVIOUR * 1_000 + 1;
 
     /// A machine for a stream that has no frames yet. Its first fact is `session.started`.
     pub fn new(id: StreamId) -> Self {
-        Self { clerk: StreamClock::default(), base: Base { id, ..Base::default() }, turn: None }
+        Self { clock: StreamClock::default(), base: Base { id, ..Base::default() }, turn: None }
     }
 
     /// The stream.
@@ -68,7 +86,7 @@ impl Session {
 
     /// The number that the next frame gets.
     pub fn next_seq(&self) -> Seq {
-        self.clerk.next
+        self.clock.next
     }
 
     /// Whether a turn, a compaction or the session's end is under way.
@@ -113,9 +131,9 @@ impl Session {
 
     /// Takes one fact and says what it leads to. One that does not fit is refused: it has changed nothing and is not recorded.
     pub fn step(&mut self, input: Input) -> Result<Effects, Fault> {
-        let mut desk = StepRecorder::open(self.clerk, input.at);
+        let mut desk = StepRecorder::open(self.clock, input.at);
         self.take(&mut desk, &input)?;
-        self.clerk = desk.clerk;
+        self.clock = desk.clock;
         let over = self.turn.take_if(|turn| matches!(turn.wait.stage, Stage::Over));
         desk.act(over.and_then(|turn| turn.timer).map(|begun_by| Act::Abort { begun_by }));
         Ok(desk.close(input))
@@ -137,7 +155,14 @@ impl Session {
             _ => {}
         }
         match &input.body {
-            InputReceived(fact) => return self.open(desk, Answer, &fact.registry, fact.said()),
+            InputReceived(fact) => {
+                return self.open(
+                    desk,
+                    Answer,
+                    &fact.registry,
+                    (fact.text.clone(), fact.attachments.clone()),
+                );
+            }
             CompactionRequested(fact) => return self.open(desk, Compact, &fact.registry, Default::default()),
             SessionEnded(_) => return self.open(desk, End, &self.base.registry.clone(), Default::default()),
             MessageInjected(fact) => match turn {
@@ -145,7 +170,7 @@ impl Session {
                 None => base.say(Message::Note { text: fact.text.clone() }),
             },
             SessionSet(fact) => Arc::make_mut(&mut base.start.settings).models = fact.models.clone(),
-            StateWritten(fact) => fact.apply(base.state.entry(fact.extension.clone()).or_default()),
+            StateWritten(fact) => base.write(fact),
             UiRequested(fact) => {
                 let (extension, question) = (fact.extension.clone(), fact.question.clone());
                 desk.act(Act::AskUi { decided_by: desk.cause, extension, question });
@@ -192,6 +217,15 @@ impl Session {
 }
 
 impl Base {
+    /// An extension's values after this.
+    fn write(&mut self, fact: &StateWritten) {
+        let values = self.state.entry(fact.extension.clone()).or_default();
+        match &fact.value {
+            Some(value) => values.insert(fact.key.clone(), value.clone()),
+            None => values.remove(&fact.key),
+        };
+    }
+
     fn say(&mut self, message: Message) {
         Arc::make_mut(&mut self.transcript).push(message);
     }
@@ -199,7 +233,8 @@ impl Base {
     /// The implementations of a tool that whoever speaks has, the active one first.
     fn implementations(&self, tool: &ToolName) -> &[Implementation] {
         let entry = self.registry.view.as_ref().and_then(|registry| registry.tool(tool));
-        let offered = |entry: &&ToolEntry| entry.is_for(self.offered().as_deref(), self.speaker.as_ref());
+        let offered =
+            |entry: &&ToolEntry| is_offered(entry, self.offered().as_deref(), self.speaker.as_ref());
         entry.filter(offered).map_or(&[], |entry| &entry.stack)
     }
 }

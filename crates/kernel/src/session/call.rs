@@ -32,8 +32,8 @@ impl Call {
     }
 
     /// Takes what hooks attach to the result.
-    pub fn enrich(&mut self, round: Option<&Round>) {
-        (self.artifacts, self.render) = round.map(Round::enrichment).unwrap_or_default();
+    pub fn enrich(&mut self, round: Option<&HookRound>) {
+        (self.artifacts, self.render) = round.map(HookRound::enrichment).unwrap_or_default();
     }
 }
 
@@ -56,8 +56,8 @@ impl StepContext<'_> {
     }
 
     /// The modifiers have spoken: the last one who names an implementation chooses it.
-    pub fn modified(&mut self, call: &mut Call, round: Option<&Round>) {
-        if let Some(id) = round.and_then(Round::implementation) {
+    pub fn modified(&mut self, call: &mut Call, round: Option<&HookRound>) {
+        if let Some(id) = round.and_then(HookRound::implementation) {
             let tool = &call.view.tool;
             let found = self.base.implementations(tool).iter().find(|it| it.extension.id == *id);
             call.implementation = found.cloned();
@@ -86,7 +86,7 @@ impl StepContext<'_> {
     }
 
     /// All gates have spoken on the final arguments: deny wins, then ask, then allow. Without gates nothing is allowed.
-    pub fn decide(&mut self, call: &mut Call, round: Option<&Round>) {
+    pub fn decide(&mut self, call: &mut Call, round: Option<&HookRound>) {
         let Some(round) = round else {
             return self.fail(call, Code::ToolDenied, "there is no policy to ask");
         };
@@ -226,6 +226,14 @@ impl StepContext<'_> {
     /// What the outside needs to check, judge or run a call.
     pub fn call_act(&self, call: &Call) -> Option<Box<CallAct>> {
         let (implementation, registry) = (call.implementation.as_ref()?, self.base.registry.view.as_ref()?);
-        Some(CallAct::new(call.wait.begun, &call.view, implementation, &self.turn.context, registry))
+        Some(Box::new(CallAct {
+            decided_by: call.wait.begun,
+            call: call.view.id,
+            spec: implementation.spec.clone(),
+            arguments: call.view.arguments.clone(),
+            extension: implementation.extension.clone(),
+            turn: self.turn.context.clone(),
+            registry: registry.clone(),
+        }))
     }
 }

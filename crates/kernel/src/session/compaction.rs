@@ -5,12 +5,15 @@ use super::*;
 impl StepContext<'_> {
     /// Where the kept part begins.
     fn cut(&self) -> usize {
-        Message::cut(&self.base.transcript, self.turn.keep)
+        let conversation = &self.base.transcript;
+        let last = conversation.len().saturating_sub(self.turn.keep as usize);
+        let is_result = |place: usize| matches!(conversation.get(place), Some(Message::Tool { .. }));
+        (0..=last).rev().find(|place| !is_result(*place)).unwrap_or(0)
     }
 
     /// The hooks have said what to keep. What providers are asked about is the part that goes.
-    pub fn begin_compaction(&mut self, round: Option<&Round>) {
-        let (instructions, keep) = round.map(Round::compaction).unwrap_or_default();
+    pub fn begin_compaction(&mut self, round: Option<&HookRound>) {
+        let (instructions, keep) = round.map(HookRound::compaction).unwrap_or_default();
         let keep = keep.unwrap_or(self.turn.keep);
         (self.turn.instructions, self.turn.keep) = (instructions.clone(), keep);
         self.turn.compaction = self.desk.record(CompactionStarted { keep, instructions });
@@ -19,8 +22,8 @@ impl StepContext<'_> {
     }
 
     /// Takes a provider's summary, or has one written, unless there is nothing to replace.
-    pub fn summarise(&mut self, round: Option<&Round>) {
-        let answers = round.into_iter().flat_map(Round::answers);
+    pub fn summarise(&mut self, round: Option<&HookRound>) {
+        let answers = round.into_iter().flat_map(HookRound::answers);
         match answers.filter_map(|(_, answer)| answer.replacement()).last() {
             Some(summary) => self.apply_summary(Some(summary.clone())),
             None if self.cut() == 0 => self.apply_summary(None),

@@ -22,7 +22,7 @@ impl Base {
     pub fn limits(&self) -> Limits {
         let (all, nothing) = (self.start.settings.limits, Spent::default());
         let own = self.agent().map(|agent| agent.limits);
-        own.map_or(all, |own| all.left_for(own, &nothing, &nothing, all.time_budget))
+        own.map_or(all, |own| limit_rules::remaining(&all, own, &nothing, &nothing, all.time_budget))
     }
 }
 

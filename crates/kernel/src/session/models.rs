@@ -8,9 +8,9 @@ const FIRST_DELAY: Millis = Millis(500);
 impl StepContext<'_> {
     /// Chooses the turn's model. An authoritative word counts where the profile enables it; advice is followed where it names
     /// one of the session's models.
-    pub fn route(&mut self, round: Option<&Round>) {
+    pub fn route(&mut self, round: Option<&HookRound>) {
         let settings = &self.base.start.settings;
-        let answers = round.into_iter().flat_map(Round::answers);
+        let answers = round.into_iter().flat_map(HookRound::answers);
         let routes = answers.filter_map(|(hook, answer)| {
             let Decision::Route { model, authoritative, .. } = answer else { return None };
             Some((*authoritative && settings.authoritative_routing, model, hook))
@@ -92,8 +92,8 @@ impl StepContext<'_> {
 
     pub fn model_failed(&mut self, attempt: u32, fact: &ModelFailed) {
         self.charge(fact.usage.into());
-        if let Some(LimitReached { limit, allowed, used }) = fact.limit {
-            return self.end_by_limit((limit, allowed, used));
+        if let Some(reached) = fact.limit.clone() {
+            return self.end_by_limit(reached);
         }
         if fact.retryable && attempt < self.base.start.settings.attempts {
             let delay = Millis(FIRST_DELAY.0 << attempt.saturating_sub(1).min(6));

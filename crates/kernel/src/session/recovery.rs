@@ -11,7 +11,7 @@ impl StepContext<'_> {
         self.turn.timer = None;
         if self.turn.purpose == Purpose::Answer && self.turn.paused.is_none() {
             let left = self.turn.deadline.since(self.desk.before);
-            self.turn.deadline = self.desk.clerk.now.plus(left);
+            self.turn.deadline = self.desk.now().plus(left);
             self.set_timer(self.desk.cause);
         }
         match self.turn.wait.stage {

@@ -21,7 +21,7 @@ pub(super) struct Turn {
     /// The models to try, best first; the first is the one in use.
     pub models: Vec<ModelName>,
     /// The time that it may take, and which limit says so.
-    pub allotted: (LimitKind, Millis),
+    pub time_limit: TimeLimit,
     pub deadline: Millis,
     /// Since when a person is asked and the turn's time stands still.
     pub paused: Option<Millis>,
@@ -58,7 +58,7 @@ pub(super) enum Stage {
     #[default]
     Idle,
     /// Either asks hooks.
-    Asking(Round),
+    Asking(HookRound),
     /// A model is asked; which attempt it is.
     Model(u32),
     Summarising,
@@ -120,7 +120,7 @@ impl StepContext<'_> {
         if asked != Some(wait.begun) {
             return false;
         }
-        let said = body.hook_answers();
+        let said = HookAnswers::of(body);
         match (take(&mut wait.stage), body, call) {
             (Stage::Asking(round), _, call) if said.is_some() => {
                 return said.is_some_and(|said| self.heard(call, round, said));

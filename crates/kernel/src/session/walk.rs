@@ -10,8 +10,8 @@ impl StepContext<'_> {
     /// The first steps of a walk.
     pub fn begin(&mut self) {
         self.address(self.base.speaker.clone(), None);
-        self.turn.allotted = self.base.limits().allotted(&self.base.spent);
-        self.turn.deadline = self.desk.clerk.now.plus(self.turn.allotted.1);
+        self.turn.time_limit = TimeLimit::of(&self.base.limits(), &self.base.spent);
+        self.turn.deadline = self.desk.now().plus(self.turn.time_limit.budget);
         let first = match self.turn.purpose {
             Purpose::Answer => {
                 let (turn, registry) = (self.turn.context.turn, self.base.registry.reference);
@@ -40,7 +40,7 @@ impl StepContext<'_> {
     }
 
     /// A round is over: what was judged is now as the hooks have left it, and the walk goes on unless it was blocked.
-    pub fn round_over(&mut self, mut call: Option<&mut Call>, round: &Round) {
+    pub fn round_over(&mut self, mut call: Option<&mut Call>, round: &HookRound) {
         let judged = self.subject(call.as_deref_mut(), round.point).zip(round.subject.as_ref());
         if let Some((judged, subject)) = judged.filter(|(judged, subject)| *judged != *subject) {
             *judged = subject.clone();
@@ -74,7 +74,7 @@ impl StepContext<'_> {
     }
 
     /// Records what guardrails said, and gives the reason if they blocked.
-    fn guard_verdict(&mut self, call: Option<&Call>, round: &Round) -> Option<String> {
+    fn guard_verdict(&mut self, call: Option<&Call>, round: &HookRound) -> Option<String> {
         let (point, rules, closed) = (round.point, round.point.rules(), round.closed.as_ref());
         let guards = rules.on_fault == OnFault::Close && point != P::ToolGate;
         if guards && (rules.order == Order::Together || closed.is_some()) {
@@ -86,9 +86,12 @@ impl StepContext<'_> {
     }
 
     /// Leaves a point whose hooks have all spoken, if it has any. Gives the next point, if one follows at once.
-    fn leave(&mut self, call: Option<&mut Call>, point: P, round: Option<&Round>) -> Option<P> {
+    fn leave(&mut self, call: Option<&mut Call>, point: P, round: Option<&HookRound>) -> Option<P> {
         match (point, call) {
-            (P::GuardInput, _) => self.base.say(Message::said(&self.turn.text, &mut self.turn.attachments)),
+            (P::GuardInput, _) => self.base.say(Message::User {
+                text: self.turn.text.clone(),
+                attachments: take(&mut self.turn.attachments),
+            }),
             (P::Context, _) => self.inject(round),
             (P::ModelRoute, _) => self.route(round),
             (P::ResponseProcess, _) => self.turn.outcome = Some(TurnOutcome::Answered),
@@ -108,8 +111,8 @@ impl StepContext<'_> {
         point.rules().next
     }
 
-    fn inject(&mut self, round: Option<&Round>) {
-        let (blocks, texts) = round.map(Round::injected).unwrap_or_default();
+    fn inject(&mut self, round: Option<&HookRound>) {
+        let (blocks, texts) = round.map(HookRound::injected).unwrap_or_default();
         if !blocks.is_empty() {
             self.desk.record(ContextInjected { blocks });
             self.turn.blocks = Arc::new(texts);
