@@ -15,7 +15,7 @@ pub(crate) enum Phase {
 }
 
 /// Whether a fact fits. One that does not has changed nothing.
-pub(crate) type Taken = Result<(), Fault>;
+pub(crate) type Accepted = Result<(), Fault>;
 
 /// The answer to a fact that nobody waits for.
 pub(crate) fn unexpected<T>(message: &str) -> Result<T, Fault> {

@@ -24,7 +24,7 @@ use self::dependencies::shutdown_order;
 use self::outages::Judging;
 use self::supervision::{CrashCounter, FaultWindow, RestartBackoff};
 use crate::BEHAVIOUR;
-use crate::phase::{Phase, Taken, unexpected};
+use crate::phase::{Accepted, Phase, unexpected};
 use crate::registry::tool_names::{ReservedNames, duplicates};
 use crate::registry::{self, RegisteredDescriptor};
 use crate::step_recorder::{StepRecorder, StreamClock};
@@ -157,7 +157,7 @@ impl System {
     }
 
     /// Takes a fact. What it sets going is pursued when the system is said to have settled.
-    fn take(&mut self, desk: &mut StepRecorder, input: &Input) -> Taken {
+    fn take(&mut self, desk: &mut StepRecorder, input: &Input) -> Accepted {
         use Body::*;
         let running = self.phase == Phase::Running;
         match &input.body {
@@ -199,7 +199,7 @@ impl System {
     }
 
     /// A schedule is due. Each due time fires at most once, across restarts too.
-    fn due(&mut self, desk: &mut StepRecorder, fact: &ScheduleDue) -> Taken {
+    fn due(&mut self, desk: &mut StepRecorder, fact: &ScheduleDue) -> Accepted {
         let ScheduleDue { schedule, due, retry, passed } = fact.clone();
         let (id, name) = schedule.as_str().split_once('/').unwrap_or((schedule.as_str(), ""));
         let extension = self.extensions.get(&ExtensionId::from(id));

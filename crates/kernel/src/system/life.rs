@@ -57,7 +57,7 @@ impl System {
     }
 
     /// Someone wants an extension sent up again that is down, whatever has happened to it.
-    pub(super) fn retried(&mut self, id: &ExtensionId) -> Taken {
+    pub(super) fn retried(&mut self, id: &ExtensionId) -> Accepted {
         let Some(extension) = self.extensions.get_mut(id).filter(|it| !it.is_up()) else {
             return unexpected("no such extension is down");
         };
@@ -67,7 +67,7 @@ impl System {
     }
 
     /// The pause after an extension went down is over.
-    pub(super) fn timer(&mut self, timer: Seq) -> Taken {
+    pub(super) fn timer(&mut self, timer: Seq) -> Accepted {
         let extension = self.extensions.values_mut().find(|it| it.timer == Some(timer));
         extension.map(Extension::come_back).map_or_else(|| unexpected("nobody set this timer"), Ok)
     }
@@ -100,7 +100,7 @@ impl System {
         desk: &mut StepRecorder,
         fact: &ExtensionReported,
         cause: Option<Seq>,
-    ) -> Taken {
+    ) -> Accepted {
         let life = self.life(&fact.id, fact.generation)?;
         if life.under_way.is_none() || life.under_way != cause.map(|cause| (fact.command, cause)) {
             return unexpected("this command is not under way");
@@ -125,7 +125,7 @@ impl System {
         Ok(())
     }
 
-    pub(super) fn faulted(&mut self, desk: &mut StepRecorder, fact: &ExtensionFaulted) -> Taken {
+    pub(super) fn faulted(&mut self, desk: &mut StepRecorder, fact: &ExtensionFaulted) -> Accepted {
         let serves = self.life(&fact.id, fact.generation)?.course == Course::Serving;
         let extension = self.extensions.get_mut(&fact.id);
         let Some(extension) = extension.filter(|it| serves && it.on(Course::Rising).is_none()) else {
@@ -143,7 +143,7 @@ impl System {
         Ok(())
     }
 
-    pub(super) fn health(&mut self, desk: &mut StepRecorder, fact: &HealthReported) -> Taken {
+    pub(super) fn health(&mut self, desk: &mut StepRecorder, fact: &HealthReported) -> Accepted {
         let serves = self.life(&fact.id, fact.generation)?.course == Course::Serving;
         if serves && !fact.healthy {
             let message = format!("`{}` reported that it is not well", fact.id);
