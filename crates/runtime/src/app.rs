@@ -10,7 +10,6 @@ use holdfast_contract::ids::{AgentId, ExtensionId, ModelName, StreamId};
 pub use holdfast_contract::log::Progress;
 use holdfast_contract::log::{LogLevel, ProgressSink};
 use holdfast_contract::message::{Limits, Origin};
-use holdfast_contract::names::ReservedNames;
 use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::session_frames::SessionSettings;
@@ -20,6 +19,7 @@ use holdfast_home::{
     Home, HomeEnvironment, ModelSettings, OFFLINE, ORCHESTRATOR, PromptContext, PromptTool, Prompts,
     SecretPlace, Settings,
 };
+use holdfast_kernel::registry::ReservedNames;
 use holdfast_lane_declarative::DeclarativeLane;
 use holdfast_lane_process::{Demand, Places, ProcessLane};
 use holdfast_lane_wasm::WasmLane;

@@ -14,6 +14,7 @@ use holdfast_contract::ids::{CallId, HookId, Seq, StreamId};
 use holdfast_contract::message::LimitKind;
 use holdfast_contract::session_frames::{Answer, ToolVerdict, TurnOutcome};
 use holdfast_contract::wire::Lane;
+use holdfast_kernel::HookAnswers;
 use holdfast_runtime::replay::{Mode, replay};
 use holdfast_runtime::verify::verify;
 use holdfast_store::Store;
@@ -234,7 +235,7 @@ impl Walk {
                 Ok(())
             }
             Body::HookAgreed(_) | Body::HookDecided(_) | Body::HookFaulted(_) => {
-                let hooks = body.hook_answers().map(|(hooks, _)| hooks).unwrap_or_default();
+                let hooks = HookAnswers::of(body).map(|answers| answers.hooks).unwrap_or_default();
                 hooks.iter().try_for_each(|hook| self.heard(cause, hook))
             }
             Body::ModelRequested(_) | Body::ApprovalRequested(_) | Body::CompactionStarted(_) => {

@@ -17,10 +17,10 @@ use holdfast_contract::manifest::Scope;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{AskedHooks, HookEntry, Registry};
-use holdfast_contract::round::Round;
 use holdfast_contract::session_frames::{ChunkSaid, ChunkWord, StreamGuarded};
 use holdfast_contract::system_frames::ExtensionFaulted;
 use holdfast_contract::wire::{Call, Instance, Later};
+use holdfast_kernel::registry::hooks_without_call;
 use holdfast_model::{Delta, Model};
 use tokio::sync::{Notify, mpsc};
 
@@ -37,8 +37,7 @@ const MAX_UNJUDGED_BYTES: usize = 64 << 10;
 
 /// The guardrails that judge what is streamed in a turn: those of its registry whose matchers apply.
 pub(crate) fn chunk_guards(registry: &Registry, turn: &TurnView) -> Option<AskedHooks> {
-    let asked = registry.asked(HookPoint::GuardChunk, None, &turn.origin.channel);
-    asked.map(|hooks| registry.still_asked(&Round::new(HookPoint::GuardChunk, None, hooks)))
+    hooks_without_call(registry, HookPoint::GuardChunk, &turn.origin.channel)
 }
 
 /// What a guardrail is asked about a window.
