@@ -10,9 +10,9 @@ use std::path::Path;
 
 use holdfast_contract::digest::canonical;
 use holdfast_contract::ids::ExtensionId;
-use holdfast_contract::manifest::yaml::nearest;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_policy::{Grant, Policy, Profile, Rule};
+use holdfast_yaml::nearest;
 use serde::Serialize;
 use serde_json::Value;
 

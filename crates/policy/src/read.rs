@@ -10,8 +10,9 @@ use std::path::Path;
 
 use holdfast_contract::ids::RuleName;
 use holdfast_contract::manifest::Profile;
-use holdfast_contract::manifest::yaml::{self, Codes, Field, Format, Object, Reported};
+use holdfast_contract::manifest::yaml::{self, Codes, Format};
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_yaml::{Field, Object, Reported};
 use serde_json::Value;
 
 use crate::caps::Caps;

@@ -1,14 +1,16 @@
-//! The way to a field, written `schedules[0].cron`. It is put into words only when somebody asks, and never at length: a
-//! file may nest long keys deeply.
+//! The path of a field, written `schedules[0].cron`. It is rendered only for a message, and truncated: a file may nest
+//! long keys deeply.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// How many letters of a path are worth showing, and of one key in it.
-const MAX_PATH_CHARS: usize = 120;
-const SHOWN_OF_KEY: usize = 40;
+/// After how many bytes a rendered path is truncated.
+const MAX_PATH_BYTES: usize = 120;
 
-/// One step down.
+/// How many characters of each key are rendered.
+const MAX_KEY_CHARS: usize = 40;
+
+/// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PathStep {
     /// To the value of a key.
@@ -17,7 +19,7 @@ pub(super) enum PathStep {
     Item(usize),
 }
 
-/// The way to a node.
+/// The path of a node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Path(Option<Rc<Link>>);
 
@@ -32,17 +34,17 @@ impl Path {
         Self(Some(Rc::new(Link { before: self.clone(), step })))
     }
 
-    /// Whether it leads nowhere: to the whole file.
+    /// Whether it is the path of the whole file.
     pub(super) fn is_root(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Whether it leads to an item of a list.
+    /// Whether it is the path of a list item.
     pub(super) fn is_item(&self) -> bool {
         matches!(self.0.as_deref(), Some(Link { step: PathStep::Item(_), .. }))
     }
 
-    /// The last key on the way.
+    /// The last key in the path.
     pub(super) fn key(&self) -> &str {
         match self.0.as_deref() {
             Some(Link { step: PathStep::Key(key), .. }) => key,
@@ -62,11 +64,11 @@ impl Path {
     }
 }
 
-/// Steps in words.
+/// Renders steps.
 pub(super) fn render<'s>(steps: impl Iterator<Item = &'s PathStep>) -> String {
     let mut text = String::new();
     for step in steps {
-        if text.len() > MAX_PATH_CHARS {
+        if text.len() > MAX_PATH_BYTES {
             text.push('…');
             break;
         }
@@ -75,25 +77,9 @@ pub(super) fn render<'s>(steps: impl Iterator<Item = &'s PathStep>) -> String {
             PathStep::Key(key) => {
                 let dot = if text.is_empty() { "" } else { "." };
                 text.push_str(dot);
-                text.extend(key.chars().take(SHOWN_OF_KEY));
+                text.extend(key.chars().take(MAX_KEY_CHARS));
             }
         }
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_are_written_as_people_write_them() {
-        let key = |path: &Path, key: &str| path.to(PathStep::Key(key.into()));
-        let schedules = key(&Path::default(), "schedules");
-        let cron = key(&schedules.to(PathStep::Item(0)), "cron");
-        assert_eq!(cron.render(), "schedules[0].cron");
-        assert_eq!((cron.key(), schedules.to(PathStep::Item(3)).key()), ("cron", "schedules"));
-        let deep = (0..64).fold(Path::default(), |path, _| key(&path, &"k".repeat(1000)));
-        assert!(deep.render().len() < 200 && deep.render().ends_with('…'));
-    }
 }

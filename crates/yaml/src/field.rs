@@ -1,6 +1,5 @@
-//! Reading values out of the tree. A [`Field`] knows its path and place, so a value that does not fit is
-//! reported with both, and with what to write instead; reading goes on, so that the next problem is found
-//! too.
+//! Typed access to the values of the tree. A [`Field`] has its path and position, so an invalid value is reported
+//! with both and with a fix; reading continues, so that all problems are found.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -8,44 +7,37 @@ use std::ops::RangeInclusive;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::diagnostics::{Collector, DiagnosticKind, Reported};
 use super::nearest::nearest;
-use super::notes::Notes;
 use super::path::{Path, PathStep};
 use super::scalar::Plain;
-use super::tree::{Entry, Mark, Node, NodeValue};
-
-/// Proof that an error has been recorded: whoever has no value has this instead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reported(());
-
-impl Reported {
-    pub(super) fn new() -> Self {
-        Self(())
-    }
-}
+use super::tree::{Entry, Node, NodeValue, Position};
 
 /// How many names a help text lists.
-const LISTED: usize = 12;
+const MAX_NAMES_LISTED: usize = 12;
+
+/// How many characters of a value a message quotes.
+const MAX_QUOTED_CHARS: usize = 40;
 
 /// A value in the file.
 #[derive(Clone)]
 pub struct Field<'r> {
-    notes: &'r Notes<'r>,
+    collector: &'r Collector<'r>,
     node: &'r Node,
     path: Path,
 }
 
 impl<'r> Field<'r> {
-    pub(super) fn root(notes: &'r Notes<'r>, node: &'r Node) -> Self {
-        Self { notes, node, path: Path::default() }
+    pub(super) fn root(collector: &'r Collector<'r>, node: &'r Node) -> Self {
+        Self { collector, node, path: Path::default() }
     }
 
-    /// Where it is, written `agent.limits.max_turns`; empty for the whole file.
+    /// Its path, written `agent.limits.max_turns`; empty for the whole file.
     pub fn path(&self) -> String {
         self.path.render()
     }
 
-    /// Whether nothing is written there; that counts as leaving the field out.
+    /// Whether it is null, which is the same as leaving the field out.
     pub fn is_null(&self) -> bool {
         matches!(self.plain(), Some(Plain::Null))
     }
@@ -60,7 +52,7 @@ impl<'r> Field<'r> {
         matches!(self.node.shape(), NodeValue::Map(_))
     }
 
-    /// Text. A number without quotes counts as the text it is written as, so `1.10` stays `1.10`.
+    /// Text. A number without quotes is read as the text it is written as, so `1.10` stays `1.10`.
     pub fn text(&self) -> Result<String, Reported> {
         match (self.node.shape(), self.plain()) {
             (
@@ -94,8 +86,8 @@ impl<'r> Field<'r> {
     pub fn word(&self) -> Result<String, Reported> {
         let text = self.filled()?;
         if text.contains(|letter: char| letter.is_whitespace() || letter.is_control()) {
-            let what = format!("{} is `{}`, which has a space in it", self.subject(), shorten(&text));
-            return Err(self.reject(what, "Write one word, without spaces."));
+            let message = format!("{} is `{}`, which has a space in it", self.subject(), shorten(&text));
+            return Err(self.reject(message, "Write one word, without spaces."));
         }
         Ok(text)
     }
@@ -109,7 +101,7 @@ impl<'r> Field<'r> {
         Err(self.wrong_type("`true` or `false`", help))
     }
 
-    /// A whole number within bounds.
+    /// A whole number within a range.
     pub fn whole<N>(&self, bounds: RangeInclusive<N>) -> Result<N, Reported>
     where
         N: Copy + Display + Into<i128> + TryFrom<i128>,
@@ -117,9 +109,9 @@ impl<'r> Field<'r> {
         let (least, most) = ((*bounds.start()).into(), (*bounds.end()).into());
         match self.plain_text().and_then(super::scalar::integer) {
             Some(number) if (least..=most).contains(&number) => {
-                N::try_from(number).map_err(|_| self.misfit(&bounds))
+                N::try_from(number).map_err(|_| self.out_of_range(&bounds))
             }
-            Some(_) => Err(self.misfit(&bounds)),
+            Some(_) => Err(self.out_of_range(&bounds)),
             None => {
                 let quoted =
                     self.scalar_text().and_then(super::scalar::integer).filter(|_| self.plain().is_none());
@@ -132,13 +124,13 @@ impl<'r> Field<'r> {
         }
     }
 
-    fn misfit<N: Display>(&self, bounds: &RangeInclusive<N>) -> Reported {
-        let what = format!(
-            "{} is {}, which is out of bounds",
+    fn out_of_range<N: Display>(&self, bounds: &RangeInclusive<N>) -> Reported {
+        let message = format!(
+            "{} is {}, which is out of range",
             self.subject(),
             shorten(self.scalar_text().unwrap_or_default())
         );
-        self.reject(what, format!("Use a whole number from {} to {}.", bounds.start(), bounds.end()))
+        self.reject(message, format!("Use a whole number from {} to {}.", bounds.start(), bounds.end()))
     }
 
     /// One of a few values, by the names that they are serialised with.
@@ -164,7 +156,7 @@ impl<'r> Field<'r> {
         Err(self.reject(format!("`{}` is not a value of {}", shorten(text), self.subject()), help))
     }
 
-    /// The items of a list, each read; every item that does not fit is reported.
+    /// The items of a list; every invalid item is reported.
     pub fn each<T>(&self, read: impl FnMut(&Field<'r>) -> Result<T, Reported>) -> Result<Vec<T>, Reported> {
         self.items(read, || match inline(self.node) {
             Some(text) if !self.path.is_item() => {
@@ -174,14 +166,17 @@ impl<'r> Field<'r> {
         })
     }
 
-    /// The same for a list of mappings; what differs is the advice to those who write something else.
+    /// The same for a list of mappings; only the help for another type differs.
     pub fn each_mapping<T>(
         &self,
         read: impl FnMut(&Field<'r>) -> Result<T, Reported>,
     ) -> Result<Vec<T>, Reported> {
-        self.items(read, || match self.is_map() {
-            true => "Put `- ` before its first line, and indent the others like it.".to_owned(),
-            false => format!("Write `- key: value` items below `{}:`.", self.path.key()),
+        self.items(read, || {
+            if self.is_map() {
+                "Put `- ` before its first line, and indent the others like it.".to_owned()
+            } else {
+                format!("Write `- key: value` items below `{}:`.", self.path.key())
+            }
         })
     }
 
@@ -191,14 +186,16 @@ impl<'r> Field<'r> {
         help: impl FnOnce() -> String,
     ) -> Result<Vec<T>, Reported> {
         let NodeValue::List(items) = self.node.shape() else { return Err(self.wrong_type("a list", help())) };
-        let item =
-            |(index, node)| Self { notes: self.notes, node, path: self.path.to(PathStep::Item(index)) };
+        let item = |(index, node)| Self {
+            collector: self.collector,
+            node,
+            path: self.path.to(PathStep::Item(index)),
+        };
         let read: Vec<_> = items.iter().enumerate().map(item).map(|item| read(&item)).collect();
         read.into_iter().collect()
     }
 
-    /// The entries of a mapping with keys that are free to choose, each read; every entry that does not fit
-    /// is reported.
+    /// The entries of a mapping with arbitrary keys; every invalid entry is reported.
     pub fn entries<T>(
         &self,
         mut read: impl FnMut(&str, &Field<'r>) -> Result<T, Reported>,
@@ -211,19 +208,18 @@ impl<'r> Field<'r> {
         read.into_iter().map(|(key, value)| Ok((key, value?))).collect()
     }
 
-    /// A mapping with given fields. Fields that the function does not ask for are warned about when it is
-    /// done.
+    /// A mapping with known fields. A field that the function does not read is reported as unknown.
     pub fn object<T>(
         &self,
         read: impl FnOnce(&mut Object<'_, 'r>) -> Result<T, Reported>,
     ) -> Result<T, Reported> {
         let mut object = Object { field: self, entries: self.map()?, known: Vec::new(), advice: Vec::new() };
         let value = read(&mut object);
-        object.warn_about_the_rest();
+        object.report_unknown_fields();
         value
     }
 
-    /// Whatever is there, as JSON.
+    /// Any value, as JSON.
     pub fn json(&self) -> Result<Value, Reported> {
         match self.node.shape() {
             NodeValue::List(_) => self.each(|item| item.json()).map(Value::Array),
@@ -232,8 +228,12 @@ impl<'r> Field<'r> {
                 let value =
                     self.plain().map_or_else(|| Some(Value::from(&**text)), |plain| plain.to_json(text));
                 value.ok_or_else(|| {
-                    let what = format!("{} is `{text}`, a number that JSON cannot carry", self.subject());
-                    self.reject(what, format!("Put it in quotes: `{}`.", self.written(format!("\"{text}\""))))
+                    let message =
+                        format!("{} is `{text}`, a number that JSON cannot represent", self.subject());
+                    self.reject(
+                        message,
+                        format!("Put it in quotes: `{}`.", self.written(format!("\"{text}\""))),
+                    )
                 })
             }
         }
@@ -244,50 +244,55 @@ impl<'r> Field<'r> {
         Ok(self.entries(|_, value| value.json())?.into_iter().collect())
     }
 
-    /// Records that the value has the right type and still cannot be.
-    pub fn reject(&self, what: impl Into<String>, help: impl Into<String>) -> Reported {
-        self.notes.error(self.notes.format.codes.value, self.node.mark, &self.path(), what.into(), help)
+    /// Records that the value has the right type but is invalid.
+    pub fn reject(&self, message: impl Into<String>, help: impl Into<String>) -> Reported {
+        self.collector.error(DiagnosticKind::Value, self.node.position, &self.path(), message.into(), help)
     }
 
-    /// Records that a value is doubtful, but taken.
-    pub fn doubt(&self, what: impl Into<String>, help: impl Into<String>) {
-        self.notes.warning(self.notes.format.codes.value, self.node.mark, &self.path(), what.into(), help);
+    /// Records a warning about a value that is accepted.
+    pub fn warn(&self, message: impl Into<String>, help: impl Into<String>) {
+        self.collector.warning(DiagnosticKind::Value, self.node.position, &self.path(), message.into(), help);
     }
 
-    /// The field with a value as a person would write it: `enabled: true`, or `- true` in a list.
+    /// The field with a value as it is written in the file: `enabled: true`, or `- true` in a list.
     pub fn written(&self, value: impl Display) -> String {
         if self.path.is_item() { format!("- {value}") } else { format!("{}: {value}", self.path.key()) }
     }
 
-    /// What messages call it.
+    /// Its name in messages.
     pub fn subject(&self) -> String {
         if self.path.is_root() { "the file".to_owned() } else { format!("`{}`", self.path.render()) }
     }
 
     fn child(&self, entry: &'r Entry) -> Self {
-        Self { notes: self.notes, node: &entry.value, path: self.path.to(PathStep::Key(entry.key.clone())) }
+        Self {
+            collector: self.collector,
+            node: &entry.value,
+            path: self.path.to(PathStep::Key(entry.key.clone())),
+        }
     }
 
     fn map(&self) -> Result<&'r [Entry], Reported> {
         if let NodeValue::Map(entries) = self.node.shape() {
             return Ok(entries);
         }
-        let name = self.notes.format.name;
+        let name = self.collector.options.schema;
         if !self.path.is_root() {
-            let help = match self.path.is_item() {
-                true => "Write `- key: value` there.".to_owned(),
-                false => format!("Write indented `key: value` lines below `{}:`.", self.path.key()),
+            let help = if self.path.is_item() {
+                "Write `- key: value` there.".to_owned()
+            } else {
+                format!("Write indented `key: value` lines below `{}:`.", self.path.key())
             };
             return Err(self.wrong_type("a mapping", help));
         }
         let help = format!("Write `key: value` lines; `holdfast schema {name}` prints what is allowed.");
         if self.is_null() {
-            let codes = &self.notes.format.codes;
-            return Err(self.notes.error(
-                codes.missing_field,
-                self.node.mark,
+            let message = "the file is empty".to_owned();
+            return Err(self.collector.error(
+                DiagnosticKind::MissingField,
+                self.node.position,
                 "",
-                "the file is empty".to_owned(),
+                message,
                 help,
             ));
         }
@@ -308,7 +313,7 @@ impl<'r> Field<'r> {
         }
     }
 
-    /// What a scalar without quotes stands for.
+    /// The meaning of a scalar without quotes.
     fn plain(&self) -> Option<Plain> {
         self.plain_text().map(Plain::of)
     }
@@ -326,12 +331,12 @@ impl<'r> Field<'r> {
             }
             (NodeValue::Scalar { text, .. }, _) => format!("the text `{}`", shorten(text)),
         };
-        let what = format!("{} should be {expected}, but is {found}", self.subject());
-        self.notes.error(self.notes.format.codes.wrong_type, self.node.mark, &self.path(), what, help)
+        let message = format!("{} should be {expected}, but is {found}", self.subject());
+        self.collector.error(DiagnosticKind::WrongType, self.node.position, &self.path(), message, help)
     }
 }
 
-/// A mapping with given fields.
+/// A mapping with known fields.
 pub struct Object<'o, 'r> {
     field: &'o Field<'r>,
     entries: &'r [Entry],
@@ -340,7 +345,7 @@ pub struct Object<'o, 'r> {
 }
 
 impl<'r> Object<'_, 'r> {
-    /// A field as it is written, if it is there and not empty.
+    /// A field, if it is present and not null.
     pub fn field(&mut self, name: &'static str) -> Option<Field<'r>> {
         if !self.known.contains(&name) {
             self.known.push(name);
@@ -372,7 +377,7 @@ impl<'r> Object<'_, 'r> {
         Ok(self.optional(name, read)?.unwrap_or(default))
     }
 
-    /// A field that must be there; the example is what the help shows.
+    /// A required field; the help shows the example.
     pub fn required<T>(
         &mut self,
         name: &'static str,
@@ -385,41 +390,43 @@ impl<'r> Object<'_, 'r> {
         }
     }
 
-    /// Records that something must be there and is not.
+    /// Records that a required field is missing.
     pub fn missing(&self, name: &str, help: impl Into<String>) -> Reported {
-        let Field { notes, node, path } = self.field;
+        let Field { collector, node, path } = self.field;
         let field = path.to(PathStep::Key(name.into())).render();
-        let (mark, what) = match self.entry(name) {
-            Some(empty) => (empty.key_mark, format!("`{field}` is empty")),
-            None => (node.mark, format!("`{field}` is missing")),
+        let (position, message) = match self.entry(name) {
+            Some(empty) => (empty.key_position, format!("`{field}` is empty")),
+            None => (node.position, format!("`{field}` is missing")),
         };
-        notes.error(notes.format.codes.missing_field, mark, &field, what, help)
+        collector.error(DiagnosticKind::MissingField, position, &field, message, help)
     }
 
-    /// What to tell somebody who writes a field that there is not.
+    /// Sets the help for an unknown field that users are likely to write.
     pub fn advise(&mut self, name: &'static str, help: &'static str) {
         self.advice.push((name, help));
     }
 
-    /// Records that a field is there and nobody reads it, and why.
-    pub fn unread(&self, name: &str, what: impl Into<String>, help: impl Into<String>) {
-        let mark = self.entry(name).map_or(self.field.node.mark, |entry| entry.key_mark);
-        self.warn(mark, name, what.into(), help.into());
+    /// Records that a field is present but not used, and why.
+    pub fn unread(&self, name: &str, message: impl Into<String>, help: impl Into<String>) {
+        let position = self.entry(name).map_or(self.field.node.position, |entry| entry.key_position);
+        self.report_unknown(position, name, message.into(), help.into());
     }
 
-    fn warn(&self, mark: Mark, name: &str, what: String, help: String) {
-        let notes = self.field.notes;
+    fn report_unknown(&self, position: Position, name: &str, message: String, help: String) {
+        let collector = self.field.collector;
         let field = self.field.path.to(PathStep::Key(name.into())).render();
-        notes.warning(notes.format.codes.unknown_field, mark, &field, what, help);
+        collector.warning(DiagnosticKind::UnknownField, position, &field, message, help);
     }
 
-    fn warn_about_the_rest(&self) {
+    fn report_unknown_fields(&self) {
         for entry in self.entries.iter().filter(|entry| !self.known.contains(&&*entry.key)) {
-            let what = match self.field.path.is_root() {
-                true => format!("there is no field `{}`", shorten(&entry.key)),
-                false => format!("{} has no field `{}`", self.field.subject(), shorten(&entry.key)),
+            let name = shorten(&entry.key);
+            let message = if self.field.path.is_root() {
+                format!("unknown field `{name}`")
+            } else {
+                format!("unknown field `{name}` in {}", self.field.subject())
             };
-            self.warn(entry.key_mark, &entry.key, what, self.help_for(&entry.key));
+            self.report_unknown(entry.key_position, &entry.key, message, self.help_for(&entry.key));
         }
     }
 
@@ -430,20 +437,22 @@ impl<'r> Object<'_, 'r> {
         if let Some(near) = nearest(unknown, self.known.iter().copied()) {
             return format!("Did you mean `{near}`?");
         }
-        if self.known.len() > LISTED {
-            let name = self.field.notes.format.name;
-            return format!("Remove it; `holdfast schema {name}` prints the fields there are.");
+        if self.known.len() > MAX_NAMES_LISTED {
+            let name = self.field.collector.options.schema;
+            return format!("Remove it; `holdfast schema {name}` lists the fields.");
         }
         let names: Vec<_> = self.known.iter().map(|name| format!("`{name}`")).collect();
-        format!("Remove it; the fields there are: {}.", names.join(", "))
+        format!("Remove it; the fields are: {}.", names.join(", "))
     }
 }
 
-/// A scalar as it may stand inside of a line.
+/// A scalar that fits into a line of a help text.
 fn inline(node: &Node) -> Option<&str> {
     match node.shape() {
         NodeValue::Scalar { text, .. }
-            if !text.is_empty() && text.len() <= 40 && !text.contains(['\n', ',', '[', ']']) =>
+            if !text.is_empty()
+                && text.len() <= MAX_QUOTED_CHARS
+                && !text.contains(['\n', ',', '[', ']']) =>
         {
             Some(text)
         }
@@ -454,7 +463,7 @@ fn inline(node: &Node) -> Option<&str> {
 /// The beginning of a text, for a message of one line.
 fn shorten(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
-    match line.char_indices().nth(40) {
+    match line.char_indices().nth(MAX_QUOTED_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None if line.len() < text.trim_end().len() => format!("{line}…"),
         None => line.to_owned(),

@@ -1,5 +1,5 @@
-//! What a scalar without quotes stands for: YAML 1.2's core schema, and where the type is known, what people
-//! write besides.
+//! The meaning of a scalar without quotes: YAML 1.2's core schema, and common other spellings where the type
+//! is known.
 
 use serde_json::{Number, Value};
 
@@ -26,8 +26,8 @@ impl Plain {
         }
     }
 
-    /// The JSON of it, given the text it was written as. Integers beyond 64 bits stay text; what is not
-    /// finite has no JSON.
+    /// Its JSON value, given the text it was written as. Integers beyond 64 bits stay text; numbers that are
+    /// not finite have no JSON value.
     pub(super) fn to_json(self, text: &str) -> Option<Value> {
         Some(match self {
             Self::Null => Value::Null,
@@ -64,7 +64,7 @@ fn unsigned_digits(digits: &str, radix: u32) -> Option<i128> {
     digits.chars().all(|digit| digit.is_digit(radix)).then(|| i128::from_str_radix(digits, radix).ok())?
 }
 
-/// A boolean as people write it where one is expected.
+/// A boolean where one is expected: `yes`, `no`, `on` and `off` too.
 pub(super) fn boolean(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" => Some(true),
@@ -73,7 +73,7 @@ pub(super) fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// A whole number as people write it where one is expected: `50000` and `50_000`.
+/// A whole number where one is expected: `50000` and `50_000`.
 pub(super) fn integer(text: &str) -> Option<i128> {
     let grouped = text
         .as_bytes()
@@ -86,57 +86,5 @@ pub(super) fn integer(text: &str) -> Option<i128> {
             _ => None,
         },
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn plain_scalars_mean_what_yaml_1_2_says() {
-        for (text, expected) in [
-            ("", Plain::Null),
-            ("~", Plain::Null),
-            ("True", Plain::Boolean(true)),
-            ("yes", Plain::Text),
-            ("12", Plain::Integer(12)),
-            ("-12", Plain::Integer(-12)),
-            ("007", Plain::Integer(7)),
-            ("0x1F", Plain::Integer(31)),
-            ("0o17", Plain::Integer(15)),
-            ("0x", Plain::Text),
-            ("1.10", Plain::Float(1.1)),
-            (".5", Plain::Float(0.5)),
-            ("1e3", Plain::Float(1000.0)),
-            ("-.inf", Plain::Float(f64::NEG_INFINITY)),
-            ("1.0.0", Plain::Text),
-            ("1_000", Plain::Text),
-            ("inf", Plain::Text),
-            ("nan", Plain::Text),
-            (".", Plain::Text),
-            ("-", Plain::Text),
-            ("main:Class", Plain::Text),
-        ] {
-            assert_eq!(Plain::of(text), expected, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn json_keeps_numbers_exact() {
-        let json = |text| Plain::of(text).to_json(text);
-        assert_eq!(json("18446744073709551615"), Some(Value::from(u64::MAX)));
-        assert_eq!(json("99999999999999999999"), Some(Value::from("99999999999999999999")));
-        assert_eq!(json(".nan"), None);
-    }
-
-    #[test]
-    fn known_types_are_read_generously() {
-        assert_eq!(boolean("Yes"), Some(true));
-        assert_eq!(boolean("off"), Some(false));
-        assert_eq!(boolean("1"), None);
-        assert_eq!(integer("50_000"), Some(50_000));
-        assert_eq!(integer("_50"), None);
-        assert_eq!(integer("5.0"), None);
     }
 }
