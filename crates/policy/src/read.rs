@@ -17,9 +17,9 @@ use serde_json::Value;
 
 use crate::caps::Caps;
 use crate::document::Document;
-use crate::examples;
 use crate::profile::{self, CLASSES, Routing, Unattended};
-use crate::rule::{Condition, Example, Examples, Rule, Ruling, no_arguments};
+use crate::rules::examples;
+use crate::rules::rule::{Condition, Example, Examples, Rule, Ruling, no_arguments};
 
 pub use self::given::dollars;
 

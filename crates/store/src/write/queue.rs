@@ -12,11 +12,11 @@ use holdfast_contract::frame::Draft;
 use holdfast_contract::ids::Seq;
 use holdfast_contract::problem::Problem;
 
-use crate::atomic_append::AtomicAppend;
 use crate::failure;
-use crate::objects::ObjectKind;
-use crate::stream::Stream;
-use crate::writer::WriterThread;
+use crate::tables::objects::ObjectKind;
+use crate::write::atomic_append::AtomicAppend;
+use crate::write::stream::Stream;
+use crate::write::writer::WriterThread;
 
 /// Queued frames at which the writer starts although nobody waits.
 const WAKE_THRESHOLD: usize = 1024;

@@ -15,12 +15,12 @@ use holdfast_store::CommitPriority;
 use tokio::task::AbortHandle;
 
 use crate::bus::BusInner;
-use crate::delivery::{DeliveryReport, deliver};
-use crate::load;
+use crate::dispatch::delivery::{DeliveryReport, deliver};
 use crate::mixed::MixedMap;
 use crate::state::{
     BusState, DeliveryOutcome, DeliveryVerdict, PendingWrite, Queues, Start, Subscriber, Ticket, WriteBatch,
 };
+use crate::stored::load;
 
 /// Outcomes that are recorded although nobody waits for them and others are still on their way.
 const MAX_UNFLUSHED_OUTCOMES: usize = 1024;

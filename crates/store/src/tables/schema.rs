@@ -1,7 +1,7 @@
 //! The database file: its tables, how a connection is set up, and what is checked before anything is touched.
 //!
 //! The format's version is SQLite's `user_version`. A newer one is refused on a look that cannot write; an older one is
-//! backed up beside itself and carried forward by [`crate::migrations`].
+//! backed up beside itself and carried forward by [`crate::tables::migrations`].
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,9 +9,9 @@ use std::time::Duration;
 use holdfast_contract::problem::{Code, Problem};
 use rusqlite::{Connection, OpenFlags};
 
-use crate::deliveries::DELIVERIES;
 use crate::failure;
-use crate::migrations::{self, Migration};
+use crate::tables::deliveries::DELIVERIES;
+use crate::tables::migrations::{self, Migration};
 
 /// The format that this build writes.
 pub const VERSION: u32 = 4;

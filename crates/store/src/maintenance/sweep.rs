@@ -10,9 +10,10 @@ use holdfast_contract::digest::Digest;
 use holdfast_contract::problem::Problem;
 use rusqlite::{Connection, params};
 
-use crate::rows::Bytes32;
+use crate::failure;
 use crate::store::Store;
-use crate::{blobs, failure};
+use crate::tables::blobs;
+use crate::tables::rows::Bytes32;
 
 impl Store {
     /// Removes the objects that no kept frame, snapshot or named object mentions. One that was put since the log was opened

@@ -5,8 +5,8 @@ use holdfast_contract::problem::Problem;
 use rusqlite::{OptionalExtension, params};
 
 use crate::failure;
-use crate::rows::Bytes32;
 use crate::store::Store;
+use crate::tables::rows::Bytes32;
 
 impl Store {
     /// The digest that was noted last under this name.

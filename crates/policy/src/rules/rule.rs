@@ -1,6 +1,6 @@
 //! A rule as a user writes it: when it applies, what it decides, why, and examples that prove it.
 //!
-//! How a rule is compared with a call is in [`crate::matching`]; which of several rules wins is in [`crate::evaluate`].
+//! How a rule is compared with a call is in [`crate::rules::matching`]; which of several rules wins is in [`crate::evaluate`].
 
 use std::collections::BTreeMap;
 

@@ -3,8 +3,8 @@
 use holdfast_contract::problem::{Code, Location, Problem};
 use serde_json::Value;
 
-use crate::matching::{Part, Subject, Truth, applies};
-use crate::rule::{Example, Rule};
+use crate::rules::matching::{Part, Subject, Truth, applies};
+use crate::rules::rule::{Example, Rule};
 
 /// The most letters of an example's arguments that a message shows.
 const SHOWN: usize = 120;

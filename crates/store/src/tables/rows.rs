@@ -8,8 +8,8 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, Row, params};
 use serde_json::Value;
 
-use crate::atomic_append::Prepared;
-use crate::seal::Sealed;
+use crate::write::atomic_append::Prepared;
+use crate::write::seal::Sealed;
 
 /// The columns that [`Stored::read`] expects, in order.
 pub(crate) const COLUMNS: &str =

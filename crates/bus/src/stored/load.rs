@@ -7,8 +7,8 @@ use holdfast_contract::body::Body;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_store::{DeliveryRow, DeliveryState, Store, SubscriberKey};
 
+use crate::dispatch::queue::{Item, Queue};
 use crate::event::{BusEvent, EventId, streams};
-use crate::queue::{Item, Queue};
 use crate::state::{Partition, Queues, Subscriber};
 
 /// What the log has.

@@ -12,14 +12,14 @@ use holdfast_contract::frame::{Draft, FrameSource};
 use holdfast_contract::ids::{Millis, Seq};
 use holdfast_contract::problem::{Code, Problem};
 
-use crate::deliveries::{Change, Changes};
 use crate::failure;
-use crate::queue::QueueEntry;
-use crate::receipt::{Promise, Receipt, promise};
-use crate::rows;
 use crate::store::Store;
-use crate::stream::{Stream, StreamLog};
-use crate::writer::{WriteFailure, WriterThread, gap};
+use crate::tables::deliveries::{Change, Changes};
+use crate::tables::rows;
+use crate::write::queue::QueueEntry;
+use crate::write::receipt::{Promise, Receipt, promise};
+use crate::write::stream::{Stream, StreamLog};
+use crate::write::writer::{WriteFailure, WriterThread, gap};
 
 /// A body that is ready to be written: its canonical JSON with its digest, and the pieces that are blobs of their own.
 #[derive(Clone, Debug)]

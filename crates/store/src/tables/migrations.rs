@@ -6,10 +6,11 @@ use holdfast_contract::body::FrameKind;
 use holdfast_contract::problem::{Code, Problem};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use crate::deliveries::DELIVERIES;
-use crate::schema::{DERIVED, LogLocation, REFERENCES, VERSION};
-use crate::upkeep::copy;
-use crate::{blobs, failure, rows};
+use crate::failure;
+use crate::maintenance::upkeep::copy;
+use crate::tables::deliveries::DELIVERIES;
+use crate::tables::schema::{DERIVED, LogLocation, REFERENCES, VERSION};
+use crate::tables::{blobs, rows};
 
 /// A log that was carried forward when it was opened. The caller records it as `log.migrated`.
 #[derive(Clone, Debug, PartialEq, Eq)]

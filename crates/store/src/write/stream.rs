@@ -13,8 +13,8 @@ use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::Problem;
 use serde::Serialize;
 
-use crate::queue::QueueEntry;
 use crate::store::{Inner, Shared};
+use crate::write::queue::QueueEntry;
 
 /// The last frame of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

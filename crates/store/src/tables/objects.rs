@@ -1,6 +1,6 @@
 //! Content-addressed objects that frames name by digest: registries, policies, generations, prompts, settings.
 //!
-//! Nobody counts who names an object; [`crate::sweep`] looks for the names when it is asked to.
+//! Nobody counts who names an object; [`crate::maintenance::sweep`] looks for the names when it is asked to.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use holdfast_contract::problem::Problem;
 use rusqlite::{Connection, params};
 use serde::Serialize;
 
-use crate::blobs::{self, Packer};
 use crate::failure;
-use crate::queue::{Object, QueueEntry};
 use crate::store::Store;
+use crate::tables::blobs::{self, Packer};
+use crate::write::queue::{Object, QueueEntry};
 
 /// What a content-addressed object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]

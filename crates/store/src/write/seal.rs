@@ -11,7 +11,7 @@ use holdfast_contract::frame::{Envelope, FrameSource};
 use holdfast_contract::ids::StreamId;
 use serde::Serialize;
 
-use crate::atomic_append::{Prepared, PreparedBody};
+use crate::write::atomic_append::{Prepared, PreparedBody};
 
 /// Numbers beyond this are not written digit by digit in RFC 8785.
 const MAX_EXACT: u64 = (1 << 53) - 1;

@@ -8,7 +8,7 @@ use holdfast_contract::tool::EffectClass;
 use serde_json::Value;
 
 use crate::profile::CLASSES;
-use crate::rule::{Condition, Example, Rule};
+use crate::rules::rule::{Condition, Example, Rule};
 
 /// Three-valued truth, ordered so that `and` is the smaller and `or` the larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

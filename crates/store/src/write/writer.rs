@@ -18,15 +18,16 @@ use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::snapshot::SnapshotRef;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::atomic_append::{AtomicAppend, Prepared};
-use crate::blobs::{self, Packer};
-use crate::queue::{Object, Pace, QueueEntry, State};
-use crate::receipt::Promise;
-use crate::rows::{self, Bytes32, place};
-use crate::seal::Sealer;
 use crate::store::Shared;
-use crate::stream::{Head, Stream, Tail};
-use crate::{deliveries, failure, objects, system_error};
+use crate::tables::blobs::{self, Packer};
+use crate::tables::rows::{self, Bytes32, place};
+use crate::tables::{deliveries, objects};
+use crate::write::atomic_append::{AtomicAppend, Prepared};
+use crate::write::queue::{Object, Pace, QueueEntry, State};
+use crate::write::receipt::Promise;
+use crate::write::seal::Sealer;
+use crate::write::stream::{Head, Stream, Tail};
+use crate::{failure, system_error};
 
 /// Pages in the write-ahead log at which it is copied into the database file: 16 MiB.
 const LONG_WAL: u64 = 4096;

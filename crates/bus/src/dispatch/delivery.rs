@@ -11,8 +11,8 @@ use holdfast_contract::wire::Later;
 
 use crate::bus::BusInner;
 use crate::event::{BusEvent, Delivery};
-use crate::load;
 use crate::state::{DeliveryVerdict, InterruptedDelivery, Start, Ticket};
+use crate::stored::load;
 use crate::subscription::EventHandler;
 
 /// What a task says of its event.

@@ -13,9 +13,9 @@ use rusqlite::{Connection, params};
 
 use crate::failure;
 use crate::reader::{FoundStream, find_stream, read_body};
-use crate::rows::{COLUMNS, Stored, place};
 use crate::store::Store;
-use crate::stream::Head;
+use crate::tables::rows::{COLUMNS, Stored, place};
+use crate::write::stream::Head;
 
 /// Frames that prove something about a stream. Written exactly as the index has it, so that SQLite uses the index; and not as
 /// `IN`, which would cost every insert more than the rest of the row.

@@ -15,15 +15,16 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
-use crate::deliveries::first_owed;
-use crate::evidence::{Evidence, PROVES, still_needed};
+use crate::failure;
+use crate::maintenance::evidence::{Evidence, PROVES, still_needed};
 use crate::reader::{self, FoundStream, find_stream};
-use crate::rows::{Bytes32, Unsigned, bounded, place};
-use crate::schema::LogLocation;
 use crate::store::Store;
-use crate::stream::Head;
-use crate::writer::{WriterThread, forget_snapshot};
-use crate::{blobs, failure};
+use crate::tables::blobs;
+use crate::tables::deliveries::first_owed;
+use crate::tables::rows::{Bytes32, Unsigned, bounded, place};
+use crate::tables::schema::LogLocation;
+use crate::write::stream::Head;
+use crate::write::writer::{WriterThread, forget_snapshot};
 
 /// Frames that are collected in one transaction, so that a long collection does not keep sessions from writing.
 const FRAMES_PER_TRANSACTION: u64 = 4096;

@@ -10,8 +10,8 @@ use holdfast_store::{Change, CommitPriority, DeliveryRow, DeliveryState, Store, 
 
 use crate::bus::{Bus, BusInner};
 use crate::event::{BusEvent, EventId, streams};
-use crate::load;
 use crate::state::{WriteBatch, closed, row};
+use crate::stored::load;
 
 /// An event that a subscriber failed to take.
 #[derive(Clone, Debug, PartialEq, Serialize)]

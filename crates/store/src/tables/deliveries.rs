@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use crate::failure;
 use crate::reader::find_stream;
-use crate::rows::{Unsigned, bounded, place};
 use crate::store::Store;
+use crate::tables::rows::{Unsigned, bounded, place};
 
 /// What format 4 adds. The order of the key keeps what is put and removed together on the same few pages.
 pub(crate) const DELIVERIES: &str = "
