@@ -15,12 +15,12 @@ use std::collections::BTreeMap;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
-use holdfast_contract::manifest::yaml::nearest;
 use holdfast_contract::message::{AskedCall, Message, Usage};
 use holdfast_contract::registry::Registry;
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::tool::ToolSpec;
 use holdfast_contract::wire::Later;
+use holdfast_yaml::nearest;
 use serde_json::{Map, Value};
 
 use crate::{Delta, Deltas, Model, ready};

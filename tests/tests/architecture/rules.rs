@@ -77,7 +77,7 @@ const KERNEL_MACROS: &[&str] = &["dbg", "eprint", "eprintln", "print", "println"
 fn rank(folder: &str) -> Option<u8> {
     let short = folder.strip_prefix("crates/").unwrap_or(folder);
     Some(match short {
-        "contract" => 0,
+        "yaml" | "contract" => 0,
         "kernel" => 1,
         "store" | "model" | "policy" | "home" | "schedules" | "secrets" => 2,
         "bus" => 3,
@@ -95,12 +95,15 @@ fn rank(folder: &str) -> Option<u8> {
     })
 }
 
-/// Neighbours on one layer of which the first knows the second: the home reads the policy that lies in it.
-const KNOWS: &[(&str, &str)] = &[("crates/home", "crates/policy")];
+/// Pairs on one layer of which the first may depend on the second: the home reads its policy file, and the contract reads
+/// manifests with the YAML reader.
+const KNOWS: &[(&str, &str)] = &[("crates/home", "crates/policy"), ("crates/contract", "crates/yaml")];
 
 /// Crates that may depend on fewer of ours than their layer allows.
 const NARROW: &[(&str, &[&str])] = &[
-    ("crates/home", &["crates/contract", "crates/policy"]),
+    ("crates/yaml", &[]),
+    ("crates/contract", &["crates/yaml"]),
+    ("crates/home", &["crates/contract", "crates/policy", "crates/yaml"]),
     ("crates/schedules", &["crates/contract"]),
     ("crates/secrets", &["crates/contract"]),
     ("crates/sandbox", &["crates/contract"]),
