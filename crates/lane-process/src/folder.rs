@@ -13,7 +13,7 @@ use holdfast_contract::wire::{Bundle, Vault};
 use holdfast_sandbox::SandboxReport;
 
 use crate::lane::{Places, PythonInterpreter};
-use crate::worker::Worker;
+use crate::python::worker::Worker;
 
 /// What a process is started with.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ pub(crate) fn plan(
     let identity = python.map(|python| {
         readable.push(python.worker.folder.clone());
         readable.extend(python.readable);
-        format!("{} {}", crate::worker::digest(), python.identity)
+        format!("{} {}", crate::python::worker::digest(), python.identity)
     });
     Ok(FolderPlan {
         identity: format!("{} {}", extension.digest, identity.unwrap_or_default()),

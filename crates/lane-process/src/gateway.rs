@@ -19,8 +19,8 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-use crate::connection::Connection;
 use crate::gateway::request::{HEAD_BYTES, ProxyRequest, Wrong};
+use crate::process::connection::Connection;
 
 /// Connections that a program may have at once.
 const CONNECTIONS: usize = 64;

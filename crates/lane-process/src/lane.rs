@@ -14,11 +14,11 @@ use holdfast_sandbox::SandboxReport;
 use tokio::sync::OnceCell;
 
 #[cfg(target_os = "linux")]
-use crate::environment::PythonEnvironment;
-use crate::interpreter::Interpreter;
+use crate::python::environment::PythonEnvironment;
+use crate::python::interpreter::Interpreter;
 #[cfg(target_os = "linux")]
-use crate::requirements::Requirements;
-use crate::worker::Worker;
+use crate::python::requirements::Requirements;
+use crate::python::worker::Worker;
 
 /// What starts the programs of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,8 +173,7 @@ impl ProcessLane {
         };
         let mut plan = crate::folder::plan(&extension, &bundle, &*self.vault, &self.places, python, report)?;
         plan.neighbours = neighbours(&self.laid_out, &extension.id, &plan.manifest.depends_on, &plan.code);
-        let loaded =
-            crate::extension::ProcessInstance::load(plan, bundle, self.vault, self.sinks.log).await?;
+        let loaded = crate::instance::ProcessInstance::load(plan, bundle, self.vault, self.sinks.log).await?;
         Ok(Arc::new(loaded) as Arc<dyn Instance>)
     }
 

@@ -1,5 +1,8 @@
 //! One process, from its start to the end of everything that it started.
 
+pub(crate) mod connection;
+mod writer;
+
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -25,11 +28,11 @@ use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::connection::{Connection, Silence, Terms};
 use crate::folder::FolderPlan;
 use crate::gateway;
+use crate::process::connection::{Connection, Silence, Terms};
+use crate::process::writer::WriteHalf;
 use crate::quota::Quota;
-use crate::writer::WriteHalf;
 
 /// Characters of the last line of standard error that are told to whoever waits.
 const MAX_LAST_LINE_CHARS: usize = 200;

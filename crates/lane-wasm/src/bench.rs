@@ -9,7 +9,7 @@ use holdfast_contract::problem::{Code, Problem};
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Config, Engine, PoolingAllocationConfig, Store, StoreLimits, StoreLimitsBuilder};
 
-use crate::abi::{Failure, Gate, ToolCall};
+use crate::wit::abi::{Failure, Gate, ToolCall};
 
 /// How long calls of a gate take with `call_async`, with fuel, epoch and a limiter on, on one warm instance.
 pub fn bare_gate(component: &[u8], arguments: &str, calls: usize) -> Result<Vec<Duration>, Problem> {

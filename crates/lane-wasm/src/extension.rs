@@ -18,13 +18,13 @@ use holdfast_contract::wire::{Ask, Call, Host, Later, Reply};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use crate::abi::{self, Delivery, Event};
-use crate::code::{CodeOrigin, CompiledCode};
-use crate::descriptors::Known;
-use crate::guest::{Activation, Allowance, Guest};
-use crate::instance_pool::{Spare, reclaim};
-use crate::interfaces::Function;
-use crate::running::{CallFailure, GuestAnswer, GuestRequest, RunningInstance, SentFile};
+use crate::component::code::{CodeOrigin, CompiledCode};
+use crate::component::descriptors::Known;
+use crate::instance::guest::{Activation, Allowance, Guest};
+use crate::instance::pool::{Spare, reclaim};
+use crate::instance::running::{CallFailure, GuestAnswer, GuestRequest, RunningInstance, SentFile};
+use crate::wit::abi::{self, Delivery, Event};
+use crate::wit::interfaces::Function;
 use holdfast_contract::sandbox::SandboxOptions;
 
 /// An activation.

@@ -1,6 +1,10 @@
 //! What the runtime holds of an extension: a handle on one instance of it, which is made at its first call and made anew after a
 //! fault.
 
+pub(crate) mod guest;
+pub(crate) mod pool;
+pub(crate) mod running;
+
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,12 +14,12 @@ use holdfast_contract::problem::Fault;
 use holdfast_contract::role::Role;
 use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
 
-use crate::code::CompiledCode;
+use crate::component::code::CompiledCode;
 use crate::extension::{WasmExtension, is_background, turn};
-use crate::guest::Guest;
-use crate::instance_pool::{reclaim, recycle};
-use crate::interfaces::Function;
-use crate::running::{CallFailure, RunningInstance};
+use crate::instance::guest::Guest;
+use crate::instance::pool::{reclaim, recycle};
+use crate::instance::running::{CallFailure, RunningInstance};
+use crate::wit::interfaces::Function;
 
 /// The largest stack that a guest may use on its caller's own; a larger one might not be there, and running over it would end the
 /// process. The threads of the runtime have 2 MiB.

@@ -21,7 +21,7 @@ const UNSAFE_GENERATED: &str = "sdk/rust/src/bindings/";
 const UNSAFE_ALLOWED: &[&str] = &[
     "crates/sandbox/src/linux/spawn.rs",
     "crates/sandbox/src/linux/init.rs",
-    "crates/lane-wasm/src/precompiled.rs",
+    "crates/lane-wasm/src/component/precompiled.rs",
     "crates/store/src/system_error.rs",
     "crates/testkit/src/disk/vfs.rs",
 ];

@@ -9,13 +9,13 @@ use holdfast_contract::problem::{Code as ErrorCode, Fault};
 use holdfast_contract::wire::Vault;
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
 
-use crate::engine::{Room, Started};
+use crate::component::engine::{Room, Started};
+use crate::component::inspect::{compile, look};
+use crate::component::precompiled::revive;
 use crate::faults::one_line;
-use crate::guest::{Activation, Guest};
-use crate::inspect::{compile, look};
-use crate::interfaces::{Function, PACKAGE, VERSION};
-use crate::link::link;
-use crate::precompiled::revive;
+use crate::host::link::link;
+use crate::instance::guest::{Activation, Guest};
+use crate::wit::interfaces::{Function, PACKAGE, VERSION};
 use holdfast_contract::log::Progress;
 
 /// Where an activation's code comes from.

@@ -2,7 +2,7 @@
 
 pub(crate) use holdfast_contract::role::RoleFunction as Function;
 
-use crate::functions::Shape;
+use crate::wit::functions::Shape;
 
 /// The package that components are built against.
 pub(crate) const PACKAGE: &str = "holdfast:extension";

@@ -21,9 +21,9 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_sandbox::SandboxReport;
 use tokio::time::Instant;
 
-use crate::environment::installer::Installer;
-use crate::interpreter::Interpreter;
-use crate::requirements::Requirements;
+use crate::python::environment::installer::Installer;
+use crate::python::interpreter::Interpreter;
+use crate::python::requirements::Requirements;
 
 /// How long packages may take to be installed.
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(15 * 60);

@@ -1,6 +1,6 @@
 //! What sources take from the SDK, by example.
 
-use crate::scan::{Taken, javascript, python};
+use crate::language::scan::{Taken, javascript, python};
 
 fn names(taken: Taken) -> Vec<String> {
     match taken {

@@ -12,7 +12,7 @@ use holdfast_contract::manifest::ProgramCommand;
 use holdfast_contract::problem::{Code, Fault};
 
 macro_rules! files {
-    ($($path:literal),+ $(,)?) => { &[$(($path, include_str!(concat!("python/", $path)))),+] };
+    ($($path:literal),+ $(,)?) => { &[$(($path, include_str!($path))),+] };
 }
 
 /// The worker's files.

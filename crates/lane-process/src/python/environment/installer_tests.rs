@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::installer::Installer;
-use crate::interpreter::Interpreter;
+use crate::python::interpreter::Interpreter;
 
 /// Tries what the author of a package would, and writes what came of it into the environment.
 const HOSTILE: &str = r#"

@@ -13,11 +13,11 @@ use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Linker, LinkerInstance};
 use wasmtime::{Result, StoreContextMut};
 
-use crate::abi::{ContentOut, Failure, Level, TurnInfo};
 use crate::faults::{Stop, stop};
-use crate::guest::Guest;
-use crate::interfaces::Name;
-use crate::wasi;
+use crate::host::wasi;
+use crate::instance::guest::Guest;
+use crate::wit::abi::{ContentOut, Failure, Level, TurnInfo};
+use crate::wit::interfaces::Name;
 
 /// Random bytes that a guest may ask for at once.
 pub(crate) const RANDOM_LIMIT: u64 = 4096;

@@ -4,11 +4,11 @@ use wasmtime::component::types::ComponentFunc;
 use wasmtime::component::{ComponentExportIndex, Instance, TypedFunc};
 use wasmtime::{Result, Store, format_err};
 
-use crate::abi::{
+use crate::instance::guest::Guest;
+use crate::wit::abi::{
     AgentSpec, ContentIn, ContentOut, Delivery, Enrichment, Event, Failure, File, Gate, Modification, Named,
     Plan, Route, Sanitized, ToolCall, ToolSpec, Verdict,
 };
-use crate::guest::Guest;
 
 macro_rules! shapes {
     ($($(#[doc = $doc:literal])+ $name:ident: ($($parameter:ty),*) -> $answer:ty;)+) => {

@@ -10,9 +10,9 @@ use wasmtime::component::{ComponentType, Lift, LinkerInstance, Lower, Resource, 
 use wasmtime::{Result, StoreContextMut};
 
 use crate::faults::stop;
-use crate::guest::Guest;
-use crate::interfaces::Name;
-use crate::link::{draw, now};
+use crate::host::link::{draw, now};
+use crate::instance::guest::Guest;
+use crate::wit::interfaces::Name;
 
 /// Bytes that a stream takes at once.
 const WRITE_LIMIT: u64 = 4096;

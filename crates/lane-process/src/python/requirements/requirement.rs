@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::requirements::marker::Marker;
+use crate::python::requirements::marker::Marker;
 
 /// Bytes that a requirement may have. A package with a hash for each of a hundred builds stays below.
 const MAX_BYTES: usize = 64 << 10;

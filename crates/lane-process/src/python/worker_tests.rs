@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::interpreter::Interpreter;
-use crate::worker::{SEVERAL, Worker};
+use crate::python::interpreter::Interpreter;
+use crate::python::worker::{SEVERAL, Worker};
 
 #[tokio::test]
 async fn it_is_compiled_where_several_run() {

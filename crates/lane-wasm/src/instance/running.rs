@@ -11,13 +11,15 @@ use serde_json::Value;
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
-use crate::abi::{AgentSpec, ContentIn, ContentOut, Enrichment, Failure, Gate, Named, Sanitized, ToolCall};
-use crate::abi::{Delivery, Event, File, ToolSpec, Verdict};
-use crate::code::CompiledCode;
+use crate::component::code::CompiledCode;
 use crate::faults::{fault, one_line};
-use crate::functions::{Shape, Typed};
-use crate::guest::{Activation, Guest};
-use crate::interfaces::Function;
+use crate::instance::guest::{Activation, Guest};
+use crate::wit::abi::{
+    AgentSpec, ContentIn, ContentOut, Enrichment, Failure, Gate, Named, Sanitized, ToolCall,
+};
+use crate::wit::abi::{Delivery, Event, File, ToolSpec, Verdict};
+use crate::wit::functions::{Shape, Typed};
+use crate::wit::interfaces::Function;
 
 /// An instance and its store. Dropped after any trap, because a trap leaves nothing in it that could be relied on.
 pub(crate) struct RunningInstance {
@@ -426,7 +428,7 @@ fn judged(verdict: Verdict) -> Result<GuestAnswer, CallFailure> {
 }
 
 fn enriched(change: Enrichment) -> Result<Decision, CallFailure> {
-    let artifact = |artifact: crate::abi::Artifact| {
+    let artifact = |artifact: crate::wit::abi::Artifact| {
         let content = content_out(artifact.content)?;
         Ok(Artifact { name: artifact.name, media_type: artifact.media_type, content })
     };

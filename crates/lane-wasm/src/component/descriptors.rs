@@ -12,9 +12,9 @@ use holdfast_contract::tool::{EffectClass, ToolSpec, agent_arguments_schema, def
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::abi;
 use crate::faults::one_line;
-use crate::interfaces::{Function, VERSION};
+use crate::wit::abi;
+use crate::wit::interfaces::{Function, VERSION};
 
 /// The form in which it is remembered, changed whenever that changes.
 const FORMAT: u32 = 2;

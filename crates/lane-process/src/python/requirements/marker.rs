@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::requirements::requirement::Scan;
+use crate::python::requirements::requirement::Scan;
 
 /// How deep parentheses may be nested.
 const MAX_DEPTH: usize = 16;

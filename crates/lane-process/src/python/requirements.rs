@@ -14,7 +14,7 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::wire::{Bundle, Vault};
 use toml_edit::{DocumentMut, Item};
 
-use crate::requirements::requirement::Requirement;
+use crate::python::requirements::requirement::Requirement;
 
 /// Packages by name, with what is said of their versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

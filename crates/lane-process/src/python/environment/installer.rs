@@ -22,8 +22,8 @@ use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::environment::{failed, registry};
-use crate::interpreter::Interpreter;
+use crate::python::environment::{failed, registry};
+use crate::python::interpreter::Interpreter;
 
 /// Lines of the installer that are told when it fails.
 const TOLD: usize = 6;

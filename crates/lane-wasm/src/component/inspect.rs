@@ -9,12 +9,12 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 use wasmtime::component::types::{Component as ComponentType, ComponentInstance, ComponentItem};
 
-use crate::engine;
+use crate::component::engine;
+use crate::component::nesting;
 use crate::faults::{fault, one_line};
-use crate::functions::Shape;
-use crate::interfaces::{Function, IMPORTS, Name, Needs, PACKAGE, VERSION, is_planned};
-use crate::nesting;
-use crate::wasi;
+use crate::host::wasi;
+use crate::wit::functions::Shape;
+use crate::wit::interfaces::{Function, IMPORTS, Name, Needs, PACKAGE, VERSION, is_planned};
 use holdfast_contract::sandbox::SandboxOptions;
 
 /// What a component is and wants.

@@ -6,10 +6,11 @@ use std::process::Command;
 
 use holdfast_contract::problem::Problem;
 
+use crate::language::{initialiser, scan};
 use crate::project::Project;
 use crate::tool::{self, COMPONENTIZE_QJS};
 use crate::wit::{PACKAGE, VERSION, WORLD, World};
-use crate::{BuildStep, files, initialiser, scan, sdk};
+use crate::{BuildStep, files, sdk};
 
 /// The module that the component begins with. It is ours; the author's is imported by it.
 const ENTRY: &str = "holdfast-entry.js";

@@ -24,9 +24,9 @@ use serde_json::Value;
 use tokio::sync::{Mutex, OnceCell};
 use tokio::time::Instant;
 
-use crate::connection::{LINE_BYTES, Terms};
 use crate::folder::FolderPlan;
 use crate::process::Process;
+use crate::process::connection::{LINE_BYTES, Terms};
 
 /// How long a process may take to say what it is.
 const GREETING: Duration = Duration::from_secs(20);

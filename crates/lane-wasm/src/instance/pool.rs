@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use crate::extension::WasmExtension;
-use crate::running::RunningInstance;
+use crate::instance::running::RunningInstance;
 
 /// Instances that may wait for the thread; past that they are wiped where they are let go, so that their places are free in time.
 const WAITING: usize = 128;

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::sync::oneshot;
 
-use crate::writer::{WriteHalf, Writer};
+use crate::process::writer::{WriteHalf, Writer};
 
 /// The longest line that either side may send.
 pub(crate) const LINE_BYTES: usize = 8 << 20;
