@@ -1,24 +1,24 @@
-//! What the runtime holds of an extension that is a process. One that nobody knows yet is started when it is loaded, and asked what it
-//! is. One that is known starts when its life begins or, where it has no life of its own, at the first call; and again at the first
-//! call after it has ended.
+//! A loaded extension that is a process. The first load of an activation starts it to ask for its exports, which the vault caches.
+//! Afterwards it is started by its lifecycle or, without one, by the first call, and again by the first call after it has exited.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::log::LogSink;
+use holdfast_contract::manifest::Scope;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::protocol::{
     FEATURES, HookRequest, HookVerdict, PROTOCOL, ProcessHello, ProcessWelcome, ToExtension, ToolRequest,
     plain,
 };
 use holdfast_contract::registry::Descriptor;
-use holdfast_contract::role::Role;
+use holdfast_contract::role::{Role, RoleSet};
 use holdfast_contract::system_frames::LifecycleCommand;
-use holdfast_contract::wire::{Ask, Bundle, Call, Host, Instance, Later, Reply, Vault};
+use holdfast_contract::wire::{Ask, Bundle, Call, Host, Instance, InstanceCapabilities, Later, Reply, Vault};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::{Mutex, OnceCell};
@@ -28,12 +28,12 @@ use crate::folder::FolderPlan;
 use crate::process::Process;
 use crate::process::connection::{LINE_BYTES, Terms};
 
-/// How long a process may take to say what it is.
-const GREETING: Duration = Duration::from_secs(20);
-/// How long a process that nobody calls is kept.
-const IDLE: Duration = Duration::from_secs(60);
+/// How long a process may take to answer `hello`.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long an idle process without a lifecycle is kept.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// An extension that is a process.
+/// A loaded extension that is a process.
 pub(crate) struct ProcessInstance(Arc<Inner>);
 
 struct Inner {
@@ -41,28 +41,28 @@ struct Inner {
     hello: ToExtension,
     terms: Terms,
     welcome: ProcessWelcome,
-    /// What it registers. Of one that says more once it is initialised, this is known after loading.
+    capabilities: InstanceCapabilities,
+    /// What it registers. Empty until loading where the exports are known only after `initialize`.
     descriptors: OnceCell<Vec<Descriptor>>,
-    /// Whether loading has initialised the process that runs.
+    /// Whether loading has initialised the running process.
     initialised: AtomicBool,
-    /// Where it stands what it is, for the next load.
+    /// Caches its answer to `hello` for the next load, under this name.
     vault: Arc<dyn Vault>,
-    known: String,
-    live: Mutex<Live>,
-    /// When it was called last.
-    used: std::sync::Mutex<Instant>,
+    cache_name: String,
+    state: Mutex<ProcessState>,
+    /// The time of the last call.
+    last_used: std::sync::Mutex<Instant>,
 }
 
 /// The process of an extension.
-enum Live {
-    /// It was not needed yet.
-    NotYet,
-    Runs(Arc<Process>),
+enum ProcessState {
+    NotStarted,
+    Running(Arc<Process>),
     Stopped,
 }
 
 impl ProcessInstance {
-    /// Starts the process and asks what it is, unless that is known.
+    /// Loads an extension. Starts the process to ask for its exports unless they are cached.
     pub(crate) async fn load(
         plan: FolderPlan,
         bundle: Bundle,
@@ -82,23 +82,25 @@ impl ProcessInstance {
         let budgets = bundle.budgets;
         let terms =
             Terms { id: plan.id.clone(), log, host_calls: budgets.host_calls, log_bytes: budgets.log_bytes };
-        let known = format!("welcome-{}", Digest::of(plan.identity.as_bytes()));
-        let remembered = vault.derived(&known).and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let (process, welcome) = match remembered {
-            Some(welcome) => (Live::NotYet, welcome),
+        let cache_name = format!("welcome-{}", Digest::of(plan.identity.as_bytes()));
+        let cached = vault.derived(&cache_name).and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let (process, welcome) = match cached {
+            Some(welcome) => (ProcessState::NotStarted, welcome),
             None => {
-                let (process, welcome) = greet(&plan, &hello, &terms).await?;
-                (Live::Runs(Arc::new(process)), welcome)
+                let (process, welcome) = start(&plan, &hello, &terms).await?;
+                (ProcessState::Running(Arc::new(process)), welcome)
             }
         };
-        let descriptors = match welcome.later {
-            true => OnceCell::new(),
-            false => OnceCell::from(welcome.exports().descriptors(&plan.manifest)?),
+        let descriptors = if welcome.later {
+            OnceCell::new()
+        } else {
+            OnceCell::from(welcome.exports().descriptors(&plan.manifest)?)
         };
-        if matches!(process, Live::Runs(_)) {
-            vault.keep_derived(&known, &serde_json::to_vec(&welcome).unwrap_or_default());
+        if matches!(process, ProcessState::Running(_)) {
+            vault.keep_derived(&cache_name, &serde_json::to_vec(&welcome).unwrap_or_default());
         }
         let inner = Arc::new(Inner {
+            capabilities: capabilities(&welcome),
             plan,
             hello,
             terms,
@@ -106,44 +108,60 @@ impl ProcessInstance {
             descriptors,
             initialised: AtomicBool::default(),
             vault,
-            known,
-            live: Mutex::new(process),
-            used: std::sync::Mutex::new(Instant::now()),
+            cache_name,
+            state: Mutex::new(process),
+            last_used: std::sync::Mutex::new(Instant::now()),
         });
-        inner.watch();
+        inner.stop_when_idle();
         Ok(Self(inner))
     }
 }
 
-async fn greet(
+/// What a program can do. One with a lifecycle, a background loop or a channel keeps running and must not run twice.
+fn capabilities(welcome: &ProcessWelcome) -> InstanceCapabilities {
+    let roles: RoleSet = welcome.functions.keys().copied().collect();
+    let lasting = [Role::Lifecycle, Role::Service, Role::Channel];
+    let has_lifecycle = lasting.into_iter().any(|role| roles.contains(role));
+    InstanceCapabilities {
+        scope: Scope::Shared,
+        replayable: false,
+        has_lifecycle,
+        exclusive: has_lifecycle,
+        synchronous_hooks: false,
+        roles,
+    }
+}
+
+/// Starts the process and says `hello`.
+async fn start(
     plan: &FolderPlan,
     hello: &ToExtension,
     terms: &Terms,
 ) -> Result<(Process, ProcessWelcome), Fault> {
     let process = Process::start(plan, terms.clone()).await?;
     if let Some(worker) = &plan.worker {
-        worker.one_more();
+        worker.count_start();
     }
-    let answer = tokio::time::timeout(GREETING, process.request(hello, Arc::new(Nobody))).await;
+    let answer = tokio::time::timeout(HELLO_TIMEOUT, process.request(hello, Arc::new(NoHost))).await;
     let late = |_| {
-        let message = format!("the process did not answer `hello` within {} s", GREETING.as_secs());
+        let message = format!("the process did not answer `hello` within {} s", HELLO_TIMEOUT.as_secs());
         Fault::new(Code::ExtensionFault, message)
     };
     let answer = answer.map_err(late)?.map_err(|fault| as_code(fault, Code::ExtensionFault))?;
     let welcome: ProcessWelcome = read(answer, "hello")?;
     if welcome.protocol != PROTOCOL {
         let theirs = &welcome.protocol;
-        let message = format!("the process speaks protocol {theirs:?}, and this program {PROTOCOL:?}");
+        let message = format!("the process speaks protocol {theirs:?}; this program speaks {PROTOCOL:?}");
         return Err(Fault::new(Code::ComponentVersion, message));
     }
     if let Some(missing) = welcome.requires.iter().find(|feature| !FEATURES.contains(&feature.as_str())) {
-        let message = format!("the process requires `{missing}`, which this program does not understand");
+        let message = format!("the process requires `{missing}`, which this program does not support");
         return Err(Fault::new(Code::ComponentVersion, message));
     }
     Ok((process, welcome))
 }
 
-/// What an extension says of its own failure is called by the name of what failed.
+/// Replaces the code of a failure that the extension reported by one that fits the call.
 fn as_code(fault: Fault, code: Code) -> Fault {
     match fault.code {
         Code::ToolFailed | Code::ToolArguments => Fault { code, ..fault },
@@ -151,79 +169,77 @@ fn as_code(fault: Fault, code: Code) -> Fault {
     }
 }
 
-/// An answer, or why it makes no sense.
+/// Deserialises an answer.
 fn read<T: DeserializeOwned>(answer: Value, method: &str) -> Result<T, Fault> {
     serde_json::from_value(answer)
-        .map_err(|error| Fault::new(Code::ExtensionFault, format!("its answer to `{method}`: {error}")))
+        .map_err(|error| Fault::new(Code::ExtensionFault, format!("invalid answer to `{method}`: {error}")))
 }
 
 impl Inner {
-    /// The process. One that has ended is started again by the first step of a life, or by any call where there is no life.
+    /// The process. One that has exited is restarted by the first lifecycle step, or by any call if it has no lifecycle.
     async fn process(self: &Arc<Self>, may_start: bool) -> Result<Arc<Process>, Fault> {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        let mut live = self.live.lock().await;
-        let why = match &*live {
-            Live::NotYet => None,
-            Live::Runs(process) => match process.over() {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        let mut state = self.state.lock().await;
+        let why = match &*state {
+            ProcessState::NotStarted => None,
+            ProcessState::Running(process) => match process.over() {
                 None => return Ok(process.clone()),
                 why => why,
             },
-            Live::Stopped => Some(Fault::new(Code::ExtensionFault, "the process was stopped")),
+            ProcessState::Stopped => Some(Fault::new(Code::ExtensionFault, "the process was stopped")),
         };
-        *live = Live::Stopped;
+        *state = ProcessState::Stopped;
         if let Some(why) = why.filter(|_| !may_start) {
             return Err(why);
         }
-        let (process, welcome) = greet(&self.plan, &self.hello, &self.terms).await?;
+        let (process, welcome) = start(&self.plan, &self.hello, &self.terms).await?;
         if welcome != self.welcome {
-            // Whatever it depends on besides its files has changed. The next load asks it anew.
-            self.vault.keep_derived(&self.known, b"");
-            let message = "the process is not what it was when it was loaded; load it anew";
+            // Something besides its files has changed. The next load must not use the cache.
+            self.vault.keep_derived(&self.cache_name, b"");
+            let message = "the exports of the process have changed since it was loaded; reload it";
             return Err(Fault::new(Code::ExtensionFault, message));
         }
         let process = Arc::new(process);
-        *live = Live::Runs(process.clone());
-        self.watch();
+        *state = ProcessState::Running(process.clone());
+        self.stop_when_idle();
         Ok(process)
     }
 
-    /// The process, if there is one.
+    /// The process, if it runs.
     async fn running(&self) -> Option<Arc<Process>> {
-        match &*self.live.lock().await {
-            Live::Runs(process) if process.over().is_none() => Some(process.clone()),
+        match &*self.state.lock().await {
+            ProcessState::Running(process) if process.over().is_none() => Some(process.clone()),
             _ => None,
         }
     }
 
-    /// Ends a process that has no life of its own once nobody has called it for a while. The next call starts it again.
-    fn watch(self: &Arc<Self>) {
-        if self.lives() {
+    /// Stops a process without a lifecycle after an idle timeout. The next call starts it again.
+    fn stop_when_idle(self: &Arc<Self>) {
+        if self.capabilities.has_lifecycle {
             return;
         }
         let watched = Arc::downgrade(self);
         tokio::spawn(async move {
             loop {
-                tokio::time::sleep(IDLE).await;
+                tokio::time::sleep(IDLE_TIMEOUT).await;
                 let Some(inner) = watched.upgrade() else { return };
-                let mut live = inner.live.lock().await;
-                let idle = inner.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed() >= IDLE;
-                // Whoever is being served holds it too.
-                match &*live {
-                    Live::Runs(process) if !idle || Arc::strong_count(process) > 1 => {}
-                    Live::Runs(_) | Live::Stopped => return *live = Live::Stopped,
-                    Live::NotYet => return,
+                let mut state = inner.state.lock().await;
+                let idle =
+                    inner.last_used.lock().unwrap_or_else(PoisonError::into_inner).elapsed() >= IDLE_TIMEOUT;
+                // A call in progress holds a reference too.
+                match &*state {
+                    ProcessState::Running(process) if !idle || Arc::strong_count(process) > 1 => {}
+                    ProcessState::Running(_) | ProcessState::Stopped => {
+                        return *state = ProcessState::Stopped;
+                    }
+                    ProcessState::NotStarted => return,
                 }
             }
         });
     }
 
-    fn lives(&self) -> bool {
-        let lasting = [Role::Lifecycle, Role::Service, Role::Channel];
-        lasting.iter().any(|role| self.welcome.functions.contains_key(role))
-    }
-
-    /// What a call asks for that it has not, if so.
-    fn lacks(&self, call: &Call) -> Option<String> {
+    /// What a call needs and the extension does not have.
+    fn missing(&self, call: &Call) -> Option<String> {
         match call {
             Call::Task { .. } if !self.welcome.has(Role::Scheduler, "execute-task") => {
                 Some("tasks".to_owned())
@@ -236,16 +252,16 @@ impl Inner {
         }
     }
 
-    /// What it registers. One that says more once it is initialised is initialised for it, and not again afterwards.
+    /// What it registers. Where the exports are known only after `initialize`, loading initialises it, and the lifecycle does not again.
     async fn registers(self: &Arc<Self>, host: Arc<dyn Host>) -> Result<Vec<Descriptor>, Fault> {
         let described = self.descriptors.get_or_try_init(|| async {
             let process = self.process(true).await?;
-            let said = async |message: &ToExtension| {
+            let request = async |message: &ToExtension| {
                 let answer = process.request(message, host.clone()).await;
                 answer.map_err(|fault| as_code(fault, Code::ExtensionFault))
             };
-            said(&ToExtension::Initialize).await?;
-            let welcome: ProcessWelcome = read(said(&self.hello).await?, "hello")?;
+            request(&ToExtension::Initialize).await?;
+            let welcome: ProcessWelcome = read(request(&self.hello).await?, "hello")?;
             let descriptors = welcome.exports().descriptors(&self.plan.manifest)?;
             self.initialised.store(true, Ordering::SeqCst);
             Ok(descriptors)
@@ -253,7 +269,11 @@ impl Inner {
         described.await.cloned()
     }
 
-    async fn life(self: &Arc<Self>, step: LifecycleCommand, host: Arc<dyn Host>) -> Result<Reply, Fault> {
+    async fn lifecycle(
+        self: &Arc<Self>,
+        step: LifecycleCommand,
+        host: Arc<dyn Host>,
+    ) -> Result<Reply, Fault> {
         let (function, message) = match step {
             LifecycleCommand::Load => return self.registers(host).await.map(Reply::Descriptors),
             LifecycleCommand::Initialize => {
@@ -268,12 +288,13 @@ impl Inner {
             LifecycleCommand::Destroy => ("destroy", ToExtension::Destroy),
         };
         let ending = matches!(step, LifecycleCommand::Stop | LifecycleCommand::Destroy);
-        let process = match ending {
-            // What is not there needs no end.
-            true => Ok(self.running().await),
-            // What has no life is started by whoever calls it.
-            false if !self.lives() => Ok(None),
-            false => self.process(step == LifecycleCommand::Initialize).await.map(Some),
+        let process = if ending {
+            // A process that does not run need not be started to be stopped.
+            Ok(self.running().await)
+        } else if self.capabilities.has_lifecycle {
+            self.process(step == LifecycleCommand::Initialize).await.map(Some)
+        } else {
+            Ok(None)
         };
         let told = match process {
             Ok(Some(process)) if self.welcome.has(Role::Lifecycle, function) => {
@@ -283,19 +304,19 @@ impl Inner {
             other => other.map(drop),
         };
         if step == LifecycleCommand::Destroy {
-            *self.live.lock().await = Live::Stopped;
+            *self.state.lock().await = ProcessState::Stopped;
         }
         told.map(|()| Reply::Done)
     }
 
     async fn call(self: &Arc<Self>, call: Call, host: Arc<dyn Host>) -> Result<Reply, Fault> {
-        if let Some(lacking) = self.lacks(&call) {
-            return Err(Fault::new(Code::ExtensionFault, format!("`{}` has no {lacking}", self.plan.id)));
+        if let Some(missing) = self.missing(&call) {
+            return Err(Fault::new(Code::ExtensionFault, format!("`{}` has no {missing}", self.plan.id)));
         }
         let (method, message) = match call {
-            Call::Lifecycle(step) => return self.life(step, host).await,
+            Call::Lifecycle(step) => return self.lifecycle(step, host).await,
             Call::Health if !self.welcome.has(Role::Lifecycle, "health-check") => {
-                let gone = self.lives() && self.process(false).await.is_err();
+                let gone = self.capabilities.has_lifecycle && self.process(false).await.is_err();
                 return Ok(Reply::Health(!gone));
             }
             Call::Health => ("health", ToExtension::Health),
@@ -313,7 +334,7 @@ impl Inner {
                 ("function", ToExtension::Function { role, function, arguments })
             }
         };
-        let process = self.process(!self.lives()).await?;
+        let process = self.process(!self.capabilities.has_lifecycle).await?;
         let answer = process.request(&message, host).await;
         let answer = answer.map_err(|fault| match method {
             "hook" => as_code(fault, Code::HookFault),
@@ -335,33 +356,27 @@ impl Instance for ProcessInstance {
     fn call(&self, call: Call, host: Arc<dyn Host>) -> Later<Result<Reply, Fault>> {
         let inner = self.0.clone();
         let mut answer: Later<_> = Box::pin(async move { inner.call(call, host).await });
-        // Begun at once, so that the process works while the caller goes on with what it has to do. Whoever waits looks again.
-        match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(done) => Box::pin(std::future::ready(done)),
-            Poll::Pending => answer,
+        // Polled once here, so that the request is sent and the process works on it while the caller does other things.
+        match (&mut answer).now_or_never() {
+            Some(done) => Box::pin(std::future::ready(done)),
+            None => answer,
         }
     }
 
-    fn lives(&self) -> bool {
-        self.0.lives()
-    }
-
-    fn alone(&self) -> bool {
-        self.0.lives()
-    }
-
-    fn has(&self, role: Role) -> bool {
-        self.0.welcome.functions.contains_key(&role)
+    fn capabilities(&self) -> InstanceCapabilities {
+        self.0.capabilities
     }
 }
 
-/// The host before anything is called: nobody to ask.
-struct Nobody;
+/// The host of `hello`, which is not part of a call: every host call is refused.
+struct NoHost;
 
-impl Host for Nobody {
+impl Host for NoHost {
     fn ask(&self, _: Ask) -> Later<Result<Content, Fault>> {
-        let fault =
-            Fault::new(Code::ToolDenied, "nothing can be asked before the process has said what it is");
+        let fault = Fault::new(
+            Code::ToolDenied,
+            "host calls are not allowed before the process has answered `hello`",
+        );
         Box::pin(std::future::ready(Err(fault)))
     }
 }

@@ -111,8 +111,9 @@ impl WasmLane {
             }
         };
         let (options, hook_ticks) = (self.options, hook_ticks(&self.options, &known.descriptors));
-        let spare = Spare::default();
-        let extension = WasmExtension { activation, origin, options, hook_ticks, known, code, spare };
+        let (capabilities, spare) = (known.capabilities(), Spare::default());
+        let extension =
+            WasmExtension { activation, origin, options, hook_ticks, known, capabilities, code, spare };
         Ok(Arc::new(WasmInstance::loaded(Arc::new(extension))))
     }
 }

@@ -86,6 +86,7 @@ fn rank(folder: &str) -> Option<u8> {
         "cli" => 6,
         "sdk/rust/macros" => 0,
         "sandbox" => 1,
+        "jsonrpc" => 0,
         "sdk/rust" => 1,
         "holdfast" => 7,
         "testkit" | "tests" | "benches" => SUPPORT,
@@ -104,6 +105,7 @@ const NARROW: &[(&str, &[&str])] = &[
     ("crates/schedules", &["crates/contract"]),
     ("crates/secrets", &["crates/contract"]),
     ("crates/sandbox", &["crates/contract"]),
+    ("crates/jsonrpc", &[]),
 ];
 
 /// Crates for tests and benches: they may depend on anything, and no product crate depends on them.

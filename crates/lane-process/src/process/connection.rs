@@ -1,78 +1,58 @@
-//! Requests and answers, both ways, a message to a line.
+//! Requests and responses in both directions, one message per line.
 //!
-//! Whoever breaks the rules of the protocol is no longer listened to: what is waited for fails with the reason, and the process ends.
+//! A protocol violation closes the connection: pending requests fail with the reason, and the process is killed.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::{LogLevel, LogSink};
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::protocol::{
-    CallStep, HostQuestion, LogLine, RpcError, ToExtension, ToHost, plain, present,
-};
+use holdfast_contract::protocol::{CallStep, HostQuestion, LogLine, RpcError, ToExtension, ToHost, plain};
 use holdfast_contract::role::Role;
 use holdfast_contract::wire::{Ask, Host};
-use serde::{Deserialize, Serialize};
+use holdfast_jsonrpc::error_code::{INVALID_PARAMS, METHOD_NOT_FOUND};
+use holdfast_jsonrpc::{
+    Completion, EncodeError, Message, PendingRequests, encode_request, encode_response, read_line,
+};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+use tokio::io::{AsyncRead, BufReader};
 use tokio::sync::oneshot;
 
 use crate::process::writer::{WriteHalf, Writer};
 
 /// The longest line that either side may send.
 pub(crate) const LINE_BYTES: usize = 8 << 20;
-/// Requests that may be under way at once.
-const CALLS: usize = 256;
+/// Pending requests to one process.
+const MAX_PENDING_REQUESTS: usize = 256;
 /// Questions that may be under way at once.
 const QUESTIONS: usize = 64;
-/// JSON-RPC's numbers for arguments that do not fit, and for a method that is not known.
-const INVALID: i64 = -32602;
-const UNKNOWN: i64 = -32601;
 /// How the names of what only the gateway asks begin.
 const GATEWAYS: &str = "network.";
-/// Characters of an offending line that are shown.
-const SHOWN: usize = 120;
+/// Characters of an invalid line that are part of the error message.
+const MAX_EXCERPT_CHARS: usize = 120;
 
-/// What one process is allowed in one call, and whom its log lines go to.
+/// The limits of one process, and where its log lines go.
 #[derive(Clone)]
 pub(crate) struct Terms {
     pub id: ExtensionId,
     pub log: Option<LogSink>,
-    /// How often one call may ask the host.
+    /// Host calls that one call may make.
     pub host_calls: u32,
     /// Bytes that may be logged between two requests.
     pub log_bytes: u32,
 }
 
-/// Anything that a process may say.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Incoming {
-    jsonrpc: String,
-    #[serde(default)]
-    id: Option<Value>,
-    #[serde(default)]
-    method: Option<String>,
-    #[serde(default)]
-    params: Option<Value>,
-    #[serde(default, deserialize_with = "present")]
-    result: Option<Value>,
-    #[serde(default)]
-    error: Option<RpcError>,
-}
-
-/// Why there is nothing more to hear.
-pub(crate) enum Silence {
+/// Why a connection was closed by the other side.
+pub(crate) enum Disconnect {
     /// The process has closed its output.
-    Ended,
-    /// It has not kept to the protocol.
-    Breach(Fault),
+    Closed,
+    /// The process has violated the protocol.
+    Violation(Fault),
 }
 
-/// A conversation with a process.
+/// A connection to a process.
 pub(crate) struct Connection {
-    outlet: Arc<Writer>,
+    writer: Arc<Writer>,
     shared: Arc<Shared>,
 }
 
@@ -83,22 +63,19 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    last: u64,
-    waiting: HashMap<u64, Waiting>,
-    /// Requests whose answers are no longer wanted; they may still come.
-    given_up: HashSet<u64>,
+    waiting: PendingRequests<Waiting>,
     questions: usize,
     logged: usize,
-    /// Why nothing more is said.
-    over: Option<Fault>,
+    /// Why the connection is closed.
+    closed: Option<Fault>,
 }
 
 struct Waiting {
     reply: oneshot::Sender<Result<Value, Fault>>,
     host: Arc<dyn Host>,
-    /// How often it may still ask; a loop in the background, as often as it likes.
+    /// Host calls that it may still make; unlimited for a background loop.
     left: Option<u32>,
-    /// Bytes of progress that were shown.
+    /// Bytes of progress that were reported.
     shown: usize,
 }
 
@@ -117,16 +94,20 @@ impl Shared {
         if fits {
             sink(&self.terms.id, level, text);
         } else if first {
-            sink(&self.terms.id, LogLevel::Warning, "it logs too much; the rest of this call's is left out");
+            sink(
+                &self.terms.id,
+                LogLevel::Warning,
+                "log limit reached; further lines of this call are dropped",
+            );
         }
     }
 }
 
 impl Shared {
-    /// Shows how a call is getting on, as far as one call may be long about it. A call that is over has nothing to show.
+    /// Reports the progress of a call, up to its byte limit. Ignored if the call has completed.
     fn progress(&self, step: &CallStep) {
         let mut state = self.state();
-        let Some(waiting) = state.waiting.get_mut(&step.call) else { return };
+        let Some(waiting) = state.waiting.get_mut(step.call) else { return };
         waiting.shown = waiting.shown.saturating_add(step.text.len());
         if waiting.shown <= self.terms.log_bytes as usize {
             let host = waiting.host.clone();
@@ -137,220 +118,179 @@ impl Shared {
 }
 
 impl Connection {
-    /// Talks over these. `over` is told once why it has ended, when it has.
+    /// Opens a connection over these streams. `disconnected` receives the reason when the process closes it.
     pub(crate) fn open(
         input: WriteHalf,
         output: impl AsyncRead + Send + Unpin + 'static,
         terms: Terms,
-        over: oneshot::Sender<Silence>,
+        disconnected: oneshot::Sender<Disconnect>,
     ) -> Self {
         let shared = Arc::new(Shared { terms, state: Mutex::default() });
-        let outlet = Arc::new(Writer::open(input));
-        let (reading, answers) = (shared.clone(), Arc::downgrade(&outlet));
+        let writer = Arc::new(Writer::open(input));
+        let (reading, answers) = (shared.clone(), Arc::downgrade(&writer));
         tokio::spawn(async move {
             let why = read(output, &reading, &answers).await;
-            // Nobody waits for it who is gone.
-            let _ = over.send(why);
+            // The receiver is gone if the process was dropped first.
+            let _ = disconnected.send(why);
         });
-        Self { outlet, shared }
+        Self { writer, shared }
     }
 
-    /// Nothing more is said, for this reason; whoever waits is told.
+    /// Closes the connection for this reason. Pending requests fail with it.
     pub(crate) fn close(&self, why: &Fault) {
         let mut state = self.shared.state();
-        state.over.get_or_insert_with(|| why.clone());
-        for (_, waiting) in state.waiting.drain() {
-            // Whoever does not wait any more needs no reason.
+        state.closed.get_or_insert_with(|| why.clone());
+        for waiting in state.waiting.drain() {
+            // The receiver is gone if the request was cancelled.
             let _ = waiting.reply.send(Err(why.clone()));
         }
     }
 
-    /// The host of the call that the process has been working on for the longest, to ask on its behalf.
+    /// The host of the oldest pending call, for host calls that the gateway makes on its behalf.
     pub(crate) fn oldest(&self) -> Result<Arc<dyn Host>, Fault> {
         let mut state = self.shared.state();
-        let oldest = state.waiting.iter_mut().min_by_key(|(id, _)| **id);
-        let Some((_, waiting)) = oldest else {
-            let message = "no call is under way that the connection could be for";
+        let Some(waiting) = state.waiting.oldest_mut() else {
+            let message = "no call is in progress that the connection could belong to";
             return Err(Fault::new(Code::ToolDenied, message));
         };
         spend(waiting, self.shared.terms.host_calls)?;
         Ok(waiting.host.clone())
     }
 
-    /// Writes a line to the log.
+    /// Logs a warning.
     pub(crate) fn warn(&self, text: &str) {
         self.shared.log(LogLevel::Warning, text);
     }
 
-    /// Why nothing more is said, if so.
+    /// Why the connection is closed, if it is.
     pub(crate) fn over(&self) -> Option<Fault> {
-        self.shared.state().over.clone()
+        self.shared.state().closed.clone()
     }
 
-    /// Makes a request. Dropping the future tells the process that the answer is no longer wanted.
+    /// Makes a request. Dropping the future cancels it, and the process is notified.
     pub(crate) async fn request(&self, message: &ToExtension, host: Arc<dyn Host>) -> Result<Value, Fault> {
         let (reply, answer) = oneshot::channel();
         let lasts = matches!(message, ToExtension::Function { role: Role::Service, .. });
         let left = (!lasts).then_some(self.shared.terms.host_calls);
         let id = self.begin(Waiting { reply, host, left, shown: 0 })?;
-        let mut wanted = Wanted { connection: self, id, answered: false };
-        self.say(Some(id), message).await?;
+        let mut guard = RequestGuard { connection: self, id, answered: false };
+        self.send(Some(id), message).await?;
         let answer = answer.await;
-        wanted.answered = true;
-        answer.unwrap_or_else(|_| Err(Fault::new(Code::ExtensionFault, "the process is gone")))
+        guard.answered = true;
+        answer.unwrap_or_else(|_| Err(Fault::new(Code::ExtensionFault, "the process has disconnected")))
     }
 
     fn begin(&self, waiting: Waiting) -> Result<u64, Fault> {
         let mut state = self.shared.state();
-        if let Some(why) = &state.over {
+        if let Some(why) = &state.closed {
             return Err(why.clone());
         }
-        if state.waiting.len() >= CALLS {
-            let message = format!("{CALLS} calls are under way already");
+        if state.waiting.len() >= MAX_PENDING_REQUESTS {
+            let message = format!("too many calls are in progress (limit {MAX_PENDING_REQUESTS})");
             return Err(Fault::new(Code::SlotsExhausted, message));
         }
-        state.last += 1;
         state.logged = 0;
-        let id = state.last;
-        state.waiting.insert(id, waiting);
-        Ok(id)
+        Ok(state.waiting.insert(waiting))
     }
 
-    async fn say(&self, id: Option<u64>, message: &ToExtension) -> Result<(), Fault> {
+    async fn send(&self, id: Option<u64>, message: &ToExtension) -> Result<(), Fault> {
         let line = outgoing(id, message)?;
-        if self.outlet.send(line).await {
+        if self.writer.send(line).await {
             return Ok(());
         }
-        Err(self.over().unwrap_or_else(|| Fault::new(Code::ExtensionFault, "the process is gone")))
+        Err(self.over().unwrap_or_else(|| Fault::new(Code::ExtensionFault, "the process has disconnected")))
     }
 }
 
-/// A request to the process, or a word that needs no answer, as a line.
+/// A request to the process, or a notification, as a line.
 fn outgoing(id: Option<u64>, message: &ToExtension) -> Result<String, Fault> {
-    let head = match id {
-        Some(id) => format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},"),
-        None => "{\"jsonrpc\":\"2.0\",".to_owned(),
-    };
-    // The message is an object of its own: the head takes the place of its first brace.
-    line(message, head, 1)
+    encode_request(id, message, LINE_BYTES).map_err(|error| not_encoded(&error))
 }
 
-/// A message as a line, behind a head that takes the place of its first bytes. One that is too long is not sent.
-fn line(message: &impl Serialize, head: String, without: usize) -> Result<String, Fault> {
-    let text = serde_json::to_string(message)
-        .map_err(|error| Fault::new(Code::Internal, format!("a message cannot be written: {error}")))?;
-    let mut line = head;
-    line.push_str(text.get(without..).unwrap_or_default());
-    if line.len() >= LINE_BYTES {
-        let text = format!("a message of {} bytes is too long for a process", line.len());
-        return Err(Fault::new(Code::AnswerTooLarge, text));
+fn not_encoded(error: &EncodeError) -> Fault {
+    match error {
+        EncodeError::Json(error) => {
+            Fault::new(Code::Internal, format!("a message cannot be encoded as JSON: {error}"))
+        }
+        EncodeError::TooLong { bytes } => {
+            let text = format!("a message of {bytes} bytes is too long for a process");
+            Fault::new(Code::AnswerTooLarge, text)
+        }
     }
-    line.push('\n');
-    Ok(line)
 }
 
-/// A request whose answer is wanted for as long as this lives.
-struct Wanted<'a> {
+/// Cancels a request when it is dropped before the response has arrived.
+struct RequestGuard<'a> {
     connection: &'a Connection,
     id: u64,
     answered: bool,
 }
 
-impl Drop for Wanted<'_> {
+impl Drop for RequestGuard<'_> {
     fn drop(&mut self) {
         if self.answered {
             return;
         }
-        let mut state = self.connection.shared.state();
-        if state.waiting.remove(&self.id).is_some() {
-            state.given_up.insert(self.id);
-        }
-        drop(state);
+        self.connection.shared.state().waiting.cancel(self.id);
         if let Ok(line) = outgoing(None, &ToExtension::Cancel { id: self.id }) {
-            // A process that does not read is not told.
-            self.connection.outlet.try_write(&line);
+            // Best effort: a process whose queue is full is not notified.
+            self.connection.writer.try_write(&line);
         }
     }
 }
 
-/// Listens until there is nothing more to hear, and says why.
-async fn read(output: impl AsyncRead + Unpin, shared: &Arc<Shared>, answers: &Weak<Writer>) -> Silence {
+/// Reads and handles lines until the connection is closed; returns why.
+async fn read(output: impl AsyncRead + Unpin, shared: &Arc<Shared>, answers: &Weak<Writer>) -> Disconnect {
     let mut output = BufReader::new(output);
     let mut bytes = Vec::new();
     loop {
         bytes.clear();
-        match next_line(&mut output, &mut bytes).await {
+        match read_line(&mut output, &mut bytes, LINE_BYTES).await {
             Ok(true) => {}
-            Ok(false) => return Silence::Ended,
-            Err(error) => return broken(&error, &bytes),
+            Ok(false) => return Disconnect::Closed,
+            Err(error) => return violation(&error.to_string(), &bytes),
         }
         if let Err(error) = handle_line(&bytes, shared, answers) {
-            return broken(&error, &bytes);
+            return violation(&error, &bytes);
         }
     }
 }
 
-fn broken(why: &str, line: &[u8]) -> Silence {
-    let shown: String = String::from_utf8_lossy(line).chars().take(SHOWN).collect();
-    let shown = if shown.is_empty() { String::new() } else { format!(": {shown:?}") };
-    let message = format!("the process does not keep to the protocol: {why}{shown}");
-    Silence::Breach(Fault::new(Code::ExtensionFault, message))
+fn violation(why: &str, line: &[u8]) -> Disconnect {
+    let excerpt: String = String::from_utf8_lossy(line).chars().take(MAX_EXCERPT_CHARS).collect();
+    let excerpt = if excerpt.is_empty() { String::new() } else { format!(": {excerpt:?}") };
+    let message = format!("protocol violation: {why}{excerpt}");
+    Disconnect::Violation(Fault::new(Code::ExtensionFault, message))
 }
 
-/// The next line without its end; false where there is none.
-async fn next_line(output: &mut (impl AsyncBufReadExt + Unpin), line: &mut Vec<u8>) -> Result<bool, String> {
-    let mut within = output.take(LINE_BYTES as u64 + 1);
-    let read = within.read_until(b'\n', line).await.map_err(|error| format!("it cannot be read: {error}"))?;
-    match line.pop() {
-        Some(b'\n') => Ok(true),
-        None => Ok(false),
-        Some(_) if read > LINE_BYTES => Err(format!("a line is longer than {LINE_BYTES} bytes")),
-        Some(last) => {
-            line.push(last);
-            Err("it ended in the middle of a line".to_owned())
-        }
-    }
-}
-
-/// Takes one line. An error is a breach of the protocol.
+/// Handles one line. An error is a protocol violation.
 fn handle_line(line: &[u8], shared: &Arc<Shared>, answers: &Weak<Writer>) -> Result<(), String> {
-    let message: Incoming = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-    if message.jsonrpc != "2.0" {
-        return Err(format!("`jsonrpc` is {:?} and not \"2.0\"", message.jsonrpc));
-    }
-    match message {
-        Incoming { method: Some(method), id, params, result: None, error: None, .. } => {
-            asked(method, params, id, shared, answers)
+    match Message::parse(line).map_err(|error| error.to_string())? {
+        Message::Request { id, method, params } => asked(method, params, Some(id), shared, answers),
+        Message::Notification { method, params } => asked(method, params, None, shared, answers),
+        Message::Response { id, answer } => {
+            let id = id.as_u64().ok_or_else(|| format!("{id} is not the id of a request"))?;
+            answered(id, answer.map_err(failure), shared)
         }
-        Incoming { method: None, id: Some(id), params: None, result, error, .. } => {
-            let answer = match (result, error) {
-                (Some(result), None) => Ok(result),
-                (None, Some(error)) => Err(failure(error)),
-                _ => return Err("an answer has either a result or an error".to_owned()),
-            };
-            let id = id.as_u64().ok_or_else(|| format!("{id} is no request's id"))?;
-            answered(id, answer, shared)
-        }
-        _ => Err("it is neither a request nor an answer".to_owned()),
     }
 }
 
-/// What an extension's own failure is to whoever called it.
+/// The fault that an error response becomes.
 fn failure(error: RpcError) -> Fault {
-    let code = if error.code == INVALID { Code::ToolArguments } else { Code::ToolFailed };
+    let code = if error.code == INVALID_PARAMS { Code::ToolArguments } else { Code::ToolFailed };
     Fault::new(code, error.message)
 }
 
 fn answered(id: u64, answer: Result<Value, Fault>, shared: &Shared) -> Result<(), String> {
-    let mut state = shared.state();
-    if let Some(waiting) = state.waiting.remove(&id) {
-        // Nobody waits any more: the answer came as it was given up.
-        let _ = waiting.reply.send(answer);
-        return Ok(());
-    }
-    match state.given_up.remove(&id) {
-        true => Ok(()),
-        false => Err(format!("nobody asked for the answer to {id}")),
+    let completion = shared.state().waiting.complete(id);
+    match completion {
+        Completion::Pending(waiting) => {
+            // The receiver is gone if the call was cancelled at this moment.
+            let _ = waiting.reply.send(answer);
+            Ok(())
+        }
+        Completion::Cancelled => Ok(()),
+        Completion::Unknown => Err(format!("no request is waiting for the response to {id}")),
     }
 }
 
@@ -369,16 +309,16 @@ fn asked(
         (Ok(ToHost::Log(LogLine { level, text })), None) => shared.log(level, &text),
         (Ok(ToHost::Progress(step)), None) => shared.progress(&step),
         (Ok(ToHost::Ask(question)), Some(id)) => ask(question, id, shared, answers),
-        (Ok(ToHost::Ask(_)), None) => return Err("a question has an id".to_owned()),
+        (Ok(ToHost::Ask(_)), None) => return Err("a request such as `ask` needs an id".to_owned()),
         (Ok(ToHost::Log(_) | ToHost::Progress(_)), Some(_)) => {
-            return Err(format!("a notice such as `{method}` has no id"));
+            return Err(format!("a notification such as `{method}` has no id"));
         }
         (Err(_), None) if !["ask", "log", "progress"].contains(&method.as_str()) => {
-            shared.log(LogLevel::Warning, &format!("it says `{method}`, which means nothing here"));
+            shared.log(LogLevel::Warning, &format!("unknown notification `{method}`"));
         }
         (Err(error), None) => return Err(error.to_string()),
         (Err(error), Some(id)) => {
-            let code = if method == "ask" { INVALID } else { UNKNOWN };
+            let code = if method == "ask" { INVALID_PARAMS } else { METHOD_NOT_FOUND };
             say(answers, &id, Err(RpcError { code, message: error.to_string(), data: None }));
         }
     }
@@ -392,7 +332,7 @@ fn ask(question: HostQuestion, id: Value, shared: &Arc<Shared>, answers: &Weak<W
         Ok(ask) => Ok((host, ask)),
         Err(error) => {
             shared.state().questions -= 1;
-            Err(RpcError { code: INVALID, message: error.to_string(), data: None })
+            Err(RpcError { code: INVALID_PARAMS, message: error.to_string(), data: None })
         }
     });
     let (host, ask) = match ask {
@@ -419,7 +359,7 @@ fn permitted(question: &HostQuestion, shared: &Shared) -> Result<Arc<dyn Host>, 
             format!("{QUESTIONS} questions are waiting for their answers already"),
         );
     }
-    let Some(waiting) = state.waiting.get_mut(&question.call) else {
+    let Some(waiting) = state.waiting.get_mut(question.call) else {
         return refused(Code::ToolCancelled, format!("no call {} is under way", question.call));
     };
     if question.name.starts_with(GATEWAYS) {
@@ -443,13 +383,9 @@ fn spend(waiting: &mut Waiting, most: u32) -> Result<(), Fault> {
 
 /// Answers the process.
 fn say(answers: &Weak<Writer>, id: &Value, answer: Result<Value, RpcError>) {
-    let message = match &answer {
-        Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
-        Err(error) => json!({ "jsonrpc": "2.0", "id": id, "error": error }),
-    };
-    let line = line(&message, String::new(), 0).or_else(|fault| {
-        let error = json!({ "jsonrpc": "2.0", "id": id, "error": RpcError::from(&fault) });
-        line(&error, String::new(), 0)
+    let line = encode_response(id, answer.as_ref(), LINE_BYTES).or_else(|error| {
+        let error = RpcError::from(&not_encoded(&error));
+        encode_response(id, Err(&error), LINE_BYTES)
     });
     if let (Ok(line), Some(lines)) = (line, answers.upgrade())
         && !lines.try_write(&line)

@@ -1,4 +1,4 @@
-//! Where lines to a process go: at once while it keeps up, and in order behind what waits when it does not.
+//! Writes lines to a process: directly while it reads as fast as we write, through a bounded queue when it does not.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::unix::{OwnedWriteHalf, pipe};
 use tokio::sync::{Semaphore, mpsc};
 
-/// Lines that may wait for a process that does not read.
+/// Lines that may be queued for a process that does not read.
 const MAX_QUEUED_LINES: usize = 64;
 
-/// The way to a process.
+/// The transport to a process.
 pub(crate) enum WriteHalf {
     /// Its standard input.
     Pipe(pipe::Sender),
-    /// A socket of both directions.
+    /// The write half of a socket.
     Socket(OwnedWriteHalf),
 }
 
@@ -45,71 +45,72 @@ impl WriteHalf {
     }
 }
 
-/// A line that waits, and whether it has a place in the queue.
+/// A line that is queued, and whether it holds a permit of the queue.
 struct QueuedLine {
     rest: Vec<u8>,
-    placed: bool,
+    has_permit: bool,
 }
 
+/// Sends lines to a process in order.
 pub(crate) struct Writer {
-    way: Arc<WriteHalf>,
-    /// How many lines wait or are being written.
-    waiting: Arc<Mutex<usize>>,
+    transport: Arc<WriteHalf>,
+    /// How many lines are queued or being written.
+    queued: Arc<Mutex<usize>>,
     lines: mpsc::UnboundedSender<QueuedLine>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Writer {
-    /// Opens the way. It closes when this is dropped and nothing waits.
-    pub(crate) fn open(way: WriteHalf) -> Self {
-        let (way, waiting, places) =
-            (Arc::new(way), Arc::default(), Arc::new(Semaphore::new(MAX_QUEUED_LINES)));
+    /// Starts the writer task. The transport is closed when this is dropped and the queue is drained.
+    pub(crate) fn open(transport: WriteHalf) -> Self {
+        let (transport, queued, permits) =
+            (Arc::new(transport), Arc::default(), Arc::new(Semaphore::new(MAX_QUEUED_LINES)));
         let (lines, queue) = mpsc::unbounded_channel();
-        tokio::spawn(write(Arc::clone(&way), queue, Arc::clone(&waiting), Arc::clone(&places)));
-        Self { way, waiting, lines, places }
+        tokio::spawn(write(Arc::clone(&transport), queue, Arc::clone(&queued), Arc::clone(&permits)));
+        Self { transport, queued, lines, permits }
     }
 
-    /// Sends a line if nothing waits, and says whether it was sent. What does not fit at once follows.
+    /// Writes a line without waiting if the queue is empty; false if it is not. What the transport does not take is queued.
     pub(crate) fn try_write(&self, line: &str) -> bool {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if *waiting > 0 {
+        let mut queued = self.queued.lock().unwrap_or_else(PoisonError::into_inner);
+        if *queued > 0 {
             return false;
         }
-        // One that cannot be written to has ended, which the other side sees.
-        let written = self.way.try_write(line.as_bytes()).unwrap_or_default();
+        // A write error means that the process has exited, which the reader detects.
+        let written = self.transport.try_write(line.as_bytes()).unwrap_or_default();
         if let Some(rest) = line.as_bytes().get(written..).filter(|rest| !rest.is_empty()) {
-            *waiting += 1;
-            let _ = self.lines.send(QueuedLine { rest: rest.to_vec(), placed: false });
+            *queued += 1;
+            let _ = self.lines.send(QueuedLine { rest: rest.to_vec(), has_permit: false });
         }
         true
     }
 
-    /// Sends a line, as soon as there is a place for it. False if nobody reads any more.
+    /// Sends a line, and waits while the queue is full. False if the process has disconnected.
     pub(crate) async fn send(&self, line: String) -> bool {
         if self.try_write(&line) {
-            return !self.places.is_closed();
+            return !self.permits.is_closed();
         }
-        let Ok(place) = self.places.acquire().await else { return false };
-        place.forget();
-        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.lines.send(QueuedLine { rest: line.into_bytes(), placed: true }).is_ok()
+        let Ok(permit) = self.permits.acquire().await else { return false };
+        permit.forget();
+        *self.queued.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.lines.send(QueuedLine { rest: line.into_bytes(), has_permit: true }).is_ok()
     }
 }
 
 async fn write(
-    way: Arc<WriteHalf>,
+    transport: Arc<WriteHalf>,
     mut queue: mpsc::UnboundedReceiver<QueuedLine>,
-    waiting: Arc<Mutex<usize>>,
-    places: Arc<Semaphore>,
+    queued: Arc<Mutex<usize>>,
+    permits: Arc<Semaphore>,
 ) {
-    while let Some(QueuedLine { rest, placed }) = queue.recv().await {
-        if way.write_all(&rest).await.is_err() {
+    while let Some(QueuedLine { rest, has_permit }) = queue.recv().await {
+        if transport.write_all(&rest).await.is_err() {
             break;
         }
-        *waiting.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        if placed {
-            places.add_permits(1);
+        *queued.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        if has_permit {
+            permits.add_permits(1);
         }
     }
-    places.close();
+    permits.close();
 }

@@ -1,6 +1,6 @@
-//! The packages of an extension: an environment of its own, made once for each list of packages, while the extension is loaded and never
-//! later. Only packages that are built already are taken, so that nothing of what is installed runs here. `installer` runs the programs
-//! that install, confined, and `registry` is what the user has configured for them.
+//! Virtual environments: one for each list of packages, created while an extension is loaded and never later. Only wheels are
+//! installed, so that no code of a package runs during installation. `installer` runs the installing programs, confined; `registry`
+//! reads the user's configuration for them.
 
 mod installer;
 mod registry;
@@ -25,12 +25,12 @@ use crate::python::environment::installer::Installer;
 use crate::python::interpreter::Interpreter;
 use crate::python::requirements::Requirements;
 
-/// How long packages may take to be installed.
+/// How long an installation may take.
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(15 * 60);
-/// What says that an environment is whole.
-const WHOLE: &str = "whole";
+/// The file that marks an environment as complete.
+const COMPLETE_MARKER: &str = "whole";
 
-/// An environment that is there.
+/// A complete environment.
 #[derive(Clone, Debug)]
 pub(crate) struct PythonEnvironment {
     /// Its folder.
@@ -47,7 +47,7 @@ impl PythonEnvironment {
         self.folder.join("bin/python")
     }
 
-    /// The one with these packages, made if it is not there.
+    /// The environment with these packages, created if it does not exist.
     pub(crate) async fn with(
         needed: &Requirements,
         python: &Interpreter,
@@ -56,42 +56,42 @@ impl PythonEnvironment {
         (id, sinks): (&ExtensionId, &Sinks),
     ) -> Result<Self, Fault> {
         let folder = place.join(&needed.digest(&python.identity()).to_string()[..32]);
-        let made = Self { folder };
-        if made.is_whole() {
-            return Ok(made);
+        let environment = Self { folder };
+        if environment.is_complete() {
+            return Ok(environment);
         }
         fs::create_dir_all(place).map_err(|error| failed(&place.display().to_string(), error))?;
-        let _alone = alone(made.folder.with_extension("lock")).await?;
-        if made.is_whole() {
-            return Ok(made);
+        let _lock = lock(environment.folder.with_extension("lock")).await?;
+        if environment.is_complete() {
+            return Ok(environment);
         }
         let began = Instant::now();
         sinks.progress(id, Progress::Installing { packages: needed.lines.iter().cloned().collect() });
-        // What an earlier try has left is of no use.
-        let _ = fs::remove_dir_all(&made.folder);
-        if let Err(fault) = made.fill(needed, python, report, (id, sinks)).await {
-            let _ = fs::remove_dir_all(&made.folder);
+        // An interrupted installation may have left an incomplete folder.
+        let _ = fs::remove_dir_all(&environment.folder);
+        if let Err(fault) = environment.install(needed, python, report, (id, sinks)).await {
+            let _ = fs::remove_dir_all(&environment.folder);
             return Err(fault);
         }
         sinks.progress(id, Progress::Installed { millis: began.elapsed().as_millis() as u64 });
-        Ok(made)
+        Ok(environment)
     }
 
-    fn is_whole(&self) -> bool {
-        self.folder.join(WHOLE).is_file()
+    fn is_complete(&self) -> bool {
+        self.folder.join(COMPLETE_MARKER).is_file()
     }
 
-    async fn fill(
+    async fn install(
         &self,
         needed: &Requirements,
         python: &Interpreter,
         report: SandboxReport,
-        told: (&ExtensionId, &Sinks),
+        log_target: (&ExtensionId, &Sinks),
     ) -> Result<(), Fault> {
         let uv = uv();
         let deadline = Instant::now() + INSTALL_TIMEOUT;
         let programs: Vec<PathBuf> = uv.iter().cloned().collect();
-        let installer = Installer::prepare(&self.folder, python, &programs, report, deadline, told)?;
+        let installer = Installer::prepare(&self.folder, python, &programs, report, deadline, log_target)?;
         let lines: Vec<&str> = needed.lines.iter().map(String::as_str).collect();
         let list = installer.file("requirements.txt", &lines.join("\n"))?;
         let (own, list) = (self.python(), text(&list)?.to_owned());
@@ -110,8 +110,8 @@ impl PythonEnvironment {
                 installer.run(&[install.as_slice(), &WHEELS].concat()).await?;
             }
         }
-        fs::write(self.folder.join(WHOLE), lines.join("\n"))
-            .map_err(|error| failed("it cannot be kept", error))
+        fs::write(self.folder.join(COMPLETE_MARKER), lines.join("\n"))
+            .map_err(|error| failed("could not mark the environment as complete", error))
     }
 }
 
@@ -119,8 +119,8 @@ fn text(path: &Path) -> Result<&str, Fault> {
     path.to_str().ok_or_else(|| failed(&path.display().to_string(), "the path is not UTF-8"))
 }
 
-/// The `uv` on the `PATH`. A script or a link to another program that stands in its place needs files of the user's that the installer
-/// does not have, and is passed over.
+/// The `uv` on the `PATH`. A script or a link to another program is skipped: it would need files that the confined installer cannot
+/// read.
 fn uv() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let named = std::env::split_paths(&path).filter_map(|folder| folder.join("uv").canonicalize().ok());
@@ -131,12 +131,12 @@ fn uv() -> Option<PathBuf> {
     })
 }
 
-/// Keeps others, of this process or of another, from making the same environment at the same time.
-async fn alone(path: PathBuf) -> Result<File, Fault> {
+/// Locks an environment, so that no other task or process creates it concurrently.
+async fn lock(path: PathBuf) -> Result<File, Fault> {
     let locked = tokio::task::spawn_blocking(move || {
         let file = File::create(path)?;
         file.lock().map(|()| file)
     });
-    let locked = locked.await.map_err(|error| failed("no lock", error))?;
-    locked.map_err(|error| failed("no lock", error))
+    let locked = locked.await.map_err(|error| failed("could not lock the environment", error))?;
+    locked.map_err(|error| failed("could not lock the environment", error))
 }

@@ -1,5 +1,5 @@
-//! Which packages an extension names: in the head of a single file, in `requirements.txt` or in `pyproject.toml`. Where they are named is
-//! here; what a requirement may say is in `requirement`, and its conditions are in `marker`.
+//! The packages that an extension requires: in the inline metadata of a single file, in `requirements.txt` or in `pyproject.toml`.
+//! `requirement` parses one requirement, and `marker` its conditions.
 
 mod marker;
 mod requirement;
@@ -16,10 +16,10 @@ use toml_edit::{DocumentMut, Item};
 
 use crate::python::requirements::requirement::Requirement;
 
-/// Packages by name, with what is said of their versions.
+/// Packages with their version constraints.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Requirements {
-    /// A requirement each, in order, written from its parsed parts.
+    /// Each requirement in normalized form, sorted.
     pub lines: BTreeSet<String>,
 }
 
@@ -27,12 +27,12 @@ const FILE: &str = "requirements.txt";
 const PROJECT: &str = "pyproject.toml";
 
 impl Requirements {
-    /// What an activation names. A file whose head says what it needs goes by that; others by the files beside it.
+    /// The requirements of an activation. Inline metadata takes precedence over the files beside it.
     pub(crate) fn of(bundle: &Bundle, vault: &dyn Vault) -> Result<Self, Fault> {
         let text = |name: &str| -> Result<Option<String>, Fault> {
             let Some(digest) = bundle.files.get(name) else { return Ok(None) };
             let bytes = vault.file(*digest)?;
-            let not_text = |_| refused(name, "it is no UTF-8");
+            let not_text = |_| refused(name, "the file is not valid UTF-8");
             String::from_utf8(bytes).map(Some).map_err(not_text)
         };
         if let Some(head) = text(&bundle.entrypoint)?.as_deref().and_then(head) {
@@ -48,7 +48,7 @@ impl Requirements {
         }
     }
 
-    /// The lines of a `requirements.txt`. The tab is white space in this format, so it is none in what is parsed.
+    /// The lines of a `requirements.txt`. Tabs are white space in this format, but the parser of requirements refuses them.
     fn listed(text: &str) -> Result<Self, Fault> {
         let whole = text.replace("\\\r\n", " ").replace("\\\n", " ").replace('\t', " ");
         let lines = whole.lines().map(|line| {
@@ -63,27 +63,28 @@ impl Requirements {
         let table: DocumentMut =
             text.parse().map_err(|error: toml_edit::TomlError| refused(file, error.message()))?;
         let Some(named) = named(&table) else { return Ok(Self::default()) };
-        let list = named.as_array().ok_or_else(|| refused(file, "`dependencies` is no list"))?;
+        let list = named.as_array().ok_or_else(|| refused(file, "`dependencies` is not a list"))?;
         let lines = list.iter().map(|line| {
-            let line = line.as_str().ok_or_else(|| refused(file, "an entry of `dependencies` is no text"))?;
+            let line =
+                line.as_str().ok_or_else(|| refused(file, "an entry of `dependencies` is not a string"))?;
             checked(line, file)
         });
         lines.collect::<Result<_, _>>().map(|lines| Self { lines })
     }
 
-    /// Nothing is needed.
+    /// Whether no package is required.
     pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// What they come to on a Python.
+    /// The digest of these requirements for one interpreter.
     pub(crate) fn digest(&self, python: &str) -> Digest {
         let lines: Vec<&str> = self.lines.iter().map(String::as_str).collect();
         Digest::of(format!("{python}\n{}", lines.join("\n")).as_bytes())
     }
 }
 
-/// What stands in a file's head between `# /// script` and `# ///`, without the marks of comments.
+/// The inline metadata of a file: the lines between `# /// script` and `# ///`, without comment markers.
 fn head(text: &str) -> Option<String> {
     let mut lines = text.lines().skip_while(|line| line.trim_end() != "# /// script").skip(1);
     let mut inside = Vec::new();
@@ -96,7 +97,7 @@ fn head(text: &str) -> Option<String> {
     }
 }
 
-/// A requirement as the installer gets it.
+/// A requirement as it is passed to the installer.
 fn checked(line: &str, file: &str) -> Result<String, Fault> {
     let parsed = Requirement::parse(line).map_err(|why| {
         refused(file, &format!("`{}` is not a package of the index: {why}", line.escape_debug()))
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_named_in_three_ways() {
+    fn requirements_are_read_from_lists_and_inline_metadata() {
         let text = "# a comment\nhttpx >= 0.27  # why\nrich==13.* ; python_version < '3.13'\n\nattrs==1 \\\n --hash=sha256:00ff\n";
         let read = Requirements::listed(text).expect("read");
         assert_eq!(

@@ -1,5 +1,5 @@
-//! The Python worker: a small package of the standard library's Python, laid out once for all the processes of a lane, in a folder that
-//! none of them has files of its own in.
+//! The Python worker: a small package that needs only the standard library, written once for all processes of a lane, into a folder
+//! that has no files of an extension.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,14 +41,14 @@ const FILES: &[(&str, &str)] = files![
     "holdfast_worker/standins/pith/core.py",
 ];
 
-/// How many workers are started before it pays to compile what all of them read.
-pub(crate) const SEVERAL: usize = 3;
+/// The number of started workers from which compiling the worker's files saves time.
+pub(crate) const COMPILE_THRESHOLD: usize = 3;
 
-/// The worker of a lane, in the folder that the lane's processes have theirs in.
+/// The worker of a lane.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) folder: PathBuf,
-    /// The machine's own interpreter, which nothing that an extension brought along can have replaced.
+    /// The machine's own interpreter, which no package of an extension can have replaced.
     python: PathBuf,
     started: AtomicUsize,
 }
@@ -75,25 +75,25 @@ impl Worker {
             file if file.starts_with("channels/") && file.ends_with(".py") => "channel",
             _ => "class",
         };
-        // Without `site`, which the worker makes up for when something is imported from outside the standard library.
+        // Without `site`, which costs start time; the worker imports it when a package outside the standard library is needed.
         let words = [python.to_str()?, "-S", "-B", self.folder.to_str()?, kind, entrypoint];
         ProgramCommand::new(words.map(str::to_owned).to_vec())
     }
 
-    /// One more is started. Where there are several, its files are compiled meanwhile, which saves a third of their start to those that
-    /// come later; where there are one or two, that is not worth another start of the interpreter.
-    pub(crate) fn one_more(&self) {
-        if self.started.fetch_add(1, Ordering::Relaxed) + 1 != SEVERAL {
+    /// Counts a start. At the threshold the worker's files are compiled in the background, which shortens later starts by a third; for
+    /// one or two workers that would not pay for another start of the interpreter.
+    pub(crate) fn count_start(&self) {
+        if self.started.fetch_add(1, Ordering::Relaxed) + 1 != COMPILE_THRESHOLD {
             return;
         }
         let mut compile = tokio::process::Command::new(&self.python);
         compile.args(["-I", "-S", "-m", "compileall", "-q"]).arg(&self.folder).env_clear();
-        // Whoever finds nothing compiled does it without.
+        // Best effort: workers also run uncompiled files.
         let _child = compile.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     }
 }
 
-/// What tells this worker from others.
+/// The digest of this version of the worker.
 pub(crate) fn digest() -> Digest {
     Digest::of(FILES.iter().map(|(name, text)| format!("{name}\n{text}")).collect::<String>().as_bytes())
 }

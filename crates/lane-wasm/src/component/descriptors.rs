@@ -9,6 +9,7 @@ use holdfast_contract::manifest::{Manifest, Scope};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::Descriptor;
 use holdfast_contract::tool::{EffectClass, ToolSpec, agent_arguments_schema, default_timeout};
+use holdfast_contract::wire::InstanceCapabilities;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -68,6 +69,24 @@ impl Known {
         let lasts = lasting.into_iter().any(|function| self.has(function));
         self.scope = manifest.scope.unwrap_or(if lasts { Scope::Shared } else { Scope::default() });
         Ok(self)
+    }
+
+    /// What it can do, as far as that is known without its code.
+    pub(crate) fn capabilities(&self) -> InstanceCapabilities {
+        let steps = [Function::Initialize, Function::Start, Function::Stop, Function::Destroy];
+        let (scope, loops) = (self.scope, self.has(Function::RunBackground));
+        InstanceCapabilities {
+            scope,
+            replayable: scope != Scope::Shared,
+            has_lifecycle: loops || steps.into_iter().any(|step| self.has(step)),
+            exclusive: scope == Scope::Shared,
+            synchronous_hooks: false,
+            roles: Function::ALL
+                .iter()
+                .filter(|function| self.has(**function))
+                .map(|function| function.role())
+                .collect(),
+        }
     }
 
     fn exports(&self) -> Result<Exports, Fault> {

@@ -1,7 +1,7 @@
 //! Runs the programs that make an environment, confined: they read the system, Python and what the user's registry configuration names,
 //! write the environment and a temporary folder, and have the network. Their environment variables are listed here and in `registry`.
 //!
-//! Only wheels are asked for, so nothing of a package is to run here. Confinement holds what runs all the same.
+//! Only wheels are installed, so no code of a package should run here. If some does, confinement contains it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -25,46 +25,46 @@ use tokio::time::Instant;
 use crate::python::environment::{failed, registry};
 use crate::python::interpreter::Interpreter;
 
-/// Lines of the installer that are told when it fails.
-const TOLD: usize = 6;
-/// Bytes that a file of a package may have, and memory that an installer may use: packages of machine learning are large.
+/// The last lines of output that are part of the error message.
+const MAX_REPORTED_LINES: usize = 6;
+/// The largest file of a package, and the memory of an installer: machine-learning packages are large.
 const FILE_BYTES: u64 = 16 << 30;
 const MEMORY_BYTES: u64 = 8 << 30;
-/// How long one wait for the end of a step takes.
-const WAIT: Duration = Duration::from_secs(60);
+/// How long one wait for the exit of a step lasts before it is repeated.
+const WAIT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What runs the steps that make one environment.
+/// Runs the steps that create one environment.
 pub(crate) struct Installer<'a> {
     setup: Arc<Setup>,
     deadline: Instant,
-    told: (&'a ExtensionId, &'a Sinks),
+    log_target: (&'a ExtensionId, &'a Sinks),
 }
 
-/// What every step is started with.
+/// How every step is started.
 struct Setup {
-    /// The environment that is made.
+    /// The environment that is created.
     folder: PathBuf,
-    /// A home and a folder for temporary files, which are removed in the end.
+    /// A home and a temporary folder, removed at the end.
     scratch: tempfile::TempDir,
     variables: Vec<(String, OsString)>,
     readable: Vec<PathBuf>,
     report: SandboxReport,
 }
 
-/// The streams of a step that was started.
+/// Standard output and standard error of a step.
 type Streams = (OwnedFd, OwnedFd);
 
 impl<'a> Installer<'a> {
-    /// Makes the folder of the environment, which must not exist, and prepares to fill it with this Python. `programs` are read besides.
+    /// Creates the folder of the environment, which must not exist. Steps may also read `programs`.
     pub(crate) fn prepare(
         folder: &Path,
         python: &Interpreter,
         programs: &[PathBuf],
         report: SandboxReport,
         deadline: Instant,
-        told: (&'a ExtensionId, &'a Sinks),
+        log_target: (&'a ExtensionId, &'a Sinks),
     ) -> Result<Self, Fault> {
-        let io = |error: std::io::Error| failed("the installer has no folder", error);
+        let io = |error: std::io::Error| failed("could not create the installer's folder", error);
         fs::create_dir(folder).map_err(io)?;
         let private = fs::Permissions::from_mode(0o700);
         let scratch = tempfile::Builder::new().prefix("holdfast-").permissions(private).tempdir();
@@ -87,44 +87,44 @@ impl<'a> Installer<'a> {
         variables.extend(fixed.map(|(name, value)| (name.to_owned(), value)));
         let mut readable = registry.readable;
         readable.push(python.prefix.clone());
-        // An interpreter of a virtual environment reads there where its library is.
+        // The interpreter of a virtual environment reads the location of its library from this file.
         let virtual_environment = python.executable.parent().and_then(Path::parent);
         readable.extend(virtual_environment.map(|folder| folder.join("pyvenv.cfg")));
         readable.extend_from_slice(programs);
         let setup = Setup { folder: folder.to_owned(), scratch, variables, readable, report };
-        Ok(Self { setup: Arc::new(setup), deadline, told })
+        Ok(Self { setup: Arc::new(setup), deadline, log_target })
     }
 
     /// Writes a file that steps can read.
     pub(crate) fn file(&self, name: &str, text: &str) -> Result<PathBuf, Fault> {
         let path = self.setup.scratch.path().join(name);
-        fs::write(&path, text).map_err(|error| failed("the installer has no folder", error))?;
+        fs::write(&path, text).map_err(|error| failed("could not create the installer's folder", error))?;
         Ok(path)
     }
 
-    /// Runs a step. What it writes goes to the log, and the last lines of it into the fault if it fails.
+    /// Runs a step. Its output is logged; if it fails, the last lines are part of the fault.
     pub(crate) async fn run(&self, words: &[&str]) -> Result<(), Fault> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let switch = Stop(Arc::new(Switch::default()));
+        let switch = StopGuard(Arc::new(Switch::default()));
         let (begun, started) = oneshot::channel();
         let (ended, exit) = oneshot::channel();
         let (setup, held) = (self.setup.clone(), switch.0.clone());
-        // A program ends with the thread that started it, so the same thread waits for its end.
+        // The kernel kills a program when the thread that spawned it exits, so that thread also waits for it.
         let step = move || setup.step(&words, &held, begun, ended);
         let thread = std::thread::Builder::new().name("installer".to_owned()).spawn(step);
-        thread.map_err(|error| failed("no thread could be started", error))?;
-        let gone = |_| Fault::new(Code::Internal, "the thread that starts the installer has ended");
+        thread.map_err(|error| failed("could not start a thread", error))?;
+        let gone = |_| Fault::new(Code::Internal, "the thread that starts the installer has exited");
         let (output, errors) = started.await.map_err(gone)??;
         let last = Mutex::new(Vec::new());
         let finished = async {
-            let ((), (), status) = tokio::join!(self.tell(output, &last), self.tell(errors, &last), exit);
+            let ((), (), status) = tokio::join!(self.log(output, &last), self.log(errors, &last), exit);
             status
         };
         let status = match tokio::time::timeout_at(self.deadline, finished).await {
             Ok(status) => status.map_err(gone)?,
-            Err(_) => return Err(failed("installing took too long", "it was stopped")),
+            Err(_) => return Err(failed("installation timed out", "the installer was stopped")),
         };
-        let status = status.map_err(|error| failed("the installer was lost", error))?;
+        let status = status.map_err(|error| failed("could not wait for the installer", error))?;
         if status.success() {
             return Ok(());
         }
@@ -132,8 +132,8 @@ impl<'a> Installer<'a> {
         Err(Fault::new(Code::PackagesFailed, format!("{status}: {}", last.join(" / "))))
     }
 
-    async fn tell(&self, stream: OwnedFd, last: &Mutex<Vec<String>>) {
-        let (id, sinks) = self.told;
+    async fn log(&self, stream: OwnedFd, last: &Mutex<Vec<String>>) {
+        let (id, sinks) = self.log_target;
         let Ok(stream) = pipe::Receiver::from_owned_fd(stream) else { return };
         let mut lines = BufReader::new(stream).lines();
         while let Ok(Some(line)) = lines.next_line().await {
@@ -144,24 +144,24 @@ impl<'a> Installer<'a> {
             sinks.log(id, LogLevel::Debug, line);
             let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
             last.push(line.to_owned());
-            if last.len() > TOLD {
+            if last.len() > MAX_REPORTED_LINES {
                 last.remove(0);
             }
         }
     }
 }
 
-/// Ends a step when nobody waits for it any more.
-struct Stop(Arc<Switch>);
+/// Kills a step when its caller no longer waits for it.
+struct StopGuard(Arc<Switch>);
 
-impl Drop for Stop {
+impl Drop for StopGuard {
     fn drop(&mut self) {
         self.0.turn_off();
     }
 }
 
 impl Setup {
-    /// Starts a step and waits for its end. Nobody may be there any more to hear of it.
+    /// Spawns a step and waits for its exit. The receivers may be gone by then.
     fn step(
         &self,
         words: &[String],
@@ -175,7 +175,7 @@ impl Setup {
         };
         drop(input);
         if switch.connect(life.group()) && begun.send(Ok((output, errors))).is_ok() {
-            while !life.wait(WAIT) {}
+            while !life.wait(WAIT_INTERVAL) {}
         }
         drop(ended.send(life.end(switch)));
     }
@@ -195,7 +195,7 @@ impl Setup {
         let program = Program {
             words,
             environment: &environment,
-            // Installers look for configuration and for packages in the folder that they are started in.
+            // Not the folder of the extension: installers look for configuration and packages in their working directory.
             folder: Path::new("/"),
             reach: &ProgramAccess::new(&self.readable, Network::Open),
             writable: &writable,

@@ -1,4 +1,4 @@
-//! What a program has that runs while packages are installed: planted in the place of an installer.
+//! The confinement of installers: a hostile program is run in place of one.
 
 use std::fs;
 use std::net::TcpListener;
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::installer::Installer;
 use crate::python::interpreter::Interpreter;
 
-/// Tries what the author of a package would, and writes what came of it into the environment.
+/// Tries what a hostile package would, and writes the outcomes into the environment.
 const HOSTILE: &str = r#"
 import json, os, socket, sys
 secret, planted, port, report = sys.argv[1:]
@@ -51,9 +51,9 @@ impl Place {
         Self { folder: tempfile::tempdir().unwrap(), python, id, sinks: Sinks::default() }
     }
 
-    fn installer(&self, name: &str, report: SandboxReport, patience: Duration) -> Installer<'_> {
+    fn installer(&self, name: &str, report: SandboxReport, timeout: Duration) -> Installer<'_> {
         let folder = self.folder.path().join(name);
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         Installer::prepare(&folder, &self.python, &[], report, deadline, (&self.id, &self.sinks)).unwrap()
     }
 
@@ -110,11 +110,11 @@ async fn an_installer_is_stopped_at_its_deadline() {
     let stuck = "import subprocess; subprocess.run(['/bin/sleep', '600'])";
     let fault = place.python(&installer, &[stuck]).await.unwrap_err();
     assert_eq!(fault.code, Code::PackagesFailed);
-    assert!(fault.message.contains("too long"), "{}", fault.message);
+    assert!(fault.message.contains("timed out"), "{}", fault.message);
 }
 
 #[tokio::test]
-async fn the_last_lines_of_an_installer_that_fails_are_told() {
+async fn the_last_lines_of_a_failed_installer_are_in_the_error() {
     let place = Place::new().await;
     let installer = place.installer("fails", report(), Duration::from_secs(60));
     let fails = "import sys; print('first'); print('the reason', file=sys.stderr); sys.exit(3)";
@@ -124,7 +124,7 @@ async fn the_last_lines_of_an_installer_that_fails_are_told() {
 }
 
 #[tokio::test]
-async fn nothing_is_installed_where_nothing_can_be_confined() {
+async fn no_installer_runs_without_confinement() {
     let place = Place::new().await;
     let bare = SandboxReport { confined: false, ..report() };
     let installer = place.installer("bare", bare, Duration::from_secs(60));

@@ -1,8 +1,8 @@
-//! Where packages come from: what the user has configured for `pip` and `uv`, as far as an installer needs it that has neither the user's
-//! environment nor the user's home.
+//! The package registry: the user's configuration of `pip` and `uv`, as far as a confined installer needs it, which has neither the
+//! user's environment variables nor the user's home.
 //!
-//! Variables are taken by name, so that no key of another program is among them. Configuration files are copied into the installer's own
-//! home. Files and folders that the configuration names, such as certificates and folders of wheels, may be read where they are.
+//! Variables are selected from a list, so that no other program's key is passed on. Configuration files are copied into the
+//! installer's own home. Files and folders that the configuration names, such as certificates and wheel folders, are readable in place.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 /// Bytes of a configuration file that are read.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
-/// Variables that say from where, over which proxy and with which certificates packages are fetched, and which of them are preferred.
-/// None of them says where packages are written, or that one may be built.
+/// Variables for index, proxy, certificates and version preference. None of them changes where packages are written or lets one be
+/// built from source.
 const VARIABLES: &[&str] = &[
     "ALL_PROXY",
     "CURL_CA_BUNDLE",
@@ -71,17 +71,17 @@ const VARIABLES: &[&str] = &[
 const SYSTEM_FILES: &[&str] = &["/etc/pip.conf", "/etc/uv/uv.toml"];
 const SYSTEM_NAMES: &[&str] = &["pip/pip.conf", "uv/uv.toml"];
 
-/// What the user has configured.
+/// The user's configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     /// Variables for the installer.
     pub(crate) variables: Vec<(String, OsString)>,
-    /// What it may read besides its own folders.
+    /// Paths that it may read besides its own folders.
     pub(crate) readable: Vec<PathBuf>,
 }
 
-/// Reads the configuration of the user with these variables. Files of it are copied into `home`. A folder that contains one of `closed`
-/// is not opened to the installer, whatever the configuration says.
+/// Reads the configuration of a user with these variables, and copies its files into `home`. A folder that contains one of `closed`
+/// is never made readable.
 pub(crate) fn configured(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
     home: &Path,
@@ -100,7 +100,7 @@ pub(crate) fn configured(
     for (name, value) in all.iter().filter(|(name, _)| is_passed_on(name)) {
         found.variable(name, value);
     }
-    // Each file where the installer looks for it when `home` is its home.
+    // Each file is copied to where the installer looks for it when `home` is its home.
     let config = folder("XDG_CONFIG_HOME").or_else(|| Some(user.as_ref()?.join(".config")));
     let data = folder("XDG_DATA_HOME").or_else(|| Some(user.as_ref()?.join(".local/share")));
     let within = |folder: &Option<PathBuf>, name: &str| Some(folder.as_ref()?.join(name));
@@ -142,7 +142,7 @@ fn is_passed_on(name: &str) -> bool {
 }
 
 struct Collected {
-    /// What `~` stands for in the configuration.
+    /// The home that `~` means in the configuration.
     user: Option<PathBuf>,
     /// Paths that the configuration names.
     paths: Vec<PathBuf>,
@@ -165,7 +165,7 @@ impl Collected {
         self.registry.variables.push((name.to_owned(), value));
     }
 
-    /// Copies a configuration file, and says whether it was there.
+    /// Copies a configuration file; false if it does not exist.
     fn copy(&mut self, from: &Path, to: &Path) -> io::Result<bool> {
         let Some(text) = contents(from) else { return Ok(false) };
         let text = self.with_home(&text);
@@ -180,7 +180,7 @@ impl Collected {
         Ok(true)
     }
 
-    /// A text in which `~/` at the beginning of a word is the user's home, which the installer's own is not.
+    /// Replaces `~/` at the beginning of a word by the user's home, since the installer has another one.
     fn with_home(&self, text: &str) -> String {
         let Some(user) = self.user.as_deref().and_then(Path::to_str) else { return text.to_owned() };
         let mut expanded = String::with_capacity(text.len());
@@ -196,7 +196,7 @@ impl Collected {
         expanded
     }
 
-    /// Takes the absolute paths and the `file:` URLs out of a text.
+    /// Collects the absolute paths and `file:` URLs in a text.
     fn named_in(&mut self, text: &str) {
         let words = text.split(is_separator);
         let paths = words.map(|word| word.strip_prefix("file://").unwrap_or(word));
@@ -217,7 +217,7 @@ fn is_separator(char: char) -> bool {
     char.is_whitespace() || "'\"=,;[]{}".contains(char)
 }
 
-/// The text of a plain file, if there is one that can be read.
+/// The text of a regular file, if it is readable.
 fn contents(path: &Path) -> Option<String> {
     if !fs::metadata(path).ok()?.is_file() {
         return None;

@@ -1,4 +1,4 @@
-//! Which configuration of `pip` and `uv` an installer has, and which it has not.
+//! Which configuration of `pip` and `uv` reaches an installer.
 
 use std::ffi::OsString;
 use std::fs;
@@ -60,7 +60,7 @@ fn variables_of_the_registry_are_passed_on_and_no_others() {
 }
 
 #[test]
-fn configuration_files_are_where_the_installer_looks_for_them() {
+fn configuration_files_are_copied_to_where_the_installer_looks() {
     let world = World::new();
     world.write("user/.config/pip/pip.conf", "[global]\nfind-links = ~/wheels\n  ~other/x a~/b\n");
     world.write("user/.netrc", "machine index.example login a password b\n");
@@ -81,7 +81,7 @@ fn configuration_files_are_where_the_installer_looks_for_them() {
 }
 
 #[test]
-fn what_the_configuration_names_is_readable_unless_it_contains_a_home() {
+fn configured_paths_are_readable_unless_they_contain_a_home() {
     let world = World::new();
     let wheels = world.path("wheels");
     let links = format!("https://index.example {} {}", world.path("nowhere"), wheels);

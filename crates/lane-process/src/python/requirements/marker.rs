@@ -1,4 +1,4 @@
-//! The marker of a requirement: on which machines it is needed (PEP 508). Parsed into comparisons, and written from these.
+//! The marker of a requirement: on which machines it applies (PEP 508). Parsed into comparisons, and written from these.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::python::requirements::requirement::Scan;
 /// How deep parentheses may be nested.
 const MAX_DEPTH: usize = 16;
 
-/// What a marker may ask about, by each name that is in use, and the name that is written.
+/// The variables of a marker: each accepted spelling, and the one that is written.
 const VARIABLES: &[(&str, &str)] = &[
     ("python_version", "python_version"),
     ("python_full_version", "python_full_version"),
@@ -29,7 +29,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("extra", "extra"),
 ];
 
-/// How two values are compared. One that begins like another comes first.
+/// The comparison operators. A longer one comes before its prefix.
 const COMPARISONS: &[&str] = &["===", "==", "~=", "!=", "<=", ">=", "<", ">"];
 
 /// A condition on the machine.
@@ -46,7 +46,7 @@ pub(crate) enum Marker {
 /// A side of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// A fact about the machine.
+    /// A property of the machine.
     Variable(&'static str),
     /// Words of letters, digits and `._+*,-` with single spaces between. No word begins with `-`.
     Text(String),
@@ -123,9 +123,10 @@ fn comparison(scan: &mut Scan<'_>) -> Result<&'static str, String> {
     if keyword(scan, "in") {
         return Ok("in");
     }
-    match keyword(scan, "not") && keyword(scan, "in") {
-        true => Ok("not in"),
-        false => Err("its marker has an unknown comparison".to_owned()),
+    if keyword(scan, "not") && keyword(scan, "in") {
+        Ok("not in")
+    } else {
+        Err("its marker has an unknown comparison".to_owned())
     }
 }
 
@@ -144,9 +145,10 @@ impl Value {
             return Err("its marker has a text with characters that are not allowed".to_owned());
         }
         let words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
-        match words.iter().any(|word| word.starts_with('-')) {
-            true => Err("its marker has a word that begins with `-`".to_owned()),
-            false => Ok(Self::Text(words.join(" "))),
+        if words.iter().any(|word| word.starts_with('-')) {
+            Err("its marker has a word that begins with `-`".to_owned())
+        } else {
+            Ok(Self::Text(words.join(" ")))
         }
     }
 }

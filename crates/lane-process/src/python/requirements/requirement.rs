@@ -1,20 +1,20 @@
 //! One requirement: parsed into its parts as PEP 508 and PEP 440 define them, and written from these parts.
 //!
-//! An installer reads more from a requirement than a package: options, files, URLs, variables of the environment, and more line breaks than
-//! `\n`. So nothing of the text that an extension gives reaches the installer. What this parser does not know is refused. What it writes is
-//! ASCII, on one line, and the only words in it that begin with `-` are hashes of the form `--hash=algorithm:hex`.
+//! An installer accepts more than packages in a requirement: options, files, URLs, environment variables, and more line breaks than
+//! `\n`. So the text of an extension never reaches the installer. Unknown syntax is refused. The output is ASCII, on one line, and its
+//! only words that begin with `-` are hashes of the form `--hash=algorithm:hex`.
 
 use std::fmt;
 
 use crate::python::requirements::marker::Marker;
 
-/// Bytes that a requirement may have. A package with a hash for each of a hundred builds stays below.
+/// The longest requirement. A package with a hash for each of a hundred builds fits.
 const MAX_BYTES: usize = 64 << 10;
 
-/// The operators of versions. One that begins like another comes first.
+/// The version operators. A longer one comes before its prefix.
 const OPERATORS: &[&str] = &["===", "==", "~=", "!=", "<=", ">=", "<", ">"];
 
-/// How the names of archives end. `pip` takes a requirement that ends like this for a file.
+/// File extensions of archives. `pip` reads a requirement with such an ending as a file.
 const ARCHIVES: &[&str] = &["zip", "whl", "tar", "gz", "tgz", "bz2", "tbz", "xz", "txz", "lz", "tlz", "lzma"];
 
 /// A package of the index.
@@ -77,7 +77,7 @@ fn is_control(char: char) -> bool {
 
 type Hashes = Vec<(String, String)>;
 
-/// A requirement without its hashes, and these.
+/// Splits the hashes off a requirement.
 fn split_hashes(text: &str) -> Result<(&str, Hashes), String> {
     let mut rest = text.trim_matches(' ');
     let mut hashes = Vec::new();
@@ -149,9 +149,10 @@ fn versions(scan: &mut Scan<'_>) -> Result<Vec<(&'static str, String)>, String> 
         if scan.take(",") {
             continue;
         }
-        return match parenthesis && !scan.take(")") {
-            true => Err("the versions have no `)`".to_owned()),
-            false => Ok(versions),
+        return if parenthesis && !scan.take(")") {
+            Err("the versions have no `)`".to_owned())
+        } else {
+            Ok(versions)
         };
     }
 }
@@ -197,7 +198,7 @@ fn is_version(text: &str) -> bool {
     scan.rest().is_empty()
 }
 
-/// A text that is read from its beginning.
+/// A scanner over a text.
 pub(crate) struct Scan<'a> {
     rest: &'a str,
 }

@@ -1,4 +1,4 @@
-//! What a requirement may say, what it becomes, and what is refused.
+//! Valid requirements and their normalized form, and invalid ones.
 
 use super::requirement::Requirement;
 
@@ -38,7 +38,7 @@ fn a_requirement_is_written_from_its_parts() {
 }
 
 #[test]
-fn what_reaches_further_than_a_package_is_refused() {
+fn options_files_urls_and_variables_are_refused() {
     for text in [
         "",
         " ",
@@ -95,7 +95,7 @@ fn what_reaches_further_than_a_package_is_refused() {
 }
 
 #[test]
-fn every_character_that_python_breaks_lines_at_is_refused_everywhere() {
+fn control_characters_and_python_line_breaks_are_refused() {
     let breaks =
         ['\n', '\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}'];
     let controls = ('\0'..=' ').filter(|char| *char != ' ').chain('\u{7f}'..='\u{9f}');
@@ -152,7 +152,7 @@ fn a_hash_is_an_algorithm_and_hexadecimal_digits() {
 }
 
 #[test]
-fn a_marker_compares_what_is_known_with_plain_words() {
+fn a_marker_with_unknown_variables_or_characters_is_refused() {
     for marker in [
         "",
         "os_name",
@@ -191,7 +191,7 @@ fn a_marker_compares_what_is_known_with_plain_words() {
 }
 
 #[test]
-fn deep_nesting_and_great_length_are_refused() {
+fn deep_nesting_and_long_requirements_are_refused() {
     let nested = |depth: usize| format!("a; {}os_name == 'a'{}", "(".repeat(depth), ")".repeat(depth));
     assert_eq!(written(&nested(16)).expect("as deep as it may be"), "a ; os_name == \"a\"");
     for text in [nested(17), nested(10_000), format!("a=={}", "1".repeat(70_000))] {
