@@ -50,7 +50,7 @@ async fn one_that_is_known_starts_when_it_is_called() {
     fs::write(yard.path().join("data/counts/more"), "").unwrap();
     let changed = yard.load("counts", COUNTS).await.unwrap();
     let fault = go(&changed, json!({})).await.unwrap_err();
-    assert!(fault.message.contains("not what it was"), "{fault}");
+    assert!(fault.message.contains("have changed since it was loaded"), "{fault}");
     let anew = yard.load("counts", COUNTS).await.unwrap();
     assert_eq!(go(&anew, json!({ "n": 2 })).await.unwrap(), json!({ "n": 2 }), "the next load asks it anew");
 }

@@ -91,12 +91,12 @@ impl Hook for Whim {
         })
     }
 
-    fn answers_at_once(&self) -> bool {
+    fn is_synchronous(&self) -> bool {
         !self.asks && !self.wild
     }
 
-    fn at_once(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
-        self.answers_at_once().then(|| Ok(decide(input, &mut self.dice(input), "")))
+    fn try_decide(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
+        self.is_synchronous().then(|| Ok(decide(input, &mut self.dice(input), "")))
     }
 }
 

@@ -21,7 +21,7 @@ const UNSAFE_GENERATED: &str = "sdk/rust/src/bindings/";
 const UNSAFE_ALLOWED: &[&str] = &[
     "crates/sandbox/src/linux/spawn.rs",
     "crates/sandbox/src/linux/init.rs",
-    "crates/lane-wasm/src/precompiled.rs",
+    "crates/lane-wasm/src/component/precompiled.rs",
     "crates/store/src/system_error.rs",
     "crates/testkit/src/disk/vfs.rs",
 ];
@@ -86,6 +86,7 @@ fn rank(folder: &str) -> Option<u8> {
         "cli" => 6,
         "sdk/rust/macros" => 0,
         "sandbox" => 1,
+        "jsonrpc" => 0,
         "sdk/rust" => 1,
         "holdfast" => 7,
         "testkit" | "tests" | "benches" => SUPPORT,
@@ -107,6 +108,7 @@ const NARROW: &[(&str, &[&str])] = &[
     ("crates/schedules", &["crates/contract"]),
     ("crates/secrets", &["crates/contract"]),
     ("crates/sandbox", &["crates/contract"]),
+    ("crates/jsonrpc", &[]),
 ];
 
 /// Crates for tests and benches: they may depend on anything, and no product crate depends on them.

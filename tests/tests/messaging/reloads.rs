@@ -412,7 +412,7 @@ fn alone(generation: u64, world: &Arc<World>, gate: Option<&Arc<tokio::sync::Sem
     NativeExtension::new("poller", &format!("{generation}.0.0"))
         .lifecycle(poller.clone())
         .tool(Which(poller, gate.cloned()))
-        .alone()
+        .exclusive()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

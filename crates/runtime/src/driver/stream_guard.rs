@@ -48,7 +48,7 @@ pub(crate) fn chunk_input(hook: &HookId, text: &str, window: Range<usize>, turn:
 
 /// The instance that judges a window, of one that is loaded and one that was made for the stream.
 pub(crate) fn judging(loaded: &Arc<dyn Instance>, streams: &Arc<dyn Instance>) -> Arc<dyn Instance> {
-    match loaded.scope() {
+    match loaded.capabilities().scope {
         Scope::Call => loaded.fresh().unwrap_or_else(|| loaded.clone()),
         Scope::Shared => loaded.clone(),
         Scope::Turn => streams.clone(),
