@@ -35,7 +35,7 @@ use holdfast_contract::digest::canonical;
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::wire::Lane;
-use holdfast_runtime::replay::{Mode, replay};
+use holdfast_replay::{Mode, replay};
 
 const WORLDS: u64 = 40;
 const SESSIONS: usize = 25;

@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use holdfast_runtime::bench::{GATE, TOOL};
+use holdfast_bench::{GATE, TOOL};
 use holdfast_testkit::wasm::{Gates, gate};
 use serde_json::json;
 use shared::{PATIENCE, Scene};

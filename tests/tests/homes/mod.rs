@@ -5,9 +5,9 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_app::{Application, ApplicationConfig, BuiltIns, recorded_lanes};
 use holdfast_home::Home;
-use holdfast_runtime::app::{Application, ApplicationConfig, BuiltIns, recorded_lanes};
-use holdfast_runtime::replay::{Mode, ReplayVerdict, replay};
+use holdfast_replay::{Mode, ReplayVerdict, replay};
 use holdfast_runtime::{SilentSurface, TurnReport};
 use holdfast_testkit::wasm::manifest;
 
