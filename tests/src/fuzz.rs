@@ -116,12 +116,12 @@ fn survives_printing<T: Serialize + DeserializeOwned + Debug>(message: &Value) -
 /// The head of a request to the gateway: no panic, and what is passed on is one request to the host that was asked about, which reads
 /// the same when it is asked again.
 pub fn gateway_head(bytes: &[u8]) -> bool {
-    use request::{HEAD_BYTES, ProxyRequest, Wrong};
+    use request::{MAX_HEAD_BYTES, ProxyRequest, Rejection};
 
     let read = match ProxyRequest::parse(bytes) {
         Ok(read) => read,
-        Err(Wrong(status, why)) => {
-            assert!(status.starts_with('4') && !why.is_empty(), "{status}: {why}");
+        Err(Rejection { status, reason }) => {
+            assert!(status.starts_with('4') && !reason.is_empty(), "{status}: {reason}");
             return false;
         }
     };
@@ -139,7 +139,7 @@ pub fn gateway_head(bytes: &[u8]) -> bool {
     let authority = lines[1].strip_prefix("Host: ").unwrap();
     let (method, rest) = text.split_once(' ').unwrap();
     let again = format!("{method} http://{authority}{rest}");
-    if again.len() <= HEAD_BYTES {
+    if again.len() <= MAX_HEAD_BYTES {
         assert_eq!(ProxyRequest::parse(again.as_bytes()), Ok(read), "{again:?}");
     }
     true

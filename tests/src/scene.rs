@@ -4,10 +4,10 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use holdfast_app::{Application, ApplicationConfig, BuiltIns, recorded_lanes};
 use holdfast_home::Home;
 use holdfast_kernel::ExtensionView;
-use holdfast_runtime::app::{Application, ApplicationConfig, BuiltIns, recorded_lanes};
-use holdfast_runtime::replay::{Mode, ReplayVerdict, replay};
+use holdfast_replay::{Mode, ReplayVerdict, replay};
 use holdfast_runtime::{SilentSurface, TurnReport};
 use holdfast_testkit::wasm::manifest;
 

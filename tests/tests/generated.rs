@@ -22,7 +22,7 @@ use holdfast_contract::digest::canonical;
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::wire::Lane;
-use holdfast_runtime::replay::{Mode, replay};
+use holdfast_replay::{Mode, replay};
 use holdfast_tests::generated::check::{self, Tally};
 use holdfast_tests::generated::dice::Dice;
 use holdfast_tests::generated::hooks::quiet_planned_panics;

@@ -1,11 +1,13 @@
-//! Making extensions: [`new`] writes a folder from a template, [`build`] turns its source into a component.
+//! Use this crate for making extensions: [`new`] writes a folder from a template, [`build`] turns its source into a component,
+//! [`harness`] loads and tests it. It does not install anything in a home.
 //!
 //! `wit.rs` has the interface and worlds made of parts of it, `project.rs` finds out what a folder holds, `tool.rs` runs compilers.
 //! Each language has a file in `language/`; `component.rs` makes, checks and writes what they all end in. `sdk.rs` and `template.rs`
-//! carry what the program brings along, so that all of this works without its source tree. Nothing here runs a component.
+//! carry what the program brings along, so that all of this works without its source tree. Only `harness` runs extension code.
 
 mod component;
 mod files;
+pub mod harness;
 mod language;
 mod project;
 mod sdk;

@@ -19,9 +19,9 @@ use holdfast_lane_native::NativeExtension;
 use holdfast_model::Model;
 use holdfast_model::script::{Script, ScriptStep};
 use holdfast_policy::Policy;
-use holdfast_runtime::replay::{Mode, ReplayVerdict, replay};
+use holdfast_replay::{Mode, ReplayVerdict, replay};
+use holdfast_replay::{VerificationFinding, verify};
 use holdfast_runtime::secrets::Secrets;
-use holdfast_runtime::verify::{VerificationFinding, verify};
 use holdfast_runtime::{
     Configuration, Entropy, HomeParts, NewSession, Parts, Routes, Runtime, SessionEvent, SessionFactory,
     SessionHandle, SessionRequest, Surface, ToolsShown, TurnReport,

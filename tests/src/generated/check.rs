@@ -15,8 +15,8 @@ use holdfast_contract::message::LimitKind;
 use holdfast_contract::session_frames::{Answer, ToolVerdict, TurnOutcome};
 use holdfast_contract::wire::Lane;
 use holdfast_kernel::HookAnswers;
-use holdfast_runtime::replay::{Mode, replay};
-use holdfast_runtime::verify::verify;
+use holdfast_replay::verify;
+use holdfast_replay::{Mode, replay};
 use holdfast_store::Store;
 use serde_json::Value;
 

@@ -13,9 +13,9 @@ use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::SessionResumed;
 use holdfast_contract::tool::EffectClass;
 use holdfast_kernel::{Session, System};
+use holdfast_replay::verify;
+use holdfast_replay::{Mode, replay};
 use holdfast_runtime::rebuild::rebuild;
-use holdfast_runtime::replay::{Mode, replay};
-use holdfast_runtime::verify::verify;
 use holdfast_store::Store;
 
 use super::ledger::{Nobody, Noted};

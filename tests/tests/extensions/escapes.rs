@@ -13,8 +13,9 @@ use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use holdfast_contract::wire::{Ask, Call, Host, Instance, Later, Reply};
+use holdfast_contract::wire::{Ask, Call, Host, Instance, Lane, Later, Reply};
 use holdfast_contract::{content::Content, problem::Fault};
+use holdfast_lane_native::{NativeExtension, NativeLane};
 use serde_json::{Value, json};
 use world::{Case, Expected, Play, SECRET, World};
 
@@ -154,13 +155,20 @@ fn a_killed_runtime_takes_its_commands_along() {
     ended.1.recv_timeout(TIMEOUT).expect("the command and all it started have ended").unwrap();
 }
 
+/// The extension as the native lane runs it.
+async fn loaded(extension: NativeExtension) -> std::sync::Arc<dyn Instance> {
+    let lane = NativeLane::default();
+    let found = lane.add(extension);
+    lane.load(&found.activation(1)).await.unwrap()
+}
+
 /// Not a test of its own: the runtime that is killed.
 #[tokio::test]
 #[ignore = "started by the tests themselves"]
 async fn long_command_for_parent() {
     let Some(at) = std::env::var_os("HOLDFAST_LONG_COMMAND").map(std::path::PathBuf::from) else { return };
     let workspace = holdfast_ext_shell::Workspace::new(at.join("work"), at.join("home")).unwrap();
-    let shell = holdfast_ext_shell::extension(workspace, Default::default()).unwrap();
+    let shell = loaded(holdfast_ext_shell::extension(workspace, Default::default()).unwrap()).await;
     let command = "exec 9>alive; (while :; do sleep 60; done) & sleep 600";
     let call = Call::Tool {
         call: Default::default(),
@@ -195,7 +203,7 @@ async fn a_folder_that_is_swapped_while_tools_run_leads_nowhere() {
             flips
         }
     });
-    let files = holdfast_ext_files::extension(world.workspace());
+    let files = loaded(holdfast_ext_files::extension(world.workspace())).await;
     let (mut inside, mut refused) = (0, 0);
     for round in 0..4000 {
         let (tool, arguments) = match round % 5 {

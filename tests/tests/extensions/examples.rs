@@ -3,13 +3,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use holdfast_app::Application;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::CallId;
 use holdfast_contract::problem::Fault;
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::session_frames::TurnOutcome;
 use holdfast_contract::wire::{Ask, Call, Host, Later, Reply};
-use holdfast_runtime::app::Application;
 use holdfast_testkit::wasm::{MapVault, lane_with};
 use holdfast_tests::scene::{Scene, again, said, serves};
 use serde_json::json;
@@ -90,7 +90,7 @@ async fn the_c_tool_lives() {
 #[test]
 fn the_guests_of_the_figures_are_their_sources() {
     for id in ["gate", "tool"] {
-        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/runtime/src/bench/guests").join(id);
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/bench/src/guests").join(id);
         let folder = tempfile::tempdir().unwrap();
         copy(&from, folder.path());
         let built = holdfast_authoring::build(folder.path(), &mut |_| {}).unwrap();

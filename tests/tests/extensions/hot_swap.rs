@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use holdfast_app::recorded_lanes;
 use holdfast_contract::problem::Code;
 use holdfast_contract::session_frames::TurnOutcome;
-use holdfast_runtime::app::recorded_lanes;
-use holdfast_runtime::replay::{Mode, replay};
+use holdfast_replay::{Mode, replay};
 use holdfast_testkit::wasm::{Does, tool};
 use holdfast_tests::scene::{Scene, again, call, said, serves, until};
 

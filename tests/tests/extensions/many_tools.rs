@@ -5,12 +5,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
+use holdfast_bench::tools::{Catalogued, catalogue};
 use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::tool::ToolSpec;
 use holdfast_lane_native::{FnTool, NativeExtension};
 use holdfast_model::provider::{Provider, ProviderSettings};
-use holdfast_runtime::bench::tools::{Catalogued, catalogue};
 use holdfast_testkit::pieces::agent;
 use holdfast_testkit::story::bodies;
 use holdfast_testkit::{Lab, LabBuilder};

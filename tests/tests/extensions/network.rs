@@ -7,9 +7,9 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use holdfast_app::Application;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::session_frames::UiQuestion;
-use holdfast_runtime::app::Application;
 use holdfast_runtime::{SessionEvent, Surface};
 use holdfast_tests::scene::{Scene, again, call, said};
 use serde_json::{Value, json};
@@ -258,7 +258,7 @@ async fn where_nobody_can_be_asked_it_is_denied() {
         if !given.is_empty() {
             let folder = scene.extension("weather");
             let plan = scene.plan();
-            let found = holdfast_runtime::loader::candidate(
+            let found = holdfast_loader::candidate(
                 &folder,
                 &plan.home.policy(None).unwrap(),
                 None,

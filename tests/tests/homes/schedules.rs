@@ -12,7 +12,7 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::system_frames::ScheduleSpec;
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{NativeExtension, Tasks, now};
-use holdfast_runtime::loader::candidate;
+use holdfast_loader::candidate;
 use holdfast_testkit::story::bodies;
 use holdfast_testkit::{FakeClock, Lab};
 use serde_json::{Value, json};

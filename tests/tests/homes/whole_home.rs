@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 
+use holdfast_app::{Application, ApplicationConfig, BuiltIns};
 use holdfast_contract::body::Body;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault};
@@ -11,7 +12,6 @@ use holdfast_contract::system_frames::{ExtensionState, LifecycleCommand};
 use holdfast_contract::wire::{Lane, Later};
 use holdfast_lane_native::{Lifecycle, NativeExtension, NativeLane, now};
 use holdfast_runtime::SilentSurface;
-use holdfast_runtime::app::{Application, ApplicationConfig, BuiltIns};
 use holdfast_runtime::diagnosis::troubles;
 use holdfast_testkit::wasm::{Does, manifest, tool};
 use holdfast_tests::scene::Scene;
@@ -33,7 +33,7 @@ impl Lifecycle for Life {
 }
 
 /// Sixty native extensions, most of which depend on two earlier or later ones; one cannot start.
-fn native(_: &holdfast_runtime::app::BuiltInContext<'_>) -> BuiltIns {
+fn native(_: &holdfast_app::BuiltInContext<'_>) -> BuiltIns {
     let lane = NativeLane::default();
     let mut extensions = Vec::new();
     for number in 0..NATIVE {

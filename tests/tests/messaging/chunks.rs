@@ -11,7 +11,7 @@ use holdfast_contract::registry::{AgentMode, AgentSpec};
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::session_frames::{StreamGuarded, TurnOutcome};
 use holdfast_lane_native::NativeExtension;
-use holdfast_runtime::replay::{Mode, replay};
+use holdfast_replay::{Mode, replay};
 use holdfast_testkit::pieces::{agent, failing_hook, hanging_hook, hook};
 use holdfast_testkit::wasm::{MapVault, Objects, chunk_guard, lane, manifest};
 use holdfast_testkit::{Lab, LabBuilder};

@@ -6,6 +6,7 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use holdfast_app::Application;
 use holdfast_bus::NewEvent;
 use holdfast_contract::body::{Body, FrameKind};
 use holdfast_contract::content::Content;
@@ -17,7 +18,6 @@ use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Ask, Host, Later};
 use holdfast_lane_native::{Channel, Lifecycle, NativeExtension, Service, Tool, now};
 use holdfast_runtime::Runtime;
-use holdfast_runtime::app::Application;
 use holdfast_testkit::pieces::spec;
 use holdfast_testkit::wasm::{manifest, telltale};
 use holdfast_testkit::{Lab, ScriptStep};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::shared::{Scene, TIMEOUT};
-use holdfast_runtime::bench::{GATE, TOOL};
+use holdfast_bench::{GATE, TOOL};
 use holdfast_testkit::wasm::{Gates, gate};
 use serde_json::json;
 
