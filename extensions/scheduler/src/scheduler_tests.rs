@@ -16,8 +16,8 @@ use holdfast_contract::ids::CallId;
 use holdfast_contract::message::{Origin, TurnContext};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::system_frames::LifecycleCommand;
-use holdfast_contract::wire::{Ask, Call, Host, Instance, Later, Reply};
-use holdfast_lane_native::now;
+use holdfast_contract::wire::{Ask, Call, Host, Instance, Lane, Later, Reply};
+use holdfast_lane_native::{NativeLane, now};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -93,7 +93,9 @@ impl Fake {
 }
 
 async fn started(folder: &Path, host: &Fake) -> Arc<dyn Instance> {
-    let extension: Arc<dyn Instance> = Arc::new(crate::extension(folder.to_owned()));
+    let lane = NativeLane::default();
+    let found = lane.add(crate::extension(folder.to_owned()));
+    let extension = lane.load(&found.activation(1)).await.unwrap();
     for command in [LifecycleCommand::Initialize, LifecycleCommand::Start] {
         extension.call(Call::Lifecycle(command), Arc::new(host.clone())).await.unwrap();
     }
