@@ -77,7 +77,15 @@ async fn other(server: Server) {
     let open = SessionOpen { session, answers: true, ..SessionOpen::default() };
     let opened = client.ask::<Value>(&Request::SessionOpen(open)).await;
     assert!(opened.is_ok(), "{opened:?}");
-    while let Some(notice) = notices.recv().await {
+    // What was asked before is in the answer.
+    let waiting = opened.unwrap_or_default()["waiting"].take();
+    let mut waiting = serde_json::from_value::<Vec<Notification>>(waiting).unwrap_or_default();
+    loop {
+        let notice = match waiting.pop() {
+            Some(notice) => Some(notice),
+            None => notices.recv().await,
+        };
+        let Some(notice) = notice else { return };
         if let Notification::Approval { session, approval, .. } = notice {
             let answer = ApprovalChoice::Deny { reason: "somebody else said no".to_owned() };
             let answer = ApprovalAnswer { session, approval, answer };
