@@ -32,6 +32,7 @@ mod identity_hash;
 mod instances;
 mod limit_source;
 pub mod loader;
+mod log_search;
 mod machine;
 mod messaging;
 mod meter;
