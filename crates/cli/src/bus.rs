@@ -2,8 +2,8 @@
 
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_rpc::{
-    BusDead, BusDeadDiscard, BusDeadList, BusPublish, BusPublished, BusStatus, DeadLetterInfo, NoParams,
-    Request,
+    BusDead, BusDeadDiscard, BusDeadList, BusMethod, BusPublish, BusPublished, BusStatus, DeadLetterInfo,
+    NoParams,
 };
 use serde_json::Value;
 
@@ -21,12 +21,12 @@ pub(crate) async fn bus(output: &Output, link: &Link, command: Bus) -> Result<Ex
         Bus::Dead(Dead::List { subscriber }) => list(output, link, subscriber).await,
         Bus::Dead(Dead::Show(letter)) => show(output, link, letter).await,
         Bus::Dead(Dead::Retry(letter)) => {
-            let letter: DeadLetterInfo = link.client.ask(&Request::BusDeadRetry(named(letter))).await?;
+            let letter: DeadLetterInfo = link.client.ask(&BusMethod::DeadRetry(named(letter))).await?;
             changed(output, &letter, "is tried again by")
         }
         Bus::Dead(Dead::Discard { letter, reason }) => {
             let BusDead { event, subscriber } = named(letter);
-            let discard = Request::BusDeadDiscard(BusDeadDiscard { event, subscriber, reason });
+            let discard = BusMethod::DeadDiscard(BusDeadDiscard { event, subscriber, reason });
             let letter: DeadLetterInfo = link.client.ask(&discard).await?;
             changed(output, &letter, "was thrown away for")
         }
@@ -34,7 +34,7 @@ pub(crate) async fn bus(output: &Output, link: &Link, command: Bus) -> Result<Ex
 }
 
 async fn status(output: &Output, link: &Link) -> Result<Exit, Problem> {
-    let status: BusStatus = link.client.ask(&Request::BusStatus(NoParams {})).await?;
+    let status: BusStatus = link.client.ask(&BusMethod::Status(NoParams {})).await?;
     if output.json {
         output.document(&status)?;
         return Ok(Exit::Done);
@@ -69,7 +69,7 @@ async fn publish(output: &Output, link: &Link, command: Publish) -> Result<Exit,
         problem.help(r#"Such as: holdfast bus publish reminder.due '{"text": "tea"}'"#)
     })?;
     let event = BusPublish { topic, payload, key, correlation: None, idempotency };
-    let published: BusPublished = link.client.ask(&Request::BusPublish(event)).await?;
+    let published: BusPublished = link.client.ask(&BusMethod::Publish(event)).await?;
     match (output.json, published.duplicate) {
         (true, _) => output.document(&published)?,
         (false, true) => output.line(format!("{} was published before", published.event))?,
@@ -80,7 +80,7 @@ async fn publish(output: &Output, link: &Link, command: Publish) -> Result<Exit,
 
 async fn list(output: &Output, link: &Link, subscriber: Option<String>) -> Result<Exit, Problem> {
     let letters: Vec<DeadLetterInfo> =
-        link.client.ask(&Request::BusDeadList(BusDeadList { subscriber })).await?;
+        link.client.ask(&BusMethod::DeadList(BusDeadList { subscriber })).await?;
     if output.json {
         return output.documents(&letters);
     }
@@ -96,7 +96,7 @@ async fn list(output: &Output, link: &Link, subscriber: Option<String>) -> Resul
 }
 
 async fn show(output: &Output, link: &Link, letter: DeadLetter) -> Result<Exit, Problem> {
-    let letter: DeadLetterInfo = link.client.ask(&Request::BusDeadShow(named(letter))).await?;
+    let letter: DeadLetterInfo = link.client.ask(&BusMethod::DeadShow(named(letter))).await?;
     if output.json {
         output.document(&letter)?;
         return Ok(Exit::Done);

@@ -30,10 +30,9 @@ pub(crate) async fn call(output: &Output, link: &mut Link, command: Call) -> Res
         .await?;
     let text = format!("/{} {arguments}", command.tool);
     let end = link.turn(&opened.session, (text, Vec::new()), |_| Ok(())).await?;
-    let store = link.store()?;
     let (mut result, mut fault): (Option<Value>, Option<Fault>) = (None, None);
-    for frame in store.frames(&opened.session, opened.next..=end.ended)? {
-        let outcome = match store.body(&frame)? {
+    for frame in link.frames_of_turn(&opened, &end).await? {
+        let outcome = match link.client.body(&frame).await? {
             Body::ToolReturned(returned) => returned.outcome,
             // The tool is an agent.
             Body::ChildEnded(ended) => ended.outcome,

@@ -84,13 +84,12 @@ pub fn run(program: ProgramParts, arguments: impl IntoIterator<Item = OsString>)
 #[doc(hidden)]
 pub async fn chat_over(
     connection: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + 'static,
-    store: &holdfast_store::Store,
     session: Option<holdfast_contract::ids::StreamId>,
     history: std::path::PathBuf,
 ) -> ExitCode {
     let options = chat::ChatOptions { session, model: None, color: colors(), history, quiet: false };
-    let left = match Link::over(connection, std::path::PathBuf::new(), "chat").await {
-        Ok(link) => chat::chat(link, store, options).await,
+    let left = match Link::over(connection, "chat").await {
+        Ok(link) => chat::chat(link, options).await,
         Err(problem) => Err(problem),
     };
     left_with(left.map(Exit::from))
@@ -292,7 +291,6 @@ async fn talk(
     if silent {
         return run::demonstrate(output, &mut link).await;
     }
-    let store = link.store()?;
     let options = chat::ChatOptions {
         session: command.session.map(Into::into),
         model: command.model.map(Into::into),
@@ -300,7 +298,7 @@ async fn talk(
         history: plan.home.root().join("history"),
         quiet: output.quiet,
     };
-    Ok(chat::chat(link, &store, options).await?.into())
+    Ok(chat::chat(link, options).await?.into())
 }
 
 /// Help and version are no failure; anything else is bad usage, in our own form.

@@ -12,7 +12,6 @@ use holdfast_rpc::{
     Client, Hub, Notification, Server, ServerContext, ServerHello, SessionOpen, VERSION, connect, listen,
 };
 use holdfast_runtime::app::{Application, ApplicationConfig};
-use holdfast_store::{Store, StoreOptions};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -31,7 +30,6 @@ pub(crate) struct Link {
     pub notices: mpsc::UnboundedReceiver<Notification>,
     /// Who the owner is.
     pub welcome: ServerHello,
-    database: PathBuf,
 }
 
 /// The way to the owner of a home.
@@ -77,14 +75,13 @@ impl OwnerConnection {
         client: &str,
     ) -> Result<(Link, Option<Box<EmbeddedOwner>>), Problem> {
         let deadline = tokio::time::Instant::now() + CONNECT_TIMEOUT;
-        let database = plan.home.database();
         loop {
             match Self::find(plan).await? {
                 Self::Own(own) => {
-                    return Ok((Link::over(own.connection(), database, client).await?, Some(own)));
+                    return Ok((Link::over(own.connection(), client).await?, Some(own)));
                 }
                 Self::Attached(connection) => {
-                    match Link::over(connection, database.clone(), client).await {
+                    match Link::over(connection, client).await {
                         // It ended between the lock and the welcome.
                         Err(problem)
                             if problem.code == Code::ConnectionLost
@@ -182,17 +179,11 @@ impl Link {
     /// A link over a connection.
     pub(crate) async fn over(
         connection: impl AsyncRead + AsyncWrite + Send + 'static,
-        database: PathBuf,
         name: &str,
     ) -> Result<Self, Problem> {
         let (client, notices) = Client::new(connection);
         let welcome = client.hello(name).await?;
-        Ok(Self { client, notices, welcome, database })
-    }
-
-    /// The log, for reading.
-    pub(crate) fn store(&self) -> Result<Store, Problem> {
-        Store::open(&self.database, StoreOptions::default())
+        Ok(Self { client, notices, welcome })
     }
 }
 

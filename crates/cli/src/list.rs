@@ -2,7 +2,8 @@
 
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_rpc::{
-    AgentInfo, ExtensionDoctor, ExtensionInfo, ExtensionParams, FaultRecord, NoParams, Request, ToolInfo,
+    AgentInfo, ExtensionDoctor, ExtensionInfo, ExtensionMethod, ExtensionParams, FaultRecord, NoParams,
+    ToolInfo,
 };
 
 use crate::chat::sanitize_for_terminal;
@@ -11,7 +12,7 @@ use crate::link::Link;
 use crate::output::{Output, table};
 
 pub(crate) async fn tools(output: &Output, link: &Link) -> Result<Exit, Problem> {
-    let tools: Vec<ToolInfo> = link.client.ask(&Request::ToolsList(NoParams {})).await?;
+    let tools: Vec<ToolInfo> = link.client.ask(&ExtensionMethod::Tools(NoParams {})).await?;
     if output.json {
         return output.documents(&tools);
     }
@@ -32,7 +33,7 @@ pub(crate) async fn tools(output: &Output, link: &Link) -> Result<Exit, Problem>
 }
 
 pub(crate) async fn agents(output: &Output, link: &Link) -> Result<Exit, Problem> {
-    let agents: Vec<AgentInfo> = link.client.ask(&Request::AgentsList(NoParams {})).await?;
+    let agents: Vec<AgentInfo> = link.client.ask(&ExtensionMethod::Agents(NoParams {})).await?;
     if output.json {
         return output.documents(&agents);
     }
@@ -101,7 +102,7 @@ pub(crate) async fn troubles(output: &Output, link: &Link, id: Option<String>) -
         known(link, id).await?;
     }
     let troubles: Vec<FaultRecord> =
-        link.client.ask(&Request::ExtensionDoctor(ExtensionDoctor { id })).await?;
+        link.client.ask(&ExtensionMethod::Doctor(ExtensionDoctor { id })).await?;
     if output.json {
         return output.documents(&troubles);
     }
@@ -127,7 +128,7 @@ pub(crate) async fn restart(output: &Output, link: &Link, id: String) -> Result<
         output.line(format!("{id} is active; a change in its folder reloads it"))?;
         return Ok(Exit::Done);
     }
-    let request = Request::ExtensionRestart(ExtensionParams { id: id.clone() });
+    let request = ExtensionMethod::Restart(ExtensionParams { id: id.clone() });
     let _kept: serde_json::Value = link.client.ask(&request).await?;
     let now = known(link, &id).await?;
     output.line(format!(
@@ -150,7 +151,7 @@ async fn known(link: &Link, id: &str) -> Result<ExtensionInfo, Problem> {
 }
 
 async fn all(link: &Link) -> Result<Vec<ExtensionInfo>, Problem> {
-    link.client.ask(&Request::ExtensionsList(NoParams {})).await
+    link.client.ask(&ExtensionMethod::List(NoParams {})).await
 }
 
 fn first_line(text: &str) -> String {

@@ -7,7 +7,7 @@ use holdfast_contract::digest::canonical;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::Home;
-use holdfast_rpc::{LogErase, LogGc, Request};
+use holdfast_rpc::{LogErase, LogGc, SystemMethod, existing_stream};
 use holdfast_runtime::verify::verify;
 use holdfast_store::Store;
 use serde_json::{Value, json};
@@ -25,24 +25,9 @@ pub(crate) fn log(output: &Output, home: &Home, command: Log) -> Result<bool, Pr
         Log::List => list(output, &store),
         Log::Show(command) => show(output, &store, &command),
         Log::Verify { id } => check(output, &store, id.map(StreamId::from)),
-        Log::Export { id } => export(output, &store, &existing(&store, &id)?),
+        Log::Export { id } => export(output, &store, &existing_stream(&store, &id)?),
         Log::Gc(_) | Log::Erase { .. } => Ok(true),
     }
-}
-
-/// A stream that is there, or a problem that names those that are.
-pub(crate) fn existing(store: &Store, id: &str) -> Result<StreamId, Problem> {
-    let stream = StreamId::from(id);
-    if store.head(&stream)?.is_some() {
-        return Ok(stream);
-    }
-    let streams = store.streams()?;
-    let names: Vec<&str> = streams.iter().map(|info| info.id.as_str()).take(8).collect();
-    let help = match names.is_empty() {
-        true => "The log is empty; `holdfast demo` records something.".to_owned(),
-        false => format!("There are: {}. `holdfast log list` shows all.", names.join(", ")),
-    };
-    Err(Problem::new(Code::StoreMissing, format!("there is no stream `{id}`")).help(help))
 }
 
 fn list(output: &Output, store: &Store) -> Result<bool, Problem> {
@@ -84,7 +69,7 @@ fn list(output: &Output, store: &Store) -> Result<bool, Problem> {
 fn show(output: &Output, store: &Store, command: &Show) -> Result<bool, Problem> {
     /// How often the log is looked at for more.
     const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
-    let stream = existing(store, &command.id)?;
+    let stream = existing_stream(store, &command.id)?;
     let kinds: Vec<FrameKind> = command.kind.iter().map(|kind| kind_of(kind)).collect::<Result<_, _>>()?;
     let last = command.to.unwrap_or(u64::MAX);
     let mut from = Seq(command.from);
@@ -149,7 +134,7 @@ fn export(output: &Output, store: &Store, stream: &StreamId) -> Result<bool, Pro
 
 fn check(output: &Output, store: &Store, stream: Option<StreamId>) -> Result<bool, Problem> {
     if let Some(stream) = &stream {
-        existing(store, stream.as_str())?;
+        existing_stream(store, stream.as_str())?;
     }
     let report = verify(store, stream.as_ref())?;
     if output.json {
@@ -178,11 +163,10 @@ fn check(output: &Output, store: &Store, stream: Option<StreamId>) -> Result<boo
 
 /// Those that change the log, which is the owner's.
 pub(crate) async fn change(output: &Output, link: &Link, command: Log) -> Result<Exit, Problem> {
-    let store = link.store()?;
     match command {
         Log::Gc(Gc { id, keep_days, keep_frames }) => {
-            let session = id.map(|id| existing(&store, &id)).transpose()?;
-            let gc = Request::LogGc(LogGc { session, keep_days, keep_frames });
+            let session = id.map(StreamId::from);
+            let gc = SystemMethod::LogGc(LogGc { session, keep_days, keep_frames });
             let lines: Vec<Value> = link.client.ask(&gc).await?;
             for line in lines {
                 match output.json {
@@ -197,7 +181,7 @@ pub(crate) async fn change(output: &Output, link: &Link, command: Log) -> Result
             }
         }
         Log::Erase { id, reason } => {
-            let erase = Request::LogErase(LogErase { session: existing(&store, &id)?, reason });
+            let erase = SystemMethod::LogErase(LogErase { session: StreamId::from(id.as_str()), reason });
             let answer: Value = link.client.ask(&erase).await?;
             match output.json {
                 true => output.document(&answer)?,

@@ -2,7 +2,7 @@
 
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_policy::Policy;
-use holdfast_rpc::{PolicyExplain, Request};
+use holdfast_rpc::{ExtensionMethod, PolicyExplain};
 use serde_json::{Value, json};
 
 use crate::arguments::Explain;
@@ -47,7 +47,7 @@ pub(crate) async fn explain(output: &Output, link: &Link, command: Explain) -> R
         None => (None, command.subject),
     };
     let asked = PolicyExplain { tool: tool.as_str().into(), extension, arguments, channel: command.from };
-    let explained: Value = link.client.ask(&Request::PolicyExplain(asked)).await?;
+    let explained: Value = link.client.ask(&ExtensionMethod::PolicyExplain(asked)).await?;
     if output.json {
         output.document(&explained)?;
         return Ok(Exit::Done);

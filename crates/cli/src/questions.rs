@@ -7,9 +7,11 @@ use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use holdfast_contract::body::FrameKind;
+use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::Seq;
 use holdfast_contract::problem::{Code, Problem};
-use holdfast_rpc::{ApprovalChoice, Notification};
+use holdfast_rpc::{ApprovalChoice, Client, Notification};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -20,7 +22,8 @@ use crate::output::Quiet;
 pub(crate) struct Questions {
     /// Whether somebody is there.
     attended: bool,
-    waiting: VecDeque<Prompt>,
+    /// The frames of questions that have not been asked yet.
+    waiting: VecDeque<Frame>,
     open: Option<Open>,
     /// The terminal for the whole turn, if text is shown on it.
     terminal: Option<TerminalGuard>,
@@ -60,21 +63,8 @@ impl Questions {
 
     /// Takes note of what happened, and gives it back if it can be shown now.
     pub(crate) fn notice(&mut self, notice: Notification) -> Option<Notification> {
-        match &notice {
-            Notification::Approval { .. } | Notification::Question { .. } if self.attended => {
-                self.waiting.extend(Prompt::of(notice.clone()));
-            }
-            Notification::Answered { request, .. } => {
-                self.waiting.retain(|asked| asked.request != *request);
-                if self.open.as_ref().is_some_and(|open| open.request == *request) {
-                    self.withdraw();
-                }
-            }
-            Notification::Ended { .. } => {
-                self.waiting.clear();
-                self.withdraw();
-            }
-            _ => {}
+        if let Notification::Frame(frame) = &notice {
+            self.frame(frame);
         }
         match self.open {
             Some(_) => {
@@ -82,6 +72,22 @@ impl Questions {
                 None
             }
             None => Some(notice),
+        }
+    }
+
+    fn frame(&mut self, frame: &Frame) {
+        if self.attended && Prompt::is_in(frame) {
+            self.waiting.push_back(frame.clone());
+        }
+        if let Some(request) = Prompt::answered_by(frame) {
+            self.waiting.retain(|waiting| waiting.envelope.seq != request);
+            if self.open.as_ref().is_some_and(|open| open.request == request) {
+                self.withdraw();
+            }
+        }
+        if frame.envelope.kind == FrameKind::TurnEnded {
+            self.waiting.clear();
+            self.withdraw();
         }
     }
 
@@ -93,11 +99,13 @@ impl Questions {
     }
 
     /// Asks the next question, if none is being asked.
-    pub(crate) fn ask_next(&mut self) {
+    pub(crate) async fn ask_next(&mut self, client: &Client) {
         if self.open.is_some() {
             return;
         }
-        let Some(asked) = self.waiting.pop_front() else { return };
+        let Some(frame) = self.waiting.pop_front() else { return };
+        // One that somebody else has answered meanwhile is left out.
+        let Ok(asked) = Prompt::of(&frame, client).await else { return };
         let (request, withdrawn, reply) =
             (asked.request, Arc::new(AtomicBool::new(false)), self.reply.clone());
         let quiet = Quiet::new();

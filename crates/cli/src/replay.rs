@@ -5,6 +5,7 @@ use std::path::Path;
 use holdfast_contract::ids::StreamId;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_policy::Policy;
+use holdfast_rpc::existing_stream;
 use holdfast_runtime::app::{ApplicationConfig, recorded_lanes};
 use holdfast_runtime::replay::{
     JudgedCall, Mode, ReplayVerdict, WhatIfCandidate, WhatIfReport, replay as run, trial,
@@ -14,7 +15,6 @@ use holdfast_store::Store;
 use crate::arguments::Replay;
 use crate::exit::Exit;
 use crate::home::open;
-use crate::log::existing;
 use crate::output::Output;
 use crate::{demo, ext};
 
@@ -24,7 +24,7 @@ pub(crate) async fn replay(
     command: &Replay,
 ) -> Result<Exit, Problem> {
     let store = open(&plan.home)?;
-    let named = command.id.as_deref().map(|id| existing(&store, id)).transpose()?;
+    let named = command.id.as_deref().map(|id| existing_stream(&store, id)).transpose()?;
     match (&command.with, named) {
         (Some(path), named) => try_on(output, plan, &store, path, named).await,
         (None, Some(stream)) => {

@@ -13,6 +13,10 @@ use crate::exit::Exit;
 struct Outstanding {
     /// Requests without an answer.
     requests: u64,
+    /// Requests to open a session with somebody who answers questions.
+    opening: Vec<Value>,
+    /// Sessions that were opened so.
+    attended: BTreeSet<String>,
     /// Questions to a person, by session and frame, which nobody can answer any more.
     questions: BTreeSet<(String, u64)>,
 }
@@ -36,7 +40,7 @@ pub(crate) async fn rpc(owner: impl AsyncRead + AsyncWrite + Send + 'static) -> 
                     asked.extend_from_slice(end);
                     requests.write_all(&asked).await.map_err(broken)?;
                     requests.flush().await.map_err(broken)?;
-                    outstanding.requests += 1;
+                    outstanding.asked(&serde_json::from_slice(&asked).unwrap_or_default());
                 }
                 asked.clear();
             }
@@ -46,7 +50,7 @@ pub(crate) async fn rpc(owner: impl AsyncRead + AsyncWrite + Send + 'static) -> 
                 }
                 output.write_all(&answered).await.map_err(broken)?;
                 output.flush().await.map_err(broken)?;
-                outstanding.note(&serde_json::from_slice(&answered).unwrap_or_default());
+                outstanding.answered(&serde_json::from_slice(&answered).unwrap_or_default());
                 answered.clear();
             }
         }
@@ -55,21 +59,49 @@ pub(crate) async fn rpc(owner: impl AsyncRead + AsyncWrite + Send + 'static) -> 
 }
 
 impl Outstanding {
-    fn note(&mut self, message: &Value) {
-        let params = &message["params"];
-        let session = || params["session"].as_str().unwrap_or_default().to_owned();
-        let frame = |field: &str| params[field].as_u64().unwrap_or_default();
-        match message["method"].as_str() {
-            Some("approval") => drop(self.questions.insert((session(), frame("approval")))),
-            Some("question") => drop(self.questions.insert((session(), frame("request")))),
-            Some("answered") => drop(self.questions.remove(&(session(), frame("request")))),
-            Some("ended") => self.questions.retain(|(of, _)| *of != session()),
-            Some(_) => {}
-            None => {
-                self.requests = self.requests.saturating_sub(1);
-                let waiting = message["result"]["waiting"].as_array();
-                waiting.into_iter().flatten().for_each(|notice| self.note(notice));
+    /// Takes a request.
+    fn asked(&mut self, message: &Value) {
+        self.requests += 1;
+        if message["method"] == "session.open" && message["params"]["answers"] == true {
+            self.opening.push(message["id"].clone());
+        }
+    }
+
+    /// Takes an answer or a notification.
+    fn answered(&mut self, message: &Value) {
+        if message["method"] == "frame" {
+            return self.frame(&message["params"]);
+        }
+        if message["method"].is_string() {
+            return;
+        }
+        self.requests = self.requests.saturating_sub(1);
+        let opened = self.opening.iter().position(|id| *id == message["id"]);
+        if let Some(place) = opened {
+            self.opening.swap_remove(place);
+            self.attended.extend(message["result"]["session"].as_str().map(str::to_owned));
+        }
+    }
+
+    fn frame(&mut self, frame: &Value) {
+        let session = frame["stream"].as_str().unwrap_or_default();
+        // Where nobody answers, the policy does.
+        if !self.attended.contains(session) {
+            return;
+        }
+        let request = |seq: &Value| (session.to_owned(), seq.as_u64().unwrap_or_default());
+        match frame["kind"].as_str() {
+            Some("approval.requested" | "ui.requested") => {
+                self.questions.insert(request(&frame["seq"]));
             }
+            Some("approval.answered") => {
+                self.questions.remove(&request(&frame["body"]["approval"]));
+            }
+            Some("ui.answered") => {
+                self.questions.remove(&request(&frame["body"]["request"]));
+            }
+            Some("turn.ended") => self.questions.retain(|(of, _)| of != session),
+            _ => {}
         }
     }
 }

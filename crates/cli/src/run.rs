@@ -2,11 +2,11 @@
 
 use std::io::IsTerminal;
 
-use holdfast_contract::ids::{Seq, StreamId};
+use holdfast_contract::ids::StreamId;
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::TurnOutcome;
 use holdfast_home::OFFLINE;
-use holdfast_rpc::{NoParams, Notification, Request, SessionOpen, ToolInfo};
+use holdfast_rpc::{ExtensionMethod, NoParams, Notification, SessionOpen, ToolInfo};
 
 use crate::arguments::Run;
 use crate::attach;
@@ -19,8 +19,6 @@ pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Resul
     let prompt = prompt(command.prompt)?;
     let attachments = command.attach.iter().map(|file| attach::read(file)).collect::<Result<_, _>>()?;
     let session = command.session.map(StreamId::from);
-    let head = session.as_ref().map(|id| link.store()?.head(id)).transpose()?.flatten();
-    let next = head.map_or(Seq(0), |head| head.seq.next());
     let opened = link
         .open_session(SessionOpen {
             session,
@@ -28,12 +26,12 @@ pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Resul
             model: command.model.map(Into::into),
             channel: "run".to_owned(),
             answers: attended(),
-            frames_from: output.verbose.then_some(next),
+            frames_from: None,
         })
         .await?;
     // A person reads along; a program is given the answer, without what a broken attempt or a remark before a call had written.
     let live = !output.json && std::io::stdout().is_terminal();
-    let (mut streamed, mut shown) = (false, next);
+    let mut streamed = false;
     let end = link
         .turn(&opened.session, (prompt, attachments), |notice| {
             match notice {
@@ -41,8 +39,7 @@ pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Resul
                     streamed = true;
                     stream(text);
                 }
-                Notification::Frame(frame) if output.verbose => {
-                    shown = frame.envelope.seq.next();
+                Notification::Frame(frame) if output.verbose && frame.envelope.seq >= opened.next => {
                     eprintln!("{}", frame_line(frame));
                 }
                 _ => {}
@@ -51,17 +48,10 @@ pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Resul
         })
         .await?;
     end_stream();
-    let store = link.store()?;
-    if output.verbose {
-        // The turn's end may be told before its last frames are.
-        for frame in store.frames(&opened.session, shown..=end.ended)? {
-            eprintln!("{}", frame_line(&frame));
-        }
-    }
     if output.json {
-        for frame in store.frames(&opened.session, opened.next..=end.ended)? {
+        for frame in link.frames_of_turn(&opened, &end).await? {
             // A script has nothing to load references with.
-            output.document(&store.whole(frame)?)?;
+            output.document(&link.client.whole(frame).await?)?;
         }
     } else if end.outcome == TurnOutcome::Answered && !streamed {
         output.foreign(&text(end.answer.as_ref()))?;
@@ -84,7 +74,7 @@ pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Resul
 
 /// One turn for somebody who has neither a terminal nor a question: a tool is called, and the way to the rest is shown.
 pub(crate) async fn demonstrate(output: &Output, link: &mut Link) -> Result<Exit, Problem> {
-    let tools: Vec<ToolInfo> = link.client.ask(&Request::ToolsList(NoParams {})).await?;
+    let tools: Vec<ToolInfo> = link.client.ask(&ExtensionMethod::Tools(NoParams {})).await?;
     let prompt = match tools.iter().any(|tool| tool.name.as_str() == "file_list") {
         true => "List the files in this folder.",
         // In a folder that tools may not touch.

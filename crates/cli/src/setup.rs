@@ -3,7 +3,7 @@
 use std::io::{BufRead, IsTerminal, Write};
 
 use holdfast_contract::problem::{Code, Problem};
-use holdfast_rpc::{Request, SetupApply, SetupShow};
+use holdfast_rpc::{ExtensionMethod, SetupApply, SetupShow};
 use holdfast_runtime::{SetupQuestion, SetupState};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use serde_json::Value;
@@ -17,7 +17,7 @@ use crate::output::Output;
 pub(crate) async fn setup(output: &Output, link: &mut Link, command: Setup) -> Result<Exit, Problem> {
     let id: holdfast_contract::ids::ExtensionId = command.id.as_str().into();
     let mut state: SetupState =
-        link.client.ask(&Request::SetupShow(SetupShow { extension: id.clone() })).await?;
+        link.client.ask(&ExtensionMethod::SetupShow(SetupShow { extension: id.clone() })).await?;
     let named = !command.set.is_empty() || !command.secret.is_empty();
     let mut answers: Vec<(String, Value)> = Vec::new();
     for pair in &command.set {
@@ -48,8 +48,10 @@ pub(crate) async fn setup(output: &Output, link: &mut Link, command: Setup) -> R
         }
     }
     for (name, value) in answers {
-        state =
-            link.client.ask(&Request::SetupApply(SetupApply { extension: id.clone(), name, value })).await?;
+        state = link
+            .client
+            .ask(&ExtensionMethod::SetupApply(SetupApply { extension: id.clone(), name, value }))
+            .await?;
     }
     report(output, &state)?;
     Ok(state.complete.into())

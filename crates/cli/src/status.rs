@@ -1,7 +1,7 @@
 //! `holdfast status`: how the home is, in a few lines.
 
 use holdfast_contract::problem::{Code, Problem};
-use holdfast_rpc::{ExtensionProblem, LimitUsage, NoParams, Queues, Request, Status, UsageInfo};
+use holdfast_rpc::{ExtensionProblem, LimitUsage, NoParams, Queues, Status, SystemMethod, UsageInfo};
 use holdfast_runtime::app::ApplicationConfig;
 
 use crate::chat::sanitize_for_terminal;
@@ -18,7 +18,7 @@ pub(crate) async fn status(output: &Output, plan: &ApplicationConfig) -> Result<
         }
         return Ok(Exit::Failed);
     };
-    let status: Status = link.client.ask(&Request::SystemStatus(NoParams {})).await?;
+    let status: Status = link.client.ask(&SystemMethod::Status(NoParams {})).await?;
     if output.json {
         output.document(&status)?;
         return Ok(Exit::Done);

@@ -4,12 +4,13 @@ use std::io::IsTerminal;
 
 use holdfast_contract::attachment::Attachment;
 use holdfast_contract::content::Content;
+use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::TurnOutcome;
 use holdfast_rpc::{
-    ApprovalAnswer, Client, Notification, Request, SessionOpen, SessionOpened, SessionParams, SessionSend,
-    TurnEnd, UiAnswer,
+    ApprovalAnswer, Client, Notification, SessionFrames, SessionMethod, SessionOpen, SessionOpened,
+    SessionParams, SessionSend, TurnEnd, UiAnswer,
 };
 use serde_json::Value;
 
@@ -27,7 +28,17 @@ pub(crate) fn attended() -> bool {
 impl Link {
     /// Opens a session, or takes one up.
     pub(crate) async fn open_session(&self, open: SessionOpen) -> Result<SessionOpened, Problem> {
-        self.client.ask(&Request::SessionOpen(open)).await
+        self.client.ask(&SessionMethod::Open(open)).await
+    }
+
+    /// The frames from when a session was opened to the end of a turn.
+    pub(crate) async fn frames_of_turn(
+        &self,
+        opened: &SessionOpened,
+        end: &TurnEnd,
+    ) -> Result<Vec<Frame>, Problem> {
+        let (session, from, to) = (opened.session.clone(), opened.next, Some(end.ended));
+        self.client.frames(SessionFrames { session, from, to, kinds: Vec::new(), limit: None }).await
     }
 
     /// Says something, and gives how the turn ended. Each notice is shown as it comes, or once a question that it would disturb is
@@ -39,7 +50,7 @@ impl Link {
         mut show: impl FnMut(&Notification) -> Result<(), Problem>,
     ) -> Result<TurnEnd, Problem> {
         let client = self.client.clone();
-        let send = Request::SessionSend(SessionSend { session: session.clone(), text, attachments });
+        let send = SessionMethod::Send(SessionSend { session: session.clone(), text, attachments });
         let mut sent = std::pin::pin!(client.ask::<TurnEnd>(&send));
         let mut questions = Questions::new(attended())?;
         let mut interrupts = 0;
@@ -68,11 +79,11 @@ impl Link {
                         "interrupted twice; the turn goes on to its end without you",
                     ));
                 }
-                let cancel = Request::SessionCancel(SessionParams { session: session.clone() });
+                let cancel = SessionMethod::Cancel(SessionParams { session: session.clone() });
                 // A turn that has ended by itself in the meantime needs no cancelling.
                 let _ended = client.ask::<Value>(&cancel).await;
             }
-            questions.ask_next();
+            questions.ask_next(&client).await;
         };
         questions.answered();
         questions.held.drain(..).try_for_each(|notice| show(&notice))?;
@@ -88,9 +99,9 @@ fn answer(client: &Client, session: &StreamId, request: Seq, reply: QuestionRepl
     let session = session.clone();
     let request = match reply {
         QuestionReply::Approval(answer) => {
-            Request::ApprovalAnswer(ApprovalAnswer { session, approval: request, answer })
+            SessionMethod::ApprovalAnswer(ApprovalAnswer { session, approval: request, answer })
         }
-        QuestionReply::Extension(answer) => Request::UiAnswer(UiAnswer { session, request, answer }),
+        QuestionReply::Extension(answer) => SessionMethod::UiAnswer(UiAnswer { session, request, answer }),
         QuestionReply::Interrupt => return true,
         QuestionReply::End | QuestionReply::Withdrawn => return false,
     };

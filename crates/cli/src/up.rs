@@ -10,7 +10,7 @@ use std::time::Duration;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::Home;
-use holdfast_rpc::{NoParams, Request, connect};
+use holdfast_rpc::{NoParams, SystemMethod, connect};
 use holdfast_runtime::ShutdownRequest;
 use holdfast_runtime::app::ApplicationConfig;
 use tokio::process::{Child, Command};
@@ -195,7 +195,7 @@ async fn appears(flag: &Path) {
 /// A link to whoever has the home up; none if nobody has.
 pub(crate) async fn attached(home: &Home) -> Result<Option<Link>, Problem> {
     match connect(&home.control_socket()).await {
-        Ok(connection) => Link::over(connection, home.database(), "down").await.map(Some),
+        Ok(connection) => Link::over(connection, "down").await.map(Some),
         Err(_) => Ok(None),
     }
 }
@@ -207,7 +207,7 @@ pub(crate) async fn down(output: &Output, plan: &ApplicationConfig) -> Result<Ex
         return Ok(Exit::Done);
     };
     let process = link.welcome.process;
-    let _acknowledged: serde_json::Value = link.client.ask(&Request::SystemStop(NoParams {})).await?;
+    let _acknowledged: serde_json::Value = link.client.ask(&SystemMethod::Stop(NoParams {})).await?;
     drop(link);
     let deadline = Instant::now() + STOP_TIMEOUT;
     // It is down when nobody holds the home any more.

@@ -338,8 +338,8 @@ fn an_owner_that_is_killed_takes_nobody_with_it() {
     let mut next = scene.rpc(&[]);
     next.ask("session.open", json!({ "session": "attached" }));
     next.ask("session.cancel", json!({ "session": "attached" }));
-    let ended: Value = next.notice("ended");
-    assert!(ended["outcome"]["cancelled"].is_object(), "{ended}");
+    let ended = next.frame("turn.ended");
+    assert!(ended["body"]["outcome"]["cancelled"].is_object(), "{ended}");
     next.end();
     scene.verifies();
 }

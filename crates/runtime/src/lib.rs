@@ -74,7 +74,8 @@ pub use messaging::{
 };
 pub use meter::ModelUsage;
 pub use parts::{
-    Configuration, Entropy, HomeParts, OsEntropy, Parts, SessionEvent, SilentSurface, Surface, Zone,
+    Configuration, Entropy, HomeParts, OsEntropy, OutputDelta, OutputKind, Parts, SessionEvent,
+    SilentSurface, Surface, Zone,
 };
 pub use runtime::{NewSession, Runtime, ShutdownRequest};
 pub use schemas::schema;

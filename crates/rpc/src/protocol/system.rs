@@ -1,8 +1,78 @@
-//! The answer to `system.status`: how a home is.
+//! Requests about the home as a whole, and their answers.
 
+use holdfast_contract::ids::{ModelName, StreamId};
 use holdfast_contract::message::LimitKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::{ClientRequest, Method, NoParams, Request};
+
+methods! {
+    /// What can be asked of the owner of a home.
+    System: SystemMethod {
+        /// The first request: versions are compared, and the owner identifies itself.
+        "hello" => Hello(ClientHello),
+        /// The state of the home.
+        "system.status" => Status(NoParams),
+        /// Stop everything in order; the owner ends.
+        "system.stop" => Stop(NoParams),
+        /// Stop everything in order, and start again.
+        "system.restart" => Restart(NoParams),
+        /// Erase a session's content.
+        "log.erase" => LogErase(LogErase),
+        /// Collect old frames.
+        "log.gc" => LogGc(LogGc),
+    }
+}
+
+/// Who asks.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClientHello {
+    /// The protocol's version.
+    pub version: u32,
+    /// The client's name: `editor`. As a `cli`, which is a command that ends by itself, the owner waits for it before it ends.
+    pub client: String,
+}
+
+/// Who answers.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ServerHello {
+    /// The protocol's version.
+    pub version: u32,
+    /// The program's version.
+    pub program: String,
+    /// The owner's process.
+    pub process: u32,
+    /// The home.
+    pub home: String,
+    /// The policy profile in force.
+    pub profile: String,
+    /// The model that new sessions use.
+    pub model: ModelName,
+}
+
+/// A session whose content goes.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LogErase {
+    /// The session.
+    pub session: StreamId,
+    /// Why; kept in the tombstones.
+    pub reason: String,
+}
+
+/// What is collected.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LogGc {
+    /// One session; all if none is named.
+    pub session: Option<StreamId>,
+    /// Keep frames of the last so many days.
+    pub keep_days: Option<u64>,
+    /// Keep the last so many frames.
+    pub keep_frames: Option<u64>,
+}
 
 /// How a home is.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

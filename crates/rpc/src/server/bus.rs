@@ -1,16 +1,33 @@
-//! What can be asked of the bus.
+//! Answers about the bus.
 
 use holdfast_bus::{DeadLetter, EventId, NewEvent, SubscriberStatus};
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::FrameSource;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_runtime::Runtime;
+use serde_json::Value;
 
+use super::{Connection, value};
 use crate::protocol::{
-    BusDead, BusDeadDiscard, BusPublish, BusPublished, BusStatus, DeadLetterInfo, Queues, SubscriberInfo,
+    BusDead, BusDeadDiscard, BusMethod, BusPublish, BusPublished, BusStatus, DeadLetterInfo, NoParams,
+    Queues, SubscriberInfo,
 };
 
-pub(crate) async fn publish(runtime: &Runtime, asked: BusPublish) -> Result<BusPublished, Problem> {
+impl Connection {
+    pub(super) async fn answer_bus(&self, method: BusMethod) -> Result<Value, Problem> {
+        let runtime = &self.owner.runtime;
+        match method {
+            BusMethod::Status(NoParams {}) => value(&status(runtime)),
+            BusMethod::Publish(asked) => value(&publish(runtime, asked).await?),
+            BusMethod::DeadList(asked) => value(&dead_letters(runtime, asked.subscriber.as_deref()).await?),
+            BusMethod::DeadShow(asked) => value(&dead_letter(runtime, &asked).await?),
+            BusMethod::DeadRetry(asked) => value(&retry(runtime, &asked).await?),
+            BusMethod::DeadDiscard(asked) => value(&discard(runtime, &asked).await?),
+        }
+    }
+}
+
+async fn publish(runtime: &Runtime, asked: BusPublish) -> Result<BusPublished, Problem> {
     let BusPublish { topic, payload, key, correlation, idempotency } = asked;
     let event = NewEvent {
         key,
@@ -23,9 +40,9 @@ pub(crate) async fn publish(runtime: &Runtime, asked: BusPublish) -> Result<BusP
     Ok(BusPublished { event: published.id.to_string(), duplicate: published.duplicate })
 }
 
-pub(crate) fn status(runtime: &Runtime) -> BusStatus {
+fn status(runtime: &Runtime) -> BusStatus {
     let status = runtime.bus().status();
-    // One that is gone and has nothing left is nobody any more.
+    // A former subscriber without events or dead letters is left out.
     let there = |it: &&SubscriberStatus| it.active || it.open > 0 || it.dead > 0;
     let line = |it: &SubscriberStatus| SubscriberInfo {
         name: it.name.to_string(),
@@ -43,7 +60,7 @@ pub(crate) fn status(runtime: &Runtime) -> BusStatus {
 }
 
 /// All subscribers' queues together.
-pub(crate) fn queues(runtime: &Runtime) -> Queues {
+pub(super) fn queues(runtime: &Runtime) -> Queues {
     let status = runtime.bus().status();
     let trouble = status.trouble.map(|trouble| trouble.to_string());
     let none = Queues { trouble, ..Queues::default() };
@@ -56,25 +73,22 @@ pub(crate) fn queues(runtime: &Runtime) -> Queues {
     })
 }
 
-pub(crate) async fn dead_letters(
-    runtime: &Runtime,
-    subscriber: Option<&str>,
-) -> Result<Vec<DeadLetterInfo>, Problem> {
+async fn dead_letters(runtime: &Runtime, subscriber: Option<&str>) -> Result<Vec<DeadLetterInfo>, Problem> {
     let letters = runtime.bus().dead_letters(subscriber).await?;
     Ok(letters.iter().map(|letter| shown(letter, false)).collect())
 }
 
-pub(crate) async fn dead_letter(runtime: &Runtime, asked: &BusDead) -> Result<DeadLetterInfo, Problem> {
+async fn dead_letter(runtime: &Runtime, asked: &BusDead) -> Result<DeadLetterInfo, Problem> {
     Ok(shown(&find(runtime, &asked.event, asked.subscriber.as_deref()).await?, true))
 }
 
-pub(crate) async fn retry(runtime: &Runtime, asked: &BusDead) -> Result<DeadLetterInfo, Problem> {
+async fn retry(runtime: &Runtime, asked: &BusDead) -> Result<DeadLetterInfo, Problem> {
     let letter = find(runtime, &asked.event, asked.subscriber.as_deref()).await?;
     runtime.bus().retry_dead_letter(letter.id, &letter.subscriber).await?;
     Ok(shown(&letter, false))
 }
 
-pub(crate) async fn discard(runtime: &Runtime, asked: &BusDeadDiscard) -> Result<DeadLetterInfo, Problem> {
+async fn discard(runtime: &Runtime, asked: &BusDeadDiscard) -> Result<DeadLetterInfo, Problem> {
     let letter = find(runtime, &asked.event, asked.subscriber.as_deref()).await?;
     runtime.bus().discard_dead_letter(letter.id, &letter.subscriber, &asked.reason).await?;
     Ok(shown(&letter, false))
@@ -83,8 +97,8 @@ pub(crate) async fn discard(runtime: &Runtime, asked: &BusDeadDiscard) -> Result
 /// The dead letter that is meant: of an event that several failed on, the subscriber must be named.
 async fn find(runtime: &Runtime, event: &str, subscriber: Option<&str>) -> Result<DeadLetter, Problem> {
     let id = EventId::parse(event).ok_or_else(|| {
-        let problem = Problem::new(Code::UsageInvalid, format!("`{event}` is no event's id"));
-        problem.help("It is written like `bus.03/17`; `holdfast bus dead list` shows those there are.")
+        let problem = Problem::new(Code::UsageInvalid, format!("`{event}` is not an event's id"));
+        problem.help("It is written like `bus.03/17`; `holdfast bus dead list` lists them.")
     })?;
     if let Some(subscriber) = subscriber {
         return runtime.bus().dead_letter(id, subscriber).await;
@@ -93,9 +107,10 @@ async fn find(runtime: &Runtime, event: &str, subscriber: Option<&str>) -> Resul
     letters.retain(|letter| letter.id == id);
     match (letters.len(), letters.pop()) {
         (1, Some(letter)) => Ok(letter),
-        (_, None) => {
-            Err(Problem::new(Code::DeadLetterMissing, format!("event {id} is nobody's dead letter")))
-        }
+        (_, None) => Err(Problem::new(
+            Code::DeadLetterMissing,
+            format!("event {id} is not a dead letter of any subscriber"),
+        )),
         (count, Some(last)) => {
             let others = letters.iter().map(|letter| letter.subscriber.as_str());
             let names: Vec<&str> = others.chain([last.subscriber.as_str()]).collect();
