@@ -1,24 +1,20 @@
 //! `holdfast chat`: talk in the terminal with the owner of a home.
 //!
 //! This file is the conversation itself: what is typed goes to the owner, what the owner tells is shown. `input.rs` and
-//! `terminal.rs` read the user, `ask.rs` asks questions, `screen.rs` and `markdown.rs` show, `calls.rs`, `why.rs` and
-//! `commands.rs` read frames. Everything that is shown and not written here goes through `sanitize.rs`.
+//! `terminal.rs` read the user, `ask.rs` asks questions, `screen.rs` and `text/` show, `calls.rs`, `why.rs` and
+//! `commands.rs` read frames. Everything that is shown and not written here goes through `text/sanitize.rs`.
 //!
 //! The chat has nothing but the protocol: one feed of frames and output, in order, and requests.
 
 mod ask;
 mod calls;
 mod commands;
-mod inline;
 mod input;
 mod live;
-mod margin;
-mod markdown;
 mod renders;
-mod sanitize;
 mod screen;
-mod style;
 mod terminal;
+mod text;
 mod why;
 
 use std::collections::VecDeque;
@@ -41,14 +37,14 @@ use serde_json::Value;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-use crate::attach;
-use crate::link::Link;
+use crate::client::attach;
+use crate::client::link::Link;
 use crate::output::problem_rows;
 pub(crate) use ask::{Prompt, PromptKind, QuestionReply, ask, read_line};
-pub(crate) use margin::{MARGIN, Margin, line_of, margined, wrapped};
-pub(crate) use sanitize::{cut, one_line, safe_json, sanitize_for_terminal};
-pub(crate) use style::TextStyle;
 pub(crate) use terminal::{Terminal, error_width, width};
+pub(crate) use text::margin::{MARGIN, Margin, line_of, margined, wrapped};
+pub(crate) use text::sanitize::{cut, one_line, safe_json, sanitize_for_terminal};
+pub(crate) use text::style::TextStyle;
 
 use calls::{Calls, Over};
 use input::{Input, InputRequest, Typed, Words};
@@ -82,7 +78,7 @@ pub(crate) struct ChatOptions {
 
 /// Talks until the user leaves. An error with [`Code::TurnCancelled`] means that they left in the middle of a turn, with
 /// Ctrl-C: the exit code is 130.
-pub(crate) async fn chat(link: Link, options: ChatOptions) -> Result<bool, Problem> {
+pub(crate) async fn chat(link: &mut Link, options: ChatOptions) -> Result<bool, Problem> {
     let terminal = Terminal::take().map(Arc::new);
     let _leave = Leave(terminal.clone());
     let ink = if options.color && terminal.is_some() { TextStyle::Color } else { TextStyle::Plain };
@@ -90,8 +86,8 @@ pub(crate) async fn chat(link: Link, options: ChatOptions) -> Result<bool, Probl
     let mut input = Input::start(terminal.clone(), options.history, ink, words.clone())?;
     let (finish, finished) = mpsc::unbounded_channel();
     let mut chat = Chat {
-        client: link.client,
-        welcome: link.welcome,
+        client: link.client.clone(),
+        welcome: link.welcome.clone(),
         screen: Screen::new(ink, terminal.is_some(), input.printer.take()),
         input,
         words,
@@ -115,7 +111,7 @@ pub(crate) async fn chat(link: Link, options: ChatOptions) -> Result<bool, Probl
     };
     chat.open(options.session).await?;
     chat.learn_words().await;
-    chat.talk(link.notices, finished).await
+    chat.talk(&mut link.notices, finished).await
 }
 
 /// Gives the terminal back, whichever way the chat ends.
@@ -204,7 +200,7 @@ enum Finished {
 impl Chat {
     async fn talk(
         &mut self,
-        mut notices: mpsc::UnboundedReceiver<Notification>,
+        notices: &mut mpsc::UnboundedReceiver<Notification>,
         mut finished: mpsc::UnboundedReceiver<Finished>,
     ) -> Result<bool, Problem> {
         let mut interrupt = listen(SignalKind::interrupt())?;

@@ -18,10 +18,10 @@ use holdfast_rpc::{ApprovalChoice, ApprovalInfo, ApprovalShow, Client, SessionMe
 use rustyline::DefaultEditor;
 use serde_json::{Value, json};
 
-use super::margin::{MARGIN, margined};
-use super::sanitize::{cut, one_line, safe_json};
-use super::style::TextStyle;
 use super::terminal::{Entry, Key, Keys, Terminal};
+use super::text::margin::{MARGIN, margined};
+use super::text::sanitize::{cut, one_line, safe_json};
+use super::text::style::TextStyle;
 
 /// So many lines of arguments are shown at first.
 const MAX_ARGUMENT_LINES: usize = 12;

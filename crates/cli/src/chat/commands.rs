@@ -13,12 +13,12 @@ use holdfast_rpc::{
     SessionMethod, SessionParams, SessionSummary, SlashCommandInfo, Status, SystemMethod, ToolInfo,
 };
 
-use super::sanitize::{cut, one_line};
+use super::text::sanitize::{cut, one_line};
 use super::why::{ReadFrame, why};
 use super::{Chat, Finished, TurnState};
-use crate::attach;
+use crate::client::attach;
+use crate::commands::local::status::bounded;
 use crate::output::frame_line;
-use crate::status::bounded;
 
 /// Sessions that `/sessions` shows.
 const MAX_SESSIONS: u64 = 10;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::Home;
 
-use crate::backup::archive::{Identity, identity};
+use crate::commands::offline::backup::archive::{Identity, identity};
 
 /// How the names of temporary files and folders beside a backup begin.
 pub(super) const PREFIX: &str = ".holdfast-backup";

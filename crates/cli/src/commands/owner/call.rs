@@ -7,10 +7,10 @@ use holdfast_rpc::SessionOpen;
 use serde_json::{Value, json};
 
 use crate::arguments::Call;
+use crate::client::link::Link;
+use crate::client::turn::attended;
 use crate::exit::Exit;
-use crate::link::Link;
 use crate::output::{Output, report};
-use crate::turn::attended;
 
 /// The model that calls exactly what it is told to.
 pub(crate) const DIRECT: &str = "direct";
@@ -48,7 +48,7 @@ pub(crate) async fn call(output: &Output, link: &mut Link, command: Call) -> Res
         }
     }
     if result.is_none() && fault.is_none() {
-        fault = Some(crate::turn::told(&end).to_fault());
+        fault = Some(crate::client::turn::told(&end).to_fault());
     }
     let ok = fault.is_none();
     let exit = match fault.as_ref().map(|fault| fault.code) {

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::arguments::{Bus, Dead, DeadLetter, Publish};
 use crate::chat::{safe_json, sanitize_for_terminal};
+use crate::client::link::Link;
 use crate::exit::Exit;
-use crate::link::Link;
 use crate::output::{Output, table};
 use crate::time::moment;
 

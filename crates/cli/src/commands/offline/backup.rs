@@ -18,8 +18,8 @@ use holdfast_home::Home;
 use holdfast_store::{Store, StoreOptions};
 use serde_json::json;
 
-use crate::backup::archive::{Copied, Identity, Refusal, identity};
-use crate::backup::target::{PREFIX, Target, unwritable};
+use crate::commands::offline::backup::archive::{Copied, Identity, Refusal, identity};
+use crate::commands::offline::backup::target::{PREFIX, Target, unwritable};
 use crate::exit::Exit;
 use crate::output::{Output, tell};
 

@@ -27,8 +27,8 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::arguments::Demo;
+use crate::commands::local::replay::show;
 use crate::output::{Output, frame_line};
-use crate::replay::show;
 
 pub(crate) fn demo(output: &Output, home: &Home, command: Demo) -> Result<bool, Problem> {
     // Two runtimes on one log would write over each other.

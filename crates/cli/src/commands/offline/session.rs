@@ -1,69 +1,27 @@
-//! `holdfast session …`: conversations.
+//! `holdfast session …`: the commands that read conversations.
 
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::Problem;
-use holdfast_rpc::{
-    LogErase, SessionFork, SessionMethod, SessionRename, SessionSummary, SystemMethod, existing_stream,
-    session_summaries,
-};
+use holdfast_home::Home;
+use holdfast_rpc::{SessionSummary, existing_stream, session_summaries};
 use holdfast_store::Store;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::arguments::Session;
+use crate::arguments::ReadSession;
 use crate::chat::sanitize_for_terminal;
+use crate::commands::offline::home::open;
 use crate::exit::Exit;
-use crate::link::Link;
 use crate::output::{Output, table};
 use crate::time::moment;
 
-/// Those that only read.
-pub(crate) fn read(output: &Output, store: &Store, command: &Session) -> Result<Option<Exit>, Problem> {
+pub(crate) fn session(output: &Output, home: &Home, command: &ReadSession) -> Result<Exit, Problem> {
+    let store = open(home)?;
     match command {
-        Session::List { all } => list(output, store, *all).map(Some),
-        Session::Show { id } => show(output, store, &existing_stream(store, id)?).map(Some),
-        Session::Rename { .. } | Session::Delete { .. } | Session::Fork { .. } => Ok(None),
+        ReadSession::List { all } => list(output, &store, *all),
+        ReadSession::Show { id } => show(output, &store, &existing_stream(&store, id)?),
     }
-}
-
-/// Those that need the owner.
-pub(crate) async fn change(output: &Output, link: &Link, command: Session) -> Result<Exit, Problem> {
-    match command {
-        Session::List { .. } | Session::Show { .. } => Ok(Exit::Done),
-        Session::Rename { id, name } => {
-            let session = StreamId::from(id.as_str());
-            let rename = SessionMethod::Rename(SessionRename { session, name: name.clone() });
-            link.client.ask::<Value>(&rename).await?;
-            say(
-                output,
-                json!({ "session": id, "name": name }),
-                &format!("{id} is now called {}", sanitize_for_terminal(&name)),
-            )
-        }
-        Session::Delete { id, reason } => {
-            let session = StreamId::from(id.as_str());
-            let erase = SystemMethod::LogErase(LogErase { session, reason });
-            let answer: Value = link.client.ask(&erase).await?;
-            let text =
-                format!("erased the content of {} frames of {id}; their tombstones stay", answer["erased"]);
-            say(output, answer, &text)
-        }
-        Session::Fork { id, at } => {
-            let fork = SessionFork { session: StreamId::from(id.as_str()), at: at.map(Seq) };
-            let answer: Value = link.client.ask(&SessionMethod::Fork(fork)).await?;
-            let new = answer["session"].as_str().unwrap_or_default().to_owned();
-            say(output, answer, &format!("{new} goes on from {id}: holdfast chat --session {new}"))
-        }
-    }
-}
-
-fn say(output: &Output, document: Value, text: &str) -> Result<Exit, Problem> {
-    match output.json {
-        true => output.document(&document)?,
-        false => output.line(text)?,
-    }
-    Ok(Exit::Done)
 }
 
 fn list(output: &Output, store: &Store, all: bool) -> Result<Exit, Problem> {

@@ -9,11 +9,11 @@ use holdfast_home::OFFLINE;
 use holdfast_rpc::{ExtensionMethod, NoParams, Notification, SessionOpen, ToolInfo};
 
 use crate::arguments::Run;
-use crate::attach;
+use crate::client::attach;
+use crate::client::link::Link;
+use crate::client::turn::{attended, exit, text, told};
 use crate::exit::Exit;
-use crate::link::Link;
 use crate::output::{Output, end_stream, frame_line, report, stream};
-use crate::turn::{attended, exit, text, told};
 
 pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Result<Exit, Problem> {
     let prompt = prompt(command.prompt)?;

@@ -7,8 +7,8 @@ use holdfast_rpc::{
 };
 
 use crate::chat::sanitize_for_terminal;
+use crate::client::link::Link;
 use crate::exit::Exit;
-use crate::link::Link;
 use crate::output::{Output, table};
 
 pub(crate) async fn tools(output: &Output, link: &Link) -> Result<Exit, Problem> {

@@ -1,4 +1,4 @@
-//! `holdfast log …`
+//! `holdfast log …`: the commands that read the log.
 
 use std::ops::ControlFlow;
 
@@ -7,26 +7,22 @@ use holdfast_contract::digest::canonical;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::Home;
-use holdfast_rpc::{LogErase, LogGc, SystemMethod, existing_stream};
+use holdfast_rpc::existing_stream;
 use holdfast_runtime::verify::verify;
 use holdfast_store::Store;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::arguments::{Gc, Log, Show};
-use crate::exit::Exit;
-use crate::home::open;
-use crate::link::Link;
+use crate::arguments::{ReadLog, Show};
+use crate::commands::offline::home::open;
 use crate::output::{Output, frame_line};
 
-/// Those that only read.
-pub(crate) fn log(output: &Output, home: &Home, command: Log) -> Result<bool, Problem> {
+pub(crate) fn log(output: &Output, home: &Home, command: ReadLog) -> Result<bool, Problem> {
     let store = open(home)?;
     match command {
-        Log::List => list(output, &store),
-        Log::Show(command) => show(output, &store, &command),
-        Log::Verify { id } => check(output, &store, id.map(StreamId::from)),
-        Log::Export { id } => export(output, &store, &existing_stream(&store, &id)?),
-        Log::Gc(_) | Log::Erase { .. } => Ok(true),
+        ReadLog::List => list(output, &store),
+        ReadLog::Show(command) => show(output, &store, &command),
+        ReadLog::Verify { id } => check(output, &store, id.map(StreamId::from)),
+        ReadLog::Export { id } => export(output, &store, &existing_stream(&store, &id)?),
     }
 }
 
@@ -159,36 +155,4 @@ fn check(output: &Output, store: &Store, stream: Option<StreamId>) -> Result<boo
     };
     output.line(format!("{} streams, {} frames: {verdict}", report.streams, report.frames))?;
     Ok(report.findings.is_empty())
-}
-
-/// Those that change the log, which is the owner's.
-pub(crate) async fn change(output: &Output, link: &Link, command: Log) -> Result<Exit, Problem> {
-    match command {
-        Log::Gc(Gc { id, keep_days, keep_frames }) => {
-            let session = id.map(StreamId::from);
-            let gc = SystemMethod::LogGc(LogGc { session, keep_days, keep_frames });
-            let lines: Vec<Value> = link.client.ask(&gc).await?;
-            for line in lines {
-                match output.json {
-                    true => output.document(&line)?,
-                    false => output.line(format!(
-                        "{}: {} frames, {} blobs collected",
-                        line["stream"].as_str().unwrap_or_default(),
-                        line["frames"],
-                        line["blobs"]
-                    ))?,
-                }
-            }
-        }
-        Log::Erase { id, reason } => {
-            let erase = SystemMethod::LogErase(LogErase { session: StreamId::from(id.as_str()), reason });
-            let answer: Value = link.client.ask(&erase).await?;
-            match output.json {
-                true => output.document(&answer)?,
-                false => output.line(format!("erased the content of {} frames of {id}", answer["erased"]))?,
-            }
-        }
-        Log::List | Log::Show(_) | Log::Verify { .. } | Log::Export { .. } => {}
-    }
-    Ok(Exit::Done)
 }

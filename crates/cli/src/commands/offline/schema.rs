@@ -7,7 +7,8 @@ use crate::output::Output;
 
 pub(crate) fn schema(output: &Output, command: &Schema) -> Result<bool, Problem> {
     let schema = match command.name.as_str() {
-        "protocol" => holdfast_rpc::schema(),
+        // `protocol` is the earlier name.
+        "rpc" | "protocol" => holdfast_rpc::schema(),
         name => holdfast_runtime::schema(name)?,
     };
     let text = serde_json::to_string_pretty(&schema)

@@ -12,11 +12,12 @@ use holdfast_runtime::replay::{
 };
 use holdfast_store::Store;
 
+use super::ext;
 use crate::arguments::Replay;
+use crate::commands::offline::demo;
+use crate::commands::offline::home::open;
 use crate::exit::Exit;
-use crate::home::open;
 use crate::output::Output;
-use crate::{demo, ext};
 
 pub(crate) async fn replay(
     output: &Output,

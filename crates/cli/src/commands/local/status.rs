@@ -5,9 +5,9 @@ use holdfast_rpc::{ExtensionProblem, LimitUsage, NoParams, Queues, Status, Syste
 use holdfast_runtime::app::ApplicationConfig;
 
 use crate::chat::sanitize_for_terminal;
+use crate::commands::local::up::attached;
 use crate::exit::Exit;
 use crate::output::{Output, table};
-use crate::up::attached;
 
 /// How the home is.
 pub(crate) async fn status(output: &Output, plan: &ApplicationConfig) -> Result<Exit, Problem> {

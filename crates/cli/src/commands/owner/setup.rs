@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::arguments::Setup;
 use crate::chat::sanitize_for_terminal;
+use crate::client::link::Link;
 use crate::exit::Exit;
-use crate::link::Link;
 use crate::output::Output;
 
 pub(crate) async fn setup(output: &Output, link: &mut Link, command: Setup) -> Result<Exit, Problem> {

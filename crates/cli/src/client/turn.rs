@@ -15,10 +15,10 @@ use holdfast_rpc::{
 use serde_json::Value;
 
 use crate::chat::QuestionReply;
+use crate::client::link::Link;
+use crate::client::questions::{Questions, ask_line};
 use crate::exit::Exit;
-use crate::link::Link;
 use crate::output::report;
-use crate::questions::{Questions, ask_line};
 
 /// Whether a person can be asked: both ends of the conversation are a terminal.
 pub(crate) fn attended() -> bool {

@@ -17,8 +17,8 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::client::link::{Link, OwnerConnection};
 use crate::exit::Exit;
-use crate::link::{Link, OwnerConnection};
 use crate::output::Output;
 
 /// What a child leaves with that is to be started again at once.

@@ -10,9 +10,9 @@ use holdfast_runtime::app::Application;
 use secrecy::ExposeSecret;
 use serde_json::json;
 
+use crate::client::turn::{attended, choose};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::turn::{attended, choose};
 
 const NOTHING: &str =
     "No key in the environment and no model server on this machine: the built-in model is used.";
