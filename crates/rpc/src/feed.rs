@@ -132,3 +132,7 @@ fn read(store: &Store, session: &StreamId, from: Seq) -> Result<Vec<Frame>, Prob
     })?;
     Ok(frames)
 }
+
+#[cfg(test)]
+#[path = "feed_tests.rs"]
+mod tests;
