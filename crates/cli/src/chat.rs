@@ -410,9 +410,7 @@ impl Chat {
         match notice {
             Notification::Frame(frame) if frame.envelope.stream == self.session => self.frame(frame).await,
             Notification::Text { session, offset, text, .. } if session == self.session => {
-                if self.live.wrote(offset, &text) && !self.screen.prompting {
-                    self.screen.text(Speaker::Answer, &text);
-                }
+                self.wrote(offset, &text);
             }
             Notification::Reasoning { session, text, .. }
                 if session == self.session && !self.screen.prompting =>
@@ -433,6 +431,15 @@ impl Chat {
                 self.problem(&problem);
             }
             _ => {}
+        }
+    }
+
+    /// The model wrote a piece of its answer.
+    fn wrote(&mut self, offset: u64, text: &str) {
+        let is_next = self.live.wrote(offset, text);
+        // At the prompt the answer is shown when it is complete.
+        if is_next && !self.screen.prompting {
+            self.screen.text(Speaker::Answer, text);
         }
     }
 

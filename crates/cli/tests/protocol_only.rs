@@ -1,5 +1,12 @@
 //! What a person sees in the terminal, another client can do too: the chat and the owner's commands have nothing but the protocol.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -16,7 +16,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use shared::{Scene, bodies, contains, finish, tree, until};
 
 const KEY: &str = "sk-planted-4711-0815";

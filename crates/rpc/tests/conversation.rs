@@ -1,6 +1,13 @@
 //! A whole conversation over the protocol alone: an approval, a question, an answer that is streamed, a client that disconnects in the
 //! middle and another one that goes on, and what a client reads back afterwards. The feed's order is checked at every message.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
