@@ -22,11 +22,11 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use holdfast_app::{ApplicationConfig, MakeBuiltIns};
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::LogLevel;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::Home;
-use holdfast_runtime::app::{ApplicationConfig, MakeBuiltIns};
 
 use arguments::{Arguments, Chat, Command};
 use client::link::Link;

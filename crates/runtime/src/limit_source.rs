@@ -10,6 +10,7 @@ use holdfast_contract::message::{LimitKind, Limits, Spent};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::registry::Registry;
 use holdfast_contract::session_frames::{Parent, TurnOutcome};
+use holdfast_kernel::limits::{TimeLimit, remaining};
 use holdfast_store::Store;
 
 use crate::log_search::find_last_before;
@@ -47,8 +48,8 @@ impl EffectiveLimits {
     fn time(&self, registry: &Registry, earlier: &Spent) -> LimitKind {
         let (all, nothing) = (self.limits, Spent::default());
         let own = self.speakers(registry);
-        let limits = own.map_or(all, |(_, own)| all.left_for(own, &nothing, &nothing, all.time_budget));
-        limits.allotted(earlier).0
+        let limits = own.map_or(all, |(_, own)| remaining(&all, own, &nothing, &nothing, all.time_budget));
+        TimeLimit::of(&limits, earlier).kind
     }
 }
 
@@ -78,7 +79,7 @@ fn spent_before(store: &Store, session: &StreamId, until: Seq) -> Result<Spent, 
         if frame.envelope.kind == FrameKind::TurnEnded
             && let Body::TurnEnded(fact) = store.body(&frame)?
         {
-            spent.add(fact.spent);
+            spent = spent.plus(fact.spent);
         }
         Ok(ControlFlow::Continue(()))
     })?;

@@ -9,9 +9,9 @@ mod rpc;
 pub(crate) mod status;
 pub(crate) mod up;
 
+use holdfast_app::{ApplicationConfig, ModelCatalog};
 use holdfast_contract::problem::Problem;
 use holdfast_home::Settings;
-use holdfast_runtime::app::{ApplicationConfig, ModelCatalog};
 
 use super::LocalCommand;
 use crate::arguments::{LocalExt, Model, Up};

@@ -11,9 +11,9 @@ mod setup;
 
 use std::io::{BufRead, IsTerminal};
 
+use holdfast_app::ApplicationConfig;
 use holdfast_contract::problem::Problem;
 use holdfast_rpc::COMMAND;
-use holdfast_runtime::app::ApplicationConfig;
 
 use super::OwnerCommand;
 use super::local::init;

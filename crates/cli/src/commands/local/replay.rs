@@ -2,14 +2,12 @@
 
 use std::path::Path;
 
+use holdfast_app::{ApplicationConfig, recorded_lanes};
 use holdfast_contract::ids::StreamId;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_policy::Policy;
+use holdfast_replay::{JudgedCall, Mode, ReplayVerdict, WhatIfCandidate, WhatIfReport, replay as run, trial};
 use holdfast_rpc::existing_stream;
-use holdfast_runtime::app::{ApplicationConfig, recorded_lanes};
-use holdfast_runtime::replay::{
-    JudgedCall, Mode, ReplayVerdict, WhatIfCandidate, WhatIfReport, replay as run, trial,
-};
 use holdfast_store::Store;
 
 use super::ext;
@@ -63,7 +61,7 @@ async fn try_on(
         }
         false => {
             let folder = ext::folder(&plan.home, Some(path))?;
-            ext::workbench(plan, &folder).await?.tried()
+            ext::workbench(plan, &folder).await?.candidate()
         }
     };
     let sessions = match named {
