@@ -19,7 +19,7 @@ use crate::problem::Fault;
 use crate::registry::{ExtensionRef, RegistryPin, RegistryRef};
 use crate::tool::{CallStatus, EffectClass, ToolOutcome};
 
-pub use crate::session_choices::{
+pub use super::session_choices::{
     Answer, ApprovalScope, CheckOutcome, ChunkSaid, ToolVerdict, TurnOutcome, UiQuestion,
 };
 
