@@ -39,4 +39,4 @@ pub use system::System;
 
 /// The behaviour version. It changes whenever the same facts would give other decisions, and every recorded session names the
 /// one it was made with.
-pub const BEHAVIOUR: u32 = 7;
+pub const BEHAVIOUR: u32 = 8;

@@ -58,7 +58,7 @@ pub struct System {
 
 impl System {
     /// The version of the serialised state: the behaviour's, and the changes of its form since.
-    pub const STATE_VERSION: u32 = BEHAVIOUR * 1_000 + 3;
+    pub const STATE_VERSION: u32 = BEHAVIOUR * 1_000;
 
     /// A machine for a system stream that has no frames yet. Its first fact is `system.started`.
     pub fn new() -> Self {

@@ -692,6 +692,9 @@ bodies! {
         arguments: Content,
         /// The answer.
         outcome: ToolOutcome,
+        /// What an agent used that was invoked, which the session pays.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        spent: Option<Spent>,
     } holds arguments, outcome;
 
     /// `rpc.requested`
