@@ -19,7 +19,7 @@ use holdfast_secrets::{ExposeSecret, FoundSecret, SecretName, SecretString};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::call::{start_call, wait_timeout};
+use crate::calls::{start_call, wait_timeout};
 use crate::delegated::DelegatedBudget;
 use crate::host::SystemHost;
 use crate::messaging::{ASKS, UserNotice};

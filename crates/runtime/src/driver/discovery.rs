@@ -13,8 +13,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::SessionActor;
-use crate::discovery::{capabilities, narrowed, recent, search, shown};
 use crate::services::read;
+use crate::tools::discovery::{capabilities, narrowed, recent, search, shown};
 
 /// What the orchestrator may ask of a session.
 pub(super) const ASKS: &[&str] = &["tools.find", "capabilities.list"];

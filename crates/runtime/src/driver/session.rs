@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
+use futures_util::FutureExt;
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::canonical;
@@ -29,10 +29,10 @@ use super::hooks::RoundAnswers;
 use super::tasks::Tasks;
 use super::{HostAnswer, ReplySender, SessionCommand, SessionHandle, TurnReport, UserInput, discovery};
 use crate::artifacts;
+use crate::calls::{CallEnd, Instances};
 use crate::channel_stream::OutputStream;
 use crate::delegated::DelegatedBudget;
 use crate::host::SessionHost;
-use crate::instances::{CallEnd, Instances};
 use crate::machine::Machine;
 use crate::messaging::INVOKE;
 use crate::network;
@@ -570,7 +570,7 @@ impl SessionActor {
                 let mut answer = self.inner.serve(asker, &name, &arguments, timeout);
                 let extension = extension.clone();
                 // What is there at once is told at once: whoever asks first is then answered first.
-                if let Poll::Ready(answer) = answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                if let Some(answer) = (&mut answer).now_or_never() {
                     return self.answered(HostAnswer {
                         extension,
                         under,
