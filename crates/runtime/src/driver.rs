@@ -127,6 +127,8 @@ pub(crate) struct HostAnswer {
     pub ask: String,
     pub arguments: Content,
     pub answer: Result<Content, Fault>,
+    /// What an agent used that was invoked.
+    pub spent: Option<Spent>,
     pub reply: oneshot::Sender<Result<Content, Fault>>,
 }
 

@@ -10,7 +10,7 @@ use holdfast_contract::message::{LimitKind, Limits, Spent};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::registry::Registry;
 use holdfast_contract::session_frames::{Parent, TurnOutcome};
-use holdfast_kernel::limits::{TimeLimit, remaining};
+use holdfast_kernel::limits::{TimeLimit, within};
 use holdfast_store::Store;
 
 use crate::log_search::find_last_before;
@@ -46,9 +46,9 @@ impl EffectiveLimits {
 
     /// Which limit it is that ends a turn in time.
     fn time(&self, registry: &Registry, earlier: &Spent) -> LimitKind {
-        let (all, nothing) = (self.limits, Spent::default());
+        let all = self.limits;
         let own = self.speakers(registry);
-        let limits = own.map_or(all, |(_, own)| remaining(&all, own, &nothing, &nothing, all.time_budget));
+        let limits = own.map_or(all, |(_, own)| within(own, &all));
         TimeLimit::of(&limits, earlier).kind
     }
 }

@@ -31,7 +31,7 @@ use super::{HostAnswer, ReplySender, SessionCommand, SessionHandle, TurnReport, 
 use crate::artifacts;
 use crate::calls::{CallEnd, Instances};
 use crate::channel_stream::OutputStream;
-use crate::delegated::DelegatedUsage;
+use crate::delegated::DelegatedBudget;
 use crate::host::SessionHost;
 use crate::machine::Machine;
 use crate::messaging::INVOKE;
@@ -80,7 +80,8 @@ pub(crate) struct SessionActor {
     /// The children that run for this session, by the frame that opened them.
     pub(super) children: HashMap<Seq, StreamId>,
     /// What agents have used that extensions asked.
-    lent: DelegatedUsage,
+    /// The time of the session's turns before this one.
+    time_before: Millis,
     /// How many searches for tools there were, as far as they are not kept in the session.
     pub(super) searched: u64,
     /// Whether the running turn may have made files.
@@ -99,9 +100,8 @@ impl SessionActor {
     ) -> SessionHandle {
         let (inbox, notes) = mpsc::unbounded_channel();
         let handle = SessionHandle { id: session.id().clone(), inbox: inbox.clone() };
-        // Of a turn that is taken up again, all that the session has used counts.
-        let lent =
-            DelegatedUsage::resumed(if session.is_busy() { Spent::default() } else { session.spent() });
+        // Of a turn that is resumed, all the time of the session counts.
+        let time_before = if session.is_busy() { Millis(0) } else { session.spent().time };
         let actor = Self {
             snapshot_at: session.next_seq(),
             made: session.is_busy(),
@@ -125,7 +125,7 @@ impl SessionActor {
             asked: HashMap::new(),
             unsaid: HashSet::new(),
             children: HashMap::new(),
-            lent,
+            time_before,
             searched: 0,
             broken: None,
         };
@@ -470,11 +470,11 @@ impl SessionActor {
         };
         let spent = self.session.spent();
         let report = files.map(|files| TurnReport { ended, outcome, answer, files, spent, limit_set_in });
-        let time = spent.time.since(self.lent.before().time);
+        let time = spent.time.since(self.time_before);
         let (agent, registry) = (self.session.agent(), self.inner.registry().view.unwrap_or_default());
         let entry = Spent { time, ..Spent::default() };
         self.inner.ledger.enter(self.inner.clock.now(), registry.owner(agent), entry);
-        self.lent.turn_ended(spent);
+        self.time_before = spent.time;
         for reply in self.answering.drain(..) {
             drop(reply.send(report.clone()));
         }
@@ -520,8 +520,15 @@ impl SessionActor {
                 let value = value.unwrap_or_else(|| Content::new(Default::default()));
                 let (arguments, outcome) = (Content::text(key), ToolOutcome::Result(value.clone()));
                 (
-                    HostCalled { extension: id, hook, ask: "state.get".to_owned(), arguments, outcome }
-                        .into(),
+                    HostCalled {
+                        extension: id,
+                        hook,
+                        ask: "state.get".to_owned(),
+                        arguments,
+                        outcome,
+                        spent: None,
+                    }
+                    .into(),
                     value,
                 )
             }
@@ -562,12 +569,13 @@ impl SessionActor {
                     ask: name,
                     arguments,
                     answer,
+                    spent: None,
                     reply,
                 });
             }
             Ask::Other { name, arguments, timeout } => {
                 let session = Some(self.session.id().clone());
-                let budget = Some(self.lent.budget(self.session.settings().limits, self.session.spent()));
+                let budget = DelegatedBudget::new(self.session.left());
                 let user = SessionHost {
                     inbox: self.inbox.clone(),
                     extension: extension.clone(),
@@ -575,8 +583,13 @@ impl SessionActor {
                     hook: hook.clone(),
                 };
                 let user: Option<Arc<dyn Host>> = Some(Arc::new(user));
-                let asker =
-                    Caller { extension: extension.clone(), session, under: Some(under), budget, user };
+                let asker = Caller {
+                    extension: extension.clone(),
+                    session,
+                    under: Some(under),
+                    budget: Some(budget.clone()),
+                    user,
+                };
                 let mut answer = self.inner.serve(asker, &name, &arguments, timeout);
                 let extension = extension.clone();
                 // What is there at once is told at once: whoever asks first is then answered first.
@@ -588,6 +601,7 @@ impl SessionActor {
                         ask: name,
                         arguments,
                         answer,
+                        spent: budget.used(),
                         reply,
                     });
                 }
@@ -603,7 +617,9 @@ impl SessionActor {
                         },
                         _ => answer.await,
                     };
-                    let note = HostAnswer { extension, under, hook, ask: name, arguments, answer, reply };
+                    let spent = budget.used();
+                    let note =
+                        HostAnswer { extension, under, hook, ask: name, arguments, answer, spent, reply };
                     drop(inbox.send(SessionCommand::Answered(Box::new(note))));
                 });
                 return;
@@ -615,8 +631,11 @@ impl SessionActor {
 
     /// Records what an extension asked for and was answered, and then lets it have the answer.
     fn answered(&mut self, answered: HostAnswer) {
-        let HostAnswer { extension, under, hook, ask, arguments, answer, reply } = answered;
-        let body = self.inner.asked(&extension, hook, (ask, arguments), &answer);
+        let HostAnswer { extension, under, hook, ask, arguments, answer, spent, reply } = answered;
+        let mut body = self.inner.asked(&extension, hook, (ask, arguments), &answer);
+        if let Body::HostCalled(fact) = &mut body {
+            fact.spent = spent;
+        }
         let input = self.fact(FrameSource::Extension(extension), Some(under), body);
         let recorded = self.step(input).map_err(|problem| problem.to_fault());
         drop(reply.send(recorded.and(answer)));

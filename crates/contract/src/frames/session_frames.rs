@@ -19,7 +19,7 @@ use crate::problem::Fault;
 use crate::registry::{ExtensionRef, RegistryPin, RegistryRef};
 use crate::tool::{CallStatus, EffectClass, ToolOutcome};
 
-pub use crate::session_choices::{
+pub use super::session_choices::{
     Answer, ApprovalScope, CheckOutcome, ChunkSaid, ToolVerdict, TurnOutcome, UiQuestion,
 };
 
@@ -692,6 +692,9 @@ bodies! {
         arguments: Content,
         /// The answer.
         outcome: ToolOutcome,
+        /// What an agent used that was invoked, which the session pays.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        spent: Option<Spent>,
     } holds arguments, outcome;
 
     /// `rpc.requested`
