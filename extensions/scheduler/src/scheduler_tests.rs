@@ -1,4 +1,4 @@
-//! Entries that are made, fire once, survive a stop, and go.
+//! Schedules are created, fire once, survive a restart, and are removed.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop loudly")]
 
@@ -15,14 +15,14 @@ use holdfast_contract::wire::{Ask, Call, Host, Instance, Later, Reply};
 use holdfast_lane_native::now;
 use serde_json::{Value, json};
 
-use crate::book::{Action, Book, Entry};
+use crate::store::{Action, Entry, ScheduleStore};
 
-/// A host whose time stands at 1,000 until a test moves it; every interval is a hundred.
+/// A host whose clock stands at 1,000 until a test advances it; every interval is 100.
 #[derive(Default)]
 struct Outside {
     time: Mutex<u64>,
     asked: Mutex<Vec<(String, Value)>>,
-    /// How nothing can be published, for as long as that is so.
+    /// The error of publishing, while it fails.
     trouble: Mutex<Option<Code>>,
 }
 
@@ -67,21 +67,21 @@ impl Fake {
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        // What comes once more than it should would come now.
+        // A duplicate would arrive now.
         tokio::time::sleep(Duration::from_millis(20)).await;
         self.0.asked.lock().unwrap().clone()
     }
 }
 
 async fn started(folder: &Path, host: &Fake) -> Arc<dyn Instance> {
-    let extension: Arc<dyn Instance> = Arc::new(crate::extension(folder.to_owned()));
+    let extension = crate::extension(folder.to_owned()).into_instance();
     for command in [LifecycleCommand::Initialize, LifecycleCommand::Start] {
         extension.call(Call::Lifecycle(command), Arc::new(host.clone())).await.unwrap();
     }
     extension
 }
 
-/// What the host is asked for when something is fired.
+/// The host calls of a firing.
 fn published(topic: &str, payload: Value, key: &str) -> (String, Value) {
     let event = json!({ "topic": topic, "payload": payload, "idempotency": format!("scheduler/{key}") });
     ("event.publish".to_owned(), event)
@@ -112,7 +112,7 @@ async fn tool(
 }
 
 #[tokio::test]
-async fn a_reminder_comes_once_and_a_repetition_comes_again() {
+async fn a_reminder_fires_once_and_a_recurring_schedule_again() {
     let (folder, host) = (tempfile::tempdir().unwrap(), Fake::default());
     let it = started(folder.path(), &host).await;
     let once = json!({ "in": "2h", "text": "call mum" });
@@ -136,7 +136,7 @@ async fn a_reminder_comes_once_and_a_repetition_comes_again() {
 }
 
 #[tokio::test]
-async fn what_is_due_while_nothing_runs_comes_once_afterwards() {
+async fn a_due_time_missed_while_stopped_fires_once_afterwards() {
     let (folder, host) = (tempfile::tempdir().unwrap(), Fake::default());
     let it = started(folder.path(), &host).await;
     tool(&it, &host, "schedule_recurring", json!({ "cron": "* * * * *", "task": "tidy up" })).await.unwrap();
@@ -148,14 +148,14 @@ async fn what_is_due_while_nothing_runs_comes_once_afterwards() {
 }
 
 #[tokio::test]
-async fn what_a_stop_came_in_the_middle_of_is_published_under_its_key() {
+async fn an_interrupted_firing_is_repeated_with_its_idempotency_key() {
     let (folder, host) = (tempfile::tempdir().unwrap(), Fake::default());
-    let book = Book::new(folder.path().to_owned());
+    let store = ScheduleStore::new(folder.path().to_owned());
     for action in
         [Action::Text("hello".to_owned()), Action::Event { topic: "t".to_owned(), payload: Value::Null }]
     {
         let entry = Entry { when: None, timezone: None, action, next: None, firing: Some(7), fired: None };
-        book.add(entry).unwrap();
+        store.add(entry).unwrap();
     }
     let it = started(folder.path(), &host).await;
     let both = [
@@ -168,7 +168,7 @@ async fn what_a_stop_came_in_the_middle_of_is_published_under_its_key() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_published_now_is_published_later_and_what_never_can_is_said() {
+async fn transient_errors_are_retried_and_permanent_ones_recorded() {
     let (folder, host) = (tempfile::tempdir().unwrap(), Fake::default());
     let it = started(folder.path(), &host).await;
     for (code, outcome) in [(Code::StoreFull, "done"), (Code::EventRefused, "failed: not now")] {
@@ -198,7 +198,7 @@ async fn what_cannot_be_published_now_is_published_later_and_what_never_can_is_s
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused() {
+async fn invalid_arguments_are_refused() {
     let (folder, host) = (tempfile::tempdir().unwrap(), Fake::default());
     let it = started(folder.path(), &host).await;
     for (name, arguments) in [

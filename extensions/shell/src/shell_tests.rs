@@ -1,4 +1,4 @@
-//! Commands as people write them, and the ends they come to. What must not work is in `tests/tests/escapes.rs`.
+//! Ordinary commands and their results. Escape attempts are in `tests/tests/escapes.rs`.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use holdfast_sandbox::Switch;
 use serde_json::{Value, json};
 
 use crate::ShellOptions;
-use crate::linux::output::Kept;
+use crate::linux::output::CapturedOutput;
 use crate::linux::tool::{Shell, run};
 
 struct Desk {
@@ -45,7 +45,7 @@ impl Desk {
 }
 
 #[test]
-fn the_manifest_is_one_and_says_what_the_code_says() {
+fn the_manifest_is_valid_and_matches_the_code() {
     let parsed = parse(Path::new("manifest.yaml"), include_str!("../manifest.yaml")).unwrap();
     assert!(parsed.warnings.is_empty(), "{:?}", parsed.warnings);
     assert_eq!(lane(&parsed.manifest, &[]).unwrap(), LaneKind::Native);
@@ -57,7 +57,7 @@ fn the_manifest_is_one_and_says_what_the_code_says() {
 }
 
 #[test]
-fn a_command_answers_with_everything_it_said() {
+fn a_command_returns_its_output_and_status() {
     let desk = Desk::new();
     let answer = desk.run("echo out; echo err >&2; exit 3");
     assert_eq!(
@@ -71,7 +71,7 @@ fn a_command_answers_with_everything_it_said() {
 }
 
 #[test]
-fn ordinary_work_works() {
+fn ordinary_commands_work() {
     let desk = Desk::new();
     for (command, expected) in [
         ("echo hello > a.txt && cat a.txt", "hello\n"),
@@ -105,7 +105,7 @@ fn ordinary_work_works() {
 }
 
 #[test]
-fn what_takes_too_long_ends_with_all_it_started() {
+fn a_timeout_kills_the_command_and_its_children() {
     let desk = Desk::new();
     let began = Instant::now();
     let command = "(while :; do date >> witness; sleep 0.01; done) & sleep 60";
@@ -120,7 +120,7 @@ fn what_takes_too_long_ends_with_all_it_started() {
 }
 
 #[test]
-fn limits_hold() {
+fn limits_are_enforced() {
     let desk = Desk::with(ShellOptions {
         tasks: 40,
         file_bytes: 10_000,
@@ -142,10 +142,10 @@ fn limits_hold() {
 }
 
 #[test]
-fn output_keeps_its_beginning_and_its_end() {
+fn truncated_output_keeps_its_beginning_and_end() {
     for (length, limit) in [(0, 10), (9, 10), (10, 10), (11, 10), (1_000_000, 10), (300_000, 200_000)] {
         let bytes: Vec<u8> = (0..length).map(|index| b'a' + (index % 26) as u8).collect();
-        let kept = Kept::of(bytes.as_slice(), limit);
+        let kept = CapturedOutput::of(bytes.as_slice(), limit);
         assert_eq!(kept.truncated(), length > limit);
         let text = kept.into_text();
         let (head, tail) = (limit / 2, limit - limit / 2);
@@ -161,7 +161,7 @@ fn output_keeps_its_beginning_and_its_end() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_ends() {
+async fn a_cancelled_call_kills_its_command() {
     struct Nobody;
     impl holdfast_contract::wire::Host for Nobody {
         fn ask(
@@ -188,7 +188,7 @@ async fn a_call_that_is_dropped_ends() {
 }
 
 #[test]
-fn the_home_is_in_no_folder_that_commands_read() {
+fn readable_folders_that_contain_the_home_are_refused() {
     let scratch = tempfile::tempdir().unwrap();
     for folder in ["work", "tools/home"] {
         fs::create_dir_all(scratch.path().join(folder)).unwrap();
@@ -205,7 +205,7 @@ fn the_home_is_in_no_folder_that_commands_read() {
 }
 
 #[test]
-fn a_hard_link_to_a_file_of_the_home_stops_everything() {
+fn a_hard_link_to_a_file_of_the_home_refuses_every_command() {
     let desk = Desk::new();
     let at = |path: &str| desk.scratch.path().join(path);
     fs::write(at("home/.env"), "KEY=1").unwrap();
@@ -217,7 +217,7 @@ fn a_hard_link_to_a_file_of_the_home_stops_everything() {
 }
 
 #[test]
-fn an_open_network_is_no_local_socket() {
+fn an_open_network_does_not_open_local_sockets() {
     let desk = Desk::with(ShellOptions { network: true, ..ShellOptions::default() });
     let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let _local = std::os::unix::net::UnixListener::bind(desk.scratch.path().join("work/local")).unwrap();
