@@ -1,11 +1,13 @@
-//! Authoring extensions: [`new`] creates a folder from a template, [`build`] compiles its source to a component.
+//! Use this crate for making extensions: [`new`] creates a folder from a template, [`build`] compiles its source to a component,
+//! [`harness`] loads and tests it. It does not install anything in a home.
 //!
 //! `wit.rs` has the interface and builds worlds from parts of it, `project.rs` reads a folder, `tool.rs` runs compilers. Each language
 //! has a file in `language/`; `component.rs` encodes and checks the component. `sdk.rs` and `template.rs` embed the SDKs and the
-//! templates, so that all of this works without the source tree. Nothing here runs a component.
+//! templates, so that all of this works without the source tree. Only `harness` runs extension code.
 
 mod component;
 mod files;
+pub mod harness;
 mod language;
 mod project;
 mod sdk;

@@ -8,9 +8,7 @@ use holdfast_contract::ids::{ExtensionId, HookId, ToolName};
 use holdfast_contract::manifest::HandlerSpec;
 use holdfast_contract::registry::{AgentSpec, Descriptor};
 use holdfast_contract::system_frames::{BuiltIn, FoundExtension, ScheduleSpec, SetupSpec, SubscriptionSpec};
-use holdfast_contract::wire::Instance;
 
-use crate::instance::NativeInstance;
 use crate::roles::{
     Api, Channel, Functions, Hook, Lifecycle, Service, StreamingChannel, Subscriber, Tasks, Tool,
 };
@@ -223,11 +221,6 @@ impl NativeExtension {
         let registered = self.descriptors.iter().flat_map(Descriptor::tool_names);
         let names: BTreeSet<ToolName> = registered.chain(self.reserved.iter().cloned()).collect();
         BuiltIn { tools: names.into_iter().collect() }
-    }
-
-    /// The extension as a loaded instance, for callers without a lane.
-    pub fn into_instance(self) -> Arc<dyn Instance> {
-        Arc::new(NativeInstance::new(self))
     }
 
     /// The extension as discovery reports it. Its digest covers its identity and everything it registers.

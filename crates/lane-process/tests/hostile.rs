@@ -20,7 +20,7 @@ use holdfast_contract::role::Role;
 use holdfast_contract::system_frames::LifecycleCommand;
 use holdfast_contract::wire::{Call, Reply};
 use serde_json::json;
-use support::{Echo, Yard, go};
+use support::{Echo, Yard, eventually, go};
 
 /// A program that answers as it should.
 const GOOD: &str = r#"
@@ -305,12 +305,7 @@ receive()
 "#;
     let it = yard.load("talks", script).await.unwrap();
     assert_eq!(go(&it, json!({})).await, Ok(json!("done")));
-    for _ in 0..200 {
-        if yard.lines.lock().unwrap().iter().any(|line| line.contains("a complaint")) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    eventually(|| yard.lines.lock().unwrap().iter().any(|line| line.contains("a complaint"))).await;
     let lines = yard.lines.lock().unwrap();
     assert_eq!(lines[0], "Error: the first line");
     assert!(lines.iter().any(|line| line.starts_with("Warning: log limit reached")), "{lines:?}");
@@ -337,9 +332,7 @@ receive()
 "#;
     let it = yard.load("parent", script).await.unwrap();
     assert_eq!(go(&it, json!({})).await, Ok(json!("started")));
-    while yard.running().len() < 7 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    eventually(|| yard.running().len() >= 7).await;
     drop(it);
     yard.empties().await;
 }

@@ -12,7 +12,7 @@ use holdfast_contract::system_frames::{ExtensionFaulted, HealthReported};
 use holdfast_contract::wire::{Call, Instance, Reply};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::call::{start_call, wait, wait_timeout};
+use crate::calls::{start_call, wait, wait_timeout};
 use crate::host::SystemHost;
 use crate::runtime::Inner;
 

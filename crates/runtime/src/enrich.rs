@@ -15,9 +15,7 @@ use holdfast_contract::wire::{Call, Later};
 use serde::Deserialize;
 use tokio::task::JoinSet;
 
-use crate::call::{start_call, wait_timeout};
-use crate::context_budget::ContextTokenBudget;
-use crate::driver::decision_of;
+use crate::calls::{ContextTokenBudget, decision_of, start_call, wait_timeout};
 use crate::host::SystemHost;
 use crate::runtime::Inner;
 use crate::services::Caller;

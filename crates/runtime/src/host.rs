@@ -89,13 +89,3 @@ impl Host for SystemHost {
         }
     }
 }
-
-/// A host that has nothing to give: for calls that are only measured.
-pub(crate) struct NoHost;
-
-impl Host for NoHost {
-    fn ask(&self, _: Ask) -> Later<Result<Content, Fault>> {
-        let fault = Fault::new(Code::ExtensionFault, "nothing can be asked of the host outside a session");
-        Box::pin(std::future::ready(Err(fault)))
-    }
-}

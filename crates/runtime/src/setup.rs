@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::call::{start_call, wait_timeout};
+use crate::calls::{start_call, wait_timeout};
 use crate::driver::SystemCommand;
 use crate::host::SystemHost;
 use crate::runtime::{Inner, Runtime};

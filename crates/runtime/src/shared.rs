@@ -19,7 +19,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::call::{start_call, wait_timeout};
+use crate::calls::{start_call, wait_timeout};
 use crate::host::SystemHost;
 use crate::runtime::Inner;
 use crate::services::{Caller, content_of, failed, read};

@@ -21,7 +21,7 @@ use holdfast_contract::session_frames::{
 use holdfast_contract::system_frames::HeadAnchored;
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Ask, Host};
-use holdfast_kernel::Session;
+use holdfast_kernel::{Session, barrier};
 use holdfast_store::StreamLog;
 use tokio::sync::{mpsc, oneshot};
 
@@ -29,10 +29,10 @@ use super::hooks::RoundAnswers;
 use super::tasks::Tasks;
 use super::{HostAnswer, ReplySender, SessionCommand, SessionHandle, TurnReport, UserInput, discovery};
 use crate::artifacts;
+use crate::calls::{CallEnd, Instances};
 use crate::channel_stream::OutputStream;
 use crate::delegated::DelegatedUsage;
 use crate::host::SessionHost;
-use crate::instances::{CallEnd, Instances};
 use crate::machine::Machine;
 use crate::messaging::INVOKE;
 use crate::network;
@@ -319,7 +319,7 @@ impl SessionActor {
     /// Performs the acts that wait. What comes of them at once waits in its turn.
     fn act(&mut self) {
         while let Some(act) = self.acts.pop_front() {
-            if act.barrier().is_some() && self.hand_over().is_err() {
+            if barrier(&act).is_some() && self.hand_over().is_err() {
                 return self.acts.clear();
             }
             self.perform(act);

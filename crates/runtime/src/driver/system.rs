@@ -23,7 +23,7 @@ use holdfast_store::{ObjectKind, StreamLog};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use crate::call::{start_call, wait_timeout};
+use crate::calls::{start_call, wait_timeout};
 use crate::host::SystemHost;
 use crate::rebuild::rebuild;
 use crate::runtime::Inner;
@@ -488,7 +488,7 @@ async fn step_of_life(
         }
         tokio::select! {
             biased;
-            () = inner.presence.empty(&extension.id, extension.generation) => {}
+            () = inner.presence.drained(&extension.id, extension.generation) => {}
             () = inner.clock.sleep(QUIESCE_TIMEOUT) => {}
         }
         inner.dispose_services(extension).await;

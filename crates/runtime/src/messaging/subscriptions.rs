@@ -17,7 +17,7 @@ use holdfast_contract::wire::Call;
 use serde::Serialize;
 
 use super::topics;
-use crate::call::{start_call, wait};
+use crate::calls::{start_call, wait};
 use crate::host::SystemHost;
 use crate::runtime::Inner;
 use crate::services::content_of;
