@@ -1,7 +1,7 @@
-"""Bringing in the extension's code, and what it imports.
+"""Loading the extension's code, and what it imports.
 
-Python is started without `site`, which takes a third of its start. Whoever imports something that is not in the standard library and
-not beside the file has `site` made up for first. What is found nowhere may have a stand-in: `agents`, `core.extensions`, `pith`.
+Python is started without `site`, which would take a third of the start time. The first import of a module that is neither in the
+standard library nor beside the file loads `site`. Modules that are not found may have a substitute: `agents`, `core.extensions`, `pith`.
 """
 
 import builtins
