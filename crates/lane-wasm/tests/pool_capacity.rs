@@ -1,5 +1,5 @@
-//! The default room is enough for what it promises: 10,000 live gates, of which 300 can wait for the host, and 200 guests
-//! as large as Python's, all at once.
+//! The default pools hold the documented number of instances: 10,000 gates, of which 300 can wait for the host, and 200 guests as
+//! large as Python's, concurrently.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod support;
@@ -24,7 +24,7 @@ fn large() -> Extension {
 }
 
 #[tokio::test]
-async fn ten_thousand_gates_and_two_hundred_large_guests_live_at_once() {
+async fn ten_thousand_gates_and_two_hundred_large_guests_run_concurrently() {
     let vault = Arc::new(MemoryVault::default());
     let lane = WasmLane::new(SandboxOptions::default(), vault.clone()).unwrap();
     let host = Arc::new(NotingHost::default());

@@ -1,4 +1,4 @@
-//! The book of entries: one file, replaced as a whole, so that whenever the machine stops the old book or the new one is there.
+//! The schedules on disk: one file, replaced atomically, so that a crash leaves the old content or the new one.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,127 +11,127 @@ use holdfast_contract::problem::{Code, Fault};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The most entries that are kept.
-pub(crate) const MOST: usize = 1_000;
+/// Entries in the file.
+pub(crate) const MAX_ENTRIES: usize = 1_000;
 
-/// Something that is done later.
+/// A schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
-    /// When it comes again; none for what comes once.
+    /// Its recurrence; `None` for a one-off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
     /// What is done.
     pub action: Action,
-    /// When it is next due, in milliseconds since 1970; none when it is over.
+    /// The next due time, in milliseconds since 1970; `None` when there is none left.
     pub next: Option<u64>,
-    /// The due time whose firing was begun and not seen to end.
+    /// The due time whose firing has started and not completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub firing: Option<u64>,
-    /// The last due time that was fired, and what came of it.
+    /// The last due time that was fired, and the outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fired: Option<(u64, String)>,
 }
 
-/// What is done when an entry is due.
+/// What to do when an entry is due.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Action {
-    /// The user is told.
+    /// Notify the user.
     Text(String),
-    /// An event is published.
+    /// Publish an event.
     Event { topic: String, payload: Value },
-    /// The agent is given a task.
+    /// Give the agent a task.
     Task(String),
 }
 
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Pages {
-    /// The number of the last entry that was made.
+struct Schedules {
+    /// The number of the newest entry.
     last: u64,
     entries: BTreeMap<String, Entry>,
 }
 
-/// The book. Its methods wait for the disk.
-pub(crate) struct Book {
+/// The schedules on disk. Methods block on I/O.
+pub(crate) struct ScheduleStore {
     folder: PathBuf,
-    pages: Mutex<Option<Pages>>,
+    schedules: Mutex<Option<Schedules>>,
 }
 
-impl Book {
+impl ScheduleStore {
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, pages: Mutex::new(None) }
+        Self { folder, schedules: Mutex::new(None) }
     }
 
-    /// Looks at the entries.
+    /// All entries.
     pub(crate) fn entries(&self) -> Result<BTreeMap<String, Entry>, Fault> {
         Ok(self.open()?.1.entries)
     }
 
-    /// Adds an entry and gives its id.
+    /// Adds an entry and returns its id.
     pub(crate) fn add(&self, entry: Entry) -> Result<String, Fault> {
-        self.change(|pages| {
-            if pages.entries.len() >= MOST {
-                let what = format!("there are {MOST} schedules already; cancel some");
+        self.change(|schedules| {
+            if schedules.entries.len() >= MAX_ENTRIES {
+                let what = format!("there are already {MAX_ENTRIES} schedules; cancel some");
                 return Err(Fault::new(Code::ToolFailed, what));
             }
-            pages.last += 1;
-            let id = format!("s{}", pages.last);
-            pages.entries.insert(id.clone(), entry);
+            schedules.last += 1;
+            let id = format!("s{}", schedules.last);
+            schedules.entries.insert(id.clone(), entry);
             Ok(id)
         })
     }
 
-    /// Changes an entry; none removes it. Gives the entry as it was.
+    /// Changes an entry; `None` removes it. Returns the previous entry.
     pub(crate) fn edit(
         &self,
         id: &str,
         edit: impl FnOnce(Entry) -> Result<Option<Entry>, Fault>,
     ) -> Result<Entry, Fault> {
-        self.change(|pages| {
+        self.change(|schedules| {
             let unknown = || Fault::new(Code::ToolFailed, format!("there is no schedule `{id}`"));
-            let before = pages.entries.get(id).cloned().ok_or_else(unknown)?;
+            let before = schedules.entries.get(id).cloned().ok_or_else(unknown)?;
             match edit(before.clone())? {
-                Some(after) => pages.entries.insert(id.to_owned(), after),
-                None => pages.entries.remove(id),
+                Some(after) => schedules.entries.insert(id.to_owned(), after),
+                None => schedules.entries.remove(id),
             };
             Ok(before)
         })
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut Pages) -> Result<T, Fault>) -> Result<T, Fault> {
-        let (mut kept, mut pages) = self.open()?;
-        let done = change(&mut pages)?;
-        self.write(&pages).map_err(|error| self.failed("written", &error.to_string()))?;
-        *kept = Some(pages);
+    fn change<T>(&self, change: impl FnOnce(&mut Schedules) -> Result<T, Fault>) -> Result<T, Fault> {
+        let (mut kept, mut schedules) = self.open()?;
+        let done = change(&mut schedules)?;
+        self.write(&schedules).map_err(|error| self.failed("written", &error.to_string()))?;
+        *kept = Some(schedules);
         Ok(done)
     }
 
-    fn open(&self) -> Result<(MutexGuard<'_, Option<Pages>>, Pages), Fault> {
-        let mut kept = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
-        let pages = match &*kept {
-            Some(pages) => pages.clone(),
+    fn open(&self) -> Result<(MutexGuard<'_, Option<Schedules>>, Schedules), Fault> {
+        let mut kept = self.schedules.lock().unwrap_or_else(PoisonError::into_inner);
+        let schedules = match &*kept {
+            Some(schedules) => schedules.clone(),
             None => match fs::read(self.folder.join("schedules.json")) {
                 Ok(bytes) => {
                     serde_json::from_slice(&bytes).map_err(|error| self.failed("read", &error.to_string()))?
                 }
-                Err(error) if error.kind() == ErrorKind::NotFound => Pages::default(),
+                Err(error) if error.kind() == ErrorKind::NotFound => Schedules::default(),
                 Err(error) => return Err(self.failed("read", &error.to_string())),
             },
         };
-        *kept = Some(pages.clone());
-        Ok((kept, pages))
+        *kept = Some(schedules.clone());
+        Ok((kept, schedules))
     }
 
-    fn write(&self, pages: &Pages) -> std::io::Result<()> {
+    fn write(&self, schedules: &Schedules) -> std::io::Result<()> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let (beside, file) = (self.folder.join("schedules.json.new"), self.folder.join("schedules.json"));
         let mut options = File::options();
         let mut new = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-        new.write_all(&serde_json::to_vec_pretty(pages)?)?;
+        new.write_all(&serde_json::to_vec_pretty(schedules)?)?;
         new.sync_all()?;
         fs::rename(&beside, &file)?;
         File::open(&self.folder)?.sync_all()

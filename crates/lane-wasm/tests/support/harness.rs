@@ -1,4 +1,4 @@
-//! A lane with a vault of its own, and calls that must not hang.
+//! A lane with its own vault, and calls with a timeout.
 #![allow(clippy::expect_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use holdfast_lane_wasm::WasmLane;
 use super::corpus::{Attack, Case};
 use super::{Extension, MemoryVault, NotingHost, gate, tool};
 
-/// So long that only a hang takes it.
+/// Longer than any call that does not hang.
 const HANG: Duration = Duration::from_secs(120);
 
 /// A lane with its vault.
-pub struct House {
+pub struct LaneHarness {
     vault: Arc<MemoryVault>,
     lane: WasmLane,
 }
 
-impl House {
+impl LaneHarness {
     pub fn new(options: SandboxOptions) -> Self {
         let vault = Arc::new(MemoryVault::default());
         let lane = WasmLane::new(options, vault.clone()).unwrap();
@@ -34,7 +34,7 @@ impl House {
         tokio::time::timeout(HANG, self.lane.load(&self.vault.put(extension))).await.expect("loading hangs")
     }
 
-    /// What comes of a case, as its header writes it, and why.
+    /// The outcome of a case, as its header states it, and the reason.
     pub async fn outcome(&self, case: &Case, budgets: Budgets) -> (String, String) {
         let extension = Extension {
             id: case.name.clone(),

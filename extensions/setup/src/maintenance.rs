@@ -1,4 +1,4 @@
-//! How extensions are doing, and starting everything again: `extensions_doctor` and `request_restart`.
+//! Diagnosing extensions, and restarting the system: `extensions_doctor` and `request_restart`.
 
 use std::sync::Arc;
 
@@ -41,11 +41,9 @@ impl Tool for Doctor {
         Box::pin(async move {
             let id = arguments.value().and_then(|value| value.get("extension_id")).cloned();
             let examine = json!({ "extension": id.unwrap_or_default() });
-            let troubles = ask(&host, "extension.doctor", examine.into()).await?;
-            Ok(match troubles.as_array().is_some_and(Vec::is_empty) {
-                true => Content::text("Nothing went wrong of late."),
-                false => Content::new(troubles),
-            })
+            let faults = ask(&host, "extension.doctor", examine.into()).await?;
+            let none = faults.as_array().is_some_and(Vec::is_empty);
+            Ok(if none { Content::text("Nothing went wrong of late.") } else { Content::new(faults) })
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The alarm: sleeps until the next entry is due, and does what it says. One firing for each due time, across restarts.
+//! The runner: waits until the next entry is due and fires it. Each due time fires once, also across restarts.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,24 +10,24 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use crate::book::{Action, Book, Entry};
+use crate::store::{Action, Entry, ScheduleStore};
 
-/// The book, and who waits for what is in it.
+/// Fires the entries of a store.
 #[derive(Clone)]
-pub(crate) struct Alarm {
-    pub book: Arc<Book>,
+pub(crate) struct ScheduleRunner {
+    pub store: Arc<ScheduleStore>,
     pub changed: Arc<Notify>,
     host: Arc<Mutex<Option<Arc<dyn Host>>>>,
     running: Arc<Mutex<Option<AbortHandle>>>,
 }
 
-impl Alarm {
-    pub(crate) fn new(book: Book) -> Self {
-        let (book, changed) = (Arc::new(book), Arc::new(Notify::new()));
-        Self { book, changed, host: Arc::default(), running: Arc::default() }
+impl ScheduleRunner {
+    pub(crate) fn new(store: ScheduleStore) -> Self {
+        let (store, changed) = (Arc::new(store), Arc::new(Notify::new()));
+        Self { store, changed, host: Arc::default(), running: Arc::default() }
     }
 
-    /// Fires what is due, for ever. When something cannot be read, written or published now, it is tried again after a pause.
+    /// Fires due entries, forever. If reading, writing or publishing fails, retries after a pause.
     async fn run(self, host: Arc<dyn Host>) {
         loop {
             if self.round(&host).await.is_ok() {
@@ -40,10 +40,10 @@ impl Alarm {
         }
     }
 
-    /// Ends what was begun, and fires what is due next when its time has come.
+    /// Completes interrupted firings, then waits for the next entry and fires it.
     async fn round(&self, host: &Arc<dyn Host>) -> Result<(), Fault> {
-        let book = self.book.clone();
-        let entries = on_thread(move || book.entries()).await?;
+        let store = self.store.clone();
+        let entries = on_thread(move || store.entries()).await?;
         for (id, entry) in &entries {
             if let Some(due) = entry.firing {
                 self.carry_out(host, id, due, &entry.action).await?;
@@ -63,7 +63,7 @@ impl Alarm {
         }
     }
 
-    /// Fires an entry, which is on disk before and after.
+    /// Fires an entry. Its start and its outcome are written to disk.
     async fn fire(&self, host: &Arc<dyn Host>, id: &str, due: u64) -> Result<(), Fault> {
         let entry = self.entry(id).await?;
         let next = match &entry.when {
@@ -73,22 +73,19 @@ impl Alarm {
                 now.await?["next"].as_u64()
             }
         };
-        let (book, key) = (self.book.clone(), id.to_owned());
+        let (store, key) = (self.store.clone(), id.to_owned());
         let begun = on_thread(move || {
-            book.edit(&key, |entry| match entry.next == Some(due) {
-                true => Ok(Some(Entry { next, firing: Some(due), ..entry })),
-                // It was changed in the meantime.
-                false => Ok(Some(entry)),
+            store.edit(&key, |entry| {
+                // Unless it was changed concurrently.
+                let due_now = entry.next == Some(due);
+                Ok(Some(if due_now { Entry { next, firing: Some(due), ..entry } } else { entry }))
             })
         });
         let entry = begun.await?;
-        match entry.next == Some(due) {
-            true => self.carry_out(host, id, due, &entry.action).await,
-            false => Ok(()),
-        }
+        if entry.next == Some(due) { self.carry_out(host, id, due, &entry.action).await } else { Ok(()) }
     }
 
-    /// Does what an entry says, and writes down what came of it. What could not be done now stays begun.
+    /// Performs the action of an entry and records the outcome. After a transient error the entry stays started, to be retried.
     async fn carry_out(
         &self,
         host: &Arc<dyn Host>,
@@ -98,27 +95,27 @@ impl Alarm {
     ) -> Result<(), Fault> {
         let outcome = match publish(host, id, due, action).await {
             Ok(()) => "done".to_owned(),
-            Err(fault) if may_pass(fault.code) => return Err(fault),
+            Err(fault) if is_transient(fault.code) => return Err(fault),
             Err(fault) => format!("failed: {}", fault.message),
         };
-        let (book, id) = (self.book.clone(), id.to_owned());
+        let (store, id) = (self.store.clone(), id.to_owned());
         let ended = move || {
-            book.edit(&id, |entry| Ok(Some(Entry { firing: None, fired: Some((due, outcome)), ..entry })))
+            store.edit(&id, |entry| Ok(Some(Entry { firing: None, fired: Some((due, outcome)), ..entry })))
         };
         on_thread(ended).await.map(drop)
     }
 
     async fn entry(&self, id: &str) -> Result<Entry, Fault> {
-        let (book, id) = (self.book.clone(), id.to_owned());
+        let (store, id) = (self.store.clone(), id.to_owned());
         on_thread(move || {
             let gone = || Fault::new(Code::ToolFailed, format!("there is no schedule `{id}`"));
-            book.entries()?.remove(&id).ok_or_else(gone)
+            store.entries()?.remove(&id).ok_or_else(gone)
         })
         .await
     }
 }
 
-/// Publishes what an entry says, under a key that is the due time's own: however often it is published, it is one event.
+/// Publishes the action of an entry, with an idempotency key per due time, so that repeats are one event.
 async fn publish(host: &Arc<dyn Host>, id: &str, due: u64, action: &Action) -> Result<(), Fault> {
     let (topic, payload) = match action {
         Action::Text(text) => ("system.user.notify", json!({ "text": text })),
@@ -131,19 +128,19 @@ async fn publish(host: &Arc<dyn Host>, id: &str, due: u64, action: &Action) -> R
         .map(drop)
 }
 
-/// Whether what failed so may succeed later: the disk is full or cannot be written, somebody is too far behind, or all is about to stop.
-fn may_pass(code: Code) -> bool {
+/// Whether an error is transient: the disk is full or not writable, a subscriber is too far behind, or the system is shutting down.
+fn is_transient(code: Code) -> bool {
     matches!(code, Code::StoreFull | Code::StoreWrite | Code::SubscriberBehind | Code::BusClosed)
 }
 
-/// A while.
+/// The pause before a retry.
 async fn pause(host: &Arc<dyn Host>) {
     let wait = async {
         let until = ask(host, "schedule.next", json!({ "in": "30s" })).await?["next"].clone();
         ask(host, "schedule.wait", json!({ "until": until })).await
     };
     if wait.await.is_err() {
-        // There is nobody to ask any more.
+        // The host is gone; the task is about to be aborted.
         std::future::pending().await
     }
 }
@@ -153,7 +150,7 @@ pub(crate) async fn ask(host: &Arc<dyn Host>, name: &str, arguments: Value) -> R
     Ok(host.ask(asked).await?.value().cloned().unwrap_or_default())
 }
 
-impl Lifecycle for Alarm {
+impl Lifecycle for ScheduleRunner {
     fn initialize(&self, host: Arc<dyn Host>) -> Later<Result<(), Fault>> {
         *self.host.lock().unwrap_or_else(PoisonError::into_inner) = Some(host);
         now(Ok(()))
@@ -161,10 +158,10 @@ impl Lifecycle for Alarm {
 
     fn start(&self) -> Later<Result<(), Fault>> {
         let host = self.host.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let (alarm, running) = (self.clone(), self.running.clone());
+        let (runner, running) = (self.clone(), self.running.clone());
         Box::pin(async move {
             let unready = || Fault::new(Code::ExtensionFault, "it was not initialised");
-            let task = tokio::spawn(alarm.run(host.ok_or_else(unready)?));
+            let task = tokio::spawn(runner.run(host.ok_or_else(unready)?));
             *running.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.abort_handle());
             Ok(())
         })
