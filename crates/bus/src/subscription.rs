@@ -98,8 +98,7 @@ impl Default for RetryBackoff {
 impl RetryBackoff {
     /// The pause after so many attempts: between half and all of what they call for, as chance has it.
     pub fn pause(self, attempts: u32, chance: u64) -> Millis {
-        let doubled = 1_u64.checked_shl(attempts.saturating_sub(1)).unwrap_or(u64::MAX);
-        let whole = self.first.0.saturating_mul(doubled).min(self.most.0);
+        let whole = self.first.backoff(attempts.saturating_sub(1), self.most).0;
         let half = whole / 2;
         Millis(whole - half + chance % (half + 1))
     }

@@ -8,6 +8,7 @@ mod given;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use holdfast_contract::digest::MAX_EXACT_INTEGER;
 use holdfast_contract::ids::RuleName;
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::manifest::yaml::{self, Codes, Format};
@@ -214,13 +215,12 @@ fn example(field: &Field<'_>) -> Result<Example> {
     })
 }
 
-/// Whether every whole number is one that JSON carries exactly everywhere (I-JSON, RFC 7493).
+/// Whether every JSON reader represents all whole numbers in it exactly (I-JSON, RFC 7493).
 fn is_exact(value: &Value) -> bool {
-    const EXACT: u64 = (1 << 53) - 1;
     match value {
         Value::Number(number) => {
-            number.as_u64().is_none_or(|number| number <= EXACT)
-                && number.as_i64().is_none_or(|number| number.unsigned_abs() <= EXACT)
+            number.as_u64().is_none_or(|number| number <= MAX_EXACT_INTEGER)
+                && number.as_i64().is_none_or(|number| number.unsigned_abs() <= MAX_EXACT_INTEGER)
         }
         Value::Array(items) => items.iter().all(is_exact),
         Value::Object(fields) => fields.values().all(is_exact),

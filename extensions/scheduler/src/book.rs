@@ -1,9 +1,9 @@
 //! The book of entries: one file, replaced as a whole, so that whenever the machine stops the old book or the new one is there.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -128,13 +128,8 @@ impl Book {
 
     fn write(&self, pages: &Pages) -> std::io::Result<()> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-        let (beside, file) = (self.folder.join("schedules.json.new"), self.folder.join("schedules.json"));
-        let mut options = File::options();
-        let mut new = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-        new.write_all(&serde_json::to_vec_pretty(pages)?)?;
-        new.sync_all()?;
-        fs::rename(&beside, &file)?;
-        File::open(&self.folder)?.sync_all()
+        let file = self.folder.join("schedules.json");
+        holdfast_atomic_file::replace(&file, &serde_json::to_vec_pretty(pages)?, 0o600)
     }
 
     fn failed(&self, doing: &str, error: &str) -> Fault {

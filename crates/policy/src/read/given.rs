@@ -1,6 +1,6 @@
 //! Reads the parts of a policy that give something: grants to extensions, and caps on what may be spent.
 
-use holdfast_contract::digest::Digest;
+use holdfast_contract::digest::{Digest, MAX_EXACT_INTEGER};
 use holdfast_contract::ids::{ExtensionId, Millis};
 use holdfast_contract::manifest::{Access, FileGrant, Grants};
 use holdfast_yaml::{Field, Object};
@@ -8,9 +8,6 @@ use holdfast_yaml::{Field, Object};
 use super::Result;
 use crate::caps::{Cap, Caps, Dollars};
 use crate::grants::{Grant, Host, Tie, Tree};
-
-/// The largest number that JSON carries exactly everywhere.
-const MOST: u64 = (1 << 53) - 1;
 
 /// One grant.
 pub(super) fn grant(field: &Field<'_>) -> Result<Grant> {
@@ -159,9 +156,9 @@ fn cap(field: &Field<'_>) -> Result<Cap> {
     field.object(|object| {
         object.advise("time", "Did you mean `time_ms`?");
         object.advise("cost", "Did you mean `dollars`?");
-        let tokens = object.optional("tokens", |field| field.whole(0..=MOST));
+        let tokens = object.optional("tokens", |field| field.whole(0..=MAX_EXACT_INTEGER));
         let dollars = object.optional("dollars", dollars);
-        let time_ms = object.optional("time_ms", |field| field.whole(0..=MOST));
+        let time_ms = object.optional("time_ms", |field| field.whole(0..=MAX_EXACT_INTEGER));
         let tool_calls = object.optional("tool_calls", |field| field.whole(0..=u32::MAX));
         Ok(Cap { tokens: tokens?, dollars: dollars?, time_ms: time_ms?.map(Millis), tool_calls: tool_calls? })
     })

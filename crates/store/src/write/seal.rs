@@ -6,15 +6,13 @@
 
 use std::sync::Arc;
 
-use holdfast_contract::digest::{Digest, NotCanonical, canonical};
+use holdfast_contract::digest::{Digest, MAX_EXACT_INTEGER, NotCanonical, canonical};
 use holdfast_contract::frame::{Envelope, FrameSource};
 use holdfast_contract::ids::StreamId;
 use serde::Serialize;
 
 use crate::write::atomic_append::{Prepared, PreparedBody};
 
-/// Numbers beyond this are not written digit by digit in RFC 8785.
-const MAX_EXACT: u64 = (1 << 53) - 1;
 /// Sources whose canonical form is remembered. A session's frames come from a handful of them.
 const SOURCES: usize = 16;
 
@@ -69,7 +67,7 @@ impl Sealer {
     /// The envelope's canonical JSON, its fields in the order of their names; nothing where a number needs the general way.
     fn write_envelope(&mut self, envelope: &Envelope, source_json: &str) -> Option<&[u8]> {
         let Envelope { stream, seq, at, kind, source: _, cause, body_digest, prev } = envelope;
-        if seq.0.max(at.0).max(cause.map_or(0, |cause| cause.0)) > MAX_EXACT {
+        if seq.0.max(at.0).max(cause.map_or(0, |cause| cause.0)) > MAX_EXACT_INTEGER {
             return None;
         }
         let out = &mut self.envelope;
