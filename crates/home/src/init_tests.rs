@@ -141,9 +141,10 @@ fn a_link_to_nothing_is_not_written_through() {
 #[test]
 fn a_home_that_may_not_be_written_or_read() {
     let Some(place) = given_by_parent() else {
-        let become_nobody = match geteuid().is_root() {
-            true => "exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$0\" --exact \"$1\"",
-            false => "exec \"$0\" --exact \"$1\"",
+        let become_nobody = if geteuid().is_root() {
+            "exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$0\" --exact \"$1\""
+        } else {
+            "exec \"$0\" --exact \"$1\""
         };
         return again("init_tests::a_home_that_may_not_be_written_or_read", become_nobody);
     };

@@ -168,12 +168,10 @@ fn glob(field: &Field<'_>) -> Result<String> {
 /// A list that is written down must have something in it: it is not clear whether an empty one means everything or nothing.
 fn filled<T>(field: &Field<'_>, read: impl FnOnce(&Field<'_>) -> Result<Vec<T>>) -> Result<Vec<T>> {
     let items = read(field)?;
-    match items.is_empty() {
-        true => {
-            Err(field
-                .reject(format!("{} is empty", field.subject()), "Name something, or leave the field out."))
-        }
-        false => Ok(items),
+    if items.is_empty() {
+        Err(field.reject(format!("{} is empty", field.subject()), "Name something, or leave the field out."))
+    } else {
+        Ok(items)
     }
 }
 
@@ -190,12 +188,11 @@ fn example(field: &Field<'_>) -> Result<Example> {
         let tool = object.required("tool", "shell", Field::word);
         let arguments = object.defaulted("arguments", no_arguments(), |field| {
             let arguments = Value::Object(field.json_map()?);
-            match is_exact(&arguments) {
-                true => Ok(arguments),
-                false => {
-                    let what = format!("{} has a number that JSON cannot carry exactly", field.subject());
-                    Err(field.reject(what, "Put it in quotes; such numbers reach a rule as text."))
-                }
+            if is_exact(&arguments) {
+                Ok(arguments)
+            } else {
+                let what = format!("{} has a number that JSON cannot carry exactly", field.subject());
+                Err(field.reject(what, "Put it in quotes; such numbers reach a rule as text."))
             }
         });
         let origin = object.optional("origin", Field::text);

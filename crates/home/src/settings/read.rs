@@ -291,12 +291,13 @@ fn store(field: &Field<'_>) -> Result<StoreSettings> {
     field.object(|object| {
         let url = object.optional("url", |field| {
             let url = field.word()?;
-            match url.contains("://") {
-                true => Ok(url),
-                false => Err(field.reject(
+            if url.contains("://") {
+                Ok(url)
+            } else {
+                Err(field.reject(
                     format!("`{url}` is not an address"),
                     "Write one such as `nats://host:4222`, or leave it out for the database in the home.",
-                )),
+                ))
             }
         });
         Ok(StoreSettings { url: url? })

@@ -45,11 +45,10 @@ fn tie(field: &Field<'_>) -> Result<Tie> {
 
 fn folder(field: &Field<'_>) -> Result<String> {
     let path = path(field)?;
-    match path.starts_with('/') {
-        true => Ok(path),
-        false => {
-            Err(field.reject(format!("`{path}` is not an absolute path"), "Write the whole path, from `/`."))
-        }
+    if path.starts_with('/') {
+        Ok(path)
+    } else {
+        Err(field.reject(format!("`{path}` is not an absolute path"), "Write the whole path, from `/`."))
     }
 }
 
@@ -128,12 +127,11 @@ fn names(object: &mut Object<'_, '_>, kind: &'static str) -> Result<Vec<String>>
 
 fn name(field: &Field<'_>) -> Result<String> {
     let name = field.word()?;
-    match name.strip_suffix('*').unwrap_or(&name).contains(['*', '?']) {
-        true => {
-            let what = format!("`{name}` cannot be granted: a `*` may only stand at the end of a name");
-            Err(field.reject(what, "Write the names one by one, or the beginning that they have in common."))
-        }
-        false => Ok(name),
+    if name.strip_suffix('*').unwrap_or(&name).contains(['*', '?']) {
+        let what = format!("`{name}` cannot be granted: a `*` may only stand at the end of a name");
+        Err(field.reject(what, "Write the names one by one, or the beginning that they have in common."))
+    } else {
+        Ok(name)
     }
 }
 

@@ -1,8 +1,7 @@
-//! Sealing a frame: its source's canonical form, its envelope's hash and its place in the chain.
+//! Sealing a frame: its source's canonical form, its envelope's hash and the link to the previous frame.
 //!
-//! The envelope's canonical JSON is put together from pieces that are already canonical. The general serialiser takes longer for it
-//! than everything else that a frame costs. What it must equal is [`Envelope::hash`], which `verify` uses; the tests beside
-//! this file compare the two.
+//! The envelope's canonical JSON is assembled from parts that are already canonical, because the general serialiser would dominate
+//! the cost of a frame. The result must equal [`Envelope::hash`], which `verify` uses; a test compares the two.
 
 use std::sync::Arc;
 
@@ -13,8 +12,8 @@ use serde::Serialize;
 
 use crate::write::atomic_append::{Prepared, PreparedBody};
 
-/// Sources whose canonical form is remembered. A session's frames come from a handful of them.
-const SOURCES: usize = 16;
+/// Sources whose canonical form is cached. A session's frames have only a few different ones.
+const MAX_CACHED_SOURCES: usize = 16;
 
 /// A frame that is ready to be written.
 pub(crate) struct Sealed {
@@ -26,7 +25,7 @@ pub(crate) struct Sealed {
     pub(crate) body: Vec<u8>,
 }
 
-/// The writer's sealer, with what it remembers from one frame to the next.
+/// The writer's sealer, with its caches.
 #[derive(Default)]
 pub(crate) struct Sealer {
     sources: Vec<(FrameSource, Arc<str>)>,
@@ -34,7 +33,7 @@ pub(crate) struct Sealer {
 }
 
 impl Sealer {
-    /// Puts a frame into its place in the chain.
+    /// Appends a frame to the chain.
     pub(crate) fn seal(
         &mut self,
         stream: &StreamId,
@@ -57,7 +56,7 @@ impl Sealer {
             return Ok(Arc::clone(json));
         }
         let json: Arc<str> = String::from_utf8_lossy(&canonical(source)?).into();
-        if self.sources.len() == SOURCES {
+        if self.sources.len() == MAX_CACHED_SOURCES {
             self.sources.remove(0);
         }
         self.sources.push((source.clone(), Arc::clone(&json)));
