@@ -10,9 +10,9 @@ use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Ask, Host, Later};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::driver::SessionCommand;
 use crate::runtime::Inner;
 use crate::services::{Caller, SCHEDULE_WAIT, failed};
+use crate::session::SessionCommand;
 
 /// The host as one call sees it.
 pub(crate) struct SessionHost {

@@ -4,6 +4,7 @@
 //! and an answer to its channel, `streams` shows an answer there while it is written, `turns` runs the turns that nobody at a surface asked for, and `asks` is what extensions may ask for
 //! of all this. `topics` has the payloads of the program's own topics.
 
+mod channel_stream;
 mod host_calls;
 mod router;
 mod routes;
@@ -32,6 +33,7 @@ use crate::runtime::Inner;
 use streams::Streams;
 use subscriptions::Subscriptions;
 
+pub(crate) use channel_stream::{OutputStream, StreamChunk};
 pub(crate) use host_calls::{ASKS, INVOKE};
 pub use routes::{Routes, SessionFactory, SessionRequest};
 pub use topics::{AgentTask, ExtensionError, ExtensionStateEvent, OutgoingMessage, UserMessage, UserNotice};

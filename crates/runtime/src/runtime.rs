@@ -1,5 +1,8 @@
 //! The runtime: opens and resumes sessions, and keeps what all of them share.
 
+mod code_agent;
+pub(crate) mod summary;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
@@ -30,22 +33,23 @@ use holdfast_policy::{Policy, Routing, Unattended};
 use holdfast_store::{Collected, ObjectKind, Retention, Store};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-use crate::background::Background;
 use crate::calls::{CallGates, CallGuard, Executor, IdentityMap, SchemaChecks};
 use crate::clock::Clock;
-use crate::daily_usage::DailyUsage;
-use crate::driver::{SessionActor, SessionCommand, SessionHandle, SystemActor, SystemCommand};
+use crate::history::rebuild::rebuild;
+use crate::history::upkeep;
 use crate::messaging::{self, Messaging};
-use crate::meter::Meter;
 use crate::network::HostAnswers;
 use crate::parts::{Configuration, Entropy, HomeParts, Parts, Surface, Zone};
-use crate::rebuild::rebuild;
 use crate::secrets::Secrets;
+use crate::session::{SessionActor, SessionCommand, SessionHandle};
 use crate::setup::SetupState;
 use crate::shared::SharedServices;
+use crate::system::Background;
+use crate::system::{SystemActor, SystemCommand};
 use crate::tools::ToolsShown;
 use crate::tools::discovery::shown;
-use crate::upkeep;
+use crate::usage::DailyUsage;
+use crate::usage::Meter;
 
 /// A running system. Cheap to clone; dropping the last handle does not stop it, [`Runtime::stop`] does.
 #[derive(Clone)]
@@ -394,7 +398,7 @@ impl Runtime {
     /// Copies a session under a new id, up to a frame. Gives the number of frames.
     pub fn fork(&self, from: &StreamId, last: Option<Seq>, to: &StreamId) -> Result<Seq, Problem> {
         self.0.store.flush()?;
-        crate::fork::fork(&self.0.store, from, last, to)
+        crate::history::fork::fork(&self.0.store, from, last, to)
     }
 
     async fn close_session(&self, id: &StreamId) -> Result<(), Problem> {

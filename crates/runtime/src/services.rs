@@ -20,15 +20,15 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::calls::{start_call, wait_timeout};
-use crate::delegated::DelegatedBudget;
 use crate::host::SystemHost;
 use crate::messaging::{ASKS, UserNotice};
 use crate::network;
 use crate::parts::SessionEvent;
 use crate::runtime::{Inner, ShutdownRequest};
-use crate::schedule_queue::MAX_SLEEP;
 use crate::setup::reference;
 use crate::shared;
+use crate::system::MAX_SLEEP;
+use crate::usage::DelegatedBudget;
 
 /// How long an ask may take that names no time of its own.
 const ASK_TIMEOUT: Millis = Millis(60_000);

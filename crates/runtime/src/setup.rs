@@ -16,10 +16,10 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::calls::{start_call, wait_timeout};
-use crate::driver::SystemCommand;
 use crate::host::SystemHost;
 use crate::runtime::{Inner, Runtime};
 use crate::secrets::{SecretName, SecretString};
+use crate::system::SystemCommand;
 
 /// How long an extension may take to answer.
 const TIMEOUT: Millis = Millis(30_000);

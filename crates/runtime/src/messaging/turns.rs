@@ -18,12 +18,12 @@ use holdfast_contract::role::Role;
 use holdfast_contract::session_frames::{Parent, TurnOutcome};
 use serde_json::json;
 
+use super::OutputStream;
 use super::routes::SessionRequest;
 use super::topics::{UserNotice, message_text};
-use crate::channel_stream::OutputStream;
-use crate::driver::TurnReport;
 use crate::runtime::{Inner, NewSession, Runtime};
 use crate::services::Caller;
+use crate::session::TurnReport;
 
 /// How long a turn that an event led to is waited for at a time. One that takes longer goes on, and is waited for again.
 const TURN_WAIT: Millis = Millis(3_600_000);

@@ -15,9 +15,9 @@ use holdfast_contract::role::Role;
 use holdfast_model::names_file;
 use serde_json::json;
 
-use crate::driver::SessionHandle;
 use crate::messaging::SessionRequest;
 use crate::runtime::{Inner, NewSession, Runtime};
+use crate::session::SessionHandle;
 
 /// How long a command may take.
 const COMMAND_TIMEOUT: Millis = Millis(60_000);
@@ -297,7 +297,7 @@ impl Inner {
 impl SessionHandle {
     /// Has the session's later turns ask these models, the first of them first.
     pub async fn choose(&self, models: Vec<ModelName>) -> Result<(), Problem> {
-        self.ask(|reply| crate::driver::SessionCommand::Choose { models, reply }).await
+        self.ask(|reply| crate::session::SessionCommand::Choose { models, reply }).await
     }
 }
 

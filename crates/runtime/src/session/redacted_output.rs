@@ -9,7 +9,7 @@ use holdfast_contract::wire::Later;
 use holdfast_model::{Delta, Model};
 use holdfast_secrets::RedactedStream;
 
-use crate::channel_stream::OutputStream;
+use crate::messaging::OutputStream;
 use crate::parts::SessionEvent;
 use crate::runtime::Inner;
 use crate::secrets::Secrets;

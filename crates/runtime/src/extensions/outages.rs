@@ -7,8 +7,8 @@ use holdfast_contract::ids::{ExtensionId, Millis};
 use holdfast_contract::problem::{Fault, Problem};
 use holdfast_contract::system_frames::FoundExtension;
 
-use crate::driver::SystemCommand;
 use crate::runtime::{Inner, Runtime};
+use crate::system::SystemCommand;
 
 /// How long a turn waits for a gate or guardrail that is on its way up before what it judges is denied.
 pub(crate) const START_WAIT: Millis = Millis(30_000);

@@ -23,11 +23,12 @@ use holdfast_store::{ObjectKind, StreamLog};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
+use super::ScheduleQueue;
 use crate::calls::{start_call, wait_timeout};
+use crate::history::rebuild::rebuild;
 use crate::host::SystemHost;
-use crate::rebuild::rebuild;
 use crate::runtime::Inner;
-use crate::schedule_queue::ScheduleQueue;
+use crate::session::ReplySender;
 
 /// How long a step of an extension's life may take.
 const LIFECYCLE_TIMEOUT: Millis = Millis(30_000);
@@ -57,13 +58,13 @@ pub(crate) enum SystemCommand {
     /// So many acts that were never performed: the frames that decided them did not reach the disk.
     Undone(usize),
     /// Tell which extensions are installed.
-    Extensions(super::ReplySender<Vec<ExtensionView>>),
+    Extensions(ReplySender<Vec<ExtensionView>>),
     /// Tell which extensions are known to judge.
-    Judging(super::ReplySender<Vec<ExtensionId>>),
+    Judging(ReplySender<Vec<ExtensionId>>),
     /// Answer when nothing is under way.
-    Settled(super::ReplySender<()>),
+    Settled(ReplySender<()>),
     /// Stop everything, and answer when it has.
-    Stop { reason: String, reply: super::ReplySender<()> },
+    Stop { reason: String, reply: ReplySender<()> },
 }
 
 /// The one actor of the system stream.
@@ -79,9 +80,9 @@ pub(crate) struct SystemActor {
     /// Facts that may not be on disk yet, with their places.
     unwritten: VecDeque<(Seq, Input)>,
     under_way: usize,
-    waiting: Vec<super::ReplySender<()>>,
+    waiting: Vec<ReplySender<()>>,
     /// Who wants to know which extensions there are, once everything so far has been taken.
-    asking: Vec<super::ReplySender<Vec<ExtensionView>>>,
+    asking: Vec<ReplySender<Vec<ExtensionView>>>,
     /// Whether the registry has changed and new turns do not start on it yet.
     activates: bool,
     /// Whether it ends once nothing is under way.

@@ -1,4 +1,4 @@
-//! The clockwork against the kernel's memory: a year of schedules, over two changes of the clocks and hundreds of restarts.
+//! The schedule queue against the kernel's memory: a year of schedules, over two changes of the clocks and hundreds of restarts.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop loudly")]
 
@@ -16,7 +16,7 @@ use holdfast_contract::system_frames::{
 use holdfast_kernel::System;
 use holdfast_schedules::{GRACE, Timetable, Zone};
 
-use crate::schedule_queue::ScheduleQueue;
+use super::ScheduleQueue;
 
 /// The first moment of 2026 in UTC.
 const YEAR: Millis = Millis(1_767_225_600_000);

@@ -12,8 +12,8 @@ use holdfast_contract::system_frames::{LogCheckpointed, LogErased};
 use holdfast_kernel::{Session, System};
 use holdfast_store::{Collected, Retention, Store};
 
+use super::rebuild::rebuild;
 use crate::clock::Clock;
-use crate::rebuild::rebuild;
 
 /// Erases the content of a session's frames. The frames stay, with tombstones, and the chain stays whole. Gives the number of
 /// bodies that went.

@@ -16,7 +16,7 @@ use holdfast_policy::Caps;
 use holdfast_schedules::Zone;
 use holdfast_store::Store;
 
-use crate::limit_source::cap_place;
+use super::cap_place;
 use crate::runtime::Runtime;
 
 /// Something that is bounded in a day, and what was used of it.

@@ -25,11 +25,11 @@ use super::redacted_output::RedactedOutput;
 use super::stream_guard::Guards;
 use super::{SessionActor, SessionCommand, ToolAnswer, TurnReport};
 use crate::calls::{Admission, CallKey, CallState, later, result_of, run, start_call, wait, wait_timeout};
-use crate::daily_usage::used_by_model;
 use crate::host::SessionHost;
-use crate::limit_source::cap_place;
 use crate::parts::SessionEvent;
 use crate::runtime::Inner;
+use crate::usage::cap_place;
+use crate::usage::used_by_model;
 
 impl SessionActor {
     pub(super) fn perform(&mut self, act: Act) {
@@ -315,7 +315,7 @@ impl SessionActor {
         let model = act.model.as_ref().and_then(|name| self.inner.model(name).ok());
         self.behind_barrier(act.decided_by, async move {
             let outcome = match (model, act.model.clone()) {
-                (Some(model), Some(name)) => crate::summary::summary(model, name, act).await,
+                (Some(model), Some(name)) => crate::runtime::summary::summary(model, name, act).await,
                 _ => (
                     ToolOutcome::Failure(Fault::new(Code::ModelUnknown, "no model can summarise")),
                     Default::default(),

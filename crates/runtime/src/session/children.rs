@@ -11,7 +11,7 @@ use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::registry::{Descriptor, Payload};
 use holdfast_contract::session_frames::{Parent, SessionSettings, TurnEnded};
 
-use crate::driver::TurnReport;
+use super::TurnReport;
 use crate::runtime::{Inner, NewSession};
 
 impl Inner {

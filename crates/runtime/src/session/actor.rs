@@ -28,18 +28,18 @@ use tokio::sync::{mpsc, oneshot};
 use super::hooks::RoundAnswers;
 use super::tasks::Tasks;
 use super::{HostAnswer, ReplySender, SessionCommand, SessionHandle, TurnReport, UserInput, discovery};
-use crate::artifacts;
 use crate::calls::{CallEnd, Instances};
-use crate::channel_stream::OutputStream;
-use crate::delegated::DelegatedUsage;
+use crate::extensions::START_WAIT;
+use crate::history::Machine;
+use crate::history::artifacts;
 use crate::host::SessionHost;
-use crate::machine::Machine;
 use crate::messaging::INVOKE;
+use crate::messaging::OutputStream;
 use crate::network;
-use crate::outages::START_WAIT;
 use crate::parts::SessionEvent;
 use crate::runtime::Inner;
 use crate::services::Caller;
+use crate::usage::DelegatedUsage;
 
 /// Frames between snapshots: at least this many, and enough to pay for writing the state.
 const SNAPSHOT_EVERY: u64 = 1024;

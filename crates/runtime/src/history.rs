@@ -1,0 +1,17 @@
+//! Recorded streams: rebuilding a machine, forking, erasing and collecting, and reading what a turn created.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `machine.rs` | what the session machine and the system machine have in common |
+//! | `rebuild.rs` | a machine from its snapshot and the frames after it |
+//! | `fork.rs` | a session's copy under another id |
+//! | `upkeep.rs` | erasing content, and collecting frames past their retention |
+//! | `artifacts.rs` | files that turns created |
+
+pub(crate) mod artifacts;
+pub(crate) mod fork;
+mod machine;
+pub mod rebuild;
+pub mod upkeep;
+
+pub use machine::Machine;
