@@ -268,11 +268,11 @@ impl Connection {
             Request::ExtensionDoctor(ExtensionDoctor { id }) => value(&self.troubles(id.as_deref()).await?),
             Request::SystemStatus(NoParams {}) => value(&self.status().await?),
             Request::SystemStop(NoParams {}) => {
-                runtime.want(ShutdownRequest::Stop("somebody asked for it".to_owned()));
+                runtime.request_shutdown(ShutdownRequest::Stop("somebody asked for it".to_owned()));
                 self.ack_durable().await
             }
             Request::SystemRestart(NoParams {}) => {
-                runtime.want(ShutdownRequest::Restart("somebody asked for it".to_owned()));
+                runtime.request_shutdown(ShutdownRequest::Restart("somebody asked for it".to_owned()));
                 self.ack_durable().await
             }
             Request::SetupShow(SetupShow { extension }) => value(&runtime.setup(&extension).await?),

@@ -82,7 +82,7 @@ impl Host for SystemHost {
                 Box::pin(async move {
                     let answer = answer.await;
                     let body = inner.asked(&extension, None, (name, arguments), &answer);
-                    inner.tell_system_of(FrameSource::Extension(extension), under, body);
+                    inner.system.tell_of(FrameSource::Extension(extension), under, body);
                     answer
                 })
             }

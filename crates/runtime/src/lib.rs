@@ -39,8 +39,8 @@ pub use messaging::{
 pub use parts::{
     Configuration, Entropy, HomeParts, OsEntropy, Parts, SessionEvent, SilentSurface, Surface, Zone,
 };
-pub use runtime::{NewSession, Runtime, ShutdownRequest};
-pub use session::{SessionHandle, TurnReport};
+pub use runtime::{Runtime, ShutdownRequest};
+pub use session::{NewSession, SessionHandle, TurnReport};
 pub use setup::{SetupQuestion, SetupState};
 pub use tools::{CommandDone, CommandInfo, ToolsShown};
 pub use usage::{DailyLimit, ModelUsage};

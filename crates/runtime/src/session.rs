@@ -5,6 +5,7 @@
 //!
 //! | file | contents |
 //! |---|---|
+//! | `sessions.rs` | opening, resuming and closing sessions |
 //! | `actor.rs` | the actor's loop |
 //! | `effects.rs` | performing acts: models, tools, approvals, questions |
 //! | `hooks.rs` | calling the hooks of a round |
@@ -20,6 +21,7 @@ mod discovery;
 mod effects;
 mod hooks;
 mod redacted_output;
+mod sessions;
 mod stream_guard;
 mod tasks;
 
@@ -42,6 +44,8 @@ use crate::calls::Permit;
 use crate::messaging::OutputStream;
 
 pub(crate) use actor::SessionActor;
+pub use sessions::NewSession;
+pub(crate) use sessions::Sessions;
 
 /// How a turn ended, for whoever waits for it. It is durable by then.
 #[derive(Clone, Debug, PartialEq)]

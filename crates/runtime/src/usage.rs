@@ -13,8 +13,34 @@ mod limit_source;
 mod meter;
 
 pub use daily_usage::DailyLimit;
-pub(crate) use daily_usage::{DailyUsage, used_by_model};
+pub(crate) use daily_usage::used_by_model;
 pub(crate) use delegated::{DelegatedBudget, DelegatedUsage};
 pub(crate) use limit_source::cap_place;
-pub(crate) use meter::Meter;
 pub use meter::ModelUsage;
+
+use daily_usage::DailyUsage;
+use holdfast_contract::ids::Millis;
+use holdfast_schedules::Zone;
+use meter::Meter;
+
+/// What was used: by models in this process, and in a day.
+pub(crate) struct Usage {
+    meter: Meter,
+    daily: DailyUsage,
+}
+
+impl Usage {
+    pub(crate) fn new(zone: Zone, now: Millis) -> Self {
+        Self { meter: Meter::new(now), daily: DailyUsage::new(zone) }
+    }
+
+    /// The usage of models in this process.
+    pub(crate) fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// The usage of the day, and its limits.
+    pub(crate) fn daily(&self) -> &DailyUsage {
+        &self.daily
+    }
+}

@@ -188,7 +188,7 @@ impl Inner {
 
     /// Waits until no earlier stream to the same user is left.
     async fn stream_place(&self, stream: &AnswerStream) -> Result<StreamSlot, Fault> {
-        let place = self.living.streams.place((stream.channel.clone(), stream.user.clone()));
+        let place = self.messaging.streams.place((stream.channel.clone(), stream.user.clone()));
         tokio::select! {
             biased;
             place = place.lock_owned() => Ok(place),

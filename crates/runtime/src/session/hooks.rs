@@ -108,7 +108,7 @@ impl SessionActor {
             Some(instance) => try_now(instance, input)?,
             None => {
                 let is_at_once = |loaded: &Arc<dyn Instance>| loaded.answers_at_once() && !loaded.alone();
-                let loaded = self.inner.instance(extension).ok().filter(is_at_once)?;
+                let loaded = self.inner.extensions.instance(extension).ok().filter(is_at_once)?;
                 try_now(&self.instances.at_once(extension.digest, &loaded), input)?
             }
         };
@@ -134,7 +134,7 @@ impl SessionActor {
 
     /// Makes a call to a hook that may take its time.
     fn make_hook(&mut self, decided_by: Seq, extension: &Arc<ExtensionRef>, input: HookInput) -> CallState {
-        match self.inner.instance(extension) {
+        match self.inner.extensions.instance(extension) {
             Ok(loaded) => {
                 let begun = || CallKey::Hook(decided_by, input.hook.clone());
                 let instance = self.instances.begin(extension.digest, begun, &loaded);

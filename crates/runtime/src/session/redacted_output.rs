@@ -29,7 +29,7 @@ pub(super) struct RedactedOutput {
 impl RedactedOutput {
     pub(super) fn new(inner: &Arc<Inner>, session: &StreamId, feed: Option<Arc<OutputStream>>) -> Arc<Self> {
         let stream = |secrets: &Arc<Secrets>| Some(secrets.hide_in_stream());
-        let hiding = inner.secrets.as_ref().map(|secrets| Mutex::new([stream(secrets), stream(secrets)]));
+        let hiding = inner.home.secrets().map(|secrets| Mutex::new([stream(secrets), stream(secrets)]));
         Arc::new(Self { inner: inner.clone(), session: session.clone(), feed, hiding })
     }
 

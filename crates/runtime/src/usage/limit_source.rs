@@ -88,7 +88,7 @@ impl Inner {
         ended: Seq,
     ) -> Option<String> {
         let TurnOutcome::Limited(mut limit) = *outcome else { return None };
-        let registry = self.registry().view.unwrap_or_default();
+        let registry = self.registry.view();
         let (mut session, mut until, mut lent) = (session.clone(), ended, "");
         loop {
             let standing = EffectiveLimits::read(&self.store, &session, until).ok()?;
@@ -154,8 +154,8 @@ impl Inner {
 
     /// What the settings allow an agent that no extension brings.
     fn main_limits(&self, agent: &AgentId) -> Limits {
-        let all = self.limits.over(Limits::default());
-        self.agents.get(agent).map_or(all, |set| set.limits.over(all))
+        let all = self.home.limits().over(Limits::default());
+        self.home.agent(agent).map_or(all, |set| set.limits.over(all))
     }
 
     fn main_place(&self, agent: &AgentId, limit: LimitKind) -> String {
@@ -178,7 +178,7 @@ impl Inner {
 
     /// The place under the agent's name in the settings, if the limit is set there.
     fn settings_place(&self, agent: &AgentId, limit: LimitKind) -> Option<String> {
-        self.agents.get(agent)?.limits.bound(limit)?;
+        self.home.agent(agent)?.limits.bound(limit)?;
         Some(format!("`agents.{agent}.{}` in the settings", limit.explain().1))
     }
 }
