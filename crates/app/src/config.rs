@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::{LogLevel, Progress};
-use holdfast_contract::names::ReservedNames;
 use holdfast_contract::problem::Problem;
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
 use holdfast_home::{Home, Settings};
+use holdfast_kernel::registry::ReservedNames;
 use holdfast_loader::EmbeddedComponent;
 
 /// What built-in extensions are made from.

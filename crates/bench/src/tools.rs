@@ -83,7 +83,7 @@ pub fn search_hits() -> Vec<Hits> {
             ToolEntry { name, stack: vec![Implementation { extension, spec, agent: None }] }
         }));
     }
-    registry.sort();
+    holdfast_kernel::registry::sort(&mut registry);
     let about = |it: &Implementation| {
         let extension = extensions.iter().find(|extension| extension.id == it.extension.id.as_str());
         extension.map(|extension| extension.description.to_owned()).unwrap_or_default()

@@ -555,7 +555,7 @@ impl TryFrom<HostQuestion> for Ask {
 }
 
 /// Reads a field that is there: `null` is a value like any other, and only what is left out is none.
-pub fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 

@@ -4,7 +4,6 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use holdfast_contract::agents::RESULTS;
 use holdfast_contract::attachment::taken_out;
 use holdfast_contract::body::{Body, FrameKind};
 use holdfast_contract::content::Content;
@@ -14,6 +13,7 @@ use holdfast_contract::hook::HookPoint;
 use holdfast_contract::ids::{CallId, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::wire::Later;
+use holdfast_kernel::registry::RESULTS;
 use holdfast_store::Store;
 use serde::Deserialize;
 use serde_json::json;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use holdfast_bus::NewEvent;
 use holdfast_bus::topics::USER_NOTIFY;
-use holdfast_contract::agents::RESULTS;
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{ExtensionId, HookId, Millis, Seq, StreamId};
@@ -14,6 +13,7 @@ use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::{HostCalled, SecretUsed};
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Call, Host, Later, Reply};
+use holdfast_kernel::registry::RESULTS;
 use holdfast_schedules::{Timetable, Zone};
 use holdfast_secrets::{ExposeSecret, FoundSecret, SecretName, SecretString};
 use serde::Deserialize;

@@ -88,7 +88,7 @@ impl Inner {
         };
         let spec = self.extensions.found(&serving.digest).and_then(|found| found.setup).unwrap_or_default();
         let mut questions = Vec::new();
-        let has_role = self.extensions.instance(&serving)?.has(Role::Setup);
+        let has_role = self.extensions.instance(&serving)?.capabilities().roles.contains(Role::Setup);
         if has_role {
             let schema = self.ask_setup(id, "schema", Content::default()).await?;
             let read = serde_json::from_value(schema.value().cloned().unwrap_or_default());
@@ -171,7 +171,7 @@ impl Inner {
             .extensions
             .active(id)
             .and_then(|serving| self.extensions.instance(&serving).ok())
-            .is_some_and(|it| it.has(Role::Setup))
+            .is_some_and(|it| it.capabilities().roles.contains(Role::Setup))
         {
             self.ask_setup(id, "apply", Content::new(serde_json::json!({ name: told }))).await?;
         }

@@ -1,7 +1,5 @@
 //! The one checker of every crash test: what a log that was found after a crash says, what its recovery would do, and whether both
 //! agree with the outside ledger.
-#![allow(dead_code, reason = "shared by several tests, of which each uses its part")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;

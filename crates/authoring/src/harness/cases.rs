@@ -6,13 +6,14 @@ use std::sync::Arc;
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{HookInput, HookPoint};
 use holdfast_contract::ids::{CallId, HookId, Millis};
-use holdfast_contract::manifest::yaml::{self, Codes, Field, Format, Reported};
+use holdfast_contract::manifest::yaml::{self, Codes, Format};
 use holdfast_contract::message::{CallView, Origin, TurnContext};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::Payload;
 use holdfast_contract::wire::{Call, Reply};
 use holdfast_runtime::SystemClock;
 use holdfast_runtime::calls::{SchemaChecks, decision_of, result_of, start_call, wait_timeout};
+use holdfast_yaml::{Field, Reported};
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -101,7 +101,10 @@ impl<'a> Reexecution<'a> {
                         continue;
                     }
                     let begun = CallKey::Hook(act.decided_by, act.input.hook.clone());
-                    match self.loaded(&act.extension)?.filter(|loaded| loaded.answers_at_once()) {
+                    match self
+                        .loaded(&act.extension)?
+                        .filter(|loaded| loaded.capabilities().synchronous_hooks)
+                    {
                         Some(loaded) => self.hook_at_once(&act, &loaded),
                         None => self.begin(&act.extension, begun)?,
                     }
@@ -357,7 +360,7 @@ impl<'a> Reexecution<'a> {
     /// A tool runs again if it computes from its arguments alone, or in a sandbox that has nothing but the host's answers.
     fn tool_again(&mut self, act: &CallAct) -> Result<Option<Body>, Problem> {
         let loaded = self.loaded(&act.extension)?;
-        let sandboxed = loaded.is_some_and(|instance| instance.scope() != Scope::Shared);
+        let sandboxed = loaded.is_some_and(|instance| instance.capabilities().scope != Scope::Shared);
         if act.spec.effects != EffectClass::Pure && !sandboxed {
             return Ok(None);
         }
@@ -415,7 +418,7 @@ impl<'a> Reexecution<'a> {
         if found.is_none() {
             self.check_gone(extension)?;
         }
-        let found = found.filter(|instance| instance.replayable());
+        let found = found.filter(|instance| instance.capabilities().replayable);
         if let Some(preparing) = found.as_ref().and_then(|instance| instance.prepare()) {
             wait_for(preparing);
         }

@@ -15,6 +15,7 @@ use holdfast_contract::effect::{Act, CallAct, Effects, HookAct, Input};
 use holdfast_contract::frame::{Frame, FrameSource};
 use holdfast_contract::hook::{HookInput, HookPoint, HookSpec};
 use holdfast_contract::ids::{CallId, ExtensionId, HookId, Seq, StreamId};
+use holdfast_contract::matcher::MatchedCall;
 use holdfast_contract::message::{CallView, TurnView};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{Descriptor, Payload};
@@ -337,7 +338,9 @@ impl Run<'_> {
         {
             return;
         }
-        let matched = call.as_ref().map(|call| (call.tool.as_str(), call.arguments.value()));
+        let matched = call
+            .as_ref()
+            .map(|call| MatchedCall { tool: call.tool.as_str(), arguments: call.arguments.value() });
         for (hook, spec) in self.tried.hooks_at(point) {
             if !spec.matcher.applies(matched, &turn.origin.channel) {
                 continue;

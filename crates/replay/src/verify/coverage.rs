@@ -11,6 +11,7 @@ use holdfast_contract::digest::Digest;
 use holdfast_contract::frame::{Envelope, Frame};
 use holdfast_contract::hook::{Decision, HookPoint};
 use holdfast_contract::ids::{CallId, HookId, Seq, StreamId, ToolName};
+use holdfast_contract::matcher::MatchedCall;
 use holdfast_contract::registry::{Registry, RegistryPin};
 use holdfast_contract::session_frames::{Answer, ApprovalScope, StreamGuarded};
 use holdfast_runtime::calls::windows;
@@ -259,7 +260,7 @@ impl<'a> Coverage<'a> {
     /// Every gate that must have spoken on a call with these arguments: the policy, and those whose matcher applies.
     fn gates(&self, tool: &ToolName, arguments: Digest) -> Vec<HookId> {
         let value = self.arguments.get(&arguments).and_then(Content::value);
-        let about = Some((tool.as_str(), value));
+        let about = Some(MatchedCall { tool: tool.as_str(), arguments: value });
         let registered = self.registry.iter().flat_map(|registry| registry.hooks_at(HookPoint::ToolGate));
         let applying = registered.filter(|hook| hook.spec.matcher.applies(about, &self.origin));
         std::iter::once(HookId::from(HookId::POLICY)).chain(applying.map(|hook| hook.id.clone())).collect()

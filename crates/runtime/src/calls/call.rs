@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
+use futures_util::FutureExt;
 use holdfast_contract::hook::{Decision, HookInput};
 use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Fault};
@@ -33,10 +34,9 @@ pub fn start_call(instance: &Arc<dyn Instance>, call: Call, host: Arc<dyn Host>)
         Ok(later) => CatchUnwind(later),
         Err(panic) => return CallState::Answered(Err(panicked(&*panic))),
     };
-    let mut context = Context::from_waker(Waker::noop());
-    match Pin::new(&mut under_way).poll(&mut context) {
-        Poll::Ready(answer) => CallState::Answered(answer),
-        Poll::Pending => CallState::Pending(under_way),
+    match (&mut under_way).now_or_never() {
+        Some(answer) => CallState::Answered(answer),
+        None => CallState::Pending(under_way),
     }
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn later(call: Later<Result<Reply, Fault>>) -> CallState {
 
 /// The decision of a hook that answers synchronously; none if it does not.
 pub(crate) fn try_now(instance: &Arc<dyn Instance>, input: &HookInput) -> Option<Result<Decision, Fault>> {
-    let answer = catch_unwind(AssertUnwindSafe(|| instance.at_once(input)));
+    let answer = catch_unwind(AssertUnwindSafe(|| instance.try_decide(input)));
     answer.unwrap_or_else(|panic| Some(Err(panicked(&*panic))))
 }
 

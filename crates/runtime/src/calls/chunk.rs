@@ -10,16 +10,15 @@ use holdfast_contract::manifest::Scope;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::Fault;
 use holdfast_contract::registry::{AskedHooks, Registry};
-use holdfast_contract::round::Round;
 use holdfast_contract::session_frames::{ChunkSaid, ChunkWord};
 use holdfast_contract::wire::Instance;
+use holdfast_kernel::registry::hooks_without_call;
 
 use super::stream_windows::window_with_overlap;
 
 /// The guardrails that judge streamed text in a turn: those of its registry whose matchers apply.
 pub fn chunk_guards(registry: &Registry, turn: &TurnView) -> Option<AskedHooks> {
-    let asked = registry.asked(HookPoint::GuardChunk, None, &turn.origin.channel);
-    asked.map(|hooks| registry.still_asked(&Round::new(HookPoint::GuardChunk, None, hooks)))
+    hooks_without_call(registry, HookPoint::GuardChunk, &turn.origin.channel)
 }
 
 /// The question to a guardrail about a window.
@@ -30,7 +29,7 @@ pub fn chunk_input(hook: &HookId, text: &str, window: Range<usize>, turn: &TurnV
 
 /// The instance that judges a window: the loaded one, a fresh one, or the one of the stream, by the extension's scope.
 pub fn chunk_instance(loaded: &Arc<dyn Instance>, of_stream: &Arc<dyn Instance>) -> Arc<dyn Instance> {
-    match loaded.scope() {
+    match loaded.capabilities().scope {
         Scope::Call => loaded.fresh().unwrap_or_else(|| loaded.clone()),
         Scope::Shared => loaded.clone(),
         Scope::Turn => of_stream.clone(),

@@ -8,8 +8,9 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 
+use futures_util::FutureExt;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::{ExtensionId, Millis, ToolName};
 use holdfast_contract::problem::{Code, Fault};
@@ -218,9 +219,9 @@ impl Admission {
     /// Joins the queues immediately, so that calls are made in the order in which they were decided.
     pub(crate) fn new(queues: Vec<Arc<Semaphore>>) -> Self {
         let mut waiting: Later<_> = Box::pin(admitted(queues));
-        match waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(places) => Self::In(places),
-            Poll::Pending => Self::Waiting(waiting),
+        match (&mut waiting).now_or_never() {
+            Some(places) => Self::In(places),
+            None => Self::Waiting(waiting),
         }
     }
 }

@@ -123,7 +123,7 @@ impl Instances {
         begun: impl FnOnce() -> CallKey,
         loaded: &Arc<dyn Instance>,
     ) -> Arc<dyn Instance> {
-        match loaded.scope() {
+        match loaded.capabilities().scope {
             Scope::Shared => loaded.clone(),
             Scope::Call => loaded.fresh().unwrap_or_else(|| loaded.clone()),
             Scope::Turn => {

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
+use futures_util::FutureExt;
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::canonical;
@@ -21,7 +21,7 @@ use holdfast_contract::session_frames::{
 use holdfast_contract::system_frames::HeadAnchored;
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Ask, Host};
-use holdfast_kernel::Session;
+use holdfast_kernel::{Session, barrier};
 use holdfast_store::StreamLog;
 use tokio::sync::{mpsc, oneshot};
 
@@ -319,7 +319,7 @@ impl SessionActor {
     /// Performs the acts that wait. What comes of them at once waits in its turn.
     fn act(&mut self) {
         while let Some(act) = self.acts.pop_front() {
-            if act.barrier().is_some() && self.hand_over().is_err() {
+            if barrier(&act).is_some() && self.hand_over().is_err() {
                 return self.acts.clear();
             }
             self.perform(act);
@@ -557,7 +557,7 @@ impl SessionActor {
                 let mut answer = self.inner.serve(asker, &name, &arguments, timeout);
                 let extension = extension.clone();
                 // What is there at once is told at once: whoever asks first is then answered first.
-                if let Poll::Ready(answer) = answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                if let Some(answer) = (&mut answer).now_or_never() {
                     return self.answered(HostAnswer {
                         extension,
                         under,

@@ -8,6 +8,7 @@ use holdfast_contract::discovery::{FoundTools, ORCHESTRATOR, SEARCHES};
 use holdfast_contract::effect::ModelAct;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{ExtensionRef, Implementation, Registry, ToolEntry};
+use holdfast_kernel::registry::offers;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -35,7 +36,7 @@ impl SessionActor {
             true => recent(&act.messages, self.searches()),
             false => Vec::new(),
         };
-        let scope = |entry: &ToolEntry| act.scope.offers(entry);
+        let scope = |entry: &ToolEntry| offers(&act.scope, entry);
         narrowed(&act.registry, &shown(&act.registry, scope, &recent, self.inner.home.tools()))
     }
 
@@ -52,7 +53,7 @@ impl SessionActor {
         }
         let registry = self.session.pins().next().and_then(|pin| pin.view.clone()).unwrap_or_default();
         let offered = self.session.scope();
-        let scope = |entry: &ToolEntry| offered.offers(entry);
+        let scope = |entry: &ToolEntry| offers(&offered, entry);
         let within: Vec<&ToolEntry> = registry.tools.iter().filter(|entry| scope(entry)).collect();
         let inner = self.inner.clone();
         let about = |it: &Implementation| {

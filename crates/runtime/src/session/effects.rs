@@ -336,7 +336,7 @@ impl Inner {
         call: Call,
         host: Arc<SessionHost>,
     ) -> CallState {
-        if !instance.alone() {
+        if !instance.capabilities().exclusive {
             return start_call(instance, call, host);
         }
         let (inner, extension) = (self.clone(), extension.clone());

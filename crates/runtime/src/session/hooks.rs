@@ -107,8 +107,11 @@ impl SessionActor {
         let answer = match self.instances.ready(extension.digest) {
             Some(instance) => try_now(instance, input)?,
             None => {
-                let is_at_once = |loaded: &Arc<dyn Instance>| loaded.answers_at_once() && !loaded.alone();
-                let loaded = self.inner.extensions.instance(extension).ok().filter(is_at_once)?;
+                let is_synchronous = |loaded: &Arc<dyn Instance>| {
+                    let capabilities = loaded.capabilities();
+                    capabilities.synchronous_hooks && !capabilities.exclusive
+                };
+                let loaded = self.inner.extensions.instance(extension).ok().filter(is_synchronous)?;
                 try_now(&self.instances.at_once(extension.digest, &loaded), input)?
             }
         };

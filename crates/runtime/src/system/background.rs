@@ -46,7 +46,7 @@ impl Inner {
         extension: &Arc<ExtensionRef>,
         instance: &Arc<dyn Instance>,
     ) {
-        if !instance.has(Role::Service) {
+        if !instance.capabilities().roles.contains(Role::Service) {
             return;
         }
         let (host, function) = (SystemHost::new(self, extension.clone(), None), "run-background".to_owned());
@@ -86,7 +86,7 @@ impl Inner {
         let mut checks = JoinSet::new();
         for extension in self.extensions.all_active() {
             if let Ok(instance) = self.extensions.instance(&extension)
-                && instance.lives()
+                && instance.capabilities().has_lifecycle
             {
                 checks.spawn(self.clone().check(extension.id.clone()));
             }

@@ -218,7 +218,7 @@ impl Inner {
         let mut all = Spent::default();
         for body in self.bodies_of(session)? {
             if let Body::TurnEnded(ended) = body {
-                all.add(ended.spent);
+                all = all.plus(ended.spent);
             }
         }
         Ok(all)

@@ -36,7 +36,7 @@ fn registry(others: usize) -> Arc<Registry> {
         limits: Default::default(),
     }];
     let mut registry = Registry { tools, agents, ..Registry::default() };
-    registry.sort();
+    holdfast_kernel::registry::sort(&mut registry);
     Arc::new(registry)
 }
 
