@@ -8,8 +8,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::ser::{CharEscape, CompactFormatter, Formatter, Serializer};
 
-/// The largest integer that JSON carries exactly everywhere (I-JSON, RFC 7493). Those beyond are written as the double that is nearest.
-pub(crate) const MAX_EXACT_INTEGER: u64 = (1 << 53) - 1;
+/// The largest integer that every JSON reader represents exactly (I-JSON, RFC 7493). Larger ones are written as the nearest double.
+pub const MAX_EXACT_INTEGER: u64 = (1 << 53) - 1;
 /// Room for most bodies.
 const INITIAL_CAPACITY: usize = 256;
 

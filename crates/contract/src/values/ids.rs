@@ -154,6 +154,12 @@ impl Millis {
     pub fn since(self, earlier: Millis) -> Self {
         Self(self.0.saturating_sub(earlier.0))
     }
+
+    /// Exponential backoff: this span, doubled for each earlier retry, up to `max`.
+    pub fn backoff(self, earlier_retries: u32, max: Millis) -> Self {
+        let factor = 1_u64.checked_shl(earlier_retries).unwrap_or(u64::MAX);
+        Self(self.0.saturating_mul(factor)).min(max)
+    }
 }
 
 /// Which activation of an extension: counts up each time its code, settings or grants change.

@@ -21,7 +21,7 @@ use holdfast_contract::session_frames::{
 use holdfast_contract::system_frames::HeadAnchored;
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Ask, Host};
-use holdfast_kernel::{Session, barrier};
+use holdfast_kernel::{Pending, Session, barrier};
 use holdfast_store::StreamLog;
 use tokio::sync::{mpsc, oneshot};
 
@@ -37,7 +37,7 @@ use crate::machine::Machine;
 use crate::messaging::INVOKE;
 use crate::network;
 use crate::outages::START_WAIT;
-use crate::parts::SessionEvent;
+use crate::parts::{OutputDelta, OutputKind, SessionEvent};
 use crate::runtime::Inner;
 use crate::services::Caller;
 
@@ -71,6 +71,9 @@ pub(crate) struct SessionActor {
     pub(super) feed: Option<Arc<OutputStream>>,
     /// Whether a turn's end is on its way to the disk and to whoever waits for it.
     pub(super) delivering: bool,
+    /// The calls that wait for a person, by the frame that asks.
+    pub(super) approvals: HashMap<Seq, Pending>,
+    /// The extensions that wait for a person, by the frame that asks.
     asked: HashMap<Seq, oneshot::Sender<Result<Content, Fault>>>,
     /// The questions whose answers are not written down.
     unsaid: HashSet<Seq>,
@@ -118,6 +121,7 @@ impl SessionActor {
             answering: Vec::new(),
             feed: None,
             delivering: false,
+            approvals: HashMap::new(),
             asked: HashMap::new(),
             unsaid: HashSet::new(),
             children: HashMap::new(),
@@ -215,12 +219,13 @@ impl SessionActor {
             // Whoever asked and was given up meanwhile has asked for nothing.
             SessionCommand::Ask { reply, .. } if reply.is_closed() => {}
             SessionCommand::Answered(answered) => self.answered(*answered),
-            SessionCommand::Progress { extension, text } => {
+            SessionCommand::Progress { extension, under, text } => {
                 let text = self.inner.hide_in_text(text);
                 if let Some(feed) = &self.feed {
                     feed.progress(&extension, &text);
                 }
-                self.inner.surface.show(self.session.id(), SessionEvent::Progress { extension, text });
+                let delta = OutputDelta { after: under, kind: OutputKind::Progress { extension }, text };
+                self.inner.surface.show(self.session.id(), SessionEvent::Output(delta));
             }
             SessionCommand::Ask { extension, under, hook, ask, reply } => {
                 self.host_ask(&extension, (under, hook), ask, reply);
@@ -250,6 +255,10 @@ impl SessionActor {
             SessionCommand::End { reason, reply } => {
                 self.answer_with(reply, FrameSource::Host, SessionEnded { reason })
             }
+            SessionCommand::Approval { approval, reply } => {
+                let missing = || Self::not_asked("approval", approval);
+                drop(reply.send(self.approvals.get(&approval).cloned().ok_or_else(missing)));
+            }
             SessionCommand::Approve { approval, mut answer, reply } => {
                 if let Answer::Approve { scope } = &mut answer
                     && !self.inner.policy_in_force().is_ok_and(|policy| policy.remembers_answers())
@@ -259,6 +268,9 @@ impl SessionActor {
                 let source = FrameSource::Surface("approval".into());
                 let input = self.fact(source, Some(approval), ApprovalAnswered { approval, answer });
                 self.answer_step(reply, input);
+            }
+            SessionCommand::AnswerUi { request, reply, .. } if !self.asked.contains_key(&request) => {
+                drop(reply.send(Err(Self::not_asked("question", request))));
             }
             SessionCommand::AnswerUi { request, answer, reply } => {
                 let value = answer.clone();
@@ -333,6 +345,10 @@ impl SessionActor {
         Problem::new(Code::TurnUnexpected, "no turn is running")
     }
 
+    fn not_asked(what: &str, request: Seq) -> Problem {
+        Problem::new(Code::TurnUnexpected, format!("no {what} waits at frame {request}"))
+    }
+
     fn begin_turn(&mut self, say: UserInput) {
         let UserInput { surface, text, attachments, message_id, pin, feed, reply } = say;
         if message_id.is_some() && reply.is_closed() {
@@ -367,7 +383,14 @@ impl SessionActor {
         }
         self.inner.hide(&mut input.body);
         let faulted = self.inner.fault_of(&input);
+        let answered = match &input.body {
+            Body::ApprovalAnswered(fact) => Some(fact.approval),
+            _ => None,
+        };
         let Effects { frames, acts } = self.session.step(input)?;
+        if let Some(approval) = answered {
+            self.approvals.remove(&approval);
+        }
         if let Some(ending) = ending {
             self.instances.end(&ending);
         }
@@ -434,9 +457,9 @@ impl SessionActor {
         self.delivering = false;
         self.feed = None;
         let limit_set_in = self.inner.limit_set_in(&outcome, self.session.id(), ended);
-        let (told, place) = (answer.clone(), limit_set_in.clone());
-        let event = SessionEvent::Ended { outcome: outcome.clone(), answer: told, limit_set_in: place };
-        self.inner.surface.show(self.session.id(), event);
+        self.approvals.clear();
+        // A call that has ended no longer waits for the answer to its question.
+        self.asked.retain(|_, reply| !reply.is_closed());
         if let Some(head) = self.log.head() {
             let stream = self.session.id().clone();
             self.inner.tell_system(HeadAnchored { stream, seq: head.seq, hash: head.hash });
