@@ -10,9 +10,9 @@ use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Ask, Host, Later};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::driver::SessionCommand;
 use crate::runtime::Inner;
 use crate::services::{Caller, SCHEDULE_WAIT, failed};
+use crate::session::SessionCommand;
 
 /// The host as one call sees it.
 pub(crate) struct SessionHost {
@@ -38,7 +38,7 @@ impl Host for SessionHost {
     fn progress(&self, text: &str) {
         let (extension, text) = (self.extension.id.clone(), text.to_owned());
         // A session that is gone has nobody who watches.
-        let _ = self.inbox.send(SessionCommand::Progress { extension, text });
+        let _ = self.inbox.send(SessionCommand::Progress { extension, under: self.under, text });
     }
 }
 
@@ -82,7 +82,7 @@ impl Host for SystemHost {
                 Box::pin(async move {
                     let answer = answer.await;
                     let body = inner.asked(&extension, None, (name, arguments), &answer);
-                    inner.tell_system_of(FrameSource::Extension(extension), under, body);
+                    inner.system.tell_of(FrameSource::Extension(extension), under, body);
                     answer
                 })
             }

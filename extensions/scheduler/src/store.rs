@@ -1,9 +1,9 @@
 //! The schedules on disk: one file, replaced atomically, so that a crash leaves the old content or the new one.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -128,13 +128,8 @@ impl ScheduleStore {
 
     fn write(&self, schedules: &Schedules) -> std::io::Result<()> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-        let (beside, file) = (self.folder.join("schedules.json.new"), self.folder.join("schedules.json"));
-        let mut options = File::options();
-        let mut new = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-        new.write_all(&serde_json::to_vec_pretty(schedules)?)?;
-        new.sync_all()?;
-        fs::rename(&beside, &file)?;
-        File::open(&self.folder)?.sync_all()
+        let file = self.folder.join("schedules.json");
+        holdfast_atomic_file::replace(&file, &serde_json::to_vec_pretty(schedules)?, 0o600)
     }
 
     fn failed(&self, doing: &str, error: &str) -> Fault {

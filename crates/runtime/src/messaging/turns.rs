@@ -3,6 +3,7 @@
 //! A turn that an event leads to is run once, however often the event is handed over: the event's id stands in the session as the
 //! message's, and a repeat takes up the turn that it finds there.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -18,12 +19,13 @@ use holdfast_contract::role::Role;
 use holdfast_contract::session_frames::{Parent, TurnOutcome};
 use serde_json::json;
 
+use super::OutputStream;
 use super::routes::SessionRequest;
 use super::topics::{UserNotice, message_text};
-use crate::channel_stream::OutputStream;
-use crate::driver::TurnReport;
-use crate::runtime::{Inner, NewSession, Runtime};
+use crate::history::find_last_before;
+use crate::runtime::{Inner, Runtime};
 use crate::services::Caller;
+use crate::session::{NewSession, TurnReport};
 
 /// How long a turn that an event led to is waited for at a time. One that takes longer goes on, and is waited for again.
 const TURN_WAIT: Millis = Millis(3_600_000);
@@ -129,7 +131,7 @@ impl Inner {
     pub(super) async fn turn_alone(self: &Arc<Self>, errand: TurnRequest) -> Result<TurnReport, Fault> {
         let session = errand.session.clone();
         let report = self.turn(errand).await?;
-        if let Some(handle) = self.open_session(&session) {
+        if let Some(handle) = self.sessions.get(&session) {
             handle.close().await.map_err(|problem| problem.to_fault())?;
         }
         Ok(report)
@@ -137,7 +139,7 @@ impl Inner {
 
     async fn turn_in(self: &Arc<Self>, errand: &TurnRequest) -> Result<TurnReport, Problem> {
         let TurnRequest { session, origin, text, attachments, message, .. } = errand;
-        let there = self.store.head(session)?.is_some() || self.open_session(session).is_some();
+        let there = self.store.head(session)?.is_some() || self.sessions.get(session).is_some();
         if let (true, Some(EventMessage { id, repeat: true, .. })) = (there, message)
             && let Some(report) = self.earlier_turn(session, id).await?
         {
@@ -176,14 +178,21 @@ impl Inner {
 
     /// Whether a message is in the log of a session, and how its turn ended if it has.
     fn turn_of(&self, session: &StreamId, message: &str) -> Result<Option<Option<TurnReport>>, Problem> {
-        let frames = self.store.frames(session, Seq(0)..)?;
         let is_it = |body: &serde_json::Value| body["message_id"].as_str() == Some(message);
-        let place = frames.iter().rposition(|frame| {
+        let received = find_last_before(&self.store, session, Seq(u64::MAX), |frame| {
             frame.envelope.kind == FrameKind::InputReceived && frame.body.as_ref().is_some_and(is_it)
-        });
-        let Some(place) = place else { return Ok(None) };
-        let ended = frames.iter().skip(place).find(|frame| frame.envelope.kind == FrameKind::TurnEnded);
-        ended.map(|frame| self.report(session, frame)).transpose().map(Some)
+        })?;
+        let Some(received) = received else { return Ok(None) };
+        let mut ended = None;
+        self.store.for_each_frame(session, received.envelope.seq, |frame| {
+            Ok(if frame.envelope.kind == FrameKind::TurnEnded {
+                ended = Some(frame);
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            })
+        })?;
+        ended.map(|frame| self.report(session, &frame)).transpose().map(Some)
     }
 
     /// The session under a name that goes on or would be opened, and the one that would follow it.
@@ -202,20 +211,20 @@ impl Inner {
 
     fn has_ended(&self, session: &StreamId) -> Result<bool, Fault> {
         self.store.flush().map_err(|problem| problem.to_fault())?;
-        let frames = self.store.frames(session, Seq(0)..).map_err(|problem| problem.to_fault())?;
-        Ok(frames.iter().any(|frame| frame.envelope.kind == FrameKind::SessionEnded))
+        let ended = self.store.last_of_kind(session, FrameKind::SessionEnded);
+        Ok(ended.map_err(|problem| problem.to_fault())?.is_some())
     }
 
     /// A session as it is to be opened: the main agent's, or one of an agent that is registered.
     fn new_session(self: &Arc<Self>, errand: &TurnRequest) -> Result<NewSession, Problem> {
         let TurnRequest { session: id, origin, agent, .. } = errand;
-        let opener = self.living.routes.opener.as_ref().ok_or_else(|| {
+        let opener = self.messaging.routes.opener.as_ref().ok_or_else(|| {
             Problem::new(
                 Code::SessionUnmade,
                 format!("the session `{id}` is needed, and nobody makes sessions"),
             )
         })?;
-        let registry = self.registry().view.unwrap_or_default();
+        let registry = self.registry.view();
         let registered = agent.as_ref().and_then(|agent| registry.agent(agent));
         let asked = agent.clone().filter(|_| registered.is_none());
         let opening = SessionRequest { id: id.clone(), origin: origin.clone(), agent: asked };
@@ -241,7 +250,7 @@ impl Inner {
         act: &ChildAct,
     ) -> Result<Vec<ModelName>, Problem> {
         let direct = callers.iter().all(|name| name.as_str() == holdfast_model::direct::NAME);
-        match (own.is_empty(), &self.living.routes.opener) {
+        match (own.is_empty(), &self.messaging.routes.opener) {
             (false, _) => Ok(own),
             (true, Some(opener)) if direct => {
                 let (id, origin) = (act.child.clone(), act.turn.origin.clone());
@@ -261,7 +270,7 @@ impl Inner {
         delivery: &Delivery,
     ) -> Result<(), Fault> {
         let text = message_text(&delivery.event.payload);
-        let registry = self.registry().view.unwrap_or_default();
+        let registry = self.registry.view();
         let theirs = registry.tools.iter().filter_map(|entry| entry.stack.first());
         let mut theirs = theirs.filter(|active| active.extension.id == *extension);
         let (text, files) = match theirs.find_map(|active| active.agent.as_ref()?.agent().cloned()) {
@@ -291,7 +300,7 @@ impl Inner {
         task: String,
     ) -> Result<Content, Fault> {
         let (parent, depth) = self.nested(asker)?;
-        let count = self.living.opened.fetch_add(1, Ordering::Relaxed);
+        let count = self.messaging.opened.fetch_add(1, Ordering::Relaxed);
         let chance = self.entropy.draw_hex(4);
         let id = format!("agent.{}.{}-{count}-{chance}", asker.extension.id, self.clock.now().0);
         let origin = Origin { channel: asker.extension.id.to_string(), user: None };
@@ -341,8 +350,19 @@ impl Inner {
         Ok((Some(Parent { stream, seq }), depth + 1))
     }
 
-    /// The user who wrote on a channel last.
+    /// The user who wrote on a channel last. The log is searched once per channel; from then on every message is noted.
     pub(super) fn last_user(&self, channel: &ExtensionId) -> Result<Option<String>, Problem> {
+        if let Some(user) = self.messaging.last_users().get(channel) {
+            return Ok(Some(user.clone()));
+        }
+        let found = self.recorded_user(channel)?;
+        if let Some(user) = &found {
+            self.messaging.last_users().entry(channel.clone()).or_insert_with(|| user.clone());
+        }
+        Ok(found)
+    }
+
+    fn recorded_user(&self, channel: &ExtensionId) -> Result<Option<String>, Problem> {
         let mut sessions = self.store.streams()?;
         sessions.retain(|info| info.id.is_session());
         sessions.sort_by_key(|info| std::cmp::Reverse(info.last_at));
