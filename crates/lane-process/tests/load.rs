@@ -52,7 +52,11 @@ async fn a_cached_program_starts_at_its_first_call() {
     let fault = go(&changed, json!({})).await.unwrap_err();
     assert!(fault.message.contains("have changed since it was loaded"), "{fault}");
     let reloaded = yard.load("counts", COUNTS).await.unwrap();
-    assert_eq!(go(&reloaded, json!({ "n": 2 })).await.unwrap(), json!({ "n": 2 }), "the next load asks again");
+    assert_eq!(
+        go(&reloaded, json!({ "n": 2 })).await.unwrap(),
+        json!({ "n": 2 }),
+        "the next load asks again"
+    );
 }
 
 #[tokio::test]
