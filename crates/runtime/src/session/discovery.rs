@@ -32,12 +32,12 @@ impl SessionActor {
     /// The registry as a model is to see it.
     pub(super) fn seen(&self, act: &ModelAct) -> Arc<Registry> {
         // Where all are shown anyway, it does not matter which were used.
-        let recent = match act.registry.tools.len() > self.inner.tools.at_most {
+        let recent = match act.registry.tools.len() > self.inner.home.tools().at_most {
             true => recent(&act.messages, self.searches()),
             false => Vec::new(),
         };
         let scope = |entry: &ToolEntry| offers(&act.scope, entry);
-        narrowed(&act.registry, &shown(&act.registry, scope, &recent, &self.inner.tools))
+        narrowed(&act.registry, &shown(&act.registry, scope, &recent, self.inner.home.tools()))
     }
 
     /// Answers one of [`ASKS`] on the registry that the turn is pinned to.
@@ -57,12 +57,12 @@ impl SessionActor {
         let within: Vec<&ToolEntry> = registry.tools.iter().filter(|entry| scope(entry)).collect();
         let inner = self.inner.clone();
         let about = |it: &Implementation| {
-            inner.found(&it.extension.digest).map(|found| found.description).unwrap_or_default()
+            inner.extensions.found(&it.extension.digest).map(|found| found.description).unwrap_or_default()
         };
         if ask == "capabilities.list" {
             let recent = recent(self.session.transcript(), self.searches());
-            let shown = shown(&registry, scope, &recent, &inner.tools);
-            return Ok(capabilities(&registry, &within, &shown, &inner.tools, about).into());
+            let shown = shown(&registry, scope, &recent, inner.home.tools());
+            return Ok(capabilities(&registry, &within, &shown, inner.home.tools(), about).into());
         }
         let ToolsFind { query, limit } = read(ask, arguments)?;
         let (names, mut told) = search(&within, &query, limit, about);
