@@ -1,6 +1,6 @@
 //! The rules, each a function from what it looks at to the list of what breaks it. An empty list is a pass.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::rust_text::{Literals, Token, code_only, tokens, without_inline_tests};
 use crate::tree::{Crate, File};
@@ -153,6 +153,20 @@ pub fn kernel_dependencies(crates: &[Crate]) -> Vec<String> {
         .collect()
 }
 
+/// The runtime and replay know lanes as `dyn Lane`: which lanes there are is chosen above them.
+pub fn lane_dependencies(crates: &[Crate]) -> Vec<String> {
+    let without_lanes = ["crates/runtime", "crates/replay"];
+    crates
+        .iter()
+        .filter(|found| without_lanes.contains(&found.folder.as_str()))
+        .flat_map(|found| found.dependencies.iter().map(move |name| (found, name)))
+        .filter(|(_, name)| name.starts_with("holdfast-lane-"))
+        .map(|(found, name)| {
+            format!("`{}` depends on `{name}`: it may know lanes as `dyn Lane` only", found.name)
+        })
+        .collect()
+}
+
 /// A built-in extension is written as anybody's would be: against the contract, the native lane and what confines programs, and nothing
 /// else of ours.
 pub fn extension_dependencies(crates: &[Crate]) -> Vec<String> {
@@ -261,6 +275,28 @@ fn kernel_code(files: &[File]) -> impl Iterator<Item = (&File, String)> {
         .iter()
         .filter(|file| file.path.starts_with("crates/kernel/src/") && !file.is_test())
         .map(|file| (file, without_inline_tests(&code_only(&file.text, Literals::Blank))))
+}
+
+/// Source files that a folder may have, tests and the crate's or folder's own map not counted.
+pub const FOLDER_LIMIT: usize = 12;
+
+const OVERFULL: &[&str] =
+    &["crates/cli/src", "crates/cli/src/chat", "crates/contract/src", "crates/runtime/src"];
+
+/// A folder can be read as a list. Generated code is exempt.
+pub fn folder_size(files: &[File]) -> Vec<String> {
+    let mut folders: BTreeMap<&str, usize> = BTreeMap::new();
+    for file in files {
+        let Some((folder, name)) = file.path.rsplit_once('/') else { continue };
+        let product = ["crates/", "extensions/", "sdk/rust/"].iter().any(|of| folder.starts_with(of));
+        let source = folder.split('/').any(|part| part == "src") && !file.path.starts_with(UNSAFE_GENERATED);
+        let counted = !name.ends_with("_tests.rs") && !["lib.rs", "main.rs", "mod.rs"].contains(&name);
+        if product && source && counted && !OVERFULL.contains(&folder) {
+            *folders.entry(folder).or_default() += 1;
+        }
+    }
+    let too_many = folders.into_iter().filter(|(_, count)| *count > FOLDER_LIMIT);
+    too_many.map(|(folder, count)| format!("{folder}: {count} files; {FOLDER_LIMIT} is the limit")).collect()
 }
 
 /// No file is too long to be read in one go.
