@@ -4,14 +4,17 @@
 //! |---|---|
 //! | `machine.rs` | what the session machine and the system machine have in common |
 //! | `rebuild.rs` | a machine from its snapshot and the frames after it |
+//! | `log_search.rs` | the last frame that matches, without reading the whole log |
 //! | `fork.rs` | a session's copy under another id |
 //! | `upkeep.rs` | erasing content, and collecting frames past their retention |
 //! | `artifacts.rs` | files that turns created |
 
 pub(crate) mod artifacts;
 pub(crate) mod fork;
+mod log_search;
 mod machine;
 pub mod rebuild;
 pub mod upkeep;
 
+pub(crate) use log_search::find_last_before;
 pub use machine::Machine;

@@ -38,7 +38,7 @@ impl Host for SessionHost {
     fn progress(&self, text: &str) {
         let (extension, text) = (self.extension.id.clone(), text.to_owned());
         // A session that is gone has nobody who watches.
-        let _ = self.inbox.send(SessionCommand::Progress { extension, text });
+        let _ = self.inbox.send(SessionCommand::Progress { extension, under: self.under, text });
     }
 }
 

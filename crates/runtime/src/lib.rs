@@ -37,7 +37,8 @@ pub use messaging::{
     UserMessage, UserNotice,
 };
 pub use parts::{
-    Configuration, Entropy, HomeParts, OsEntropy, Parts, SessionEvent, SilentSurface, Surface, Zone,
+    Configuration, Entropy, HomeParts, OsEntropy, OutputDelta, OutputKind, Parts, SessionEvent,
+    SilentSurface, Surface, Zone,
 };
 pub use runtime::{Runtime, ShutdownRequest};
 pub use session::{NewSession, SessionHandle, TurnReport};

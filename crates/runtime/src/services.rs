@@ -341,7 +341,7 @@ impl Inner {
             _ => arguments,
         };
         let outcome = ToolOutcome::from(answer.clone());
-        HostCalled { extension: extension.id.clone(), hook, ask, arguments, outcome }.into()
+        HostCalled { extension: extension.id.clone(), hook, ask, arguments, outcome, spent: None }.into()
     }
 
     /// Tells the user something that came of no conversation: on the default channel, or where the program is watched if there is

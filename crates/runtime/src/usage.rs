@@ -14,7 +14,7 @@ mod meter;
 
 pub use daily_usage::DailyLimit;
 pub(crate) use daily_usage::used_by_model;
-pub(crate) use delegated::{DelegatedBudget, DelegatedUsage};
+pub(crate) use delegated::DelegatedBudget;
 pub(crate) use limit_source::cap_place;
 pub use meter::ModelUsage;
 

@@ -21,7 +21,7 @@ use holdfast_contract::session_frames::{
 use holdfast_contract::system_frames::HeadAnchored;
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Ask, Host};
-use holdfast_kernel::{Session, barrier};
+use holdfast_kernel::{Pending, Session, barrier};
 use holdfast_store::StreamLog;
 use tokio::sync::{mpsc, oneshot};
 
@@ -36,10 +36,10 @@ use crate::host::SessionHost;
 use crate::messaging::INVOKE;
 use crate::messaging::OutputStream;
 use crate::network;
-use crate::parts::SessionEvent;
+use crate::parts::{OutputDelta, OutputKind, SessionEvent};
 use crate::runtime::Inner;
 use crate::services::Caller;
-use crate::usage::DelegatedUsage;
+use crate::usage::DelegatedBudget;
 
 /// Frames between snapshots: at least this many, and enough to pay for writing the state.
 const SNAPSHOT_EVERY: u64 = 1024;
@@ -71,13 +71,17 @@ pub(crate) struct SessionActor {
     pub(super) feed: Option<Arc<OutputStream>>,
     /// Whether a turn's end is on its way to the disk and to whoever waits for it.
     pub(super) delivering: bool,
+    /// The calls that wait for a person, by the frame that asks.
+    pub(super) approvals: HashMap<Seq, Pending>,
+    /// The extensions that wait for a person, by the frame that asks.
     asked: HashMap<Seq, oneshot::Sender<Result<Content, Fault>>>,
     /// The questions whose answers are not written down.
     unsaid: HashSet<Seq>,
     /// The children that run for this session, by the frame that opened them.
     pub(super) children: HashMap<Seq, StreamId>,
     /// What agents have used that extensions asked.
-    lent: DelegatedUsage,
+    /// The time of the session's turns before this one.
+    time_before: Millis,
     /// How many searches for tools there were, as far as they are not kept in the session.
     pub(super) searched: u64,
     /// Whether the running turn may have made files.
@@ -96,9 +100,8 @@ impl SessionActor {
     ) -> SessionHandle {
         let (inbox, notes) = mpsc::unbounded_channel();
         let handle = SessionHandle { id: session.id().clone(), inbox: inbox.clone() };
-        // Of a turn that is taken up again, all that the session has used counts.
-        let lent =
-            DelegatedUsage::resumed(if session.is_busy() { Spent::default() } else { session.spent() });
+        // Of a turn that is resumed, all the time of the session counts.
+        let time_before = if session.is_busy() { Millis(0) } else { session.spent().time };
         let actor = Self {
             snapshot_at: session.next_seq(),
             made: session.is_busy(),
@@ -118,10 +121,11 @@ impl SessionActor {
             answering: Vec::new(),
             feed: None,
             delivering: false,
+            approvals: HashMap::new(),
             asked: HashMap::new(),
             unsaid: HashSet::new(),
             children: HashMap::new(),
-            lent,
+            time_before,
             searched: 0,
             broken: None,
         };
@@ -215,12 +219,13 @@ impl SessionActor {
             // Whoever asked and was given up meanwhile has asked for nothing.
             SessionCommand::Ask { reply, .. } if reply.is_closed() => {}
             SessionCommand::Answered(answered) => self.answered(*answered),
-            SessionCommand::Progress { extension, text } => {
+            SessionCommand::Progress { extension, under, text } => {
                 let text = self.inner.home.hide_in_text(text);
                 if let Some(feed) = &self.feed {
                     feed.progress(&extension, &text);
                 }
-                self.inner.surface.show(self.session.id(), SessionEvent::Progress { extension, text });
+                let delta = OutputDelta { after: under, kind: OutputKind::Progress { extension }, text };
+                self.inner.surface.show(self.session.id(), SessionEvent::Output(delta));
             }
             SessionCommand::Ask { extension, under, hook, ask, reply } => {
                 self.host_ask(&extension, (under, hook), ask, reply);
@@ -250,6 +255,10 @@ impl SessionActor {
             SessionCommand::End { reason, reply } => {
                 self.answer_with(reply, FrameSource::Host, SessionEnded { reason })
             }
+            SessionCommand::Approval { approval, reply } => {
+                let missing = || Self::not_asked("approval", approval);
+                drop(reply.send(self.approvals.get(&approval).cloned().ok_or_else(missing)));
+            }
             SessionCommand::Approve { approval, mut answer, reply } => {
                 if let Answer::Approve { scope } = &mut answer
                     && !self.inner.policy_in_force().is_ok_and(|policy| policy.remembers_answers())
@@ -259,6 +268,9 @@ impl SessionActor {
                 let source = FrameSource::Surface("approval".into());
                 let input = self.fact(source, Some(approval), ApprovalAnswered { approval, answer });
                 self.answer_step(reply, input);
+            }
+            SessionCommand::AnswerUi { request, reply, .. } if !self.asked.contains_key(&request) => {
+                drop(reply.send(Err(Self::not_asked("question", request))));
             }
             SessionCommand::AnswerUi { request, answer, reply } => {
                 let value = answer.clone();
@@ -333,6 +345,10 @@ impl SessionActor {
         Problem::new(Code::TurnUnexpected, "no turn is running")
     }
 
+    fn not_asked(what: &str, request: Seq) -> Problem {
+        Problem::new(Code::TurnUnexpected, format!("no {what} waits at frame {request}"))
+    }
+
     fn begin_turn(&mut self, say: UserInput) {
         let UserInput { surface, text, attachments, message_id, pin, feed, reply } = say;
         if message_id.is_some() && reply.is_closed() {
@@ -367,7 +383,14 @@ impl SessionActor {
         }
         self.inner.home.hide(&mut input.body);
         let faulted = crash_in(&input);
+        let answered = match &input.body {
+            Body::ApprovalAnswered(fact) => Some(fact.approval),
+            _ => None,
+        };
         let Effects { frames, acts } = self.session.step(input)?;
+        if let Some(approval) = answered {
+            self.approvals.remove(&approval);
+        }
         if let Some(ending) = ending {
             self.instances.end(&ending);
         }
@@ -434,9 +457,9 @@ impl SessionActor {
         self.delivering = false;
         self.feed = None;
         let limit_set_in = self.inner.limit_set_in(&outcome, self.session.id(), ended);
-        let (told, place) = (answer.clone(), limit_set_in.clone());
-        let event = SessionEvent::Ended { outcome: outcome.clone(), answer: told, limit_set_in: place };
-        self.inner.surface.show(self.session.id(), event);
+        self.approvals.clear();
+        // A call that has ended no longer waits for the answer to its question.
+        self.asked.retain(|_, reply| !reply.is_closed());
         if let Some(head) = self.log.head() {
             let stream = self.session.id().clone();
             self.inner.system.tell(HeadAnchored { stream, seq: head.seq, hash: head.hash });
@@ -447,11 +470,11 @@ impl SessionActor {
         };
         let spent = self.session.spent();
         let report = files.map(|files| TurnReport { ended, outcome, answer, files, spent, limit_set_in });
-        let time = spent.time.since(self.lent.before().time);
+        let time = spent.time.since(self.time_before);
         let (agent, registry) = (self.session.agent(), self.inner.registry.view());
         let entry = Spent { time, ..Spent::default() };
         self.inner.usage.daily().enter(self.inner.clock.now(), registry.owner(agent), entry);
-        self.lent.turn_ended(spent);
+        self.time_before = spent.time;
         for reply in self.answering.drain(..) {
             drop(reply.send(report.clone()));
         }
@@ -497,8 +520,15 @@ impl SessionActor {
                 let value = value.unwrap_or_else(|| Content::new(Default::default()));
                 let (arguments, outcome) = (Content::text(key), ToolOutcome::Result(value.clone()));
                 (
-                    HostCalled { extension: id, hook, ask: "state.get".to_owned(), arguments, outcome }
-                        .into(),
+                    HostCalled {
+                        extension: id,
+                        hook,
+                        ask: "state.get".to_owned(),
+                        arguments,
+                        outcome,
+                        spent: None,
+                    }
+                    .into(),
                     value,
                 )
             }
@@ -539,12 +569,13 @@ impl SessionActor {
                     ask: name,
                     arguments,
                     answer,
+                    spent: None,
                     reply,
                 });
             }
             Ask::Other { name, arguments, timeout } => {
                 let session = Some(self.session.id().clone());
-                let budget = Some(self.lent.budget(self.session.settings().limits, self.session.spent()));
+                let budget = DelegatedBudget::new(self.session.left());
                 let user = SessionHost {
                     inbox: self.inbox.clone(),
                     extension: extension.clone(),
@@ -552,8 +583,13 @@ impl SessionActor {
                     hook: hook.clone(),
                 };
                 let user: Option<Arc<dyn Host>> = Some(Arc::new(user));
-                let asker =
-                    Caller { extension: extension.clone(), session, under: Some(under), budget, user };
+                let asker = Caller {
+                    extension: extension.clone(),
+                    session,
+                    under: Some(under),
+                    budget: Some(budget.clone()),
+                    user,
+                };
                 let mut answer = self.inner.serve(asker, &name, &arguments, timeout);
                 let extension = extension.clone();
                 // What is there at once is told at once: whoever asks first is then answered first.
@@ -565,6 +601,7 @@ impl SessionActor {
                         ask: name,
                         arguments,
                         answer,
+                        spent: budget.used(),
                         reply,
                     });
                 }
@@ -580,7 +617,9 @@ impl SessionActor {
                         },
                         _ => answer.await,
                     };
-                    let note = HostAnswer { extension, under, hook, ask: name, arguments, answer, reply };
+                    let spent = budget.used();
+                    let note =
+                        HostAnswer { extension, under, hook, ask: name, arguments, answer, spent, reply };
                     drop(inbox.send(SessionCommand::Answered(Box::new(note))));
                 });
                 return;
@@ -592,8 +631,11 @@ impl SessionActor {
 
     /// Records what an extension asked for and was answered, and then lets it have the answer.
     fn answered(&mut self, answered: HostAnswer) {
-        let HostAnswer { extension, under, hook, ask, arguments, answer, reply } = answered;
-        let body = self.inner.asked(&extension, hook, (ask, arguments), &answer);
+        let HostAnswer { extension, under, hook, ask, arguments, answer, spent, reply } = answered;
+        let mut body = self.inner.asked(&extension, hook, (ask, arguments), &answer);
+        if let Body::HostCalled(fact) = &mut body {
+            fact.spent = spent;
+        }
         let input = self.fact(FrameSource::Extension(extension), Some(under), body);
         let recorded = self.step(input).map_err(|problem| problem.to_fault());
         drop(reply.send(recorded.and(answer)));
