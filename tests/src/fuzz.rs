@@ -10,7 +10,7 @@ use holdfast_contract::manifest;
 use holdfast_contract::problem::Problem;
 use holdfast_contract::protocol::{HookVerdict, ProcessWelcome, RpcError, ToExtension, ToHost};
 use holdfast_contract::wire::Ask;
-use holdfast_jsonrpc::{Message, encode_request, encode_response};
+use holdfast_jsonrpc::{RpcMessage, encode_request, encode_response};
 use holdfast_rpc::{Notification, Request};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -92,7 +92,7 @@ pub fn process_protocol(bytes: &[u8]) -> bool {
 
 /// A line is a message of JSON-RPC that encodes to the same message, or an error that says why not.
 fn envelope(line: &[u8]) {
-    let message = match Message::<RpcError>::parse(line) {
+    let message = match RpcMessage::<RpcError>::parse(line) {
         Ok(message) => message,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
@@ -101,14 +101,16 @@ fn envelope(line: &[u8]) {
         None => json!({ "method": method }),
     };
     let line = match &message {
-        Message::Request { id, method, params } => match id.as_u64() {
+        RpcMessage::Request { id, method, params } => match id.as_u64() {
             Some(id) => encode_request(Some(id), &body(method, params), usize::MAX),
             None => return,
         },
-        Message::Notification { method, params } => encode_request(None, &body(method, params), usize::MAX),
-        Message::Response { id, answer } => encode_response(id, answer.as_ref(), usize::MAX),
+        RpcMessage::Notification { method, params } => {
+            encode_request(None, &body(method, params), usize::MAX)
+        }
+        RpcMessage::Response { id, answer } => encode_response(id, answer.as_ref(), usize::MAX),
     };
-    assert_eq!(Message::<RpcError>::parse(line.unwrap().as_bytes()).unwrap(), message);
+    assert_eq!(RpcMessage::<RpcError>::parse(line.unwrap().as_bytes()).unwrap(), message);
 }
 
 /// Lines between a client and the owner of a home: what parses is printed and parses to the same.

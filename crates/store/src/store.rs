@@ -78,8 +78,8 @@ impl Store {
             pending: Mutex::default(),
         });
         let writer = WriterThread::new(connection, Arc::clone(&shared))?;
-        let writer = std::thread::Builder::new().name("holdfast-store".to_owned());
-        let writer = writer.spawn(move || writer::run(writer)).map_err(|error| {
+        let thread = std::thread::Builder::new().name("holdfast-store".to_owned());
+        let writer = thread.spawn(move || writer::run(writer)).map_err(|error| {
             Problem::new(Code::StoreUnavailable, format!("the log's writer could not be started: {error}"))
         })?;
         let readers = Readers::new(place.clone(), options.readers);
