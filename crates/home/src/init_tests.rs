@@ -184,6 +184,6 @@ fn a_home_on_a_read_only_mount() {
     };
     for problem in [at(&place.join("home")).init(&detected()).unwrap_err(), at(&place).own().unwrap_err()] {
         assert_eq!(problem.code, Code::HomeUnavailable);
-        assert!(problem.to_string().contains("help: It lies on a read-only mount"), "{problem}");
+        assert!(problem.to_string().contains("help: It is on a read-only mount"), "{problem}");
     }
 }
