@@ -8,6 +8,7 @@
 //! | `fork.rs` | a session's copy under another id |
 //! | `upkeep.rs` | erasing content, and collecting frames past their retention |
 //! | `artifacts.rs` | files that turns created |
+//! | `log_search.rs` | the last frame of a kind before a frame |
 
 pub(crate) mod artifacts;
 pub(crate) mod fork;

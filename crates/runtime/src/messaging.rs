@@ -98,6 +98,10 @@ impl Messaging {
         &self.bus
     }
 
+    fn last_users(&self) -> MutexGuard<'_, HashMap<ExtensionId, String>> {
+        self.last_users.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// How users, agents and channels are connected.
     pub(crate) fn routes(&self) -> &Routes {
         &self.routes
@@ -105,10 +109,6 @@ impl Messaging {
 
     fn subscriptions(&self) -> MutexGuard<'_, Subscriptions> {
         self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn last_users(&self) -> MutexGuard<'_, HashMap<ExtensionId, String>> {
-        self.last_users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The active generations, or the registry, have changed.
