@@ -10,9 +10,9 @@ use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Ask, Host, Later};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::driver::SessionCommand;
 use crate::runtime::Inner;
 use crate::services::{Caller, SCHEDULE_WAIT, failed};
+use crate::session::SessionCommand;
 
 /// The host as one call sees it.
 pub(crate) struct SessionHost {
@@ -82,7 +82,7 @@ impl Host for SystemHost {
                 Box::pin(async move {
                     let answer = answer.await;
                     let body = inner.asked(&extension, None, (name, arguments), &answer);
-                    inner.tell_system_of(FrameSource::Extension(extension), under, body);
+                    inner.system.tell_of(FrameSource::Extension(extension), under, body);
                     answer
                 })
             }

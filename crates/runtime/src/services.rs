@@ -20,15 +20,15 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::calls::{start_call, wait_timeout};
-use crate::delegated::DelegatedBudget;
 use crate::host::SystemHost;
 use crate::messaging::{ASKS, UserNotice};
 use crate::network;
 use crate::parts::SessionEvent;
 use crate::runtime::{Inner, ShutdownRequest};
-use crate::schedule_queue::MAX_SLEEP;
 use crate::setup::reference;
 use crate::shared;
+use crate::system::MAX_SLEEP;
+use crate::usage::DelegatedBudget;
 
 /// How long an ask may take that names no time of its own.
 const ASK_TIMEOUT: Millis = Millis(60_000);
@@ -220,7 +220,7 @@ impl Inner {
 
     /// Asks whoever owns the process to restart or to stop it.
     fn want_it(&self, asker: &Caller, name: &str, asked: Option<SystemRequest>) -> Result<Content, Fault> {
-        if self.wanted.receiver_count() == 0 {
+        if self.shutdown.receiver_count() == 0 {
             let message =
                 "nobody here can do that: the home is not up, only in use. `holdfast up` brings it up";
             return Err(Fault::new(Code::ToolFailed, message));
@@ -229,7 +229,7 @@ impl Inner {
             Some(why) => format!("`{}` asked for it: {why}", asker.extension.id),
             None => format!("`{}` asked for it", asker.extension.id),
         };
-        self.wanted.send_replace(match name {
+        self.shutdown.send_replace(match name {
             "system.restart" => ShutdownRequest::Restart(reason),
             _ => ShutdownRequest::Stop(reason),
         });
@@ -241,7 +241,7 @@ impl Inner {
         let now = self.clock.now();
         let zone = match &asked.timezone {
             Some(name) => Zone::named(name)?,
-            None => self.zone.clone(),
+            None => self.home.zone().clone(),
         };
         let next = match (&asked.when, &asked.span) {
             (Some(when), None) => Timetable::parse(when, &zone)?.next_after(now),
@@ -281,8 +281,9 @@ impl Inner {
     /// An extension's own secret, or one for all that it is granted.
     fn find_secret(self: &Arc<Self>, asker: &Caller, name: String) -> Later<Result<FoundSecret, Fault>> {
         let id = asker.extension.id.clone();
-        let granted = self.found(&asker.extension.digest).is_some_and(|found| found.secrets.contains(&name));
-        let Some(secrets) = self.secrets.clone() else {
+        let granted =
+            self.extensions.found(&asker.extension.digest).is_some_and(|found| found.secrets.contains(&name));
+        let Some(secrets) = self.home.secrets().cloned() else {
             return failed(Fault::new(Code::SecretMissing, "this system keeps no secrets"));
         };
         Box::pin(async move {
@@ -327,7 +328,7 @@ impl Inner {
         (ask, arguments): (String, Content),
         answer: &Result<Content, Fault>,
     ) -> Body {
-        if let ("secret.get", Ok(value), Some(secrets)) = (ask.as_str(), answer, &self.secrets) {
+        if let ("secret.get", Ok(value), Some(secrets)) = (ask.as_str(), answer, self.home.secrets()) {
             let name = arguments.to_text();
             let keyed_digest = secrets.digest(&name, value);
             return SecretUsed { extension: extension.id.clone(), name, keyed_digest }.into();
@@ -340,13 +341,13 @@ impl Inner {
             _ => arguments,
         };
         let outcome = ToolOutcome::from(answer.clone());
-        HostCalled { extension: extension.id.clone(), hook, ask, arguments, outcome }.into()
+        HostCalled { extension: extension.id.clone(), hook, ask, arguments, outcome, spent: None }.into()
     }
 
     /// Tells the user something that came of no conversation: on the default channel, or where the program is watched if there is
     /// none. The same key is told once.
     pub(crate) async fn notify_user(&self, extension: ExtensionId, text: &str, key: String) {
-        let text = self.hide_in_text(text.to_owned());
+        let text = self.home.hide_in_text(text.to_owned());
         if self.default_channel().is_ok() {
             let notice = UserNotice { text: text.clone(), channel_id: None, user_id: None };
             let event = NewEvent::new(USER_NOTIFY, Content::of(&notice)).idempotency(key);
@@ -359,7 +360,7 @@ impl Inner {
 
     /// Refuses an extension that reaches for another without having said that it depends on it.
     pub(crate) fn must_depend(&self, extension: &ExtensionRef, other: &ExtensionId) -> Result<(), Fault> {
-        if self.depends_on(extension, other) {
+        if self.extensions.depends_on(extension, other) {
             return Ok(());
         }
         let message = format!("`{}` does not depend on `{other}`", extension.id);
@@ -389,10 +390,10 @@ impl Inner {
             if comes_up {
                 // What it depends on may come up at the same time.
                 let inactive = || Fault::new(Code::ExtensionUnknown, format!("`{extension}` is not active"));
-                inner.soon(|inner| inner.serving(&extension).ok_or_else(inactive)).await?;
+                inner.soon(|inner| inner.extensions.active(&extension).ok_or_else(inactive)).await?;
             }
-            let (serving, _visit) = inner.enter(&extension, timeout).await?;
-            let instance = inner.instance(&serving)?;
+            let (serving, _guard) = inner.extensions.enter(&extension, timeout).await?;
+            let instance = inner.extensions.instance(&serving)?;
             let host = Arc::new(SystemHost::new(&inner, serving, None));
             let made = start_call(&instance, Call::Api { method: method.clone(), arguments }, host);
             let reply = wait_timeout(made, timeout, Code::ExtensionFault, inner.clock.clone()).await?;

@@ -1,4 +1,4 @@
-//! The names of the interface: what a component may export and what that makes it, what it may import and what that takes.
+//! The names of the interface: what a component may export, with its role, and what it may import, with the grant that it needs.
 
 pub(crate) use holdfast_contract::role::RoleFunction as Function;
 
@@ -58,18 +58,18 @@ impl Shape {
     }
 }
 
-/// Interfaces that have a name but are not offered yet, in either direction.
+/// Interfaces that `wit/` defines but that are not offered yet, as import or export.
 const PLANNED: &[&str] = &["workflow", "memory-provider", "memory-forget", "model-provider", "http", "files"];
 
-/// Whether an interface is named in `wit/` but not offered yet.
+/// Whether `wit/` defines an interface that is not offered yet.
 pub(crate) fn is_planned(interface: &str) -> bool {
     PLANNED.contains(&interface)
 }
 
-/// What an interface takes that a component may import.
+/// The grant that an import needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
-    /// Nothing: it is only types, or everybody's.
+    /// None: it has only types, or is public.
     Nothing,
     /// Its name among the granted interfaces.
     Interface,
@@ -81,9 +81,9 @@ pub(crate) enum Needs {
 pub(crate) struct Import {
     /// Its name.
     pub name: &'static str,
-    /// What it takes.
+    /// The grant that it needs.
     pub needs: Needs,
-    /// Whether it reaches outside, which hooks, context providers and guardrails may not.
+    /// Whether it has external effects, which hooks, context providers and guardrails may not have.
     pub outside: bool,
     /// Whether its functions can wait for the host.
     pub waits: bool,
@@ -114,7 +114,7 @@ pub(crate) const IMPORTS: &[Import] = &[
     import("agents", Needs::Interface, true, true),
 ];
 
-/// An import's or export's name, taken apart.
+/// The parsed name of an import or export.
 pub(crate) struct Name<'a> {
     /// `holdfast:extension`; empty for a plain name.
     pub package: &'a str,

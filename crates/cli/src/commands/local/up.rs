@@ -27,6 +27,8 @@ const RESTART_EXIT_CODE: u8 = 75;
 /// third start on, so whatever dies more often than this has another reason.
 const MAX_CRASHES: usize = 5;
 const CRASH_WINDOW: Duration = Duration::from_secs(120);
+/// The longest pause before the owner is started again.
+const MAX_PAUSE: Millis = Millis(4_000);
 /// How long a child may take to stop in order.
 const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often the flag in the home's folder is looked for.
@@ -82,7 +84,8 @@ pub(crate) async fn supervise(output: &Output, plan: &ApplicationConfig) -> Resu
                     let help = "`holdfast ext doctor` shows what happened to each extension; `holdfast log show system` shows everything.";
                     return Err(Problem::new(Code::CrashLoop, what).help(help));
                 }
-                let pause = Duration::from_millis(250 << deaths.len());
+                let earlier = u32::try_from(deaths.len()).unwrap_or(u32::MAX);
+                let pause = Duration::from_millis(Millis(250).backoff(earlier, MAX_PAUSE).0);
                 say(
                     output,
                     &format!("the process died ({how}); starting it again in {} ms", pause.as_millis()),
@@ -156,7 +159,7 @@ pub(crate) async fn own(output: &Output, plan: &ApplicationConfig) -> Result<Exi
     let every = Millis(u64::from(own.application.settings.health.every_seconds) * 1_000);
     own.application.runtime.watch_health(every);
     say(output, &format!("up: {} (process {})", plan.home.root().display(), std::process::id()));
-    let mut wanted = own.application.runtime.wanted();
+    let mut wanted = own.application.runtime.shutdown_requests();
     let flag = plan.home.restart_flag();
     let (reason, again) = tokio::select! {
         _ = terminate.recv() => ("asked to stop by a signal".to_owned(), false),

@@ -1,0 +1,143 @@
+//! What went wrong with extensions of late, from the system stream: when, in which phase, why, and what to do.
+
+use std::collections::BTreeMap;
+
+use holdfast_contract::body::{Body, FrameKind};
+use holdfast_contract::ids::{ExtensionId, Millis, Seq, StreamId, ToolName};
+use holdfast_contract::problem::{Fault, Problem};
+use holdfast_contract::registry::Descriptor;
+use holdfast_contract::system_frames::{ExtensionReported, LifecycleOutcome};
+use holdfast_store::Store;
+use serde::Serialize;
+
+use crate::calls::Suspended;
+use crate::runtime::{Inner, Runtime};
+
+/// How far back is looked.
+const MAX_FRAMES_SEARCHED: u64 = 10_000;
+
+/// Something that went wrong with an extension.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FaultReport {
+    /// The extension.
+    pub extension: ExtensionId,
+    /// The frame that tells of it; the last one there is where a tool is left alone at the moment, of which its calls tell.
+    pub seq: Seq,
+    /// When.
+    pub at: Millis,
+    /// What the extension was doing: `discovery`, `load`, `start`, `tool`, `health check`, `service`.
+    pub phase: String,
+    /// The stable code.
+    pub code: &'static str,
+    /// What happened.
+    pub message: String,
+    /// What to do.
+    pub fix: &'static str,
+}
+
+/// The last so many troubles of each extension, or of one, the latest first.
+pub fn troubles(store: &Store, only: Option<&ExtensionId>, most: usize) -> Result<Vec<FaultReport>, Problem> {
+    let stream = StreamId::system();
+    let last = store.head(&stream)?.map_or(0, |head| head.seq.0);
+    let frames = store.frames(&stream, Seq(last.saturating_sub(MAX_FRAMES_SEARCHED))..)?;
+    let mut troubles: Vec<FaultReport> = Vec::new();
+    for frame in frames.iter().rev() {
+        if !frame.envelope.kind.as_str().starts_with("extension.") {
+            continue;
+        }
+        let Some((extension, phase, fault)) = told(store.body(frame)?) else { continue };
+        let of_it = troubles.iter().filter(|trouble| trouble.extension == extension);
+        // The state that follows from a fault says the same once more.
+        let repeats = |trouble: &FaultReport| phase == "state" && trouble.message == fault.message;
+        if only.is_some_and(|only| *only != extension) || of_it.clone().count() >= most {
+            continue;
+        }
+        if of_it.clone().any(repeats) {
+            continue;
+        }
+        troubles.retain(|trouble| {
+            !(trouble.extension == extension && trouble.phase == "state" && trouble.message == fault.message)
+        });
+        let (seq, at) = (frame.envelope.seq, frame.envelope.at);
+        let (code, fix, message) = (fault.code.as_str(), fault.code.help(), fault.message);
+        troubles.push(FaultReport { extension, seq, at, phase, code, message, fix });
+    }
+    Ok(troubles)
+}
+
+/// The tools that each extension registered when the home was up last, from the system stream.
+pub fn registered(store: &Store) -> Result<BTreeMap<ExtensionId, Vec<ToolName>>, Problem> {
+    let stream = StreamId::system();
+    let last = store.head(&stream)?.map_or(0, |head| head.seq.0);
+    let mut registered = BTreeMap::new();
+    for frame in store.frames(&stream, Seq(last.saturating_sub(MAX_FRAMES_SEARCHED))..)?.iter().rev() {
+        match frame.envelope.kind {
+            FrameKind::SystemStarted => break,
+            FrameKind::ExtensionReported | FrameKind::ExtensionRemoved => {}
+            _ => continue,
+        }
+        match store.body(frame)? {
+            // What came before its folder went does not count.
+            Body::ExtensionRemoved(gone) => drop(registered.entry(gone.id).or_insert_with(Vec::new)),
+            Body::ExtensionReported(ExtensionReported {
+                id,
+                outcome: LifecycleOutcome::Loaded { descriptors, .. },
+                ..
+            }) => {
+                let tools = || descriptors.iter().flat_map(Descriptor::tool_names).collect();
+                registered.entry(id).or_insert_with(tools);
+            }
+            _ => {}
+        }
+    }
+    Ok(registered)
+}
+
+/// Troubles of each extension that are told where nobody says how many.
+const MAX_FAULTS_SHOWN: usize = 5;
+
+impl Inner {
+    /// The last troubles of each extension, or of one, including those of a moment ago.
+    pub(crate) fn troubles(&self, only: Option<&ExtensionId>) -> Result<Vec<FaultReport>, Problem> {
+        self.store.flush()?;
+        let seq = self.store.head(&StreamId::system())?.map_or(Seq(0), |head| head.seq);
+        let left_alone = self.calls.suspended(self.clock.now()).into_iter();
+        let left_alone = left_alone.filter(|it| only.is_none_or(|only| *only == it.extension)).map(|it| {
+            let Suspended { extension, since: at, fault } = it;
+            let (code, fix, message) = (fault.code.as_str(), fault.code.help(), fault.message);
+            FaultReport { extension, seq, at, phase: "tool".to_owned(), code, message, fix }
+        });
+        Ok(left_alone.chain(troubles(&self.store, only, MAX_FAULTS_SHOWN)?).collect())
+    }
+}
+
+impl Runtime {
+    /// The last troubles of each extension, or of one, the latest first.
+    pub fn troubles(&self, only: Option<&ExtensionId>) -> Result<Vec<FaultReport>, Problem> {
+        self.inner().troubles(only)
+    }
+
+    /// The tools that are left alone at the moment because they keep breaking down, with their extensions and why.
+    pub fn suspended(&self) -> Vec<(ExtensionId, Fault)> {
+        let inner = self.inner();
+        let suspended = inner.calls.suspended(inner.clock.now()).into_iter();
+        suspended.map(|it| (it.extension, it.fault)).collect()
+    }
+}
+
+/// What a frame tells of an extension's trouble.
+fn told(body: Body) -> Option<(ExtensionId, String, Fault)> {
+    Some(match body {
+        Body::ExtensionRejected(fact) => (fact.id, "discovery".to_owned(), fact.fault),
+        Body::ExtensionFaulted(fact) => (fact.id, fact.phase, fact.fault),
+        Body::ExtensionStateChanged(fact) => (fact.id, "state".to_owned(), fact.fault?),
+        Body::ExtensionReported(fact) => match fact.outcome {
+            LifecycleOutcome::Failed(fault) => {
+                let phase = serde_json::to_value(fact.command).ok()?.as_str()?.to_owned();
+                (fact.id, phase, fault)
+            }
+            LifecycleOutcome::Done | LifecycleOutcome::Loaded { .. } => return None,
+        },
+        _ => return None,
+    })
+}

@@ -1,0 +1,277 @@
+//! Sessions: one actor per session owns the session's machine; nothing else accesses it. Here are its handle and its commands.
+//!
+//! Every iteration is the same: take a command from the inbox, make it a fact, step the machine, append the frames to the log,
+//! perform the acts. An act that leaves the machine waits for its frame to be durable, in a task of its own; the actor goes on.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `sessions.rs` | opening, resuming and closing sessions |
+//! | `actor.rs` | the actor's loop |
+//! | `effects.rs` | performing acts: models, tools, approvals, questions |
+//! | `hooks.rs` | calling the hooks of a round |
+//! | `stream_guard.rs` | guardrails on streamed text |
+//! | `redacted_output.rs` | streamed text without secrets |
+//! | `discovery.rs` | which tools a model is shown, and tool search |
+//! | `children.rs` | child sessions of agents |
+//! | `tasks.rs` | tasks by the frame that started them, to cancel them |
+
+mod actor;
+mod children;
+mod discovery;
+mod effects;
+mod hooks;
+mod redacted_output;
+mod sessions;
+mod stream_guard;
+mod tasks;
+
+use std::sync::Arc;
+
+use holdfast_contract::attachment;
+use holdfast_contract::content::Content;
+use holdfast_contract::effect::Input;
+use holdfast_contract::hook::Artifact;
+use holdfast_contract::ids::{CallId, ExtensionId, HookId, Millis, ModelName, Seq, StreamId};
+use holdfast_contract::message::{Spent, UserText};
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::registry::{ExtensionRef, RegistryPin};
+use holdfast_contract::session_frames::{Answer, TurnOutcome};
+use holdfast_contract::tool::ToolSpec;
+use holdfast_contract::wire::{self, Ask};
+use holdfast_kernel::Pending;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::calls::Permit;
+use crate::messaging::OutputStream;
+
+pub(crate) use actor::SessionActor;
+pub use sessions::NewSession;
+pub(crate) use sessions::Sessions;
+
+/// How a turn ended, for whoever waits for it. It is durable by then.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnReport {
+    /// The `turn.ended` frame.
+    pub ended: Seq,
+    /// How.
+    pub outcome: TurnOutcome,
+    /// What the user is told.
+    pub answer: Option<Content>,
+    /// Files that its tools made.
+    pub files: Vec<Artifact>,
+    /// What the session has used so far.
+    pub spent: Spent,
+    /// Where the limit is set that ended it, if one did.
+    pub limit_set_in: Option<String>,
+}
+
+pub(crate) type ReplySender<T> = oneshot::Sender<Result<T, Problem>>;
+
+/// Something for a session's actor.
+pub(crate) enum SessionCommand {
+    /// A user's input; a turn is started with it as soon as none is running.
+    Say(Box<UserInput>),
+    /// Tell when the running turn ends.
+    Await(ReplySender<TurnReport>),
+    /// A fact that came of an act.
+    Fact(Box<Input>),
+    /// A tool has answered.
+    Returned(Box<ToolAnswer>),
+    /// An extension in the middle of a call asks the host.
+    Ask {
+        extension: Arc<ExtensionRef>,
+        under: Seq,
+        hook: Option<HookId>,
+        ask: Ask,
+        reply: oneshot::Sender<Result<Content, Fault>>,
+    },
+    /// How a call is getting on.
+    Progress { extension: ExtensionId, under: Seq, text: String },
+    /// What it asked for outside its session was answered.
+    Answered(Box<HostAnswer>),
+    /// A command that the user gave, and what it printed.
+    Command { command: String, arguments: String, output: Content, reply: ReplySender<()> },
+    /// Ask other models from the next turn on.
+    Choose { models: Vec<ModelName>, reply: ReplySender<()> },
+    /// Compact the conversation.
+    Compact { reason: String, reply: ReplySender<()> },
+    /// Cancel the running turn.
+    Cancel { reason: String, reply: ReplySender<()> },
+    /// End the session.
+    End { reason: String, reply: ReplySender<()> },
+    /// What is to be approved.
+    Approval { approval: Seq, reply: ReplySender<Pending> },
+    /// A person's answer to an approval.
+    Approve { approval: Seq, answer: Answer, reply: ReplySender<()> },
+    /// The user's answer to an extension's question.
+    AnswerUi { request: Seq, answer: Option<Content>, reply: ReplySender<()> },
+    /// A turn's end is durable.
+    Ended { ended: Seq, outcome: TurnOutcome, answer: Option<Content> },
+    /// The log cannot be written.
+    Broken(Problem),
+    /// Let go of the session; what is under way is dropped and recovered on the next resume.
+    Close(ReplySender<()>),
+}
+
+impl SessionCommand {
+    /// A question that nobody is there to answer.
+    fn dismissed(request: Seq) -> Self {
+        let (reply, _nobody_waits) = oneshot::channel();
+        SessionCommand::AnswerUi { request, answer: None, reply }
+    }
+}
+
+/// What a tool has answered.
+pub(crate) struct ToolAnswer {
+    pub call: CallId,
+    /// The frame that had it called.
+    pub cause: Seq,
+    pub extension: Arc<ExtensionRef>,
+    pub spec: Arc<ToolSpec>,
+    pub at: Millis,
+    pub answer: Result<wire::Reply, Fault>,
+    pub entered: Permit,
+}
+
+/// An answer on its way to an extension that asked for something outside its session.
+pub(crate) struct HostAnswer {
+    pub extension: Arc<ExtensionRef>,
+    pub under: Seq,
+    pub hook: Option<HookId>,
+    pub ask: String,
+    pub arguments: Content,
+    pub answer: Result<Content, Fault>,
+    /// What an agent used that was invoked.
+    pub spent: Option<Spent>,
+    pub reply: oneshot::Sender<Result<Content, Fault>>,
+}
+
+/// A user's input on its way in.
+pub(crate) struct UserInput {
+    pub surface: Arc<str>,
+    pub text: Content,
+    pub attachments: Vec<Artifact>,
+    /// What it came of, if that can come again. One that nobody waits for any more by its turn comes again, and is passed over.
+    pub message_id: Option<String>,
+    /// The registry to use in place of the current one: a child runs on its parent's.
+    pub pin: Option<RegistryPin>,
+    /// Where the turn is shown while it runs, besides the surfaces.
+    pub feed: Option<Arc<OutputStream>>,
+    pub reply: ReplySender<TurnReport>,
+}
+
+/// A session that is open in this process.
+#[derive(Clone)]
+pub struct SessionHandle {
+    pub(crate) id: StreamId,
+    pub(crate) inbox: mpsc::UnboundedSender<SessionCommand>,
+}
+
+impl SessionHandle {
+    /// The session's stream.
+    pub fn id(&self) -> &StreamId {
+        &self.id
+    }
+
+    /// Gives the session an input and waits for its turn to end. Inputs are taken one after the other.
+    pub async fn say(&self, surface: &str, text: impl Into<Content>) -> Result<TurnReport, Problem> {
+        self.say_pinned(surface, text.into(), None).await
+    }
+
+    /// The same with files. Where one cannot be attached, nothing is said.
+    pub async fn say_with(
+        &self,
+        surface: &str,
+        text: impl Into<Content>,
+        attachments: Vec<Artifact>,
+    ) -> Result<TurnReport, Problem> {
+        self.say_message(surface, (text.into(), attachments), None, None).await
+    }
+
+    pub(crate) async fn say_pinned(
+        &self,
+        surface: &str,
+        text: Content,
+        pin: Option<RegistryPin>,
+    ) -> Result<TurnReport, Problem> {
+        let (surface, attachments, message_id, feed) = (surface.into(), Vec::new(), None, None);
+        self.say_whole(|reply| UserInput { surface, text, attachments, message_id, pin, feed, reply }).await
+    }
+
+    /// The same with what it came of, and where it is shown.
+    pub(crate) async fn say_message(
+        &self,
+        surface: &str,
+        said: UserText,
+        message_id: Option<String>,
+        feed: Option<Arc<OutputStream>>,
+    ) -> Result<TurnReport, Problem> {
+        attachment::check(&said.1)?;
+        let (surface, (text, attachments), pin) = (surface.into(), said, None);
+        self.say_whole(|reply| UserInput { surface, text, attachments, message_id, pin, feed, reply }).await
+    }
+
+    async fn say_whole(
+        &self,
+        say: impl FnOnce(ReplySender<TurnReport>) -> UserInput,
+    ) -> Result<TurnReport, Problem> {
+        self.ask(|reply| SessionCommand::Say(Box::new(say(reply)))).await
+    }
+
+    /// Waits for the turn that a resume took up again.
+    pub async fn running_turn(&self) -> Result<TurnReport, Problem> {
+        self.ask(SessionCommand::Await).await
+    }
+
+    /// Cancels the running turn.
+    pub async fn cancel(&self, reason: &str) -> Result<(), Problem> {
+        self.ask(|reply| SessionCommand::Cancel { reason: reason.to_owned(), reply }).await
+    }
+
+    /// Asks for the conversation to be compacted.
+    pub async fn compact(&self, reason: &str) -> Result<(), Problem> {
+        self.ask(|reply| SessionCommand::Compact { reason: reason.to_owned(), reply }).await
+    }
+
+    /// Records a command that the user gave, and what it printed.
+    pub async fn command(&self, command: &str, arguments: &str, output: Content) -> Result<(), Problem> {
+        let (command, arguments) = (command.to_owned(), arguments.to_owned());
+        self.ask(|reply| SessionCommand::Command { command, arguments, output, reply }).await
+    }
+
+    /// Ends the session for good.
+    pub async fn end(&self, reason: &str) -> Result<(), Problem> {
+        self.ask(|reply| SessionCommand::End { reason: reason.to_owned(), reply }).await
+    }
+
+    /// The call that waits for an approval.
+    pub async fn approval(&self, approval: Seq) -> Result<Pending, Problem> {
+        self.ask(|reply| SessionCommand::Approval { approval, reply }).await
+    }
+
+    /// Answers an approval.
+    pub async fn approve(&self, approval: Seq, answer: Answer) -> Result<(), Problem> {
+        self.ask(|reply| SessionCommand::Approve { approval, answer, reply }).await
+    }
+
+    /// Answers an extension's question; none dismisses it.
+    pub async fn answer(&self, request: Seq, answer: Option<Content>) -> Result<(), Problem> {
+        self.ask(|reply| SessionCommand::AnswerUi { request, answer, reply }).await
+    }
+
+    /// Lets go of the session in this process. It can be resumed.
+    pub async fn close(&self) -> Result<(), Problem> {
+        self.ask(SessionCommand::Close).await
+    }
+
+    pub(crate) async fn ask<T>(
+        &self,
+        note: impl FnOnce(ReplySender<T>) -> SessionCommand,
+    ) -> Result<T, Problem> {
+        let (reply, answer) = oneshot::channel();
+        let gone =
+            || Problem::new(Code::SessionEnded, format!("session `{}` is not open in this process", self.id));
+        self.inbox.send(note(reply)).map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}

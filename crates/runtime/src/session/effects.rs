@@ -1,0 +1,390 @@
+//! How a session's acts are performed. What comes of each goes back to the machine as a fact.
+
+use std::sync::Arc;
+
+use fail::fail_point;
+use holdfast_contract::body::Body;
+use holdfast_contract::content::Content;
+use holdfast_contract::effect::{Act, ApprovalAct, CallAct, ChildAct, Input, ModelAct, SummaryAct};
+use holdfast_contract::frame::FrameSource;
+use holdfast_contract::hook::HookPoint;
+use holdfast_contract::ids::{ExtensionId, HookId, Millis, Seq};
+use holdfast_contract::message::Spent;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::session_frames::{
+    Answer, ApprovalAnswered, ChildEnded, CompactionProvided, HookDecided, HookFaulted, LimitReached,
+    ModelFailed, TimerFired, ToolChecked, ToolReturned, TurnOutcome,
+};
+use holdfast_contract::tool::ToolOutcome;
+use holdfast_contract::wire::{Call, Instance};
+use holdfast_kernel::Pending;
+use holdfast_policy::PolicyRequest;
+
+use super::redacted_output::RedactedOutput;
+use super::stream_guard::Guards;
+use super::{SessionActor, SessionCommand, ToolAnswer, TurnReport};
+use crate::calls::{Admission, CallKey, CallState, later, result_of, run, start_call, wait, wait_timeout};
+use crate::host::SessionHost;
+use crate::parts::SessionEvent;
+use crate::runtime::Inner;
+use crate::usage::cap_place;
+use crate::usage::used_by_model;
+
+impl SessionActor {
+    pub(super) fn perform(&mut self, act: Act) {
+        match act {
+            Act::CallHooks(act) => self.call_hooks(*act),
+            Act::EvaluatePolicy(act) => self.evaluate_policy(&act),
+            Act::CheckArguments(act) => self.check_arguments(&act),
+            Act::Dispatch(act) => self.dispatch(*act),
+            Act::CallModel(act) => self.call_model(act),
+            Act::AskApproval(act) => self.ask_approval(*act),
+            Act::AskUi { decided_by, extension, question } => {
+                let (inner, session) = (self.inner.clone(), self.session.id().clone());
+                let inbox = self.inbox.clone();
+                self.behind_barrier(decided_by, async move {
+                    match inner.waits_for_a_person(&session) {
+                        true => {
+                            let asked = SessionEvent::Question { request: decided_by, extension, question };
+                            inner.surface.show(&session, asked);
+                        }
+                        false => drop(inbox.send(SessionCommand::dismissed(decided_by))),
+                    }
+                });
+            }
+            Act::OpenChild(act) => self.open_child(*act),
+            Act::Summarise(act) => self.summarise(*act),
+            Act::Deliver { decided_by, outcome, answer } => {
+                let inbox = self.inbox.clone();
+                self.delivering = true;
+                self.behind_barrier(decided_by, async move {
+                    fail_point!("driver::before_delivery");
+                    drop(inbox.send(SessionCommand::Ended { ended: decided_by, outcome, answer }));
+                });
+            }
+            Act::SetTimer { decided_by, at } => {
+                let wait = self.inner.clock.sleep(at.since(self.inner.clock.now()));
+                let back = self.back(FrameSource::Host, decided_by);
+                self.tasks.begin(decided_by, async move {
+                    wait.await;
+                    back.send(TimerFired { timer: decided_by });
+                });
+            }
+            Act::Abort { begun_by } => {
+                self.tasks.abort(begun_by);
+                self.instances.give_up(begun_by);
+                if let Some(child) = self.children.remove(&begun_by) {
+                    self.inner.give_up(&child);
+                }
+            }
+            Act::Lifecycle { .. } | Act::Activate { .. } | Act::RunTask { .. } => {}
+        }
+    }
+
+    /// Runs something once this frame is on disk. If it never gets there, the session stops.
+    fn behind_barrier(&mut self, frame: Seq, then: impl Future<Output = ()> + Send + 'static) {
+        let durable = self.log.durable(frame);
+        let inbox = self.inbox.clone();
+        self.tasks.begin(frame, async move {
+            fail_point!("driver::before_barrier");
+            match durable.await {
+                Ok(()) => {
+                    fail_point!("driver::after_barrier");
+                    then.await;
+                }
+                Err(problem) => drop(inbox.send(SessionCommand::Broken(problem))),
+            }
+        });
+    }
+
+    /// The way back for the fact that an act leads to.
+    pub(super) fn back(&self, source: FrameSource, cause: Seq) -> FactSender {
+        FactSender { inner: self.inner.clone(), inbox: self.inbox.clone(), source, cause, owner: None }
+    }
+
+    fn host(&self, act: &CallAct) -> Arc<SessionHost> {
+        let (inbox, extension) = (self.inbox.clone(), act.extension.clone());
+        Arc::new(SessionHost { inbox, extension, under: act.decided_by, hook: None })
+    }
+
+    fn evaluate_policy(&mut self, act: &CallAct) {
+        let hook = HookId::policy();
+        let (point, call) = (HookPoint::ToolGate, Some(act.call));
+        let subject = Some((&act.arguments).into());
+        let input = match self.inner.policies.get(act.registry.policy) {
+            Ok(policy) => {
+                let verdict = policy.evaluate(&PolicyRequest {
+                    tool: &act.spec,
+                    extension: &act.extension,
+                    arguments: &act.arguments,
+                    turn: &act.turn,
+                });
+                let decided = HookDecided {
+                    hook,
+                    point,
+                    call,
+                    subject,
+                    decision: verdict.decision,
+                    rule: Some(verdict.rule),
+                };
+                self.fact(FrameSource::Policy(policy.digest()), Some(act.decided_by), decided)
+            }
+            Err(problem) => {
+                let fault = problem.to_fault();
+                self.fact(
+                    FrameSource::Host,
+                    Some(act.decided_by),
+                    HookFaulted { hook, point, call, subject, fault },
+                )
+            }
+        };
+        self.queue.push_back(input);
+    }
+
+    fn check_arguments(&mut self, act: &CallAct) {
+        let outcome = self.inner.calls.check_arguments(&act.spec, &act.arguments);
+        let input =
+            self.fact(FrameSource::Host, Some(act.decided_by), ToolChecked { call: act.call, outcome });
+        self.queue.push_back(input);
+    }
+
+    fn dispatch(&mut self, act: CallAct) {
+        let source = FrameSource::Extension(act.extension.clone());
+        let host = self.host(&act);
+        let now = self.inner.clock.now();
+        let afforded = self.inner.usage.daily().before_tool(now, &act.extension.id);
+        let instance = match afforded.and_then(|()| self.inner.extensions.instance(&act.extension)) {
+            Ok(loaded) => {
+                let begun = || CallKey::Tool(act.decided_by, act.call);
+                self.instances.begin(act.extension.digest, begun, &loaded)
+            }
+            Err(fault) => {
+                let body = ToolReturned { call: act.call, outcome: ToolOutcome::Failure(fault) };
+                let input = self.fact(source, Some(act.decided_by), body);
+                self.queue.push_back(input);
+                return;
+            }
+        };
+        let CallAct { decided_by, call, spec, arguments, turn, extension, .. } = act;
+        let entered = match self.inner.calls.permit(&extension, &spec, now) {
+            Ok(entered) => entered,
+            Err(fault) => {
+                let body = ToolReturned { call, outcome: ToolOutcome::Failure(fault) };
+                let input = self.fact(source, Some(decided_by), body);
+                self.queue.push_back(input);
+                return;
+            }
+        };
+        let asked = Call::Tool { call, tool: spec.name.clone(), arguments, turn };
+        let queues = self.inner.calls.queues(&extension, &spec);
+        let leaves = spec.effects.leaves_the_machine();
+        if leaves || !queues.is_empty() {
+            let (inner, inbox) = (self.inner.clone(), self.inbox.clone());
+            let admission = Admission::new(queues);
+            let returned = async move {
+                fail_point!("driver::before_tool");
+                let made = || inner.make_pinned(&extension, &instance, asked, host);
+                let answer = run(admission, spec.timeout, inner.clock.clone(), made).await;
+                fail_point!("driver::after_tool");
+                let (at, cause) = (inner.clock.now(), decided_by);
+                let returned = ToolAnswer { call, cause, extension, spec, at, answer, entered };
+                drop(inbox.send(SessionCommand::Returned(Box::new(returned))));
+            };
+            return match leaves {
+                true => self.behind_barrier(decided_by, returned),
+                false => self.tasks.begin(decided_by, returned),
+            };
+        }
+        match self.inner.make_pinned(&extension, &instance, asked, host) {
+            CallState::Answered(answer) => {
+                let (at, cause) = (self.inner.clock.now(), decided_by);
+                self.returned(ToolAnswer { call, cause, extension, spec, at, answer, entered });
+            }
+            under_way => {
+                let (inbox, clock) = (self.inbox.clone(), self.inner.clock.clone());
+                self.tasks.begin(decided_by, async move {
+                    let answer =
+                        wait_timeout(under_way, spec.timeout, Code::ToolTimeout, clock.clone()).await;
+                    let (at, cause) = (clock.now(), decided_by);
+                    let returned = ToolAnswer { call, cause, extension, spec, at, answer, entered };
+                    drop(inbox.send(SessionCommand::Returned(Box::new(returned))));
+                });
+            }
+        }
+    }
+
+    /// A tool's answer becomes a fact. It has to keep the tool's promise.
+    pub(super) fn returned(&mut self, returned: ToolAnswer) {
+        let ToolAnswer { call, cause, extension, spec, at, answer, entered } = returned;
+        let outcome = match answer.and_then(result_of) {
+            Ok(result) => self.inner.calls.check_result(&spec, result),
+            Err(fault) => ToolOutcome::Failure(fault),
+        };
+        entered.settled(&extension, &spec, &outcome, at);
+        let (source, cause, body) =
+            (FrameSource::Extension(extension), Some(cause), ToolReturned { call, outcome }.into());
+        self.queue.push_back(Input { at, source, cause, body });
+    }
+
+    fn call_model(&mut self, mut act: Box<ModelAct>) {
+        let back = self.back(FrameSource::Model(act.model.clone()), act.decided_by);
+        let code = self.inner.code_agent(&act.model);
+        let model = match code.map_or_else(|| self.inner.models.get(&act.model), Ok) {
+            Ok(model) => model,
+            Err(fault) => {
+                let failed = ModelFailed::new(fault, false);
+                let input = self.fact(back.source, Some(act.decided_by), failed);
+                self.queue.push_back(input);
+                return;
+            }
+        };
+        let (ledger, now) = (&self.inner.usage.daily(), self.inner.clock.now());
+        let owner = ledger.enabled().then(|| act.registry.owner(&act.turn.agent).cloned()).flatten();
+        if let Some(reached) = ledger.before_model(now, owner.as_ref()) {
+            let LimitReached { limit, allowed, .. } = reached;
+            let what = limit.with_place(Some(&cap_place(limit, owner.as_ref())));
+            let fault = Fault::new(Code::BudgetSpent, format!("of {allowed} {what} none is left"));
+            let failed = ModelFailed { limit: Some(reached), ..ModelFailed::new(fault, false) };
+            let input = self.fact(back.source, Some(act.decided_by), failed);
+            self.queue.push_back(input);
+            return;
+        }
+        let back = FactSender { owner, ..back };
+        let shown = RedactedOutput::new(&self.inner, self.session.id(), act.decided_by, self.feed.clone());
+        let guards = Guards::of(self, &act);
+        // From here on only the model looks at it, and it sees no more than it is to be shown.
+        act.registry = self.seen(&act);
+        let (clock, wait) = (self.inner.clock.clone(), act.delay);
+        self.behind_barrier(act.decided_by, async move {
+            if wait > Millis(0) {
+                clock.sleep(wait).await;
+            }
+            let answer = match guards {
+                None => shown.follow(model, act).await,
+                Some(guards) => match guards.follow(shown, model, act, &back).await {
+                    Some(answer) => answer,
+                    // What was written is not let through, and the rest of it is not read.
+                    None => return,
+                },
+            };
+            match answer {
+                Ok(returned) => back.send(returned),
+                Err(failed) => back.send(failed),
+            }
+        });
+    }
+
+    fn ask_approval(&mut self, act: ApprovalAct) {
+        let approval = act.decided_by;
+        let ApprovalAct { call, extension, reasons, .. } = act;
+        let pending = Pending { approval, call, extension, reasons };
+        self.approvals.insert(approval, pending.clone());
+        let (inner, session) = (self.inner.clone(), self.session.id().clone());
+        let back = self.back(FrameSource::Host, approval);
+        self.behind_barrier(approval, async move {
+            match inner.waits_for_a_person(&session) {
+                true => inner.surface.show(&session, SessionEvent::Approval(pending)),
+                false => {
+                    let answer = Answer::Deny { reason: "nobody is there to ask".to_owned() };
+                    back.send(ApprovalAnswered { approval, answer });
+                }
+            }
+        });
+    }
+
+    fn open_child(&mut self, act: ChildAct) {
+        let back = self.back(FrameSource::Host, act.decided_by);
+        let (inner, parent) = (self.inner.clone(), self.session.id().clone());
+        let settings = self.session.settings().clone();
+        let (call, child) = (act.call, act.child.clone());
+        self.children.insert(act.decided_by, child.clone());
+        self.behind_barrier(act.decided_by, async move {
+            let (outcome, spent) = match inner.run_child(parent, settings, act).await {
+                Ok(report) => {
+                    let spent = report.spent;
+                    (child_outcome(report), spent)
+                }
+                Err(problem) => (ToolOutcome::Failure(problem.to_fault()), Spent::default()),
+            };
+            back.send(ChildEnded { call, child, outcome, spent });
+        });
+    }
+
+    fn summarise(&mut self, act: SummaryAct) {
+        let back = self.back(FrameSource::Host, act.decided_by);
+        let model = act.model.as_ref().and_then(|name| self.inner.models.get(name).ok());
+        self.behind_barrier(act.decided_by, async move {
+            let outcome = match (model, act.model.clone()) {
+                (Some(model), Some(name)) => crate::runtime::summary::summary(model, name, act).await,
+                _ => (
+                    ToolOutcome::Failure(Fault::new(Code::ModelUnknown, "no model can summarise")),
+                    Default::default(),
+                ),
+            };
+            back.send(CompactionProvided { outcome: outcome.0, usage: outcome.1 });
+        });
+    }
+}
+
+impl Inner {
+    /// Makes a call on the code that a turn is pinned to. What must not run twice may have to give way to its next generation: such a
+    /// call waits while that happens, and is made only if this is still the code that serves.
+    pub(super) fn make_pinned(
+        self: &Arc<Self>,
+        extension: &Arc<ExtensionRef>,
+        instance: &Arc<dyn Instance>,
+        call: Call,
+        host: Arc<SessionHost>,
+    ) -> CallState {
+        if !instance.capabilities().exclusive {
+            return start_call(instance, call, host);
+        }
+        let (inner, extension) = (self.clone(), extension.clone());
+        later(Box::pin(async move {
+            let (serving, _guard) = inner.extensions.enter_pinned(&extension).await?;
+            wait(start_call(&inner.extensions.instance(&serving)?, call, host)).await
+        }))
+    }
+}
+
+fn child_outcome(TurnReport { outcome, answer, limit_set_in, .. }: TurnReport) -> ToolOutcome {
+    match (outcome, answer) {
+        (TurnOutcome::Answered, Some(answer)) => ToolOutcome::Result(answer),
+        (TurnOutcome::Failed(fault), _) => ToolOutcome::Failure(fault),
+        (TurnOutcome::Limited(limit), _) => ToolOutcome::Failure(Fault::new(
+            Code::TurnLimit,
+            format!("the agent was ended by a limit on {}", limit.with_place(limit_set_in.as_deref())),
+        )),
+        (TurnOutcome::Blocked { reason }, _) => ToolOutcome::Failure(Fault::new(Code::GuardBlocked, reason)),
+        (TurnOutcome::Cancelled { reason }, _) => {
+            ToolOutcome::Failure(Fault::new(Code::TurnCancelled, reason))
+        }
+        (TurnOutcome::Answered, None) => ToolOutcome::Result(Content::text("")),
+    }
+}
+
+/// The way back to an actor from a task that it began.
+pub(super) struct FactSender {
+    inner: Arc<Inner>,
+    inbox: tokio::sync::mpsc::UnboundedSender<SessionCommand>,
+    source: FrameSource,
+    cause: Seq,
+    /// The extension that pays for what the fact says was used.
+    owner: Option<ExtensionId>,
+}
+
+impl FactSender {
+    pub(super) fn send(self, body: impl Into<Body>) {
+        self.tell(self.source.clone(), body);
+    }
+
+    /// Sends a fact that comes from another source, on the way to the one that is waited for.
+    pub(super) fn tell(&self, source: FrameSource, body: impl Into<Body>) {
+        let (at, body) = (self.inner.clock.now(), body.into());
+        self.inner.usage.meter().count(&body);
+        self.inner.usage.daily().enter(at, self.owner.as_ref(), used_by_model(&body));
+        let input = Input { at, source, cause: Some(self.cause), body };
+        drop(self.inbox.send(SessionCommand::Fact(Box::new(input))));
+    }
+}

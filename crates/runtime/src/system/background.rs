@@ -1,0 +1,115 @@
+//! Loops in the background: each runs from its extension's start to its stop. One that ends before is why the extension is not well.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use holdfast_contract::content::Content;
+use holdfast_contract::ids::{ExtensionId, Generation, Millis};
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::role::Role;
+use holdfast_contract::system_frames::{ExtensionFaulted, HealthReported};
+use holdfast_contract::wire::{Call, Instance, Reply};
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::calls::{start_call, wait, wait_timeout};
+use crate::host::SystemHost;
+use crate::runtime::Inner;
+
+/// How long a health check may take.
+const CHECK_TIMEOUT: Millis = Millis(10_000);
+
+/// How long a loop may take to go. One that waits or yields goes at once; one that holds its thread is left behind.
+const END_TIMEOUT: Millis = Millis(5_000);
+
+/// The loops that run.
+#[derive(Default)]
+pub(crate) struct Background(Mutex<HashMap<(ExtensionId, Generation), JoinHandle<()>>>);
+
+impl Background {
+    /// Takes a loop out, to be ended.
+    fn take(&self, extension: &ExtensionRef) -> Option<JoinHandle<()>> {
+        let key = (extension.id.clone(), extension.generation);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&key)
+    }
+
+    fn put(&self, extension: &ExtensionRef, run: JoinHandle<()>) {
+        let key = (extension.id.clone(), extension.generation);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, run);
+    }
+}
+
+impl Inner {
+    /// Starts an extension's loop, if it has one.
+    pub(crate) fn begin_background(
+        self: &Arc<Self>,
+        extension: &Arc<ExtensionRef>,
+        instance: &Arc<dyn Instance>,
+    ) {
+        if !instance.capabilities().roles.contains(Role::Service) {
+            return;
+        }
+        let (host, function) = (SystemHost::new(self, extension.clone(), None), "run-background".to_owned());
+        let call = Call::Function { role: Role::Service, function, arguments: Content::default() };
+        let run = wait(start_call(instance, call, Arc::new(host)));
+        let (inner, extension) = (Arc::downgrade(self), extension.clone());
+        let told = extension.clone();
+        let run = tokio::spawn(async move {
+            let ended = run.await;
+            let Some(inner) = inner.upgrade() else { return };
+            let ExtensionRef { id, generation, .. } = (*told).clone();
+            let by_itself = || Fault::new(Code::ExtensionFault, "its loop in the background has ended");
+            let (phase, fault) = ("service".to_owned(), ended.err().unwrap_or_else(by_itself));
+            inner.system.tell(ExtensionFaulted { id: id.clone(), generation, phase, fault });
+            inner.system.tell(HealthReported { id, generation, healthy: false });
+        });
+        self.background.put(&extension, run);
+    }
+
+    /// Ends an extension's loop, if one runs, and waits until it is gone, but not for ever.
+    pub(crate) async fn end_background(&self, extension: &ExtensionRef) {
+        let Some(run) = self.background.take(extension) else { return };
+        run.abort();
+        tokio::select! {
+            _gone = run => {}
+            () = self.clock.sleep(END_TIMEOUT) => {
+                let ExtensionRef { id, generation, .. } = extension.clone();
+                let message = "its loop in the background holds its thread and was left behind";
+                let (phase, fault) = ("service".to_owned(), Fault::new(Code::ExtensionFault, message));
+                self.system.tell(ExtensionFaulted { id, generation, phase, fault });
+            }
+        }
+    }
+
+    /// Asks everybody who serves and has a life whether they are well, all at once, and tells the system of those who are not.
+    pub(crate) async fn check_health(self: &Arc<Self>) {
+        let mut checks = JoinSet::new();
+        for extension in self.extensions.all_active() {
+            if let Ok(instance) = self.extensions.instance(&extension)
+                && instance.capabilities().has_lifecycle
+            {
+                checks.spawn(self.clone().check(extension.id.clone()));
+            }
+        }
+        while checks.join_next().await.is_some() {}
+    }
+
+    /// Asks whoever serves; one that gives way is not asked, and what has taken its place is.
+    async fn check(self: Arc<Self>, id: ExtensionId) {
+        let Ok((extension, _guard)) = self.extensions.enter(&id, CHECK_TIMEOUT).await else { return };
+        let Ok(instance) = self.extensions.instance(&extension) else { return };
+        let host = Arc::new(SystemHost::new(&self, extension.clone(), None));
+        let made = start_call(&instance, Call::Health, host);
+        let answer = wait_timeout(made, CHECK_TIMEOUT, Code::ExtensionUnhealthy, self.clock.clone()).await;
+        let ExtensionRef { id, generation, .. } = (*extension).clone();
+        match answer {
+            Ok(Reply::Health(false)) => self.system.tell(HealthReported { id, generation, healthy: false }),
+            Ok(_) => {}
+            Err(fault) => {
+                let phase = "health check".to_owned();
+                self.system.tell(ExtensionFaulted { id: id.clone(), generation, phase, fault });
+                self.system.tell(HealthReported { id, generation, healthy: false });
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What an agent that an extension invokes may use, and what it has used. The kernel says what is left when it is invoked, and charges the
+//! session when the answer is recorded.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use holdfast_contract::message::{Limits, Spent};
+use holdfast_kernel::limits::within;
+
+/// What a session has left for an agent, and what the agent has used.
+#[derive(Clone)]
+pub(crate) struct DelegatedBudget {
+    left: Limits,
+    used: Arc<Mutex<Option<Spent>>>,
+}
+
+impl DelegatedBudget {
+    /// A budget of which nothing is used.
+    pub(crate) fn new(left: Limits) -> Self {
+        Self { left, used: Arc::default() }
+    }
+
+    /// What is left for an agent that has limits of its own.
+    pub(crate) fn left_for(&self, own: Limits) -> Limits {
+        within(own, &self.left)
+    }
+
+    /// Charges what an agent has used.
+    pub(crate) fn charge(&self, spent: Spent) {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        *used = Some(used.unwrap_or_default().plus(spent));
+    }
+
+    /// What agents have used; none if none was invoked.
+    pub(crate) fn used(&self) -> Option<Spent> {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
