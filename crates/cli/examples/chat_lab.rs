@@ -122,7 +122,7 @@ async fn owner(home: &std::path::Path) -> Result<Server, Problem> {
             profile: "standard".to_owned(),
             model: "lab".into(),
         },
-        found: Box::new(move |open| {
+        create_session: Box::new(move |open| {
             let free = names.streams()?.len();
             Ok(NewSession {
                 id: open.session.clone().unwrap_or_else(|| format!("lab-{free}").into()),

@@ -132,7 +132,7 @@ struct Chat {
     screen: Screen,
     input: Input,
     words: Words,
-    /// Whether somebody can answer questions.
+    /// Whether a person can answer questions.
     attended: bool,
     quiet: bool,
     model: Option<ModelName>,
@@ -264,7 +264,7 @@ impl Chat {
 
     async fn next_question(&mut self) -> Option<Prompt> {
         while let Some(frame) = self.waiting.pop_front() {
-            // One that somebody else has answered meanwhile is left out.
+            // One that another client has answered meanwhile is left out.
             if let Ok(asked) = Prompt::of(&frame, &self.client).await {
                 return Some(asked);
             }
@@ -308,7 +308,7 @@ impl Chat {
         self.say(line);
     }
 
-    /// Says something in the session.
+    /// Sends a message.
     fn say(&mut self, text: String) {
         self.turn = TurnState { asked: true, ..TurnState::default() };
         self.live = LiveText::default();
@@ -397,7 +397,7 @@ impl Chat {
                 Notification::Frame(_) | Notification::Text { .. } | Notification::Reasoning { .. }
             )
         {
-            // A question that somebody else has answered, or whose turn is over, is taken down.
+            // A question that another client has answered, or whose turn is over, is withdrawn.
             if let Notification::Frame(frame) = &notice
                 && frame.envelope.stream == self.session
                 && (frame.envelope.kind == FrameKind::TurnEnded || Prompt::answered_by(frame) == Some(asked))
@@ -454,7 +454,7 @@ impl Chat {
         self.waiting.push_back(frame);
     }
 
-    /// Takes down the question that is being asked.
+    /// Withdraws the question that is being asked.
     fn withdraw(&mut self) {
         if let InputState::Question(_, withdrawn) = &self.hand {
             withdrawn.store(true, Ordering::Relaxed);

@@ -30,7 +30,7 @@ pub(crate) enum Standalone {
     Completions { shell: clap_complete::Shell },
 }
 
-/// Works on the files of a home, whether somebody owns it or not.
+/// Works on the files of a home, whether a process owns it or not.
 pub(crate) enum OfflineCommand {
     Demo(Demo),
     Log(ReadLog),

@@ -11,7 +11,7 @@ pub(crate) enum Exit {
     Failed,
     /// The policy denied it.
     Denied,
-    /// Somebody interrupted it.
+    /// It was interrupted.
     Interrupted,
     /// It wants to be started again.
     Again,

@@ -1,4 +1,4 @@
-//! Who else is being served: commands of other processes that the owner of a home waits for before it ends.
+//! Commands of other processes that are being served. The owner of a home waits for them before it ends.
 
 use tokio::sync::watch;
 
@@ -9,7 +9,7 @@ pub struct ActiveClients(watch::Sender<Served>);
 #[derive(Default)]
 struct Served {
     commands: usize,
-    /// Nobody more is let in.
+    /// No more are accepted.
     closed: bool,
 }
 
@@ -28,7 +28,7 @@ impl ActiveClients {
         self.0.borrow().commands
     }
 
-    /// Waits until there are none, and lets nobody in from then on.
+    /// Waits until there are none, and accepts no more from then on.
     pub async fn gone(&self) {
         let mut changes = self.0.subscribe();
         loop {

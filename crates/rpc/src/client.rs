@@ -7,6 +7,7 @@ use holdfast_contract::body::Body;
 use holdfast_contract::content::{BlobRef, load_references, to_whole_json};
 use holdfast_contract::frame::Frame;
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_jsonrpc::{Completion, PendingRequests};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -18,14 +19,14 @@ use crate::protocol::{
     SessionMethod, SystemMethod, VERSION,
 };
 
-type Waiting = Arc<Mutex<Option<HashMap<u64, oneshot::Sender<Response>>>>>;
+/// The requests without an answer; none once the owner has gone.
+type Waiting = Arc<Mutex<Option<PendingRequests<oneshot::Sender<Response>>>>>;
 
 /// A connection to an owner. Clones share it.
 #[derive(Clone)]
 pub struct Client {
     lines: mpsc::UnboundedSender<String>,
     waiting: Waiting,
-    next: Arc<Mutex<u64>>,
 }
 
 impl Client {
@@ -35,7 +36,7 @@ impl Client {
     ) -> (Self, mpsc::UnboundedReceiver<Notification>) {
         let (lines, mut outgoing) = mpsc::unbounded_channel::<String>();
         let (notices, noticed) = mpsc::unbounded_channel();
-        let waiting: Waiting = Arc::new(Mutex::new(Some(HashMap::new())));
+        let waiting: Waiting = Arc::new(Mutex::new(Some(PendingRequests::default())));
         let (reader, mut writer) = tokio::io::split(connection);
         tokio::spawn(async move {
             while let Some(line) = outgoing.recv().await {
@@ -57,8 +58,8 @@ impl Client {
                     }
                 } else if let Ok(answer) = serde_json::from_value::<Response>(message) {
                     let id = answer.id.as_u64().unwrap_or(u64::MAX);
-                    let sender = lock(&answers).as_mut().and_then(|waiting| waiting.remove(&id));
-                    if let Some(sender) = sender {
+                    let completed = lock(&answers).as_mut().map(|waiting| waiting.complete(id));
+                    if let Some(Completion::Pending(sender)) = completed {
                         drop(sender.send(answer));
                     }
                 }
@@ -66,7 +67,7 @@ impl Client {
             // Requests without an answer fail.
             lock(&answers).take();
         });
-        (Self { lines, waiting, next: Arc::default() }, noticed)
+        (Self { lines, waiting }, noticed)
     }
 
     /// Asks, and waits for the answer.
@@ -75,20 +76,12 @@ impl Client {
             Problem::new(Code::ConnectionLost, "the process that owns the home has gone")
                 .help("What was acknowledged is on disk; run the command again.")
         };
-        let id = {
-            let mut next = lock(&self.next);
-            *next += 1;
-            *next
-        };
         let mut message = to_whole_json(request).map_err(internal)?;
+        let (sender, answer) = oneshot::channel();
+        let id = lock(&self.waiting).as_mut().map(|waiting| waiting.insert(sender)).ok_or_else(gone)?;
         if let Some(fields) = message.as_object_mut() {
             fields.insert("id".to_owned(), json!(id));
         }
-        let (sender, answer) = oneshot::channel();
-        match lock(&self.waiting).as_mut() {
-            Some(waiting) => waiting.insert(id, sender),
-            None => return Err(gone()),
-        };
         self.lines.send(line::write(message)).map_err(|_| gone())?;
         let answer = answer.await.map_err(|_| gone())?;
         match answer.error {

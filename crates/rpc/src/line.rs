@@ -1,13 +1,14 @@
-//! Messages on the wire: JSON-RPC 2.0, one per line. Neither side has the other's values, so all of them are written whole.
+//! Messages on the wire: JSON-RPC 2.0, one per line. Neither side has the other's store, so every value is written in full.
 
 use holdfast_contract::content::to_whole_json;
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_jsonrpc::{LineError, read_line};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
+use tokio::io::AsyncBufRead;
 
 /// The longest line that is read: a paste of many megabytes fits, a runaway does not.
-const MAX_LINE_BYTES: u64 = 64 << 20;
+const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// An answer to a request.
 #[derive(Debug, Serialize, Deserialize)]
@@ -27,23 +28,18 @@ pub(crate) struct ErrorObject {
     pub data: Option<Problem>,
 }
 
-/// JSON-RPC's own numbers; everything else is the application's.
-pub(crate) const PARSE_ERROR: i64 = -32700;
-pub(crate) const INVALID_REQUEST: i64 = -32600;
-pub(crate) const UNKNOWN_METHOD: i64 = -32601;
-pub(crate) const INVALID_PARAMS: i64 = -32602;
-pub(crate) const FAILED: i64 = -32000;
-
-/// Reads a line; none at the end. One that is too long is an error that ends the connection.
+/// Reads a line; none at the end. The last one needs no line feed. One that is too long is an error that ends the connection.
 pub(crate) async fn read(from: &mut (impl AsyncBufRead + Unpin)) -> Result<Option<Vec<u8>>, Problem> {
     let mut line = Vec::new();
-    let broken =
-        |error: std::io::Error| Problem::new(Code::ConnectionLost, format!("the connection broke: {error}"));
-    let read = from.take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await.map_err(broken)?;
-    match read {
-        0 => Ok(None),
-        _ if line.ends_with(b"\n") || (read as u64) < MAX_LINE_BYTES => Ok(Some(line)),
-        _ => Err(Problem::new(Code::UsageInvalid, "a message is longer than 64 MiB")),
+    match read_line(from, &mut line, MAX_LINE_BYTES).await {
+        Ok(true) | Err(LineError::Truncated) => Ok(Some(line)),
+        Ok(false) => Ok(None),
+        Err(LineError::TooLong { .. }) => {
+            Err(Problem::new(Code::UsageInvalid, "a message is longer than 64 MiB"))
+        }
+        Err(LineError::Io(error)) => {
+            Err(Problem::new(Code::ConnectionLost, format!("the connection broke: {error}")))
+        }
     }
 }
 
@@ -55,7 +51,7 @@ pub(crate) fn write(mut message: Value) -> String {
     format!("{message}\n")
 }
 
-/// A notice as it goes over the wire.
+/// A notification as it goes over the wire.
 pub(crate) fn notice(notice: &impl Serialize) -> String {
     write(to_whole_json(notice).unwrap_or_default())
 }

@@ -45,7 +45,8 @@ mod session;
 mod system;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 pub use self::bus::*;
@@ -101,6 +102,21 @@ impl Request {
         let found = tables.into_iter().flatten().find(|row| row.name == method);
         let row = found.ok_or(RequestError::UnknownMethod)?;
         (row.read)(params).map_err(RequestError::InvalidParams)
+    }
+}
+
+impl<'de> Deserialize<'de> for Request {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Named {
+            method: String,
+            params: Option<Value>,
+        }
+        let Named { method, params } = Named::deserialize(deserializer)?;
+        Self::read(&method, params.unwrap_or_else(|| json!({}))).map_err(|error| match error {
+            RequestError::UnknownMethod => D::Error::custom(format!("there is no method `{method}`")),
+            RequestError::InvalidParams(error) => D::Error::custom(error),
+        })
     }
 }
 

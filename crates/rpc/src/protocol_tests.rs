@@ -26,6 +26,8 @@ fn a_request_is_read_by_the_name_of_its_method() {
     assert_eq!(written, json!({ "method": "session.cancel", "params": { "session": "one" } }));
     let read = Request::read("session.cancel", written["params"].clone());
     assert!(matches!(read, Ok(Request::Session(SessionMethod::Cancel(_)))));
+    let again: Request = serde_json::from_value(written).unwrap();
+    assert!(matches!(again, Request::Session(SessionMethod::Cancel(_))));
     assert!(matches!(Request::read("session.dance", json!({})), Err(RequestError::UnknownMethod)));
     let invalid = Request::read("tools.list", json!({ "more": 1 }));
     assert!(matches!(invalid, Err(RequestError::InvalidParams(_))));

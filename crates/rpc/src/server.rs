@@ -16,6 +16,7 @@ use std::task::Poll;
 use holdfast_contract::content::to_whole_json;
 use holdfast_contract::ids::StreamId;
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_jsonrpc::error_code;
 use holdfast_policy::{Policy, Rule};
 use holdfast_runtime::{NewSession, Runtime};
 use serde::Serialize;
@@ -47,7 +48,7 @@ pub struct ServerContext {
     /// Who it is.
     pub welcome: ServerHello,
     /// How new sessions are made.
-    pub found: Box<CreateSession>,
+    pub create_session: Box<CreateSession>,
     /// What "always" does.
     pub remember: Box<Remember>,
 }
@@ -84,7 +85,7 @@ impl Server {
     }
 
     /// The commands of other processes that are being served.
-    pub fn guests(&self) -> &ActiveClients {
+    pub fn active_clients(&self) -> &ActiveClients {
         &self.clients
     }
 
@@ -94,7 +95,7 @@ impl Server {
     }
 
     /// Serves a connection of another process until it has gone.
-    pub async fn serve_guest(self, connection: impl AsyncRead + AsyncWrite + Send + 'static) {
+    pub async fn serve_process(self, connection: impl AsyncRead + AsyncWrite + Send + 'static) {
         let clients = self.clients.clone();
         self.serve_as(connection, Some(clients)).await;
     }
@@ -160,24 +161,24 @@ impl Connection {
         let mut message: Value = match serde_json::from_slice(line) {
             Ok(message) => message,
             Err(error) => {
-                return refuse(Value::Null, line::PARSE_ERROR, format!("this is not JSON: {error}"));
+                return refuse(Value::Null, error_code::PARSE_ERROR, format!("this is not JSON: {error}"));
             }
         };
         let Some(fields) = message.as_object_mut() else {
-            return refuse(Value::Null, line::INVALID_REQUEST, "a request is a JSON object".to_owned());
+            return refuse(Value::Null, error_code::INVALID_REQUEST, "a request is a JSON object".to_owned());
         };
         let id = fields.remove("id").unwrap_or_default();
         let params = fields.remove("params").unwrap_or_else(|| json!({}));
         let Some(method) = fields.get("method").and_then(Value::as_str) else {
-            return refuse(id, line::INVALID_REQUEST, "a request has a method".to_owned());
+            return refuse(id, error_code::INVALID_REQUEST, "a request has a method".to_owned());
         };
         match Request::read(method, params) {
             Ok(request) => Some((id, request)),
             Err(RequestError::UnknownMethod) => {
-                refuse(id, line::UNKNOWN_METHOD, format!("there is no method `{method}`"))
+                refuse(id, error_code::METHOD_NOT_FOUND, format!("there is no method `{method}`"))
             }
             Err(RequestError::InvalidParams(error)) => {
-                refuse(id, line::INVALID_PARAMS, format!("`{method}`: {error}"))
+                refuse(id, error_code::INVALID_PARAMS, format!("`{method}`: {error}"))
             }
         }
     }
@@ -192,7 +193,7 @@ impl Connection {
         };
         let opened = answer.as_ref().ok().filter(|_| opens);
         let session = opened.and_then(|answer| answer["session"].as_str()).map(StreamId::from);
-        self.lines.send(line::answer(id, answer.map_err(|problem| (line::FAILED, problem))));
+        self.lines.send(line::answer(id, answer.map_err(|problem| (error_code::SERVER_ERROR, problem))));
         if let Some(session) = session {
             self.start_feed(&session);
         }

@@ -1,4 +1,4 @@
-//! The control socket: where an owner listens and others find it. Only the same user is let in.
+//! The control socket of a home: its owner listens, clients connect. Only the same user may.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub fn listen(path: &Path, server: Server) -> Result<tokio::task::JoinHandle<()>
             let Ok((connection, _)) = listener.accept().await else { continue };
             let same_user = connection.peer_cred().is_ok_and(|peer| peer.uid() == own);
             if same_user {
-                tokio::spawn(server.clone().serve_guest(connection));
+                tokio::spawn(server.clone().serve_process(connection));
             }
         }
     }))

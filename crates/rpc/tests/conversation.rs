@@ -127,7 +127,7 @@ async fn owner(folder: &std::path::Path, go_on: Arc<Notify>) -> (Runtime, Server
         runtime: runtime.clone(),
         hub,
         welcome,
-        found: Box::new(|open| {
+        create_session: Box::new(|open| {
             Ok(NewSession {
                 id: open.session.clone().unwrap(),
                 origin: Origin { channel: open.channel.clone(), user: None },

@@ -38,7 +38,7 @@ fn connect(lab: &Lab) -> DuplexStream {
             profile: "full-auto".to_owned(),
             model: "script".into(),
         },
-        found: Box::new(|_| panic!("nobody opens a session here")),
+        create_session: Box::new(|_| panic!("nobody opens a session here")),
         remember: Box::new(|_| panic!("nobody remembers a rule here")),
     });
     let (here, there) = tokio::io::duplex(1 << 16);

@@ -89,7 +89,7 @@ pub(crate) enum QuestionReply {
     Interrupt,
     /// Ctrl-D, or the terminal has gone.
     End,
-    /// Somebody else answered.
+    /// Another client answered.
     Withdrawn,
 }
 

@@ -72,7 +72,7 @@ impl Calls {
             Body::ModelReturned(returned) => {
                 returned.calls.iter().for_each(|call| self.know(&call.arguments));
             }
-            // Whoever changes the arguments: what ran is what is shown.
+            // Changed arguments are shown as they ran.
             Body::HookDecided(HookDecided {
                 decision: Decision::Modify { arguments: Some(arguments), .. },
                 ..
@@ -81,7 +81,7 @@ impl Calls {
             | Body::ApprovalAnswered(ApprovalAnswered { answer: Answer::Edit { arguments }, .. }) => {
                 self.know(arguments);
             }
-            // Whoever changes a result: what the model was told is what is shown.
+            // A changed result is shown as the model got it.
             Body::ToolReturned(ToolReturned { outcome: ToolOutcome::Result(content), .. })
             | Body::HookDecided(HookDecided {
                 decision: Decision::Enrich { result: Some(content), .. } | Decision::Replace { content, .. },

@@ -45,7 +45,7 @@ const COMMANDS: &[(&str, &str, &str)] = &[
 ];
 
 impl Chat {
-    /// Carries out a command. False if it is none, but something to be said to the model.
+    /// Runs a command. False if it is a tool's name, which is sent to the model.
     pub(super) async fn command(&mut self, text: &str) -> bool {
         let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let rest = rest.trim();

@@ -32,7 +32,7 @@ const MAX_REMEMBERED_CHARS: usize = 64 << 10;
 pub(crate) enum InputRequest {
     /// A line at the prompt.
     Line,
-    /// An answer, until somebody else has given it.
+    /// An answer, until another client has given it.
     Answer(Box<Prompt>, Arc<AtomicBool>),
 }
 

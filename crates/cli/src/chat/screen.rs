@@ -46,7 +46,7 @@ impl Screen {
         self.write(&format!("{}\n", text.as_ref()));
     }
 
-    /// Shows a text of somebody else, below a line that says whose it is.
+    /// Shows foreign text, below a line that names its author.
     pub(crate) fn foreign(&mut self, whose: Option<&str>, text: &str) {
         let rows =
             if self.terminal { margined(text, width()) } else { sanitize_for_terminal(text.trim_end()) };

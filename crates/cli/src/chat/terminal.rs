@@ -286,7 +286,7 @@ impl<'a> Keys<'a> {
 /// Shows text at once.
 pub(crate) fn show(text: &str) {
     let mut out = std::io::stdout().lock();
-    // Whoever reads the output may have gone; the chat notices that elsewhere.
+    // The reader of the output may have gone; the chat notices that elsewhere.
     let _gone = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 

@@ -42,7 +42,7 @@ pub(crate) enum OwnerConnection {
 
 /// A home that this process owns.
 pub(crate) struct EmbeddedOwner {
-    pub house: Arc<Application>,
+    pub application: Arc<Application>,
     server: Server,
     listening: JoinHandle<()>,
     socket: PathBuf,
@@ -100,8 +100,8 @@ impl OwnerConnection {
 impl EmbeddedOwner {
     async fn begin(plan: &ApplicationConfig, ownership: Ownership) -> Result<Self, Problem> {
         let hub = Arc::new(Hub::default());
-        let house = Arc::new(Application::open(plan, hub.clone()).await?);
-        for warning in &house.warnings {
+        let application = Arc::new(Application::open(plan, hub.clone()).await?);
+        for warning in &application.warnings {
             report(warning);
         }
         let welcome = ServerHello {
@@ -109,24 +109,24 @@ impl EmbeddedOwner {
             program: env!("CARGO_PKG_VERSION").to_owned(),
             process: std::process::id(),
             home: plan.home.root().display().to_string(),
-            profile: profile(&house)?,
-            model: house.model.clone(),
+            profile: profile(&application)?,
+            model: application.model.clone(),
         };
-        let (founder, remembers) = (house.clone(), house.clone());
+        let (creates, remembers) = (application.clone(), application.clone());
         let server = Server::new(ServerContext {
-            runtime: house.runtime.clone(),
+            runtime: application.runtime.clone(),
             hub,
             welcome,
-            found: Box::new(move |open: &SessionOpen| {
+            create_session: Box::new(move |open: &SessionOpen| {
                 let id = open.session.clone().map_or_else(new_id, Ok)?;
                 let channel = if open.channel.is_empty() { "rpc" } else { &open.channel };
-                founder.session(id, channel, open.model.clone())
+                creates.session(id, channel, open.model.clone())
             }),
             remember: Box::new(move |rule| remembers.remember(&rule)),
         });
         let socket = plan.home.control_socket();
         let listening = listen(&socket, server.clone())?;
-        Ok(Self { house, server, listening, socket, _ownership: ownership })
+        Ok(Self { application, server, listening, socket, _ownership: ownership })
     }
 
     /// A connection to itself.
@@ -138,31 +138,31 @@ impl EmbeddedOwner {
 
     /// Stops everything in order, once the commands of other processes that are being served are done.
     pub(crate) async fn end(self, reason: &str) -> Result<(), Problem> {
-        let guests = self.server.guests();
+        let clients = self.server.active_clients();
         let say = async {
             tokio::time::sleep(Duration::from_secs(2)).await;
-            eprintln!("waiting for {} other command(s) on this home; Ctrl-C ends them", guests.count());
+            eprintln!("waiting for {} other command(s) on this home; Ctrl-C ends them", clients.count());
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            () = guests.gone() => {}
+            () = clients.gone() => {}
             () = say => {}
             _ = tokio::signal::ctrl_c() => {}
         }
         self.end_now(reason).await
     }
 
-    /// Stops everything in order, whoever is being served.
+    /// Stops everything in order, also if commands are being served.
     pub(crate) async fn end_now(self, reason: &str) -> Result<(), Problem> {
         self.listening.abort();
-        // Whoever takes the home next removes it otherwise.
+        // The next owner removes it otherwise.
         drop(std::fs::remove_file(&self.socket));
-        self.house.runtime.stop(reason).await
+        self.application.runtime.stop(reason).await
     }
 }
 
-fn profile(house: &Application) -> Result<String, Problem> {
-    let name = serde_json::to_value(house.runtime.policy()?.profile_name());
+fn profile(application: &Application) -> Result<String, Problem> {
+    let name = serde_json::to_value(application.runtime.policy()?.profile_name());
     Ok(name.ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default())
 }
 

@@ -20,7 +20,7 @@ use crate::output::Quiet;
 
 /// What waits for a person, and what waits until they have answered.
 pub(crate) struct Questions {
-    /// Whether somebody is there.
+    /// Whether a person is there.
     attended: bool,
     /// The frames of questions that have not been asked yet.
     waiting: VecDeque<Frame>,
@@ -91,7 +91,7 @@ impl Questions {
         }
     }
 
-    /// Takes down the question that is being asked.
+    /// Withdraws the question that is being asked.
     fn withdraw(&self) {
         if let Some(open) = &self.open {
             open.withdrawn.store(true, Ordering::Relaxed);
@@ -104,7 +104,7 @@ impl Questions {
             return;
         }
         let Some(frame) = self.waiting.pop_front() else { return };
-        // One that somebody else has answered meanwhile is left out.
+        // One that another client has answered meanwhile is left out.
         let Ok(asked) = Prompt::of(&frame, client).await else { return };
         let (request, withdrawn, reply) =
             (asked.request, Arc::new(AtomicBool::new(false)), self.reply.clone());

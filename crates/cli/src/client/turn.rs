@@ -41,7 +41,7 @@ impl Link {
         self.client.frames(SessionFrames { session, from, to, kinds: Vec::new(), limit: None }).await
     }
 
-    /// Says something, and gives how the turn ended. Each notice is shown as it comes, or once a question that it would disturb is
+    /// Sends a message, and gives how the turn ended. Each notification is shown as it comes, or once a question that it would disturb is
     /// answered.
     pub(crate) async fn turn(
         &mut self,
@@ -107,7 +107,7 @@ fn answer(client: &Client, session: &StreamId, request: Seq, reply: QuestionRepl
     };
     let client = client.clone();
     tokio::spawn(async move {
-        // Somebody else may have answered first.
+        // Another client may have answered first.
         if let Err(problem) = client.ask::<Value>(&request).await {
             report(&problem);
         }

@@ -31,7 +31,7 @@ impl OwnerCommand {
         let is_new = !plan.home.database().exists();
         let (link, own) = OwnerConnection::link(plan, client).await?;
         if let Some(own) = own.as_ref().filter(|_| is_new && is_chat && !output.quiet) {
-            eprintln!("{}", init::greeting(&own.house));
+            eprintln!("{}", init::greeting(&own.application));
         }
         let exit = self.ask(output, plan, link).await;
         match own {

@@ -84,7 +84,7 @@ impl Connection {
             }
             SessionMethod::Fork(SessionFork { session, at }) => {
                 let session = existing_stream(runtime.store(), session.as_str())?;
-                let fork = (self.owner.found)(&SessionOpen::default())?.id;
+                let fork = (self.owner.create_session)(&SessionOpen::default())?.id;
                 let next = runtime.fork(&session, at, &fork)?;
                 Ok(json!({ "session": fork, "from": session, "frames": next }))
             }
@@ -120,9 +120,9 @@ impl Connection {
             }
             SessionMethod::Commands(NoParams {}) => value(&self.commands()),
             SessionMethod::CommandRun(CommandRun { session, command, arguments }) => {
-                let found = &self.owner.found;
+                let create = &self.owner.create_session;
                 let channel = self.channel(&session);
-                let make = || found(&SessionOpen { channel, ..SessionOpen::default() });
+                let make = || create(&SessionOpen { channel, ..SessionOpen::default() });
                 let done = runtime.run_command(&session, &command, &arguments, make).await?;
                 self.ack_durable().await?;
                 value(&CommandEnd { output: done.output, session: done.session })
@@ -137,7 +137,7 @@ impl Connection {
     }
 
     async fn open(&self, open: SessionOpen) -> Result<SessionOpened, Problem> {
-        let ServerContext { runtime, found, .. } = &*self.owner;
+        let ServerContext { runtime, create_session, .. } = &*self.owner;
         let store = runtime.store();
         let exists = match &open.session {
             Some(id) => store.head(id)?.is_some() || runtime.is_open(id),
@@ -153,7 +153,7 @@ impl Connection {
                 if let Some(model) = &open.model {
                     runtime.open_model(model).await?;
                 }
-                let new = found(&open)?;
+                let new = create_session(&open)?;
                 let session = new.id.clone();
                 let first = open.frames_from.unwrap_or_default();
                 let opened = self.subscribe(&session, &open, first);

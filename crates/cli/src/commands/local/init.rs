@@ -18,8 +18,8 @@ const NOTHING: &str =
     "No key in the environment and no model server on this machine: the built-in model is used.";
 
 /// What a first start says about models.
-pub(crate) fn greeting(house: &Application) -> String {
-    let used = house.found.iter().find(|found| found.provider == house.model.as_str());
+pub(crate) fn greeting(application: &Application) -> String {
+    let used = application.found.iter().find(|found| found.provider == application.model.as_str());
     match used {
         Some(found) => {
             let from = found.key_env.map_or_else(|| "on this machine".to_owned(), |key| format!("by {key}"));
@@ -28,12 +28,12 @@ pub(crate) fn greeting(house: &Application) -> String {
                 found.provider, found.model
             )
         }
-        None if house.model.as_str() == OFFLINE => {
+        None if application.model.as_str() == OFFLINE => {
             format!(
                 "{NOTHING}\nFor a language model, set a provider's key in the environment or start a model server here: docs/models.md lists them."
             )
         }
-        None => format!("The model is {}, as the settings say.", house.model),
+        None => format!("The model is {}, as the settings say.", application.model),
     }
 }
 

@@ -13,11 +13,11 @@ use crate::exit::Exit;
 struct Outstanding {
     /// Requests without an answer.
     requests: u64,
-    /// Requests to open a session with somebody who answers questions.
+    /// Requests to open a session with `answers: true`.
     opening: Vec<Value>,
     /// Sessions that were opened so.
     attended: BTreeSet<String>,
-    /// Questions to a person, by session and frame, which nobody can answer any more.
+    /// Questions to a person, by session and frame, which cannot be answered any more.
     questions: BTreeSet<(String, u64)>,
 }
 

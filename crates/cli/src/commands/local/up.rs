@@ -144,7 +144,7 @@ async fn stop(child: &mut Child) -> Result<ChildExit, Problem> {
     Ok(ChildExit::Done)
 }
 
-/// Owns the home until somebody wants it to stop.
+/// Owns the home until it is asked to stop.
 pub(crate) async fn own(output: &Output, plan: &ApplicationConfig) -> Result<Exit, Problem> {
     let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
     let supervisor = std::env::var("HOLDFAST_SUPERVISOR").ok().and_then(|pid| pid.parse::<i32>().ok());
@@ -156,10 +156,10 @@ pub(crate) async fn own(output: &Output, plan: &ApplicationConfig) -> Result<Exi
                 .help("`holdfast status` says which; `holdfast down` stops it."));
         }
     };
-    let every = Millis(u64::from(own.house.settings.health.every_seconds) * 1_000);
-    own.house.runtime.watch_health(every);
+    let every = Millis(u64::from(own.application.settings.health.every_seconds) * 1_000);
+    own.application.runtime.watch_health(every);
     say(output, &format!("up: {} (process {})", plan.home.root().display(), std::process::id()));
-    let mut wanted = own.house.runtime.shutdown_requests();
+    let mut wanted = own.application.runtime.shutdown_requests();
     let flag = plan.home.restart_flag();
     let (reason, again) = tokio::select! {
         _ = terminate.recv() => ("asked to stop by a signal".to_owned(), false),
@@ -195,7 +195,7 @@ async fn appears(flag: &Path) {
     }
 }
 
-/// A link to whoever has the home up; none if nobody has.
+/// A link to the owner of the home, if there is one.
 pub(crate) async fn attached(home: &Home) -> Result<Option<Link>, Problem> {
     match connect(&home.control_socket()).await {
         Ok(connection) => Link::over(connection, "down").await.map(Some),

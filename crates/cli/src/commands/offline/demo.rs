@@ -163,7 +163,7 @@ async fn record(store: Store, session: StreamId) -> Result<(), Problem> {
     runtime.stop("the demonstration is over").await
 }
 
-/// A surface that hands every approval to somebody who says yes.
+/// A surface that hands every approval on, to be answered with yes.
 struct Approver(mpsc::UnboundedSender<holdfast_contract::ids::Seq>);
 
 impl Surface for Approver {

@@ -9,7 +9,7 @@ use holdfast_store::{Store, StoreOptions};
 use crate::exit::Exit;
 use crate::output::Output;
 
-/// What a platform has; asked of whoever knows.
+/// What a platform has.
 pub type Examine = fn(&Home) -> Vec<Check>;
 
 pub(crate) fn doctor(output: &Output, home: &Home, platform: Examine) -> Result<Exit, Problem> {

@@ -72,7 +72,7 @@ pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Resul
     Ok(exit(&end.outcome))
 }
 
-/// One turn for somebody who has neither a terminal nor a question: a tool is called, and the way to the rest is shown.
+/// One turn without a terminal and without a prompt: a tool is called, and the next commands are named.
 pub(crate) async fn demonstrate(output: &Output, link: &mut Link) -> Result<Exit, Problem> {
     let tools: Vec<ToolInfo> = link.client.ask(&ExtensionMethod::Tools(NoParams {})).await?;
     let prompt = match tools.iter().any(|tool| tool.name.as_str() == "file_list") {
