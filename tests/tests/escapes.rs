@@ -22,7 +22,9 @@ use std::process::Command;
 
 use escapes::world::{Case, Expected, Play, SECRET, World};
 use escapes::{file_cases, shell_cases};
-use holdfast_contract::wire::{Ask, Call, Host, Instance, Later, Reply};
+use holdfast_contract::host_call::HostCall;
+use holdfast_contract::ids::Millis;
+use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
 use holdfast_contract::{content::Content, problem::Fault};
 use serde_json::{Value, json};
 
@@ -108,7 +110,7 @@ async fn work_off(queue: std::sync::Arc<std::sync::Mutex<Vec<Case>>>, play: Play
 struct Nobody;
 
 impl Host for Nobody {
-    fn ask(&self, _: Ask) -> Later<Result<Content, Fault>> {
+    fn call_within(&self, _: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
         Box::pin(std::future::pending())
     }
 }

@@ -13,11 +13,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::CallId;
+use holdfast_contract::host_call::HostCall;
+use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::problem::Fault;
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::session_frames::TurnOutcome;
-use holdfast_contract::wire::{Ask, Call, Host, Later, Reply};
+use holdfast_contract::wire::{Call, Host, Later, Reply};
 use holdfast_runtime::app::Application;
 use holdfast_testkit::wasm::{MapVault, lane_with};
 use homes::{Scene, again, said, serves};
@@ -183,8 +184,8 @@ fn the_programs_are_short() {
 struct Nobody;
 
 impl Host for Nobody {
-    fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>> {
-        panic!("{ask:?}")
+    fn call_within(&self, call: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
+        panic!("{call:?}")
     }
 }
 

@@ -27,6 +27,8 @@ mod file_models;
 mod fixtures;
 #[path = "living/messages.rs"]
 mod messages;
+#[path = "living/privileges.rs"]
+mod privileges;
 #[path = "living/reloads.rs"]
 mod reloads;
 #[path = "living/rpc.rs"]

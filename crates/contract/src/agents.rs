@@ -8,16 +8,10 @@ use crate::content::Content;
 use crate::ids::{AgentId, ExtensionId, ModelName};
 use crate::message::Limits;
 use crate::registry::ToolEntry;
-use crate::tool::{EffectClass, ToolSpec, agent_arguments_schema};
+use crate::tool::{EffectClass, ToolGroup, ToolSpec, agent_arguments_schema};
 
-/// What `uses_tools` calls the tools of the built-in extensions.
+/// What `uses_tools` calls the tools of [`ToolGroup::Core`].
 pub const CORE_TOOLS: &str = "core_tools";
-
-/// The built-in extensions whose tools those are.
-pub const CORE: &[&str] = &["files", "orchestrator", "setup", "shell"];
-
-/// The built-in extension that cuts long results and reads on in them. Whoever has any tools has its tools too.
-pub const RESULTS: &str = "results";
 
 /// The tool that gives a conversation back to whoever handed it over.
 pub const HAND_BACK: &str = "hand_back";
@@ -177,10 +171,11 @@ impl ToolEntry {
             (Some(AgentUse::HandOver(agent)), _) if speaker == Some(agent) => false,
             (_, None) => true,
             (_, Some(listed)) => {
-                let owner = &active.extension.id;
-                let core = CORE.contains(&owner.as_str());
-                let named = |id: &ExtensionId| id == owner || (core && id.as_str() == CORE_TOOLS);
-                listed.iter().any(named) || (!listed.is_empty() && owner.as_str() == RESULTS)
+                let (owner, group) = (&active.extension.id, active.spec.group);
+                let is_core = group == Some(ToolGroup::Core);
+                let is_listed = |id: &ExtensionId| id == owner || (is_core && id.as_str() == CORE_TOOLS);
+                let is_companion = group == Some(ToolGroup::Companion);
+                listed.iter().any(is_listed) || (is_companion && !listed.is_empty())
             }
         }
     }

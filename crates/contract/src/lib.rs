@@ -21,6 +21,7 @@ mod event_json;
 pub mod exports;
 pub mod frame;
 pub mod hook;
+pub mod host_call;
 pub mod ids;
 pub mod limits;
 pub mod log;

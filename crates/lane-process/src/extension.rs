@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
+use holdfast_contract::host_call::HostCall;
+use holdfast_contract::ids::Millis;
 use holdfast_contract::log::LogSink;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::protocol::{
@@ -18,7 +20,7 @@ use holdfast_contract::protocol::{
 use holdfast_contract::registry::Descriptor;
 use holdfast_contract::role::Role;
 use holdfast_contract::system_frames::LifecycleCommand;
-use holdfast_contract::wire::{Ask, Bundle, Call, Host, Instance, Later, Reply, Vault};
+use holdfast_contract::wire::{Bundle, Call, Host, Instance, Later, Reply, Vault};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::{Mutex, OnceCell};
@@ -359,7 +361,7 @@ impl Instance for ProcessInstance {
 struct Nobody;
 
 impl Host for Nobody {
-    fn ask(&self, _: Ask) -> Later<Result<Content, Fault>> {
+    fn call_within(&self, _: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
         let fault =
             Fault::new(Code::ToolDenied, "nothing can be asked before the process has said what it is");
         Box::pin(std::future::ready(Err(fault)))

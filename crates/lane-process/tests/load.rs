@@ -14,9 +14,10 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::CallId;
+use holdfast_contract::host_call::HostCall;
+use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::wire::{Ask, Call, Host, Later};
+use holdfast_contract::wire::{Call, Host, Later};
 use serde_json::json;
 use support::{Yard, go};
 
@@ -69,7 +70,7 @@ async fn what_it_cannot_do_without_is_checked() {
 struct Watching(Mutex<Vec<String>>);
 
 impl Host for Watching {
-    fn ask(&self, _: Ask) -> Later<Result<Content, Fault>> {
+    fn call_within(&self, _: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
         Box::pin(std::future::ready(Err(Fault::new(Code::ToolDenied, "nothing"))))
     }
 

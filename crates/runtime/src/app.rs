@@ -39,11 +39,11 @@ use serde_json::{Map, Value};
 use crate::clock::SystemClock;
 use crate::discovery::{ToolsShown, shown};
 use crate::embedded::EmbeddedComponent;
+use crate::host::secrets::Secrets;
 use crate::loader::{Changes, Loader};
 use crate::messaging::{Routes, SessionFactory, SessionRequest};
 use crate::parts::{Configuration, HomeParts, OsEntropy, Parts, Surface, Zone};
 use crate::runtime::{NewSession, Runtime};
-use crate::secrets::Secrets;
 use crate::vault::HomeVault;
 use crate::watch::FolderWatcher;
 

@@ -1,10 +1,9 @@
 //! What lives besides the sessions: the bus, whoever subscribes to it, and the way between users, agents and channels.
 //!
 //! `wiring` keeps the bus's subscribers in step with the extensions that are installed. `router` takes a user's message to its session
-//! and an answer to its channel, `streams` shows an answer there while it is written, `turns` runs the turns that nobody at a surface asked for, and `asks` is what extensions may ask for
-//! of all this. `topics` has the payloads of the program's own topics.
+//! and an answer to its channel, `streams` shows an answer there while it is written, `turns` runs the turns that nobody at a surface asked for.
+//! What extensions may call of all this is in `host/events.rs` and `host/agents.rs`. `topics` has the payloads of the program's own topics.
 
-mod host_calls;
 mod router;
 mod routes;
 mod streams;
@@ -32,7 +31,6 @@ use crate::runtime::Inner;
 use streams::Streams;
 use subscriptions::Subscriptions;
 
-pub(crate) use host_calls::{ASKS, INVOKE};
 pub use routes::{Routes, SessionFactory, SessionRequest};
 pub use topics::{AgentTask, ExtensionError, ExtensionStateEvent, OutgoingMessage, UserMessage, UserNotice};
 

@@ -21,8 +21,8 @@ use serde_json::{Map, Value};
 
 use crate::clock::Clock;
 use crate::discovery::ToolsShown;
+use crate::host::secrets::Secrets;
 use crate::messaging::Routes;
-use crate::secrets::Secrets;
 
 /// What a runtime is made of.
 pub struct Parts {

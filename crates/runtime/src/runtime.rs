@@ -37,16 +37,16 @@ use crate::daily_usage::DailyUsage;
 use crate::discovery::ToolsShown;
 use crate::driver::{SessionActor, SessionCommand, SessionHandle, SystemActor, SystemCommand};
 use crate::executor::Executor;
+use crate::host::network::HostAnswers;
+use crate::host::secrets::Secrets;
+use crate::host::services::SharedServices;
+use crate::host::setup::SetupState;
 use crate::identity_hash::IdentityMap;
 use crate::messaging::{self, Messaging};
 use crate::meter::Meter;
-use crate::network::HostAnswers;
 use crate::parts::{Configuration, Entropy, HomeParts, Parts, Surface, Zone};
 use crate::rebuild::rebuild;
 use crate::schema_check::SchemaChecks;
-use crate::secrets::Secrets;
-use crate::setup::SetupState;
-use crate::shared::SharedServices;
 use crate::upkeep;
 
 /// A running system. Cheap to clone; dropping the last handle does not stop it, [`Runtime::stop`] does.

@@ -164,9 +164,10 @@ fn output_keeps_its_beginning_and_its_end() {
 async fn a_call_that_is_dropped_ends() {
     struct Nobody;
     impl holdfast_contract::wire::Host for Nobody {
-        fn ask(
+        fn call_within(
             &self,
-            _: holdfast_contract::wire::Ask,
+            _: holdfast_contract::host_call::HostCall,
+            _: Option<holdfast_contract::ids::Millis>,
         ) -> holdfast_contract::wire::Later<Result<Content, Fault>> {
             holdfast_lane_native::now(Err(Fault::new(Code::Internal, "nobody")))
         }

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use holdfast_contract::content::Content;
+use holdfast_contract::host_call::HostCall;
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Api, Lifecycle, NativeExtension, now};
 use holdfast_testkit::{Lab, LabBuilder, ScriptStep};
 use serde_json::{Value, json};
@@ -228,8 +229,8 @@ impl Api for Leaning {
         let notes = self.0.clone();
         Box::pin(async move {
             let key = json!({ "key": "pool/db", "method": method });
-            let ask = Ask::Other { name: "service.call".to_owned(), arguments: key.into(), timeout: None };
-            let answer = host.ask(ask).await?;
+            let ask = HostCall::named("service.call", key);
+            let answer = host.call(ask).await?;
             notes.lock().unwrap().push(answer.to_text());
             Ok(answer)
         })

@@ -10,9 +10,9 @@ use holdfast_model::{Delta, Model};
 use holdfast_secrets::RedactedStream;
 
 use crate::channel_stream::OutputStream;
+use crate::host::secrets::Secrets;
 use crate::parts::SessionEvent;
 use crate::runtime::Inner;
-use crate::secrets::Secrets;
 
 /// What a model's answer comes to.
 pub(super) type ModelOutcome = Result<ModelReturned, ModelFailed>;

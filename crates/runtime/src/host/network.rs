@@ -1,5 +1,6 @@
-//! Whether an extension may reach a host, and under which address. What is not granted is asked of the user, where one is there; everything else
-//! is denied. The name is looked up here, and the answer has the addresses that were looked at, so that nobody looks it up again.
+//! The capability `network`: whether an extension may connect to a host, and to which addresses. The user is asked about a host that is not
+//! granted, where there is one to ask; everything else is denied. The name is resolved here, and the answer has the addresses that were
+//! checked, so that it is not resolved again.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,20 +9,18 @@ use std::time::Duration;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
+use holdfast_contract::host_call::HostCall;
+use holdfast_contract::host_call::arguments::ConnectArguments;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::manifest::{Grants, Profile};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::UiQuestion;
-use holdfast_contract::wire::{Ask, Bundle, Later};
+use holdfast_contract::wire::{Bundle, Later};
 use holdfast_policy::{Grant, GrantedAccess, Tie, effective_grant};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::Caller;
 use crate::runtime::Inner;
-use crate::services::{Caller, failed, read};
-
-/// What a gateway asks for: whether a connection may be made, and to note what came of it.
-pub(crate) const ASKS: &[&str] = &["network.connect", "network.connected"];
 
 /// How long a name may take to be looked up.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -58,14 +57,6 @@ impl HostAnswers {
     }
 }
 
-/// `network.connect`
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Target {
-    host: String,
-    port: u16,
-}
-
 /// Why a host may be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Granted {
@@ -80,29 +71,19 @@ fn denied(message: String) -> Fault {
 }
 
 impl Inner {
-    /// Answers one of [`ASKS`].
-    pub(crate) fn serve_network(
+    /// Whether a connection may be made, and to which addresses.
+    pub(super) fn network_connect(
         self: &Arc<Self>,
-        asker: Caller,
-        name: &str,
-        arguments: &Content,
+        caller: Caller,
+        target: ConnectArguments,
     ) -> Later<Result<Content, Fault>> {
-        if name != "network.connect" {
-            // What came of a connection is a fact. That it is recorded is all that is asked for.
-            return Box::pin(std::future::ready(Ok(Content::default())));
-        }
-        match read(name, arguments) {
-            Ok(target) => {
-                let inner = self.clone();
-                Box::pin(async move { inner.connect(asker, target).await })
-            }
-            Err(fault) => failed(fault),
-        }
+        let inner = self.clone();
+        Box::pin(async move { inner.connect(caller, target).await })
     }
 
-    async fn connect(&self, asker: Caller, target: Target) -> Result<Content, Fault> {
-        let Target { host, port } = &target;
-        let granted = self.granted(&asker, &target).await?;
+    async fn connect(&self, caller: Caller, target: ConnectArguments) -> Result<Content, Fault> {
+        let ConnectArguments { host, port } = &target;
+        let granted = self.granted(&caller, &target).await?;
         let looked_up =
             tokio::time::timeout(LOOKUP_TIMEOUT, tokio::net::lookup_host((host.as_str(), *port))).await;
         let missing = |why: String| Fault::new(Code::ToolFailed, format!("`{host}` has no address: {why}"));
@@ -123,9 +104,9 @@ impl Inner {
     }
 
     /// Why the host may be reached: by a grant, or by the user's word.
-    async fn granted(&self, asker: &Caller, target: &Target) -> Result<Granted, Fault> {
-        let Target { host, port } = target;
-        let (id, digest) = (asker.extension.id.clone(), asker.extension.digest);
+    async fn granted(&self, caller: &Caller, target: &ConnectArguments) -> Result<Granted, Fault> {
+        let ConnectArguments { host, port } = target;
+        let (id, digest) = (caller.extension.id.clone(), caller.extension.digest);
         let bundle = self.activation(digest)?;
         let reach = GrantedAccess::of(&bundle.grants);
         if reach.names_host(host, *port) {
@@ -148,7 +129,7 @@ impl Inner {
         if let Some(settled) = settled() {
             return settled;
         }
-        let Some(user) = &asker.user else {
+        let Some(user) = &caller.user else {
             return Err(refused("nobody can be asked outside a conversation"));
         };
         let turn = self.answers.turn(digest);
@@ -162,7 +143,7 @@ impl Inner {
         }
         let prompt =
             format!("`{id}` wants to reach {}, which it was not granted. May it?", place(host, *port));
-        let asked = user.ask(Ask::Ui(UiQuestion::Select { prompt, options }));
+        let asked = user.call(HostCall::Ui(UiQuestion::Select { prompt, options }));
         let answer = tokio::time::timeout(QUESTION_TIMEOUT, asked).await;
         let answer = answer.unwrap_or_else(|_| Ok(Content::default()))?;
         match answer.value().and_then(Value::as_str) {

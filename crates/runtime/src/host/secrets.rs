@@ -1,20 +1,28 @@
-//! Secrets in a running system: found for extensions, kept for setup, and hidden from whatever is recorded or shown.
+//! The capability `secrets`, and the secrets of a running system: found for extensions, stored for setup, and redacted from everything that
+//! is recorded or shown.
 //!
-//! Where they lie is the business of `holdfast-secrets`, whose stores block; whoever asks from a task goes through `Secrets::on_thread`.
+//! `holdfast-secrets` stores them. Its stores block, so tasks use `Secrets::on_thread`.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
+use holdfast_contract::host_call::Capability;
+use holdfast_contract::host_call::arguments::SecretKeepArguments;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::LogSink;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::system_frames::LifecycleOutcome;
 use holdfast_contract::tool::ToolOutcome;
+use holdfast_contract::wire::Later;
 pub use holdfast_secrets::{Chain, Digester, ExposeSecret, SecretName, SecretString, StoredSecret};
 use holdfast_secrets::{FoundSecret, RedactedStream, Redactor};
 use serde_json::Value;
+
+use super::setup::reference;
+use super::{Caller, failed};
+use crate::runtime::Inner;
 
 /// The secrets of a home.
 pub struct Secrets {
@@ -100,6 +108,73 @@ impl Secrets {
         done.map_err(|error| {
             Problem::new(Code::Internal, format!("the secrets could not be asked: {error}"))
         })?
+    }
+}
+
+impl Inner {
+    /// The reference that stands for a secret that an extension may have.
+    pub(super) fn secret_reference(
+        self: &Arc<Self>,
+        caller: &Caller,
+        name: String,
+    ) -> Later<Result<Content, Fault>> {
+        let (id, found) = (caller.extension.id.clone(), self.find_secret(caller, name.clone()));
+        Box::pin(async move { found.await.map(|_| Content::text(reference(&id, &name))) })
+    }
+
+    /// A secret that an extension may have. Its value goes to the extension, and nowhere else.
+    pub(super) fn secret_get(
+        self: &Arc<Self>,
+        caller: &Caller,
+        name: String,
+    ) -> Later<Result<Content, Fault>> {
+        let found = self.find_secret(caller, name);
+        Box::pin(async move { Ok(Content::text(found.await?.value.expose_secret())) })
+    }
+
+    /// An extension's own secret, or a global one that it is granted.
+    fn find_secret(self: &Arc<Self>, caller: &Caller, name: String) -> Later<Result<FoundSecret, Fault>> {
+        let id = caller.extension.id.clone();
+        let granted = self.found(&caller.extension.digest).is_some_and(|found| found.secrets.contains(&name));
+        let Some(secrets) = self.secrets.clone() else {
+            return failed(Fault::new(Code::SecretMissing, "this system keeps no secrets"));
+        };
+        Box::pin(async move {
+            let (owner, asked) = (id.clone(), name.clone());
+            let found = secrets.on_thread(move |secrets| secrets.find_for(&owner, &asked)).await;
+            match found.map_err(|problem| problem.to_fault())? {
+                Some(found) if granted || found.name.extension() == Some(&id) => Ok(found),
+                Some(_) => {
+                    let help = format!("`holdfast ext grant {id} --secret {name}`");
+                    Err(Fault::new(Code::ToolDenied, format!("the secret `{name}` is not granted: {help}")))
+                }
+                None => {
+                    let help = format!("`holdfast setup {id}` asks for what is missing.");
+                    Err(Fault::new(Code::SecretMissing, format!("there is no secret `{name}`. {help}")))
+                }
+            }
+        })
+    }
+
+    /// Stores a secret: an extension's own, or any where the extension may set others up.
+    pub(super) fn secret_keep(
+        self: &Arc<Self>,
+        caller: &Caller,
+        arguments: SecretKeepArguments,
+    ) -> Later<Result<Content, Fault>> {
+        let SecretKeepArguments { name, value } = arguments;
+        let named = match caller.grants.hold(Capability::Setup) {
+            true => match name.split_once('.') {
+                Some((extension, name)) => SecretName::own(&extension.into(), name),
+                None => SecretName::global(&name),
+            },
+            false => SecretName::own(&caller.extension.id, &name),
+        };
+        let inner = self.clone();
+        Box::pin(async move {
+            let kept = inner.keep_secret(named.map_err(|it| it.to_fault())?, SecretString::from(value)).await;
+            kept.map(|()| Content::default()).map_err(|problem| problem.to_fault())
+        })
     }
 }
 

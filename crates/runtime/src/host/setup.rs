@@ -1,4 +1,4 @@
-//! Setting extensions up: what each needs before it can work, what of it is missing, and taking over what the user says.
+//! The capability `setup`: setting extensions up. What each needs before it can work, what of it is missing, and taking over what the user says.
 //!
 //! What is secret goes to the secrets, under the extension's own name; everything else goes to its settings. An extension with the setup
 //! role is asked for its questions, told the answers, a secret's as its reference, and has the last word on whether all is there.
@@ -6,20 +6,21 @@
 use std::sync::{Arc, PoisonError};
 
 use holdfast_contract::content::Content;
+use holdfast_contract::host_call::arguments::{DoctorArguments, NameArgument, SetupApplyArguments};
 use holdfast_contract::ids::{ExtensionId, Millis};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::role::Role;
 use holdfast_contract::system_frames::ExtensionsFound;
-use holdfast_contract::wire::{Call, Reply};
+use holdfast_contract::wire::{Call, Later, Reply};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use super::SystemHost;
+use super::secrets::{SecretName, SecretString};
 use crate::call::{start_call, wait_timeout};
 use crate::driver::SystemCommand;
-use crate::host::SystemHost;
 use crate::runtime::{Inner, Runtime};
-use crate::secrets::{SecretName, SecretString};
 
 /// How long an extension may take to answer.
 const TIMEOUT: Millis = Millis(30_000);
@@ -79,6 +80,42 @@ impl Runtime {
 }
 
 impl Inner {
+    pub(super) fn setup_open(self: &Arc<Self>) -> Later<Result<Content, Fault>> {
+        let inner = self.clone();
+        Box::pin(async move { Ok(Content::of(&*inner.not_set_up().await)) })
+    }
+
+    pub(super) fn setup_show(self: &Arc<Self>, name: NameArgument) -> Later<Result<Content, Fault>> {
+        let (inner, id) = (self.clone(), ExtensionId::from(name.0.as_str()));
+        Box::pin(async move {
+            let state = inner.setup(&id).await;
+            state.map(|state| Content::of(&state)).map_err(|problem| problem.to_fault())
+        })
+    }
+
+    pub(super) fn setup_apply(
+        self: &Arc<Self>,
+        arguments: SetupApplyArguments,
+    ) -> Later<Result<Content, Fault>> {
+        let SetupApplyArguments { extension, name, value } = arguments;
+        let inner = self.clone();
+        Box::pin(async move {
+            let state = inner.configure(&extension, &name, value).await;
+            state.map(|state| Content::of(&state)).map_err(|problem| problem.to_fault())
+        })
+    }
+
+    pub(super) fn extension_doctor(
+        self: &Arc<Self>,
+        arguments: DoctorArguments,
+    ) -> Later<Result<Content, Fault>> {
+        let inner = self.clone();
+        Box::pin(async move {
+            let found = inner.troubles(arguments.extension.as_ref());
+            found.map(|found| Content::of(&found)).map_err(|problem| problem.to_fault())
+        })
+    }
+
     /// How an extension's setup stands.
     pub(crate) async fn setup(self: &Arc<Self>, id: &ExtensionId) -> Result<SetupState, Problem> {
         let Some(serving) = self.serving(id) else {

@@ -1,31 +1,28 @@
-//! Services that extensions share: one extension makes something under a key, and those that depend on it use that one thing.
+//! The capability `services`: services that extensions share. One extension creates something under a key, and those that depend on it
+//! use that one instance.
 //!
-//! Nothing crosses a sandbox but values, so a service stays with its owner, and its key is the handle: `<extension>/<name>`. Whoever
-//! asks for a key first has it made, and all who ask meanwhile wait for the same. What could not be made is forgotten, and the next one
-//! tries again. A service goes with the generation that made it, and its key is made anew by the next one.
+//! Only values cross a sandbox, so a service stays with its owner, and its key is the handle: `<extension>/<name>`. The first call with a
+//! key creates the service, and concurrent calls wait for the same creation. A failed creation is not kept; the next call tries again.
+//! A service is disposed of with the generation that created it, and created again by the next one.
 //!
-//! The owner's side is three methods of its `api` role, which nobody else may call: [`CREATE`], [`CALL`] and [`DISPOSE`].
+//! The owner's side is three methods of its `api` role, which only the host may call: [`CREATE`], [`CALL`] and [`DISPOSE`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::{ExtensionId, Millis};
+use holdfast_contract::host_call::arguments::{ServiceCallArguments, ServiceGetArguments, ServiceKey};
+use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::system_frames::{ExtensionFaulted, ExtensionState, ExtensionStateChanged};
 use holdfast_contract::wire::{Call, Later};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::{Caller, SystemHost, content_of, failed};
 use crate::call::{start_call, wait_timeout};
-use crate::host::SystemHost;
 use crate::runtime::Inner;
-use crate::services::{Caller, content_of, failed, read};
-
-/// The names of what is answered here.
-pub(crate) const ASKS: &[&str] = &["service.get", "service.call"];
 
 /// What the owner's methods for its services begin with.
 pub(crate) const RESERVED: &str = "service:";
@@ -41,47 +38,6 @@ const DISPOSE_TIMEOUT: Millis = Millis(10_000);
 
 /// How often an owner may be reloaded in the middle of one call.
 const MAX_RELOADS_PER_CALL: usize = 3;
-
-/// `service.get`
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Get {
-    key: Key,
-    /// What it is made with, if this is who has it made.
-    #[serde(default)]
-    arguments: Value,
-}
-
-/// `service.call`
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CallIt {
-    key: Key,
-    method: String,
-    #[serde(default)]
-    arguments: Value,
-}
-
-/// A service's key: `<extension>/<name>`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(try_from = "String")]
-struct Key {
-    owner: ExtensionId,
-    name: String,
-}
-
-impl TryFrom<String> for Key {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        match text.split_once('/') {
-            Some((owner, name)) if !owner.is_empty() && !name.is_empty() => {
-                Ok(Self { owner: owner.into(), name: name.to_owned() })
-            }
-            _ => Err(format!("`{text}` is no key: write `<extension>/<name>`")),
-        }
-    }
-}
 
 /// A service that is there.
 #[derive(Clone)]
@@ -112,9 +68,9 @@ pub(crate) struct SharedServices {
 
 #[derive(Default)]
 struct State {
-    places: BTreeMap<Key, ServiceSlot>,
+    places: BTreeMap<ServiceKey, ServiceSlot>,
     /// What every key was first asked for with, for when it is made anew.
-    arguments: BTreeMap<Key, Value>,
+    arguments: BTreeMap<ServiceKey, Value>,
     count: u64,
     closed: bool,
 }
@@ -125,7 +81,7 @@ impl SharedServices {
     }
 
     /// Takes out the one of these services that was made last.
-    fn take_last(&self, which: impl Fn(&Service) -> bool) -> Option<(Key, Service)> {
+    fn take_last(&self, which: impl Fn(&Service) -> bool) -> Option<(ServiceKey, Service)> {
         let mut state = self.state();
         let of_them = |place: &ServiceSlot| match place {
             ServiceSlot::Made(service) if which(service) => Some(service.clone()),
@@ -139,39 +95,40 @@ impl SharedServices {
 }
 
 impl Inner {
-    /// Answers what extensions ask for here.
-    pub(crate) fn serve_shared(
+    /// What its owner reports about a service, which is created if it does not exist.
+    pub(super) fn service_get(
         self: &Arc<Self>,
-        asker: &Caller,
-        name: &str,
-        arguments: &Content,
+        caller: &Caller,
+        arguments: ServiceGetArguments,
         timeout: Millis,
     ) -> Later<Result<Content, Fault>> {
+        let ServiceGetArguments { key, arguments } = arguments;
+        if let Err(fault) = self.must_depend(&caller.extension, &key.owner) {
+            return failed(fault);
+        }
         let inner = self.clone();
-        if name == "service.get" {
-            return match read::<Get>(name, arguments)
-                .and_then(|ask| self.allowed(asker, ask.key.clone(), ask))
-            {
-                Ok(Get { key, arguments }) => Box::pin(async move {
-                    Ok(inner.patiently(&key, timeout, inner.service(&key, Some(arguments))).await?.says)
-                }),
-                Err(fault) => failed(fault),
-            };
-        }
-        match read::<CallIt>(name, arguments).and_then(|ask| self.allowed(asker, ask.key.clone(), ask)) {
-            Ok(ask) => Box::pin(async move { inner.call_service(ask, timeout).await }),
-            Err(fault) => failed(fault),
-        }
+        Box::pin(async move {
+            Ok(inner.patiently(&key, timeout, inner.service(&key, Some(arguments))).await?.says)
+        })
     }
 
-    /// Lets an ask through whose asker has said that it depends on the key's owner.
-    fn allowed<T>(&self, asker: &Caller, key: Key, ask: T) -> Result<T, Fault> {
-        self.must_depend(&asker.extension, &key.owner).map(|()| ask)
+    /// Calls a method of a service, which is created if it does not exist.
+    pub(super) fn service_call(
+        self: &Arc<Self>,
+        caller: &Caller,
+        arguments: ServiceCallArguments,
+        timeout: Millis,
+    ) -> Later<Result<Content, Fault>> {
+        if let Err(fault) = self.must_depend(&caller.extension, &arguments.key.owner) {
+            return failed(fault);
+        }
+        let inner = self.clone();
+        Box::pin(async move { inner.call_service(arguments, timeout).await })
     }
 
     async fn patiently<T>(
         &self,
-        key: &Key,
+        key: &ServiceKey,
         timeout: Millis,
         work: impl Future<Output = Result<T, Fault>>,
     ) -> Result<T, Fault> {
@@ -186,7 +143,7 @@ impl Inner {
     }
 
     /// The service of a key: the one that is there, the one that is being made, or a new one.
-    async fn service(self: &Arc<Self>, key: &Key, arguments: Option<Value>) -> Result<Service, Fault> {
+    async fn service(self: &Arc<Self>, key: &ServiceKey, arguments: Option<Value>) -> Result<Service, Fault> {
         let mut made = {
             let mut state = self.shared.state();
             if let Some(arguments) = arguments {
@@ -226,7 +183,7 @@ impl Inner {
     }
 
     /// Has a service made by its owner, and keeps it. What could not be made leaves the key as it was.
-    async fn create(self: &Arc<Self>, key: &Key, arguments: Value) -> Result<Service, Fault> {
+    async fn create(self: &Arc<Self>, key: &ServiceKey, arguments: Value) -> Result<Service, Fault> {
         let asked = json!({ "name": key.name, "arguments": arguments });
         let made = async {
             // Until it is kept, so that an owner that gives way meanwhile has it to let go of.
@@ -260,8 +217,12 @@ impl Inner {
     }
 
     /// Calls a method of a service, which is made if it is not there.
-    async fn call_service(self: &Arc<Self>, ask: CallIt, timeout: Millis) -> Result<Content, Fault> {
-        let CallIt { key, method, arguments } = ask;
+    async fn call_service(
+        self: &Arc<Self>,
+        call: ServiceCallArguments,
+        timeout: Millis,
+    ) -> Result<Content, Fault> {
+        let ServiceCallArguments { key, method, arguments } = call;
         let asked = Content::from(json!({ "name": key.name, "method": method, "arguments": arguments }));
         for _ in 0..MAX_RELOADS_PER_CALL {
             let service = self.patiently(&key, timeout, self.service(&key, None)).await?;
@@ -329,13 +290,17 @@ impl Inner {
         }
     }
 
-    async fn dispose_alone(self: &Arc<Self>, key: &Key, service: &Service) {
+    async fn dispose_alone(self: &Arc<Self>, key: &ServiceKey, service: &Service) {
         let _alone = self.shared.going.lock().await;
         self.dispose(key, service).await;
     }
 
     /// Whatever goes wrong with one is told, and the next ones go too.
-    async fn dispose(self: &Arc<Self>, Key { name, .. }: &Key, Service { owner, .. }: &Service) {
+    async fn dispose(
+        self: &Arc<Self>,
+        ServiceKey { name, .. }: &ServiceKey,
+        Service { owner, .. }: &Service,
+    ) {
         let gone = self.of_generation(owner, DISPOSE, json!({ "name": name }).into(), DISPOSE_TIMEOUT).await;
         if let Err(fault) = gone {
             let (id, generation) = (owner.id.clone(), owner.generation);
