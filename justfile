@@ -24,7 +24,11 @@ architecture:
 
 # Power loss and kill -9, including slow tests
 crash *words:
-    cargo nextest run --workspace -E 'binary(/^crash/) + binary(kill) + binary(conversation)' --run-ignored all {{ words }}
+    cargo nextest run --workspace -E 'binary(/^crash/) + binary(kill)' --run-ignored all {{ words }}
+
+# Fuzz a target of fuzz/fuzz_targets: with cargo-fuzz if it is installed, otherwise its corpus and many mutations
+fuzz target *arguments:
+    ./scripts/fuzz {{ target }} {{ arguments }}
 
 # Instruction counts against benches/budgets.json; all, or those whose name contains a word
 bench *words:

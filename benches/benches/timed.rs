@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use holdfast_benches::workload::{Loop, drafts, lab};
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_kernel::Session;
+use holdfast_replay::{Mode, replay};
 use holdfast_runtime::rebuild::rebuild;
-use holdfast_runtime::replay::{Mode, replay};
 use holdfast_store::{Store, StoreOptions};
 use holdfast_testkit::history;
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use holdfast_bench::GATE;
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::{Effects, Input, ModelAct};
@@ -22,7 +23,6 @@ use holdfast_contract::wire::{Host, Later};
 use holdfast_kernel::{BEHAVIOUR, Session};
 use holdfast_lane_native::{NativeExtension, Tool};
 use holdfast_model::{Deltas, Model};
-use holdfast_runtime::bench::GATE;
 use holdfast_testkit::pieces::{gate, spec, tool};
 use holdfast_testkit::wasm::{MapVault, lane, manifest};
 use holdfast_testkit::{Lab, LabBuilder};

@@ -1,21 +1,15 @@
 //! A thousand generated sessions on the real runtime: random turns, hooks, decisions, faults, cancels, limits, children, stops and
-//! crashes. Each verifies, replays identically, and keeps the rules of `generated/check.rs`. Then some of them are changed, in every
+//! crashes. Each verifies, replays identically, and keeps the rules of `src/generated/check.rs`. Then some of them are changed, in every
 //! way of `generated/mutations.rs`, and replay must notice each change where it first shows.
 //!
 //! A failure prints its world's seed and keeps its database. `HOLDFAST_SEED=17` runs world 17 alone, `HOLDFAST_SEED=17/3` only
 //! its session 3, `HOLDFAST_WORLDS=400` as many worlds.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop loudly")]
 
-mod generated {
-    pub mod check;
-    pub mod dice;
-    pub mod hooks;
-    pub mod mutations;
-    pub mod plan;
-    pub mod scratch;
-    pub mod tools;
-    pub mod world;
-}
+#[path = "generated/fuzz_corpus.rs"]
+mod fuzz_corpus;
+#[path = "generated/mutations.rs"]
+mod mutations;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,34 +17,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use generated::check::{self, Tally};
-use generated::dice::Dice;
-use generated::hooks::PANIC;
-use generated::mutations::Session;
-use generated::plan::WorldPlan;
-use generated::scratch::Scratch;
-use generated::world::World;
 use holdfast_contract::content::INLINE_LIMIT;
 use holdfast_contract::digest::canonical;
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::wire::Lane;
-use holdfast_runtime::replay::{Mode, replay};
+use holdfast_replay::{Mode, replay};
+use holdfast_tests::generated::check::{self, Tally};
+use holdfast_tests::generated::dice::Dice;
+use holdfast_tests::generated::hooks::quiet_planned_panics;
+use holdfast_tests::generated::plan::WorldPlan;
+use holdfast_tests::generated::scratch::Scratch;
+use holdfast_tests::generated::world::World;
+use mutations::Session;
 
 const WORLDS: u64 = 40;
 const SESSIONS: usize = 25;
 /// The world that is kept as a history: its lives end by a stop, a torn log and a crash.
 const KEPT_WORLD: u64 = 13;
-
-/// Extensions panic on purpose here; those panics are not worth a line each.
-fn quiet_planned_panics() {
-    let loud = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        if info.payload_as_str() != Some(PANIC) {
-            loud(info);
-        }
-    }));
-}
 
 /// Lives through a world and checks what it has recorded; on failure says how to see it again.
 fn survey(plan: WorldPlan) -> Result<Tally, String> {

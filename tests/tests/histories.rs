@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use holdfast_contract::ids::StreamId;
 use holdfast_contract::wire::Lane;
-use holdfast_runtime::replay::{Mode, ReplayVerdict, replay};
-use holdfast_runtime::verify::verify;
+use holdfast_replay::verify;
+use holdfast_replay::{Mode, ReplayVerdict, replay};
 use holdfast_store::{Store, StoreOptions};
 use holdfast_testkit::history::{lab, open, record, unpack};
 

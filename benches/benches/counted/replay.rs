@@ -1,7 +1,7 @@
 //! Strict replay of the committed history, everything run again.
 
 use holdfast_benches::counted::{Counter, Outcome};
-use holdfast_runtime::replay::{Mode, replay};
+use holdfast_replay::{Mode, replay};
 use holdfast_testkit::history;
 
 pub(crate) fn replay_ten_thousand(counter: Counter) -> Outcome {

@@ -1,4 +1,13 @@
-//! What extensions may be written in.
+//! The languages that extensions may be written in, and how each is built.
+
+pub(crate) mod c;
+mod initialiser;
+pub(crate) mod javascript;
+pub(crate) mod python;
+pub(crate) mod rust;
+mod scan;
+#[cfg(test)]
+mod scan_tests;
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,21 +1,15 @@
-//! Making extensions: [`new`] writes a folder from a template, [`build`] turns its source into a component.
+//! Use this crate for making extensions: [`new`] writes a folder from a template, [`build`] turns its source into a component,
+//! [`harness`] loads and tests it. It does not install anything in a home.
 //!
 //! `wit.rs` has the interface and worlds made of parts of it, `project.rs` finds out what a folder holds, `tool.rs` runs compilers.
-//! Each language has a file of its own; `component.rs` makes, checks and writes what they all end in. `sdk.rs` and `template.rs`
-//! carry what the program brings along, so that all of this works without its source tree. Nothing here runs a component.
+//! Each language has a file in `language/`; `component.rs` makes, checks and writes what they all end in. `sdk.rs` and `template.rs`
+//! carry what the program brings along, so that all of this works without its source tree. Only `harness` runs extension code.
 
-mod c;
 mod component;
 mod files;
-mod initialiser;
-mod javascript;
+pub mod harness;
 mod language;
 mod project;
-mod python;
-mod rust;
-mod scan;
-#[cfg(test)]
-mod scan_tests;
 mod sdk;
 #[cfg(test)]
 mod sdk_tests;
@@ -85,10 +79,10 @@ pub fn build(folder: &Path, progress: &mut dyn FnMut(BuildStep)) -> Result<Built
     let started = Instant::now();
     let project = project::read(folder)?;
     let bytes = match project.language {
-        Language::Rust => rust::build(&project, progress)?,
-        Language::Python => python::build(&project, progress)?,
-        Language::JavaScript => javascript::build(&project, progress)?,
-        Language::C => c::build(&project, progress)?,
+        Language::Rust => language::rust::build(&project, progress)?,
+        Language::Python => language::python::build(&project, progress)?,
+        Language::JavaScript => language::javascript::build(&project, progress)?,
+        Language::C => language::c::build(&project, progress)?,
     };
     progress(BuildStep::Check);
     let world = component::check(&bytes)?;

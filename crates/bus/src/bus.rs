@@ -8,12 +8,12 @@ use holdfast_contract::problem::{Code, Problem};
 use holdfast_store::Store;
 use tokio::sync::{Notify, watch};
 
-use crate::delivery::{DeliveryReport, report_interrupted};
-use crate::dispatcher::run;
+use crate::dispatch::delivery::{DeliveryReport, report_interrupted};
+use crate::dispatch::dispatcher::run;
 use crate::event::{NewEvent, Published};
-use crate::load;
 use crate::outside::{Clock, Entropy};
 use crate::state::{BusState, InterruptedDelivery, Queues};
+use crate::stored::load;
 use crate::subscription::{self, Subscription};
 
 /// How the bus behaves as a whole. What one subscriber gets is in its [`Subscription`].

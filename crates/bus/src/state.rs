@@ -18,9 +18,9 @@ use holdfast_store::{
 };
 use tokio::sync::watch;
 
+use crate::dispatch::queue::{Item, Queue};
 use crate::event::{BusEvent, EventId};
 use crate::mixed::MixedMap;
-use crate::queue::{Item, Queue};
 use crate::subscription::{EventHandler, Subscription};
 
 /// Topics whose subscribers are remembered.

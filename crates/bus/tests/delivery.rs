@@ -128,15 +128,16 @@ async fn only_the_handler_that_failed_is_tried_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pauses_grow_and_are_recorded_with_their_chance() {
+async fn retry_backoff_grows_and_is_recorded_with_its_jitter() {
     let (lab, ledger) = (Lab::new(), Ledger::default());
     let backoff = RetryBackoff { first: Millis(1_000), most: Millis(3_000) };
-    let bus = lab.open(vec![Subscription { backoff, ..ledger.subscription("one", &["t"]) }]).await;
+    let one = Subscription { backoff, ..ledger.subscription("one", &["t"]) };
+    let bus = lab.open(vec![one, ledger.barrier_subscription()]).await;
     ledger.tell("one", "x", Act::Fail(9));
     let id = publish(&bus, "t", "k", "x").await.id;
     let mut pauses = Vec::new();
     for attempt in 1..5_u32 {
-        ledger.until(attempt as usize).await;
+        eventually(|| ledger.texts("one").len() >= attempt as usize).await;
         settled(&bus).await;
         let story = lab.story();
         let retried: Vec<_> = story.iter().filter(|line| line.starts_with("retried")).collect();
@@ -146,8 +147,8 @@ async fn pauses_grow_and_are_recorded_with_their_chance() {
         let now = holdfast_bus::Clock::now(&lab.clock).since(EPOCH).0;
         pauses.push(next - now);
         lab.clock.advance(next - now - 1);
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        assert_eq!(ledger.taken().len(), attempt as usize, "not before its time");
+        ledger.barrier(&bus).await;
+        assert_eq!(ledger.texts("one").len(), attempt as usize, "not before its time");
         lab.clock.advance(1);
     }
     for (pause, whole) in pauses.iter().zip([1_000, 2_000, 3_000, 3_000]) {
@@ -157,23 +158,24 @@ async fn pauses_grow_and_are_recorded_with_their_chance() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_handler_that_hangs_is_stopped_at_its_deadline_and_tried_again_as_a_repeat() {
+async fn a_handler_that_hangs_is_stopped_at_its_deadline_and_retried_as_a_repeat() {
     let (lab, ledger) = (Lab::new(), Ledger::default());
     let terms = Subscription { deadline: Millis(500), ..at_once(ledger.subscription("one", &["t"])) };
-    let bus = lab.open(vec![terms]).await;
+    let bus = lab.open(vec![terms, ledger.barrier_subscription()]).await;
     ledger.tell("one", "x", Act::Hang);
     let id = publish(&bus, "t", "k", "x").await.id;
     publish(&bus, "t", "k", "y").await;
     ledger.until(1).await;
     lab.clock.advance(499);
-    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    assert_eq!(ledger.taken().len(), 1);
+    ledger.barrier(&bus).await;
+    assert_eq!(ledger.texts("one"), ["x"]);
     ledger.forget("one", "x");
     lab.clock.advance(1);
-    ledger.until(3).await;
+    ledger.until(4).await;
     settled(&bus).await;
     assert_eq!(ledger.texts("one"), ["x", "x", "y"]);
-    assert_eq!((ledger.taken()[1].attempt, ledger.taken()[1].repeat), (2, true));
+    let again = ledger.taken().into_iter().filter(|taken| taken.text == "x").nth(1).unwrap();
+    assert_eq!((again.attempt, again.repeat), (2, true));
     let late = format!("retried one {id} attempt 1 after 500: {}", Code::HandlerLate);
     assert!(lab.story().contains(&late), "{:?}", lab.story());
 }
@@ -181,16 +183,17 @@ async fn a_handler_that_hangs_is_stopped_at_its_deadline_and_tried_again_as_a_re
 #[tokio::test(flavor = "multi_thread")]
 async fn no_more_than_its_concurrency_are_with_a_subscriber_at_once() {
     let (lab, ledger) = (Lab::new(), Ledger::default());
-    let bus = lab.open(vec![Subscription { concurrency: 3, ..ledger.subscription("one", &["t"]) }]).await;
+    let one = Subscription { concurrency: 3, ..ledger.subscription("one", &["t"]) };
+    let bus = lab.open(vec![one, ledger.barrier_subscription()]).await;
     for number in 0..10 {
         let text = format!("e{number}");
         ledger.tell("one", &text, Act::Wait);
         publish(&bus, "t", &text, &text).await;
     }
     for round in [3, 6, 9, 10] {
-        ledger.until(round).await;
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        assert_eq!(ledger.taken().len(), round);
+        eventually(|| ledger.texts("one").len() >= round).await;
+        ledger.barrier(&bus).await;
+        assert_eq!(ledger.texts("one").len(), round);
         assert_eq!(bus.status().subscribers[0].under_way, if round == 10 { 1 } else { 3 });
         ledger.let_go();
     }

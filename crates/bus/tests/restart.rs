@@ -10,10 +10,10 @@ use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::Code;
 
 /// Ends everything where it stands, as if the process had been killed.
-async fn kill(bus: Bus, lab: Lab) -> Lab {
+async fn kill(bus: Bus, lab: Lab, ledger: &Ledger) -> Lab {
     drop(bus);
     // The handlers' tasks hold the log for a moment longer.
-    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    ledger.released().await;
     lab.restarted()
 }
 
@@ -28,7 +28,7 @@ async fn what_was_under_way_is_delivered_again_as_a_repeat_and_what_was_not_is_n
     publish(&bus, "t", "b", "b1").await;
     ledger.until(2).await;
     settled_but(&bus, 2).await;
-    let lab = kill(bus, lab).await;
+    let lab = kill(bus, lab, &ledger).await;
     ledger.forget("one", "a1");
 
     let bus = lab.open(subscriptions()).await;
@@ -56,7 +56,7 @@ async fn until_at_hand(bus: &Bus, lab: &Lab, ledger: &Ledger, text: &str, times:
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_that_ends_every_process_is_a_dead_letter_in_the_end_and_takes_no_other_along() {
+async fn an_event_that_crashes_every_process_becomes_a_dead_letter() {
     let (mut lab, ledger) = (Lab::new(), Ledger::default());
     let patient = |name| Subscription { deadline: Millis(u64::MAX / 2), ..ledger.subscription(name, &["t"]) };
     let subscriptions = || vec![patient("one"), patient("two")];
@@ -76,7 +76,7 @@ async fn an_event_that_ends_every_process_is_a_dead_letter_in_the_end_and_takes_
                 ledger.forget(name, text);
             }
         }
-        lab = kill(bus, lab).await;
+        lab = kill(bus, lab, &ledger).await;
         bus = lab.open(subscriptions()).await;
     }
     until_at_hand(&bus, &lab, &ledger, "killer", usize::MAX).await;
@@ -92,8 +92,8 @@ async fn an_event_that_ends_every_process_is_a_dead_letter_in_the_end_and_takes_
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_of_two_ended_processes_waits_for_the_other_one() {
     let (mut lab, ledger) = (Lab::new(), Ledger::default());
-    let subscriptions =
-        || vec![Subscription { deadline: Millis(u64::MAX / 2), ..ledger.subscription("one", &["t"]) }];
+    let one = || Subscription { deadline: Millis(u64::MAX / 2), ..ledger.subscription("one", &["t"]) };
+    let subscriptions = || vec![one(), ledger.barrier_subscription()];
     for text in ["a", "b"] {
         ledger.tell("one", text, Act::Hang);
     }
@@ -102,7 +102,7 @@ async fn an_event_of_two_ended_processes_waits_for_the_other_one() {
     publish(&bus, "t", "b", "b").await;
     for life in 1..=2 {
         ledger.until(2 * life).await;
-        lab = kill(bus, lab).await;
+        lab = kill(bus, lab, &ledger).await;
         bus = lab.open(subscriptions()).await;
     }
     // The second pause is by the rules.
@@ -112,8 +112,8 @@ async fn an_event_of_two_ended_processes_waits_for_the_other_one() {
     })
     .await;
     lab.clock.advance(10_000);
-    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    assert_eq!(ledger.taken().len(), 5, "one of them at a time");
+    ledger.barrier(&bus).await;
+    assert_eq!(ledger.texts("one").len(), 5, "one of them at a time");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,8 +127,14 @@ async fn closing_lets_handlers_end_and_stops_the_rest_without_blame() {
     let id = publish(&bus, "t", "b", "slow").await.id;
     ledger.until(2).await;
     let other = bus.clone();
-    let closing = tokio::spawn(bus.close(Millis(500)));
-    eventually(|| other.status().subscribers[0].under_way == 2).await;
+    let mut closing = Box::pin(bus.close(Millis(500)));
+    tokio::select! {
+        biased;
+        () = &mut closing => unreachable!("handlers are under way"),
+        () = std::future::ready(()) => {} // from now on it is closing
+    }
+    let closing = tokio::spawn(closing);
+    assert_eq!(other.status().subscribers[0].under_way, 2);
     ledger.let_go();
     eventually(|| other.status().subscribers[0].under_way == 1).await;
     let refused = other.publish(event("t", "late")).await.unwrap_err();

@@ -3,9 +3,9 @@
 //! What is said decides what the model does: `write` and `shell` call tools that need a person, `read` one that does not,
 //! `slow` writes a long answer slowly, `hang` begins one and never ends it, `evil` attacks the terminal, `count` counts the
 //! characters, `lines` the lines, and `ask select`,
-//! `ask secret`, `ask confirm` and `ask` let a tool ask. Anything else is answered with markdown. With `CHAT_LAB_GONE` set the owner goes away after a
-//! moment, and with `CHAT_LAB_SLOW` a cancelled turn takes its time;
-//! with `CHAT_LAB_OTHER` somebody else denies every call in the first session.
+//! `ask secret`, `ask confirm` and `ask` let a tool ask. Anything else is answered with markdown. `CHAT_LAB_GONE` and `CHAT_LAB_OTHER` name a
+//! FIFO each: once something is written into it, the owner disconnects, or another client opens the first session and denies every call there.
+//! With `CHAT_LAB_SLOW` set a cancelled turn does not end.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
 use holdfast_contract::host_call::HostCall;
-use holdfast_contract::ids::{CallId, StreamId};
+use holdfast_contract::ids::{CallId, Millis, StreamId};
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::message::{AskedCall, Message, Origin, TurnView, Usage};
 use holdfast_contract::problem::{Code, Fault, Problem};
@@ -48,21 +48,29 @@ async fn main() -> ExitCode {
     };
     let (ours, mut near) = tokio::io::duplex(1 << 16);
     let (mut far, theirs) = tokio::io::duplex(1 << 16);
-    if std::env::var_os("CHAT_LAB_OTHER").is_some() {
-        tokio::spawn(other(server.clone()));
-    }
+    tokio::spawn(other(server.clone()));
     tokio::spawn(server.serve(theirs));
-    let gone = std::env::var_os("CHAT_LAB_GONE").map_or(Duration::MAX, |_| Duration::from_millis(1500));
     tokio::spawn(async move {
-        // The connection breaks when the time is up.
-        tokio::time::timeout(gone, tokio::io::copy_bidirectional(&mut near, &mut far)).await.ok();
+        tokio::select! {
+            _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
+            () = written("CHAT_LAB_GONE") => {}
+        }
     });
     holdfast_cli::chat_over(ours, &store, session, home.join("history")).await
 }
 
-/// Somebody else who watches the first session, and denies what is asked there after a while.
+/// Waits until the FIFO that this variable names was written and closed; for ever if there is none.
+async fn written(variable: &str) {
+    let Some(fifo) = std::env::var_os(variable) else { return std::future::pending().await };
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    // A thread of its own: the process ends without it.
+    std::thread::spawn(move || sender.send(std::fs::read(fifo)));
+    receiver.await.ok();
+}
+
+/// Another client, which opens the first session and denies what is asked there.
 async fn other(server: Server) {
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    written("CHAT_LAB_OTHER").await;
     let (near, far) = tokio::io::duplex(1 << 16);
     tokio::spawn(server.serve(far));
     let (client, mut notices) = Client::new(near);
@@ -72,7 +80,6 @@ async fn other(server: Server) {
     assert!(opened.is_ok(), "{opened:?}");
     while let Some(notice) = notices.recv().await {
         if let Notification::Approval { session, approval, .. } = notice {
-            tokio::time::sleep(Duration::from_millis(700)).await;
             let answer = ApprovalChoice::Deny { reason: "somebody else said no".to_owned() };
             let answer = ApprovalAnswer { session, approval, answer };
             client.ask::<Value>(&Request::ApprovalAnswer(answer)).await.ok();
@@ -170,19 +177,16 @@ impl Tool for Curious {
     }
 }
 
-/// A hook that takes its time when a turn is cancelled.
+/// A hook that does not answer when a turn is cancelled.
 struct Dawdle;
 
 impl Hook for Dawdle {
     fn spec(&self) -> HookSpec {
-        HookSpec::at(HookPoint::SessionCancel)
+        HookSpec { timeout: Millis(600_000), ..HookSpec::at(HookPoint::SessionCancel) }
     }
 
     fn decide(&self, _: HookInput, _: Arc<dyn Host>) -> Later<Result<Decision, Fault>> {
-        Box::pin(async {
-            tokio::time::sleep(Duration::from_secs(4)).await;
-            Ok(Decision::Continue)
-        })
+        Box::pin(std::future::pending())
     }
 }
 
@@ -215,7 +219,7 @@ impl Model for Obedient {
                 "count" => said(&deltas, &format!("I got {} characters.", told.chars().count())),
                 "lines" => said(&deltas, &format!("I got {} lines.", told.lines().count())),
                 "slow" => {
-                    for word in 0..200 {
+                    for word in 0..2_000 {
                         deltas(Delta::Text(&format!("word{word} ")));
                         tokio::time::sleep(Duration::from_millis(100)).await;
                     }

@@ -17,8 +17,8 @@ use holdfast_lane_native::{FnHook, FnTool, NativeExtension, NativeLane};
 use holdfast_model::Model;
 use holdfast_model::script::{Script, ScriptStep};
 use holdfast_policy::Policy;
-use holdfast_runtime::replay::{Mode, replay};
-use holdfast_runtime::verify::verify;
+use holdfast_replay::verify;
+use holdfast_replay::{Mode, replay};
 use holdfast_runtime::{
     HomeParts, NewSession, OsEntropy, Parts, Routes, Runtime, SessionEvent, Surface, SystemClock,
 };

@@ -1,9 +1,9 @@
 //! `holdfast doctor`: is everything fine on this machine, and if not, what to do.
 
+use holdfast_app::{keyring, room};
 use holdfast_contract::problem::Problem;
 use holdfast_home::{Check, Home, Settings};
-use holdfast_runtime::app::{keyring, room};
-use holdfast_runtime::verify::verify;
+use holdfast_replay::verify;
 use holdfast_store::{Store, StoreOptions};
 
 use crate::exit::Exit;

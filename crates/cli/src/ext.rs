@@ -10,13 +10,13 @@ mod test;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use holdfast_app::{ApplicationConfig, Progress, secrets};
+use holdfast_authoring::harness::LoadedExtension;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::LogLevel;
 use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_home::{Home, Settings};
-use holdfast_runtime::app::{ApplicationConfig, Progress, secrets};
-use holdfast_runtime::dev_harness::LoadedExtension;
-use holdfast_runtime::loader::single_file;
+use holdfast_loader::single_file;
 
 use crate::chat::one_line;
 use crate::output::report;

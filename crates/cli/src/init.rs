@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use holdfast_app::Application;
 use holdfast_contract::problem::Problem;
 use holdfast_home::{DetectedModel, Home, HomeEnvironment, InitOptions, OFFLINE};
 use holdfast_model::detect::{self, DetectedProvider};
-use holdfast_runtime::app::Application;
 use secrecy::ExposeSecret;
 use serde_json::json;
 

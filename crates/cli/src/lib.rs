@@ -45,9 +45,9 @@ use std::io::{BufRead, IsTerminal};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use holdfast_app::{ApplicationConfig, MakeBuiltIns, ModelCatalog};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::{Home, Settings};
-use holdfast_runtime::app::{ApplicationConfig, MakeBuiltIns, ModelCatalog};
 
 use arguments::{Arguments, Chat, Command, Ext, Log, Model, Policy};
 use exit::Exit;

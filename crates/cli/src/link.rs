@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_app::{Application, ApplicationConfig};
 use holdfast_contract::ids::StreamId;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::HomeOwner as Ownership;
 use holdfast_rpc::{
     Client, Hub, Notification, Server, ServerContext, ServerHello, SessionOpen, VERSION, connect, listen,
 };
-use holdfast_runtime::app::{Application, ApplicationConfig};
 use holdfast_store::{Store, StoreOptions};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::UnixStream;

@@ -7,8 +7,8 @@ use holdfast_contract::digest::canonical;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::Home;
+use holdfast_replay::verify;
 use holdfast_rpc::{LogErase, LogGc, Request};
-use holdfast_runtime::verify::verify;
 use holdfast_store::Store;
 use serde_json::{Value, json};
 

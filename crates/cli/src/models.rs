@@ -1,10 +1,10 @@
 //! `holdfast model …`: which models there are, and whether one answers.
 
+use holdfast_app::ModelCatalog;
 use holdfast_contract::ids::ModelName;
 use holdfast_contract::problem::Problem;
 use holdfast_home::Settings;
 use holdfast_model::trial;
-use holdfast_runtime::app::ModelCatalog;
 use serde_json::json;
 
 use crate::chat::sanitize_for_terminal;

@@ -2,13 +2,11 @@
 
 use std::path::Path;
 
+use holdfast_app::{ApplicationConfig, recorded_lanes};
 use holdfast_contract::ids::StreamId;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_policy::Policy;
-use holdfast_runtime::app::{ApplicationConfig, recorded_lanes};
-use holdfast_runtime::replay::{
-    JudgedCall, Mode, ReplayVerdict, WhatIfCandidate, WhatIfReport, replay as run, trial,
-};
+use holdfast_replay::{JudgedCall, Mode, ReplayVerdict, WhatIfCandidate, WhatIfReport, replay as run, trial};
 use holdfast_store::Store;
 
 use crate::arguments::Replay;
@@ -62,7 +60,7 @@ async fn try_on(
         }
         false => {
             let folder = ext::folder(&plan.home, Some(path))?;
-            ext::workbench(plan, &folder).await?.tried()
+            ext::workbench(plan, &folder).await?.candidate()
         }
     };
     let sessions = match named {

@@ -8,7 +8,7 @@ use crate::output::Output;
 pub(crate) fn schema(output: &Output, command: &Schema) -> Result<bool, Problem> {
     let schema = match command.name.as_str() {
         "protocol" => holdfast_rpc::schema(),
-        name => holdfast_runtime::schema(name)?,
+        name => holdfast_app::schema(name)?,
     };
     let text = serde_json::to_string_pretty(&schema)
         .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;

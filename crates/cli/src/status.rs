@@ -1,8 +1,8 @@
 //! `holdfast status`: how the home is, in a few lines.
 
+use holdfast_app::ApplicationConfig;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_rpc::{ExtensionProblem, LimitUsage, NoParams, Queues, Request, Status, UsageInfo};
-use holdfast_runtime::app::ApplicationConfig;
 
 use crate::chat::sanitize_for_terminal;
 use crate::exit::Exit;

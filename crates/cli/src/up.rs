@@ -7,12 +7,12 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use holdfast_app::ApplicationConfig;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::Home;
 use holdfast_rpc::{NoParams, Request, connect};
 use holdfast_runtime::ShutdownRequest;
-use holdfast_runtime::app::ApplicationConfig;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep, timeout};

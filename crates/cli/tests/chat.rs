@@ -3,10 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test's helpers may panic")]
 
 use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use holdfast_testkit::terminal::TestTerminal;
+use holdfast_testkit::terminal::{TIMEOUT, TestTerminal};
 
 /// Where cargo puts examples: beside the tests.
 fn lab() -> std::path::PathBuf {
@@ -33,6 +34,18 @@ fn start_with(
 }
 
 const ASKED: &str = "v all: ";
+
+/// A FIFO on which the lab waits for a signal of the test.
+fn fifo(home: &Path, name: &str) -> PathBuf {
+    let fifo = home.join(name);
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    fifo
+}
+
+/// Wakes what waits for this FIFO.
+fn signal(fifo: &Path) {
+    std::fs::write(fifo, "now").unwrap();
+}
 
 #[test]
 fn talk_and_leave() {
@@ -143,7 +156,9 @@ fn ctrl_c_cancels_and_twice_leaves() {
     // At the prompt: a line is cleared, an empty one says how to leave.
     chat.until("› ");
     chat.types("half a line");
+    chat.until("half a line");
     chat.types("\u{3}");
+    chat.until("› ");
     chat.types("\u{3}");
     chat.until("Ctrl-C again leaves");
     chat.says("/quit");
@@ -221,13 +236,13 @@ fn a_pasted_megabyte_arrives_whole() {
     }
     chat.types("\r");
     let wanted = format!("I got {} characters.", text.chars().count());
+    let answered = |end: &str| end.split_once(&wanted).is_some_and(|(_, rest)| rest.contains("› "));
     let mut all = Vec::new();
-    while !String::from_utf8_lossy(&all[all.len().saturating_sub(500)..]).contains(&wanted) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it never came");
+    while !answered(&String::from_utf8_lossy(&all[all.len().saturating_sub(2_000)..])) {
+        assert!(begun.elapsed() < TIMEOUT, "no answer to what was pasted");
         let read = chat.0.try_read(&mut seen).unwrap_or(0);
         all.extend_from_slice(&seen[..read]);
     }
-    // The prompt may have been read with the rest.
     chat.types("/quit\r");
     chat.ends_with(0);
 }
@@ -277,12 +292,14 @@ fn a_pending_approval_is_asked_again_when_the_session_is_taken_up() {
 }
 
 #[test]
-fn an_owner_that_goes_is_noticed() {
+fn an_owner_that_disconnects_is_reported() {
     let home = tempfile::tempdir().unwrap();
+    let gone = fifo(home.path(), "gone");
     let mut chat = start_with(home.path(), 80, &[], |command| {
-        command.env("CHAT_LAB_GONE", "1");
+        command.env("CHAT_LAB_GONE", &gone);
     });
     chat.until("› ");
+    signal(&gone);
     chat.until("the process that owns the home has gone");
     chat.until("holdfast chat --session ");
     chat.ends_with(1);
@@ -333,15 +350,16 @@ fn extensions_ask_the_user() {
 }
 
 #[test]
-fn a_question_that_somebody_else_answered_goes() {
+fn a_question_that_another_client_answered_is_withdrawn() {
     let home = tempfile::tempdir().unwrap();
+    let other = fifo(home.path(), "other");
     let mut chat = start_with(home.path(), 80, &[], |command| {
-        command.env("CHAT_LAB_OTHER", "1");
+        command.env("CHAT_LAB_OTHER", &other);
     });
     chat.until("session lab-1");
-    std::thread::sleep(Duration::from_millis(600));
     chat.says("write");
     chat.until(ASKED);
+    signal(&other);
     chat.until("answered elsewhere");
     chat.until("denied: HF-3103");
     chat.until("somebody else said no");
@@ -354,19 +372,24 @@ fn the_terminal_is_left_as_it_was_found() {
     // The owner goes while the prompt is shown, and while a question is.
     for says in [None, Some("write")] {
         let home = tempfile::tempdir().unwrap();
+        let gone = fifo(home.path(), "gone");
         let script = format!(
             "stty -g; echo begun; {} {}; echo modes; stty -g; echo over",
             lab().display(),
             home.path().display()
         );
         let mut command = Command::new("sh");
-        command.args(["-c", &script]).env("TERM", "xterm").env("NO_COLOR", "1").env("CHAT_LAB_GONE", "1");
+        command.args(["-c", &script]).env("TERM", "xterm").env("NO_COLOR", "1").env("CHAT_LAB_GONE", &gone);
         let mut chat = TestTerminal::start(command, 80);
         let found = chat.until("begun").trim().to_owned();
-        if let Some(text) = says {
-            chat.says(text);
-            chat.until(ASKED);
+        match says {
+            Some(text) => {
+                chat.says(text);
+                chat.until(ASKED);
+            }
+            None => drop(chat.until("› ")),
         }
+        signal(&gone);
         chat.until("the process that owns the home has gone");
         chat.until("modes");
         assert_eq!(chat.until("over").trim(), found);

@@ -7,10 +7,8 @@ use serde_json::json;
 use crate::content::Content;
 use crate::ids::{AgentId, ExtensionId, ModelName};
 use crate::message::Limits;
-use crate::registry::ToolEntry;
-use crate::tool::{EffectClass, ToolGroup, ToolSpec, agent_arguments_schema};
 
-/// What `uses_tools` calls the tools of [`ToolGroup::Core`].
+/// What `uses_tools` calls the tools of [`crate::tool::ToolGroup::Core`].
 pub const CORE_TOOLS: &str = "core_tools";
 
 /// The tool that gives a conversation back to whoever handed it over.
@@ -65,41 +63,14 @@ impl AgentSpec {
             limits: Limits::default(),
         }
     }
-
-    /// The tools by which others reach it: it is asked in words and answers in words, or takes the conversation over and gives it back.
-    pub fn as_tools(&self) -> Vec<(AgentUse, ToolSpec)> {
-        let Self { id, description, mode, limits, .. } = self;
-        match mode {
-            AgentMode::Tool => {
-                let spec = ToolSpec {
-                    input_schema: agent_arguments_schema(),
-                    effects: EffectClass::Read,
-                    timeout: limits.time_budget,
-                    ..ToolSpec::named(id.as_str(), description)
-                };
-                vec![(AgentUse::Ask(id.clone()), spec)]
-            }
-            AgentMode::Handoff => {
-                let over = format!("Hands the conversation over to the agent `{id}`: {description}");
-                let back = "Gives the conversation back to the agent that handed it over.";
-                vec![
-                    (AgentUse::HandOver(id.clone()), handoff(&format!("transfer_to_{id}"), &over)),
-                    (AgentUse::HandBack, handoff(HAND_BACK, back)),
-                ]
-            }
-        }
-    }
 }
 
-fn handoff(name: &str, description: &str) -> ToolSpec {
+/// The arguments of the tools that hand a conversation over or back.
+pub fn handoff_arguments_schema() -> Content {
     let message = json!({ "type": "string", "description": "What the other one should know." });
-    let schema =
-        json!({ "type": "object", "properties": { "message": message }, "additionalProperties": false });
-    ToolSpec {
-        input_schema: Content::new(schema),
-        effects: EffectClass::Pure,
-        ..ToolSpec::named(name, description)
-    }
+    Content::new(
+        json!({ "type": "object", "properties": { "message": message }, "additionalProperties": false }),
+    )
 }
 
 /// How an agent is reached.
@@ -151,32 +122,4 @@ pub struct ToolScope {
     pub extensions: Option<Vec<ExtensionId>>,
     /// The agent that the conversation was handed over to.
     pub speaker: Option<AgentId>,
-}
-
-impl ToolScope {
-    /// Whether a tool is among them.
-    #[inline]
-    pub fn offers(&self, tool: &ToolEntry) -> bool {
-        tool.is_for(self.extensions.as_deref(), self.speaker.as_ref())
-    }
-}
-
-impl ToolEntry {
-    /// Whether it is for this speaker, or for the session's own agent if there is none, who has these extensions' tools.
-    #[inline]
-    pub fn is_for(&self, extensions: Option<&[ExtensionId]>, speaker: Option<&AgentId>) -> bool {
-        let Some(active) = self.stack.first() else { return false };
-        match (&active.agent, extensions) {
-            (Some(AgentUse::HandBack), _) => speaker.is_some(),
-            (Some(AgentUse::HandOver(agent)), _) if speaker == Some(agent) => false,
-            (_, None) => true,
-            (_, Some(listed)) => {
-                let (owner, group) = (&active.extension.id, active.spec.group);
-                let is_core = group == Some(ToolGroup::Core);
-                let is_listed = |id: &ExtensionId| id == owner || (is_core && id.as_str() == CORE_TOOLS);
-                let is_companion = group == Some(ToolGroup::Companion);
-                listed.iter().any(is_listed) || (is_companion && !listed.is_empty())
-            }
-        }
-    }
 }

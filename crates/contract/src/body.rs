@@ -2,8 +2,6 @@
 //!
 //! Replay feeds the facts to a fresh machine and compares the decisions. `docs/reference/frames.md` is generated from here.
 
-use std::slice::from_ref;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,9 +9,7 @@ use serde_json::Value;
 use crate::content::Content;
 use crate::digest::{NotCanonical, canonical};
 use crate::event_json;
-use crate::hook::Decision;
-use crate::ids::{CallId, HookId};
-use crate::problem::Fault;
+use crate::ids::CallId;
 use crate::session_frames::*;
 use crate::system_frames::*;
 
@@ -285,22 +281,7 @@ impl Body {
             _ => None,
         }
     }
-
-    /// The hooks whose word a fact is, and what each of them said or what went wrong with it. The policy never just agrees: it names
-    /// its rule, and a word that leaves that out is nobody's.
-    pub fn hook_answers(&self) -> Option<HookAnswers<'_>> {
-        match self {
-            Body::HookAgreed(fact) if fact.hooks.iter().any(HookId::is_policy) => None,
-            Body::HookAgreed(fact) => Some((&fact.hooks, Ok(fact.point.consent()))),
-            Body::HookDecided(fact) => Some((from_ref(&fact.hook), Ok(&fact.decision))),
-            Body::HookFaulted(fact) => Some((from_ref(&fact.hook), Err(&fact.fault))),
-            _ => None,
-        }
-    }
 }
-
-/// What hooks said with one word.
-pub type HookAnswers<'a> = (&'a [HookId], Result<&'a Decision, &'a Fault>);
 
 impl std::fmt::Display for FrameKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

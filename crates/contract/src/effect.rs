@@ -7,10 +7,10 @@ use crate::agents::ToolScope;
 use crate::body::Body;
 use crate::content::Content;
 use crate::frame::{Draft, FrameSource};
-use crate::hook::{HookInput, HookPoint};
+use crate::hook::HookInput;
 use crate::ids::{AgentId, CallId, ExtensionId, Millis, ModelName, ScheduleId, Seq, StreamId};
 use crate::message::{CallView, Limits, Message, TurnView};
-use crate::registry::{AskedHooks, ExtensionRef, Implementation, Outage, Registry, RegistryPin};
+use crate::registry::{AskedHooks, ExtensionRef, Outage, Registry, RegistryPin};
 use crate::session_frames::{GateReason, TurnOutcome, UiQuestion};
 use crate::system_frames::LifecycleCommand;
 use crate::tool::ToolSpec;
@@ -115,30 +115,6 @@ pub enum Act {
     },
 }
 
-impl Act {
-    /// The frame that must be durable before this act may be performed; none for acts that stay on the machine.
-    pub fn barrier(&self) -> Option<Seq> {
-        match self {
-            Act::Dispatch(act) if act.spec.effects.leaves_the_machine() => Some(act.decided_by),
-            Act::CallModel(act) => Some(act.decided_by),
-            Act::AskApproval(act) => Some(act.decided_by),
-            Act::OpenChild(act) => Some(act.decided_by),
-            Act::Summarise(act) => Some(act.decided_by),
-            Act::AskUi { decided_by, .. }
-            | Act::Deliver { decided_by, .. }
-            | Act::Lifecycle { decided_by, .. }
-            | Act::RunTask { decided_by, .. } => Some(*decided_by),
-            Act::Activate { pin } => Some(pin.reference.seq),
-            Act::Dispatch(_)
-            | Act::CallHooks(_)
-            | Act::EvaluatePolicy(_)
-            | Act::CheckArguments(_)
-            | Act::SetTimer { .. }
-            | Act::Abort { .. } => None,
-        }
-    }
-}
-
 /// Hooks to ask about one subject.
 #[derive(Clone, Debug)]
 pub struct RoundAct {
@@ -168,21 +144,6 @@ pub struct HookAct {
 }
 
 impl RoundAct {
-    /// The act of asking these hooks, if there are any.
-    pub fn new(
-        decided_by: Seq,
-        point: HookPoint,
-        hooks: AskedHooks,
-        call: Option<&CallView>,
-        subject: Option<&Content>,
-        turn: &TurnView,
-    ) -> Option<Box<Self>> {
-        let hook = hooks.ids.first()?.clone();
-        let (call, subject, turn) = (call.cloned(), subject.cloned(), turn.clone());
-        let input = HookInput { hook, point, call, subject, turn };
-        Some(Box::new(Self { decided_by, input, hooks }))
-    }
-
     /// The same for each hook.
     pub fn each(self) -> impl Iterator<Item = HookAct> {
         let Self { decided_by, input, hooks } = self;
@@ -213,27 +174,6 @@ pub struct CallAct {
     pub turn: TurnView,
     /// The registry it is pinned to, and with it the policy in force.
     pub registry: Arc<Registry>,
-}
-
-impl CallAct {
-    /// What the outside needs to check, judge or run this call on this implementation.
-    pub fn new(
-        decided_by: Seq,
-        call: &CallView,
-        implementation: &Implementation,
-        turn: &TurnView,
-        registry: &Arc<Registry>,
-    ) -> Box<Self> {
-        Box::new(Self {
-            decided_by,
-            call: call.id,
-            spec: implementation.spec.clone(),
-            arguments: call.arguments.clone(),
-            extension: implementation.extension.clone(),
-            turn: turn.clone(),
-            registry: registry.clone(),
-        })
-    }
 }
 
 /// A model to ask.

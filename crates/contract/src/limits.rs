@@ -1,4 +1,4 @@
-//! What a turn and a session may use up, what they have used, and which bound is reached first.
+//! What a turn and a session may use, and what they have used. Which limit is reached, and what is left, is decided by the kernel.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -64,34 +64,6 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What is left of these limits after this much was spent in the turn and in the session and with this much time to go, for
-    /// someone who has limits of their own.
-    pub fn left_for(&self, own: Limits, turn: &Spent, session: &Spent, time: Millis) -> Limits {
-        let least = |own: Option<u64>, bound: Option<u64>, used: u64| {
-            own.into_iter().chain(bound.map(|bound| bound.saturating_sub(used))).min()
-        };
-        let calls = |own: Option<u32>, bound: Option<u32>, used: u32| {
-            own.into_iter().chain(bound.map(|bound| bound.saturating_sub(used))).min()
-        };
-        Limits {
-            max_tokens: own.max_tokens.min(self.max_tokens.saturating_sub(turn.tokens)),
-            time_budget: own.time_budget.min(time),
-            max_cost_micros: least(own.max_cost_micros, self.max_cost_micros, turn.cost_micros),
-            session_tokens: least(own.session_tokens, self.session_tokens, session.tokens),
-            session_cost_micros: least(
-                own.session_cost_micros,
-                self.session_cost_micros,
-                session.cost_micros,
-            ),
-            max_tool_calls: calls(own.max_tool_calls, self.max_tool_calls, turn.tool_calls),
-            session_tool_calls: calls(own.session_tool_calls, self.session_tool_calls, session.tool_calls),
-            session_time: (own.session_time.into_iter())
-                .chain(self.session_time.map(|bound| bound.since(session.time)))
-                .min(),
-            ..own
-        }
-    }
-
     /// The bound of this kind; none where there is none, and for what is bounded in a day.
     pub fn bound(&self, kind: LimitKind) -> Option<u64> {
         match kind {
@@ -107,47 +79,7 @@ impl Limits {
             _ => None,
         }
     }
-
-    /// The time that a turn may take after so much was spent in the session.
-    pub fn allotted(&self, session: &Spent) -> (LimitKind, Millis) {
-        let left = self.session_time.map(|bound| (LimitKind::SessionTime, bound.since(session.time)));
-        [(LimitKind::Time, self.time_budget)]
-            .into_iter()
-            .chain(left)
-            .min_by_key(|(_, time)| *time)
-            .unwrap_or_default()
-    }
-
-    /// The limit that forbids another model call after so much was spent in the turn and in the session.
-    pub fn reached(&self, turn: &Spent, session: &Spent, time: Millis) -> Option<Reached> {
-        let bounds = [
-            (LimitKind::Turns, Some(u64::from(self.max_turns)), u64::from(turn.turns)),
-            (LimitKind::Tokens, Some(self.max_tokens), turn.tokens),
-            (LimitKind::Cost, self.max_cost_micros, turn.cost_micros),
-            (LimitKind::SessionTokens, self.session_tokens, session.tokens),
-            (LimitKind::SessionCost, self.session_cost_micros, session.cost_micros),
-            (LimitKind::Time, Some(self.time_budget.0), time.0),
-            (LimitKind::SessionTime, self.session_time.map(|bound| bound.0), session.time.plus(time).0),
-        ];
-        let mut bounds = bounds.into_iter().filter_map(|(kind, allowed, used)| Some((kind, allowed?, used)));
-        bounds.find(|(_, allowed, used)| used >= allowed)
-    }
-
-    /// The limit that forbids so many more tool calls.
-    pub fn reached_by_calls(&self, turn: &Spent, session: &Spent, more: usize) -> Option<Reached> {
-        let bounds = [
-            (LimitKind::ToolCalls, self.max_tool_calls, turn.tool_calls),
-            (LimitKind::SessionToolCalls, self.session_tool_calls, session.tool_calls),
-        ];
-        bounds.into_iter().find_map(|(kind, allowed, used)| {
-            let (allowed, asked) = (u64::from(allowed?), u64::from(used) + more as u64);
-            (asked > allowed).then_some((kind, allowed, asked))
-        })
-    }
 }
-
-/// Which limit, its bound, and what was used or asked for.
-pub type Reached = (LimitKind, u64, u64);
 
 /// Which limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -255,13 +187,16 @@ fn is_nothing(time: &Millis) -> bool {
 }
 
 impl Spent {
-    /// Adds what more was used; the largest number stands for anything larger.
-    pub fn add(&mut self, more: Spent) {
-        self.turns = self.turns.saturating_add(more.turns);
-        self.tokens = self.tokens.saturating_add(more.tokens);
-        self.cost_micros = self.cost_micros.saturating_add(more.cost_micros);
-        self.tool_calls = self.tool_calls.saturating_add(more.tool_calls);
-        self.time = self.time.plus(more.time);
+    /// This and what more was used; saturates at the largest number.
+    #[must_use]
+    pub fn plus(self, more: Spent) -> Self {
+        Self {
+            turns: self.turns.saturating_add(more.turns),
+            tokens: self.tokens.saturating_add(more.tokens),
+            cost_micros: self.cost_micros.saturating_add(more.cost_micros),
+            tool_calls: self.tool_calls.saturating_add(more.tool_calls),
+            time: self.time.plus(more.time),
+        }
     }
 }
 
@@ -269,22 +204,5 @@ impl From<Usage> for Spent {
     fn from(usage: Usage) -> Self {
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         Self { tokens, cost_micros: usage.cost_micros, ..Self::default() }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_left_of_a_sessions_time_is_not_what_is_left_of_a_turns() {
-        let all =
-            Limits { time_budget: Millis(5_000), session_time: Some(Millis(60_000)), ..Limits::default() };
-        let spent = Spent { time: Millis(20_000), ..Spent::default() };
-        let left = all.left_for(Limits::default(), &Spent::default(), &spent, Millis(3_000));
-        assert_eq!((left.time_budget, left.session_time), (Millis(3_000), Some(Millis(40_000))));
-        let own = Limits { session_time: Some(Millis(10_000)), ..Limits::default() };
-        let left = all.left_for(own, &Spent::default(), &spent, Millis(3_000));
-        assert_eq!(left.session_time, Some(Millis(10_000)));
     }
 }

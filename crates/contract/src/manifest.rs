@@ -1,8 +1,8 @@
-//! `manifest.yaml`: an extension's passport.
+//! `manifest.yaml`: who an extension is, what it needs and how it is configured.
 //!
-//! [`Manifest`] is what it says, [`parse`] reads it and reports every problem at once, [`lane()`] tells what
-//! runs it. What an extension can do is not in here: roles are found by what it exports. [`yaml`] is the
-//! reader with exact places that settings and policies use too. Nothing here opens a file.
+//! [`Manifest`] is its content, [`parse`] reads it and reports all problems of the file, [`lane()`] selects the
+//! lane that runs it. Roles are not in a manifest: they follow from the functions that the extension exports.
+//! [`yaml`] reads YAML files under error codes; settings and policies use it too. Nothing here opens a file.
 
 mod command;
 mod grants;

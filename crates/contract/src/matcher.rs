@@ -6,6 +6,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// A tool call as matchers see it.
+#[derive(Clone, Copy, Debug)]
+pub struct MatchedCall<'a> {
+    /// The tool's name.
+    pub tool: &'a str,
+    /// The arguments, where they are known.
+    pub arguments: Option<&'a Value>,
+}
+
 /// A conjunction of patterns; an empty one matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -29,9 +38,9 @@ impl Matcher {
     }
 
     /// Whether it applies. Without a tool (outside the tool points) the tool and argument patterns do not count.
-    pub fn applies(&self, call: Option<(&str, Option<&Value>)>, origin: &str) -> bool {
+    pub fn applies(&self, call: Option<MatchedCall<'_>>, origin: &str) -> bool {
         any_glob(&self.origins, origin)
-            && call.is_none_or(|(tool, arguments)| {
+            && call.is_none_or(|MatchedCall { tool, arguments }| {
                 any_glob(&self.tools, tool)
                     && self
                         .arguments
@@ -122,12 +131,13 @@ mod tests {
             arguments: [("/path".to_owned(), "/etc/*".to_owned())].into(),
             origins: vec!["telegram".into()],
         };
-        let arguments = json!({ "path": "/etc/passwd" });
-        assert!(matcher.applies(Some(("file_read", Some(&arguments))), "telegram"));
-        assert!(!matcher.applies(Some(("kv_get", Some(&arguments))), "telegram"));
-        assert!(!matcher.applies(Some(("file_read", Some(&json!({ "path": "/tmp" })))), "telegram"));
-        assert!(!matcher.applies(Some(("file_read", None)), "telegram"));
-        assert!(!matcher.applies(Some(("file_read", Some(&arguments))), "cli"));
+        let (arguments, elsewhere) = (json!({ "path": "/etc/passwd" }), json!({ "path": "/tmp" }));
+        let call = |tool, arguments| Some(MatchedCall { tool, arguments });
+        assert!(matcher.applies(call("file_read", Some(&arguments)), "telegram"));
+        assert!(!matcher.applies(call("kv_get", Some(&arguments)), "telegram"));
+        assert!(!matcher.applies(call("file_read", Some(&elsewhere)), "telegram"));
+        assert!(!matcher.applies(call("file_read", None), "telegram"));
+        assert!(!matcher.applies(call("file_read", Some(&arguments)), "cli"));
         assert!(matcher.applies(None, "telegram"));
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::content::Content;
 use crate::hook::Artifact;
 use crate::ids::{AgentId, CallId, StreamId, ToolName};
-pub use crate::limits::{LimitKind, Limits, Reached, Spent, Usage};
+pub use crate::limits::{LimitKind, Limits, Spent, Usage};
 
 /// What a user said, and the files that came with it.
 pub type UserText = (Content, Vec<Artifact>);
@@ -70,21 +70,9 @@ pub struct AskedCall {
 }
 
 impl Message {
-    /// What a user said with these files, which are taken over.
-    pub fn said(text: &Content, attachments: &mut Vec<Artifact>) -> Self {
-        Self::User { text: text.clone(), attachments: std::mem::take(attachments) }
-    }
-
     /// What a user said, without any files.
     pub fn user(text: impl Into<Content>) -> Self {
         Self::User { text: text.into(), attachments: Vec::new() }
-    }
-
-    /// Where the last so many messages of a conversation begin: never between a call and its result.
-    pub fn cut(conversation: &[Message], keep: u32) -> usize {
-        let last = conversation.len().saturating_sub(keep as usize);
-        let is_result = |place: usize| matches!(conversation.get(place), Some(Message::Tool { .. }));
-        (0..=last).rev().find(|place| !is_result(*place)).unwrap_or(0)
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::content::Content;
@@ -513,11 +513,6 @@ impl TryFrom<HostQuestion> for HostCall {
             call => Ok(call),
         }
     }
-}
-
-/// Reads a field that is there: `null` is a value like any other, and only what is left out is none.
-pub fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
 }
 
 /// A line for the log.

@@ -1,21 +1,16 @@
 //! What is registered, and the frozen view of it that a turn is pinned to.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 pub use crate::agents::{AgentMode, AgentSpec, AgentUse, ToolScope};
 use crate::content::Content;
 use crate::digest::Digest;
 use crate::hook::{HookPoint, HookSpec};
 use crate::ids::{AgentId, DescriptorId, ExtensionId, Generation, HookId, RegistryKind, Seq, ToolName};
-use crate::names::Overrides;
 use crate::problem::{Code, Fault};
-use crate::round::Round;
-use crate::system_frames::StackChange;
 use crate::tool::ToolSpec;
 
 /// One activation of one extension: exactly which code a frame speaks of.
@@ -165,9 +160,9 @@ pub struct Registry {
     pub others: Vec<OtherEntry>,
     /// The digest of the policy in force.
     pub policy: Option<Digest>,
-    /// What the lookups below have made so far.
+    /// Derived from the hooks when it is first needed.
     #[serde(skip)]
-    pub whole: WholeRounds,
+    pub hook_index: HookIndex,
 }
 
 /// A tool and everyone who implements it.
@@ -262,36 +257,38 @@ pub struct AskedHooks {
 }
 
 impl AskedHooks {
-    fn new(entries: Arc<[HookEntry]>) -> Self {
+    /// These hooks.
+    pub fn new(entries: Arc<[HookEntry]>) -> Self {
         let ids = entries.iter().map(|hook| hook.id.clone()).collect();
         Self { entries, ids }
     }
 }
 
-/// A round in which all hooks of a point are asked, as nearly all rounds are.
+/// The hooks of one point, derived from the registry.
 #[derive(Clone, Debug)]
-struct WholeRound {
+pub struct PointHooks {
     /// Whether every matcher matches everything.
-    always: bool,
-    /// All who are asked, gate 0 among them.
-    everyone: Arc<[HookId]>,
-    hooks: AskedHooks,
+    pub match_all: bool,
+    /// All that are asked, the policy among them.
+    pub ids: Arc<[HookId]>,
+    /// The hooks without the policy.
+    pub hooks: AskedHooks,
 }
 
-impl WholeRound {
-    fn new(point: HookPoint, hooks: &[HookEntry]) -> Self {
-        let always = hooks.iter().all(|hook| hook.spec.matcher.is_any());
-        let everyone = everyone(point, hooks.iter());
-        Self { always, everyone, hooks: AskedHooks::new(hooks.into()) }
+/// The hooks of each point, in the order of the points. Derived when it is first needed; a registry does not change after that.
+#[derive(Clone, Debug, Default)]
+pub struct HookIndex(OnceLock<Vec<PointHooks>>);
+
+impl HookIndex {
+    /// The index, built by this function if it does not exist.
+    #[inline]
+    pub fn get_or_init(&self, build: impl FnOnce() -> Vec<PointHooks>) -> &[PointHooks] {
+        self.0.get_or_init(build)
     }
 }
 
-/// The rounds of each point, in the order of the points, made when the first one is asked for. A registry does not change after that.
-#[derive(Clone, Debug, Default)]
-pub struct WholeRounds(OnceLock<Vec<WholeRound>>);
-
-/// They follow from the rest of the registry.
-impl PartialEq for WholeRounds {
+/// It follows from the rest of the registry.
+impl PartialEq for HookIndex {
     fn eq(&self, _: &Self) -> bool {
         true
     }
@@ -311,100 +308,7 @@ pub struct OtherEntry {
     pub payload: Content,
 }
 
-impl ToolEntry {
-    fn hands_back(&self) -> bool {
-        self.stack.first().is_some_and(|active| active.agent == Some(AgentUse::HandBack))
-    }
-}
-
-impl HookEntry {
-    fn order(&self) -> (HookPoint, i32, &str, u64) {
-        let index = self.id.as_str().rsplit('/').next().and_then(|index| index.parse().ok()).unwrap_or(0);
-        (self.spec.point, self.spec.priority, self.extension.id.as_str(), index)
-    }
-}
-
 impl Registry {
-    /// The registry that these descriptors make under the user's overrides, and who stands in each stack. The extension that an override
-    /// names is on top. Priority is the override's, else the descriptor's, else the extension's, else 0; among equals the latest is on top.
-    pub fn of<'a>(
-        policy: Option<Digest>,
-        overrides: &Overrides,
-        standing: impl Iterator<Item = RegisteredDescriptor<'a>>,
-    ) -> (Self, Vec<StackChange>) {
-        let (mut registry, mut stacks) = (Self { policy, ..Self::default() }, Vec::new());
-        let mut places: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for it in standing {
-            places.entry((&it.descriptor.kind, &it.descriptor.id)).or_default().push(it);
-        }
-        for ((kind, id), mut standing) in places {
-            let overridden = overrides.get(kind).and_then(|ids| ids.get(id));
-            let Override { enabled, priority, extension } = overridden.cloned().unwrap_or_default();
-            if enabled == Some(false) {
-                continue;
-            }
-            standing.sort_by_key(|it| {
-                let priority = priority.or(it.descriptor.priority).or(it.priority);
-                let given = extension.as_ref() == Some(&it.extension.id);
-                std::cmp::Reverse((given, priority.unwrap_or(0), it.registered))
-            });
-            let standing: Vec<_> = standing.iter().map(|it| (it.extension, it.descriptor)).collect();
-            registry.enter(&standing, priority);
-            let stack = standing.into_iter().map(|(extension, _)| extension.clone()).collect();
-            stacks.push(StackChange { kind: kind.clone(), id: id.clone(), stack });
-        }
-        registry.sort();
-        (registry, stacks)
-    }
-
-    /// Enters what a stack of descriptors registers, the active one first. The priority is the one that the user gives it.
-    pub fn enter(&mut self, stack: &[(&Arc<ExtensionRef>, &Descriptor)], priority: Option<i32>) {
-        let Some((extension, Descriptor { kind, id, payload, .. })) = stack.first() else { return };
-        let extension = Arc::clone(extension);
-        match payload {
-            Payload::Tool(_) => {
-                let stack = stack.iter().filter_map(|(extension, descriptor)| match &descriptor.payload {
-                    Payload::Tool(spec) => Some(Implementation {
-                        extension: Arc::clone(extension),
-                        spec: spec.clone(),
-                        agent: None,
-                    }),
-                    _ => None,
-                });
-                self.tools.push(ToolEntry { name: id.as_str().into(), stack: stack.collect() });
-            }
-            // Gate 0 keeps its name to itself.
-            Payload::Hook(_) if id.as_str() == HookId::POLICY => {}
-            Payload::Hook(spec) => {
-                let spec = HookSpec { priority: priority.unwrap_or(spec.priority), ..spec.clone() };
-                self.hooks.push(HookEntry { id: id.as_str().into(), extension, spec, outage: None });
-            }
-            Payload::Agent(agent) => {
-                self.agents.push(agent.clone());
-                for (agent, spec) in agent.as_tools() {
-                    let (spec, agent, extension) = (Arc::new(spec), Some(agent), extension.clone());
-                    let (name, stack) = (spec.name.clone(), vec![Implementation { extension, spec, agent }]);
-                    self.tools.push(ToolEntry { name, stack });
-                }
-            }
-            Payload::Other(payload) => {
-                let (kind, id, payload) = (kind.clone(), id.clone(), payload.clone());
-                self.others.push(OtherEntry { kind, id, extension, payload });
-            }
-        }
-    }
-
-    /// Puts everything in the order that the lookups below rely on, the same on every machine. Hooks are asked by priority, then
-    /// extension, then registration.
-    pub fn sort(&mut self) {
-        self.whole = WholeRounds::default();
-        self.tools.sort_by(|a, b| a.name.cmp(&b.name));
-        // The way back is one, however many agents there are to hand over to.
-        self.tools.dedup_by(|a, b| a.name == b.name && a.hands_back() && b.hands_back());
-        self.agents.sort_by(|a, b| a.id.cmp(&b.id));
-        self.hooks.sort_by(|a, b| a.order().cmp(&b.order()));
-    }
-
     /// The tool of this name.
     pub fn tool(&self, name: &ToolName) -> Option<&ToolEntry> {
         let place = self.tools.binary_search_by(|entry| entry.name.as_str().cmp(name.as_str())).ok()?;
@@ -431,52 +335,6 @@ impl Registry {
         &self.hooks[start..start + length]
     }
 
-    /// Who is asked at a point about a call that goes by this tool and these arguments, from this channel: the hooks whose matchers
-    /// apply, and at a gate the policy before them. None if that is nobody.
-    pub fn asked(
-        &self,
-        point: HookPoint,
-        about: Option<(&str, Option<&Value>)>,
-        channel: &str,
-    ) -> Option<Arc<[HookId]>> {
-        let applies = |hook: &HookEntry| hook.spec.matcher.applies(about, channel);
-        let whole = self.whole(point);
-        let hooks = &whole.hooks.entries;
-        if whole.everyone.is_empty() {
-            return None;
-        }
-        if whole.always || hooks.iter().all(applies) {
-            return Some(whole.everyone.clone());
-        }
-        Some(everyone(point, hooks.iter().filter(|hook| applies(hook)))).filter(|some| !some.is_empty())
-    }
-
-    /// Those of a round's hooks that are asked now, gate 0 apart.
-    pub fn still_asked(&self, round: &Round) -> AskedHooks {
-        let whole = self.whole(round.point);
-        if Arc::ptr_eq(&whole.everyone, &round.hooks) && round.asks_everyone() {
-            return whole.hooks.clone();
-        }
-        let mut ids = round.open().map(|(_, hook)| hook).filter(|hook| !hook.is_policy()).peekable();
-        let asked = |hook: &&HookEntry| ids.next_if(|id| **id == hook.id).is_some();
-        AskedHooks::new(whole.hooks.entries.iter().filter(asked).cloned().collect())
-    }
-
-    fn whole(&self, point: HookPoint) -> &WholeRound {
-        let rounds = self.whole.0.get_or_init(|| {
-            let points: BTreeSet<_> = HookPoint::ALL.iter().copied().collect();
-            points.into_iter().map(|point| WholeRound::new(point, self.hooks_at(point))).collect()
-        });
-        &rounds[point as usize]
-    }
-
-    /// Marks every hook of an extension as one that cannot be asked.
-    pub fn mark_outage(&mut self, extension: &ExtensionId, outage: &Outage) {
-        for hook in self.hooks.iter_mut().filter(|hook| hook.extension.id == *extension) {
-            hook.outage = Some(Box::new(outage.clone()));
-        }
-    }
-
     /// Whether a hook that judges cannot be asked now, but its extension is on its way up.
     pub fn has_passing_outage(&self) -> bool {
         self.hooks.iter().any(|hook| hook.outage.as_ref().is_some_and(|outage| outage.is_passing()))
@@ -486,23 +344,6 @@ impl Registry {
     pub fn hook(&self, id: &HookId) -> Option<&HookEntry> {
         self.hooks.iter().find(|hook| hook.id == *id)
     }
-}
-
-fn everyone<'a>(point: HookPoint, hooks: impl Iterator<Item = &'a HookEntry>) -> Arc<[HookId]> {
-    let policy = (point == HookPoint::ToolGate).then(HookId::policy);
-    policy.into_iter().chain(hooks.map(|hook| hook.id.clone())).collect()
-}
-
-/// A descriptor that stands in its stack, and what its place goes by.
-pub struct RegisteredDescriptor<'a> {
-    /// The extension.
-    pub extension: &'a Arc<ExtensionRef>,
-    /// The descriptor.
-    pub descriptor: &'a Descriptor,
-    /// The priority of the extension's descriptors that name none.
-    pub priority: Option<i32>,
-    /// When the extension took over, among all.
-    pub registered: u64,
 }
 
 /// Which registry a turn ran on: the system frame that made it, and its digest.

@@ -91,6 +91,25 @@ impl Role {
     }
 }
 
+/// A set of roles, as small as a number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RoleSet(u32);
+
+const _: () = assert!(Role::ALL.len() <= 32, "a role set has 32 bits");
+
+impl RoleSet {
+    /// Whether a role is in the set.
+    pub fn contains(self, role: Role) -> bool {
+        self.0 & (1 << role as u32) != 0
+    }
+}
+
+impl FromIterator<Role> for RoleSet {
+    fn from_iter<I: IntoIterator<Item = Role>>(roles: I) -> Self {
+        Self(roles.into_iter().fold(0, |bits, role| bits | 1 << role as u32))
+    }
+}
+
 /// Whether an extension with a role must have a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requirement {

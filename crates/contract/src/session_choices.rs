@@ -1,7 +1,5 @@
 //! The choices that stand inside a session's frames: how a turn ended, what gates came to, what a person answered.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,9 +7,9 @@ use crate::body::Contents;
 use crate::content::Content;
 use crate::hook::Decision;
 use crate::ids::HookId;
-use crate::message::{LimitKind, UserText};
+use crate::message::LimitKind;
 use crate::problem::Fault;
-use crate::session_frames::{ChunkWord, GateReason, InputReceived, StateWritten, StreamGuarded};
+use crate::session_frames::{ChunkWord, GateReason, StreamGuarded};
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -194,22 +192,5 @@ impl Contents for UiQuestion {
         if let UiQuestion::Custom { view, .. } = self {
             visit(view);
         }
-    }
-}
-
-impl StateWritten {
-    /// The values of an extension after this.
-    pub fn apply(&self, values: &mut BTreeMap<String, Content>) {
-        match &self.value {
-            Some(value) => values.insert(self.key.clone(), value.clone()),
-            None => values.remove(&self.key),
-        };
-    }
-}
-
-impl InputReceived {
-    /// What the user said, and the files that came with it.
-    pub fn said(&self) -> UserText {
-        (self.text.clone(), self.attachments.clone())
     }
 }

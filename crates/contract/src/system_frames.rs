@@ -1,6 +1,5 @@
 //! The bodies of the system stream's and the bus's frames. What each kind is for stands in [`crate::body`].
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -472,28 +471,6 @@ pub struct ExtensionView {
     pub conflicts: Vec<Fault>,
 }
 
-impl HealthReported {
-    /// Why the extension cannot go on, if it cannot.
-    pub fn fault(&self) -> Option<Fault> {
-        let message = format!("`{}` reported that it is not well", self.id);
-        (!self.healthy).then(|| Fault::new(crate::problem::Code::ExtensionUnhealthy, message))
-    }
-}
-
-impl ExtensionStateChanged {
-    /// A generation is up.
-    pub fn up(extension: &ExtensionRef) -> Self {
-        let (id, generation, state) = (extension.id.clone(), extension.generation, ExtensionState::Active);
-        Self { id, generation, state, fault: None, again: None }
-    }
-
-    /// A generation is down: in error if there is a reason.
-    pub fn down(id: &ExtensionId, generation: Generation, fault: Option<Fault>) -> Self {
-        let state = if fault.is_some() { ExtensionState::Error } else { ExtensionState::Inactive };
-        Self { id: id.clone(), generation, state, fault, again: None }
-    }
-}
-
 impl ExtensionView {
     /// Its state.
     pub fn state(&self) -> ExtensionState {
@@ -510,22 +487,6 @@ impl FoundExtension {
     pub fn activation(&self, generation: u64) -> ExtensionRef {
         let FoundExtension { id, version, digest, .. } = self.clone();
         ExtensionRef { id, version, digest, generation: Generation(generation) }
-    }
-}
-
-impl StackChange {
-    /// The stacks that differ, by kind and id; of one that is gone nothing is left.
-    pub fn between(before: &[StackChange], after: &[StackChange]) -> Vec<StackChange> {
-        let place = |stack: &StackChange| (stack.kind.clone(), stack.id.clone());
-        let gone = before.iter().map(|stack| StackChange { stack: Vec::new(), ..stack.clone() });
-        let now = gone.chain(after.iter().cloned()).map(|stack| (place(&stack), stack));
-        let mut changed: BTreeMap<_, _> = now.collect();
-        for stack in before {
-            if changed.get(&place(stack)) == Some(stack) {
-                changed.remove(&place(stack));
-            }
-        }
-        changed.into_values().collect()
     }
 }
 

@@ -20,6 +20,7 @@ use crate::manifest::{self, Grants, Manifest, Scope};
 use crate::message::TurnView;
 use crate::problem::{Code, Fault, Problem};
 use crate::registry::{Descriptor, ExtensionRef};
+use crate::role::RoleSet;
 use crate::system_frames::LifecycleCommand;
 
 /// Something that will be there later.
@@ -85,54 +86,44 @@ pub enum Reply {
     Done,
 }
 
+/// Static facts about a loaded extension. Cheap to copy, so that callers may ask for them before every call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InstanceCapabilities {
+    /// How long one instance is used.
+    pub scope: Scope,
+    /// The same call with the same host answers gives the same reply, so strict replay runs it again.
+    pub replayable: bool,
+    /// It has lifecycle steps: it is initialised, started, stopped and destroyed.
+    pub has_lifecycle: bool,
+    /// Two generations must never run concurrently, as with an extension that polls or listens.
+    pub exclusive: bool,
+    /// Hooks are answered by [`Instance::try_decide`] without a host call. One instance can then serve any number of calls, in the
+    /// order in which they are made. Set only after [`Instance::prepare`] has completed.
+    pub synchronous_hooks: bool,
+    /// The roles whose functions are called by name.
+    pub roles: RoleSet,
+}
+
 /// A loaded extension in any lane.
 pub trait Instance: Send + Sync {
-    /// Makes a call. The future is dropped when the answer is no longer wanted; deadlines are the caller's.
+    /// Makes a call. The future is dropped to cancel the call; the caller enforces timeouts.
     fn call(&self, call: Call, host: Arc<dyn Host>) -> Later<Result<Reply, Fault>>;
 
-    /// Whether the same call with the same host answers gives the same reply, so that strict replay runs it again.
-    fn replayable(&self) -> bool {
-        false
+    /// What the extension can do.
+    fn capabilities(&self) -> InstanceCapabilities;
+
+    /// Answers a hook synchronously; `None` where that takes [`Instance::call`].
+    fn try_decide(&self, _: &HookInput) -> Option<Result<Decision, Fault>> {
+        None
     }
 
-    /// Whether its life has steps, so that it is to be initialised, started, stopped and destroyed.
-    fn lives(&self) -> bool {
-        true
-    }
-
-    /// Whether two generations of it must never run side by side, as with one that polls or listens.
-    fn alone(&self) -> bool {
-        false
-    }
-
-    /// Whether it has a role whose functions are called by name.
-    fn has(&self, _: crate::role::Role) -> bool {
-        false
-    }
-
-    /// How long an instance lives.
-    fn scope(&self) -> Scope {
-        Scope::Shared
-    }
-
-    /// Brings in what its first call needs, so that hooks are not kept waiting in the middle of a turn; none where everything is here.
+    /// Loads what the first call needs, so that no hook waits for it in the middle of a turn; `None` if everything is loaded.
     fn prepare(&self) -> Option<Later<()>> {
         None
     }
 
-    /// Whether a hook, once prepared, is answered before the call returns, without asking the host for anything. One instance can then
-    /// serve any number of calls, in the order in which they are made.
-    fn answers_at_once(&self) -> bool {
-        false
-    }
-
-    /// Answers a hook here and now; none where that takes a [`Instance::call`].
-    fn at_once(&self, _: &HookInput) -> Option<Result<Decision, Fault>> {
-        None
-    }
-
-    /// An instance of its own that remembers nothing yet; none where one is shared by all. It must not be called again once a
-    /// call has failed or was given up.
+    /// A new instance without state; `None` where one instance is shared by all callers. It must not be called again after a
+    /// call has failed or was cancelled.
     fn fresh(&self) -> Option<Arc<dyn Instance>> {
         None
     }

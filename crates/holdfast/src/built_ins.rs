@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use holdfast_app::{BuiltInContext, BuiltIns};
 use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_home::{Check, Home};
 use holdfast_lane_native::{NativeExtension, NativeLane, Workspace};
-use holdfast_runtime::EmbeddedComponent;
-use holdfast_runtime::app::{BuiltInContext, BuiltIns};
+use holdfast_loader::EmbeddedComponent;
 use holdfast_sandbox::SandboxReport;
 use serde::de::DeserializeOwned;
 

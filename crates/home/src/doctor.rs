@@ -11,9 +11,9 @@ use serde::Serialize;
 use crate::environment;
 use crate::files::OTHERS;
 use crate::home::Home;
+use crate::owner::socket::{LONGEST, fits};
 use crate::prompts::Prompts;
 use crate::settings::Settings;
-use crate::socket::{LONGEST, fits};
 
 /// Less free space than this is not fine.
 const LEAST_FREE: u64 = 256 * 1024 * 1024;

@@ -67,7 +67,7 @@ pub(crate) fn read(path: &Path, bounds: &Bounds) -> Result<Option<Vec<u8>>, Prob
         );
     }
     if found.len() > bounds.most {
-        let what = format!("the file has {} bytes, and may have {} at most", found.len(), bounds.most);
+        let what = format!("the file has {} bytes; the limit is {}", found.len(), bounds.most);
         return Err(problem(bounds.too_large, path, what));
     }
     let mut bytes = Vec::new();

@@ -1,36 +1,41 @@
-//! The home folder: where it is, what is in it, and who owns it.
+//! The home folder: where it is, what it contains, and which process owns it.
 //!
-//! Start at [`Home`]: [`Home::locate`] finds it, [`Home::init`] makes it, [`Home::own`] locks it, [`Home::examine`] says whether all is
-//! well. [`Settings`] is `config/settings.yaml`, [`HomeEnvironment`] is `.env` under the process's variables, [`Prompts`] is
-//! `prompts/*.jinja2`; the policy is read by [`Home::policy`] and added to by [`Home::remember_rule`]. `docs/home.md` is the user's page.
+//! Start at [`Home`]: [`Home::locate`] finds it, [`Home::init`] creates it, [`Home::own`] locks it, [`Home::examine`] checks it.
 //!
-//! Use this crate for files that a person edits. Do not put frames here, which are the store's, nor a decision, which is the policy's.
-//! Nothing here reads the process's environment by itself: what it needs is handed in.
+//! - `settings`: `config/settings.yaml` ([`Settings`])
+//! - `environment`: `.env` and the process's variables ([`HomeEnvironment`])
+//! - `prompts`: `prompts/*.jinja2` ([`Prompts`])
+//! - `policy_file`: `config/policy.yaml`, read by [`Home::policy`] and extended by [`Home::remember_rule`]
+//! - `owner`: the lock and the control socket
+//! - `workspace`: the folder that file tools work in
+//! - `files`: reading with limits and replacing atomically
+//!
+//! `docs/home.md` is the user's page. Use this crate for files that the user edits. Do not put frames here, which are in the store,
+//! nor decisions, which are the policy's. Nothing here reads the process's environment: callers pass what is needed.
 
 mod doctor;
 mod environment;
 mod files;
 mod home;
-mod make;
+mod init;
 mod owner;
-mod policies;
+mod policy_file;
 mod prompts;
 mod settings;
-mod socket;
 mod workspace;
 
 #[cfg(test)]
-mod environment_tests;
+mod doctor_tests;
 #[cfg(test)]
-mod examine_tests;
+mod environment_tests;
 #[cfg(test)]
 mod home_tests;
 #[cfg(test)]
-mod make_tests;
+mod init_tests;
 #[cfg(test)]
 mod owner_tests;
 #[cfg(test)]
-mod policies_tests;
+mod policy_file_tests;
 #[cfg(test)]
 mod prompts_tests;
 #[cfg(test)]
@@ -41,7 +46,7 @@ mod testing;
 pub use doctor::Check;
 pub use environment::HomeEnvironment;
 pub use home::Home;
-pub use make::{CreatedHome, DetectedModel, InitOptions};
+pub use init::{CreatedHome, DetectedModel, InitOptions};
 pub use owner::{HomeOwner, OwnerInfo};
 pub use prompts::{ORCHESTRATOR, PromptContext, PromptTool, Prompts};
 pub use settings::{

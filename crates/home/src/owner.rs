@@ -2,6 +2,8 @@
 //!
 //! The lock is the truth. What is written in the file says who has it, for people; it is never taken for the lock itself.
 
+pub(crate) mod socket;
+
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;

@@ -6,8 +6,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use holdfast_contract::manifest::yaml::nearest;
 use holdfast_contract::problem::{Code, Location, Problem};
+use holdfast_yaml::nearest;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior};
 use serde::Serialize;

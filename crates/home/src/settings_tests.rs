@@ -4,9 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use holdfast_contract::manifest::yaml::{self, Codes, Field, Format};
+use holdfast_contract::manifest::yaml::{self, Codes, Format};
 use holdfast_contract::message::Limits;
 use holdfast_contract::problem::Code;
+use holdfast_yaml::Field;
 use serde_json::{Value, json};
 
 use crate::testing::{scene, write};
@@ -118,13 +119,13 @@ fn what_a_person_sees() {
     let cases = [
         (
             "modles:\n  default: x\n",
-            "error[HF-1103]: there is no field `modles`
+            "error[HF-1103]: unknown field `modles`
   --> s.yaml:1:1 (modles)
   help: Did you mean `models`?",
         ),
         (
             "models:\n  fast: { provider: p, model: m, api_key: sk-secret }\n",
-            "error[HF-1103]: `models.fast` has no field `api_key`
+            "error[HF-1103]: unknown field `api_key` in `models.fast`
   --> s.yaml:2:34 (models.fast.api_key)
   help: Keys do not belong here: put it in `.env` as `NAME=…`, and write `api_key_env: NAME`.",
         ),
@@ -169,7 +170,7 @@ warning[HF-1101]: there is no model `slow` in these settings
 error[HF-1101]: `limits.max_cost_usd` is not an amount of money
   --> s.yaml:3:17 (limits.max_cost_usd)
   help: Write a number of dollars, such as `max_cost_usd: 2.50`.
-error[HF-1103]: `limits` has no field `max_cost`
+error[HF-1103]: unknown field `max_cost` in `limits`
   --> s.yaml:4:3 (limits.max_cost)
   help: Did you mean `max_cost_usd`?",
         ),
@@ -199,7 +200,7 @@ error[HF-1101]: `extensions` should be a mapping, but is a list
         ),
         (
             "log: { level: info }\nlog: { level: warn }\n",
-            "warning[HF-1104]: `log` stands twice, at line 1 and here
+            "warning[HF-1104]: duplicate key `log`, first at line 1
   --> s.yaml:2:1 (log)
   help: The last value counts; remove the others.",
         ),
@@ -240,7 +241,7 @@ fn files_that_cannot_be_read() {
     write(file.clone(), "a".repeat(10 << 20));
     let problem = load();
     assert!(
-        problem.starts_with("error[HF-1105]: the file has 10485760 bytes, and may have 1048576 at most"),
+        problem.starts_with("error[HF-1105]: the file has 10485760 bytes; the limit is 1048576"),
         "{problem}"
     );
 

@@ -9,10 +9,17 @@
 //! a tool call, `session/round.rs` how hooks are asked, `session/recovery.rs` what a crash leads to; `system/life.rs` starts
 //! and stops extensions in order, `system/stacks.rs` makes the registry, `system/outages.rs` keeps in it who judges and is not up.
 
+mod barrier;
+mod hook_round;
+pub mod limits;
 mod phase;
+pub mod registry;
 mod session;
+mod step_recorder;
 mod system;
 
+#[cfg(test)]
+mod limits_tests;
 #[cfg(test)]
 mod outages_tests;
 #[cfg(test)]
@@ -22,7 +29,10 @@ mod session_tests;
 #[cfg(test)]
 mod system_tests;
 
-pub use holdfast_contract::prelude::{ExtensionView, Pending};
+pub use barrier::barrier;
+pub use holdfast_contract::effect::Pending;
+pub use holdfast_contract::system_frames::ExtensionView;
+pub use hook_round::HookAnswers;
 pub use session::Session;
 pub use system::System;
 

@@ -1,6 +1,14 @@
 //! Gates whose extensions are not up: they stay in the registry as outages, across restarts, until they are up, disabled or removed.
 
-use holdfast_contract::prelude::*;
+use holdfast_contract::body::Body;
+use holdfast_contract::effect::*;
+use holdfast_contract::frame::FrameSource;
+use holdfast_contract::hook::{HookPoint, HookSpec};
+use holdfast_contract::ids::*;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::registry::*;
+use holdfast_contract::system_frames::*;
+use holdfast_contract::tool::ToolSpec;
 
 use crate::system_tests::{Scene, boom, edited, ext};
 

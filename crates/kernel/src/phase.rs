@@ -1,6 +1,7 @@
 //! What both machines have in common.
 
-use holdfast_contract::prelude::*;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::serde::{Deserialize, Serialize};
 
 /// How far a stream has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,7 +15,7 @@ pub(crate) enum Phase {
 }
 
 /// Whether a fact fits. One that does not has changed nothing.
-pub(crate) type Taken = Result<(), Fault>;
+pub(crate) type Accepted = Result<(), Fault>;
 
 /// The answer to a fact that nobody waits for.
 pub(crate) fn unexpected<T>(message: &str) -> Result<T, Fault> {

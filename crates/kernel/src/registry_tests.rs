@@ -2,7 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_contract::prelude::*;
+use holdfast_contract::hook::{HookPoint, HookSpec};
+use holdfast_contract::ids::*;
+use holdfast_contract::problem::Code;
+use holdfast_contract::registry::*;
+use holdfast_contract::system_frames::*;
+use holdfast_contract::tool::ToolSpec;
 
 use crate::system_tests::{Scene, ext};
 

@@ -1,47 +1,61 @@
 //! The session machine: what a conversation remembers, and which facts it takes.
+//!
+//! A session has at most one turn in progress ([`ActiveTurn`]), and a turn has any number of tool calls in progress. A step of the turn
+//! runs in a `TurnStep`, a step of one call in a `CallStep`, which cannot reach the other calls.
 
+mod budget;
 mod call;
+mod call_pipeline;
+mod children;
 mod compaction;
 mod handoff;
-mod limits;
+mod hooks;
 mod models;
+mod pipeline;
 mod recovery;
-mod round;
 mod turn;
-mod walk;
 
 use std::collections::BTreeMap;
-use std::mem::take;
+use std::iter::once;
 use std::sync::Arc;
 
-use holdfast_contract::prelude::{HookPoint as P, *};
+use holdfast_contract::agents::ToolScope;
+use holdfast_contract::body::Body;
+use holdfast_contract::content::Content;
+use holdfast_contract::digest::Digest;
+use holdfast_contract::effect::{Act, Effects, Input};
+use holdfast_contract::hook::Artifact;
+use holdfast_contract::ids::{AgentId, ExtensionId, Seq, StreamId, ToolName};
+use holdfast_contract::message::{Message, Spent, TurnContext};
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::registry::{Implementation, RegistryPin};
+use holdfast_contract::serde::{Deserialize, Serialize};
+use holdfast_contract::session_frames::{SessionSettings, SessionStarted, StateWritten};
 
-use self::call::Call;
-use self::turn::{Purpose, Stage, StepContext, Turn, Wait};
+use self::turn::{ActiveTurn, Purpose, Turn, TurnStage, TurnStep};
 use crate::BEHAVIOUR;
-use crate::phase::{Phase, Taken, unexpected};
+use crate::phase::{Accepted, Phase, unexpected};
+use crate::registry::tool_scope::is_offered;
+use crate::step_recorder::{StepRecorder, StreamClock};
 
-/// How many messages compaction keeps whole if nobody says otherwise.
-const DEFAULT_KEEP: u32 = 6;
-
-/// One conversation. Its state is exactly what its frames so far have made it; serialised, it is the session's snapshot.
+/// One conversation. Its state follows from its frames; serialised, it is the session's snapshot.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(crate = "holdfast_contract::serde")]
 pub struct Session {
-    clerk: StreamClock,
-    base: Base,
-    turn: Option<Box<Turn>>,
+    clock: StreamClock,
+    state: SessionState,
+    active: Option<Box<ActiveTurn>>,
 }
 
 /// What outlives a turn.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(crate = "holdfast_contract::serde")]
-struct Base {
+struct SessionState {
     id: StreamId,
     phase: Phase,
     start: SessionStarted,
     transcript: Arc<Vec<Message>>,
-    state: BTreeMap<ExtensionId, BTreeMap<String, Content>>,
+    values: BTreeMap<ExtensionId, BTreeMap<String, Content>>,
     /// The tools that a person has approved for the whole session, each with the content that it had.
     approved: BTreeMap<ToolName, Digest>,
     spent: Spent,
@@ -53,153 +67,197 @@ struct Base {
 }
 
 impl Session {
-    /// The version of the serialised state.
-    pub const STATE_VERSION: u32 = BEHAVIOUR;
+    /// The version of the serialised state: the behaviour's, and the changes of its form since.
+    pub const STATE_VERSION: u32 = BEHAVIOUR * 1_000 + 2;
 
     /// A machine for a stream that has no frames yet. Its first fact is `session.started`.
     pub fn new(id: StreamId) -> Self {
-        Self { clerk: StreamClock::default(), base: Base { id, ..Base::default() }, turn: None }
+        Self {
+            clock: StreamClock::default(),
+            state: SessionState { id, ..SessionState::default() },
+            active: None,
+        }
     }
 
     /// The stream.
     pub fn id(&self) -> &StreamId {
-        &self.base.id
+        &self.state.id
     }
 
     /// The number that the next frame gets.
     pub fn next_seq(&self) -> Seq {
-        self.clerk.next
+        self.clock.next
     }
 
-    /// Whether a turn, a compaction or the session's end is under way.
+    /// Whether a turn, a compaction or the session's end is in progress.
     pub fn is_busy(&self) -> bool {
-        self.turn.is_some()
+        self.active.is_some()
     }
 
     /// The conversation so far.
     pub fn transcript(&self) -> &Arc<Vec<Message>> {
-        &self.base.transcript
+        &self.state.transcript
     }
 
     /// What the whole session has used.
     pub fn spent(&self) -> Spent {
-        self.base.spent
+        self.state.spent
     }
 
-    /// Who answers in it.
+    /// The agent that answers.
     pub fn agent(&self) -> &AgentId {
-        self.base.speaker.as_ref().unwrap_or(&self.base.start.agent)
+        self.state.speaker.as_ref().unwrap_or(&self.state.start.agent)
     }
 
-    /// The tools that whoever answers in it has.
+    /// The tools of the agent that answers.
     pub fn scope(&self) -> ToolScope {
-        self.base.scope()
+        self.state.scope()
     }
 
-    /// What the session is set to.
+    /// The session's settings.
     pub fn settings(&self) -> &SessionSettings {
-        &self.base.start.settings
+        &self.state.start.settings
     }
 
     /// An extension's value in this session.
     pub fn state(&self, extension: &ExtensionId, key: &str) -> Option<&Content> {
-        self.base.state.get(extension)?.get(key)
+        self.state.values.get(extension)?.get(key)
     }
 
     /// The registries that the state refers to, to be resolved after it was read back.
     pub fn pins(&mut self) -> impl Iterator<Item = &mut RegistryPin> {
-        std::iter::once(&mut self.base.registry)
+        once(&mut self.state.registry)
     }
 
-    /// Takes one fact and says what it leads to. One that does not fit is refused: it has changed nothing and is not recorded.
+    /// Takes one fact and returns what it leads to. A fact that does not fit is refused: it changes nothing and is not recorded.
     pub fn step(&mut self, input: Input) -> Result<Effects, Fault> {
-        let mut desk = StepRecorder::open(self.clerk, input.at);
-        self.take(&mut desk, &input)?;
-        self.clerk = desk.clerk;
-        let over = self.turn.take_if(|turn| matches!(turn.wait.stage, Stage::Over));
-        desk.act(over.and_then(|turn| turn.timer).map(|begun_by| Act::Abort { begun_by }));
-        Ok(desk.close(input))
+        let mut recorder = StepRecorder::open(self.clock, input.at);
+        self.accept(&mut recorder, &input)?;
+        self.clock = recorder.clock;
+        let ended = self.active.take_if(|active| matches!(active.turn.stage, TurnStage::Ended));
+        recorder.act(ended.and_then(|active| active.turn.timer).map(|begun_by| Act::Abort { begun_by }));
+        Ok(recorder.close(input))
     }
 
-    /// Hands a fact to what it belongs to. One that does not fit changes nothing.
-    fn take(&mut self, desk: &mut StepRecorder, input: &Input) -> Taken {
-        use Body::*;
-        use Purpose::*;
-        let Self { base, turn, .. } = self;
-        match (base.phase, &input.body) {
-            (Phase::New, SessionStarted(fact)) => {
-                base.phase = Phase::Running;
-                base.start = fact.clone();
-                return Ok(());
-            }
-            (Phase::New, _) => return unexpected("the session has not started"),
-            (Phase::Stopped, _) => return Err(Fault::new(Code::SessionEnded, "the session has ended")),
-            _ => {}
+    /// Applies a fact to what it belongs to. One that does not fit changes nothing.
+    fn accept(&mut self, recorder: &mut StepRecorder, input: &Input) -> Accepted {
+        match self.state.phase {
+            Phase::New => return self.start(&input.body),
+            Phase::Stopped => return Err(Fault::new(Code::SessionEnded, "the session has ended")),
+            Phase::Running | Phase::Stopping => {}
         }
         match &input.body {
-            InputReceived(fact) => return self.open(desk, Answer, &fact.registry, fact.said()),
-            CompactionRequested(fact) => return self.open(desk, Compact, &fact.registry, Default::default()),
-            SessionEnded(_) => return self.open(desk, End, &self.base.registry.clone(), Default::default()),
-            MessageInjected(fact) => match turn {
-                Some(turn) => turn.notes.push(fact.text.clone()),
-                None => base.say(Message::Note { text: fact.text.clone() }),
-            },
-            SessionSet(fact) => Arc::make_mut(&mut base.start.settings).models = fact.models.clone(),
-            StateWritten(fact) => fact.apply(base.state.entry(fact.extension.clone()).or_default()),
-            UiRequested(fact) => {
-                let (extension, question) = (fact.extension.clone(), fact.question.clone());
-                desk.act(Act::AskUi { decided_by: desk.cause, extension, question });
+            Body::InputReceived(fact) => {
+                let input = UserInput { text: fact.text.clone(), attachments: fact.attachments.clone() };
+                return self.open(recorder, Purpose::Answer, &fact.registry, input);
             }
-            UiAnswered(_) | ClockRead(_) | RandomDrawn(_) | SecretUsed(_) | HostCalled(_)
-            | RpcRequested(_) | RpcReturned(_) | ConnectionJudged(_) | DeliveryReported(_)
-            | CommandRun(_) => {}
-            SessionResumed(_) if turn.is_none() => {}
+            Body::CompactionRequested(fact) => {
+                return self.open(recorder, Purpose::Compact, &fact.registry, UserInput::default());
+            }
+            Body::SessionEnded(_) => {
+                let registry = self.state.registry.clone();
+                return self.open(recorder, Purpose::End, &registry, UserInput::default());
+            }
+            Body::MessageInjected(fact) => match &mut self.active {
+                Some(active) => active.turn.notes.push(fact.text.clone()),
+                None => self.state.append(Message::Note { text: fact.text.clone() }),
+            },
+            Body::SessionSet(fact) => {
+                Arc::make_mut(&mut self.state.start.settings).models = fact.models.clone();
+            }
+            Body::StateWritten(fact) => self.state.write(fact),
+            Body::UiRequested(fact) => recorder.act(Act::AskUi {
+                decided_by: recorder.cause,
+                extension: fact.extension.clone(),
+                question: fact.question.clone(),
+            }),
+            Body::UiAnswered(_)
+            | Body::ClockRead(_)
+            | Body::RandomDrawn(_)
+            | Body::SecretUsed(_)
+            | Body::HostCalled(_)
+            | Body::RpcRequested(_)
+            | Body::RpcReturned(_)
+            | Body::ConnectionJudged(_)
+            | Body::DeliveryReported(_)
+            | Body::CommandRun(_) => {}
+            Body::SessionResumed(_) if self.active.is_none() => {}
             body => {
-                let taken =
-                    turn.as_mut().and_then(|turn| StepContext { desk, base, turn }.take(body, input.cause));
-                return taken.map_or_else(|| unexpected("nothing in this session waits for this fact"), Ok);
+                let step =
+                    self.active.as_mut().map(|active| TurnStep::new(recorder, &mut self.state, active));
+                if !step.is_some_and(|mut step| step.accept(body, input.cause)) {
+                    return unexpected("nothing in this session waits for this fact");
+                }
             }
         }
+        Ok(())
+    }
+
+    fn start(&mut self, body: &Body) -> Accepted {
+        let Body::SessionStarted(fact) = body else { return unexpected("the session has not started") };
+        self.state.phase = Phase::Running;
+        self.state.start = fact.clone();
         Ok(())
     }
 
     /// Begins a turn on this registry.
     fn open(
         &mut self,
-        desk: &mut StepRecorder,
+        recorder: &mut StepRecorder,
         purpose: Purpose,
         registry: &RegistryPin,
-        said: UserText,
-    ) -> Taken {
-        if self.turn.is_some() {
+        input: UserInput,
+    ) -> Accepted {
+        if self.active.is_some() {
             return Err(Fault::new(Code::TurnBusy, "a turn is running"));
         }
         // A session that never had a turn has no registry, and ends without one.
         if registry.view.is_none() && purpose != Purpose::End {
             return Err(Fault::new(Code::ReplayMissing, "the registry of the turn is not at hand"));
         }
-        let base = &mut self.base;
-        base.registry = registry.clone();
-        base.turns = base.turns.saturating_add(u32::from(purpose == Purpose::Answer));
-        let origin = base.start.origin.clone();
-        let context =
-            TurnContext { session: base.id.clone(), turn: base.turns, origin, ..TurnContext::default() };
-        let ((text, attachments), context, keep) = (said, Arc::new(context), DEFAULT_KEEP);
-        let turn = Turn { purpose, context, text, attachments, keep, ..Turn::default() };
-        StepContext { desk, base, turn: self.turn.insert(Box::new(turn)) }.begin();
+        let state = &mut self.state;
+        state.registry = registry.clone();
+        state.turns = state.turns.saturating_add(u32::from(purpose == Purpose::Answer));
+        let context = TurnContext {
+            session: state.id.clone(),
+            turn: state.turns,
+            origin: state.start.origin.clone(),
+            ..TurnContext::default()
+        };
+        let turn = Turn::new(purpose, context, input);
+        let active = self.active.insert(Box::new(ActiveTurn { turn, calls: Vec::new() }));
+        TurnStep::new(recorder, state, active).begin();
         Ok(())
     }
 }
 
-impl Base {
-    fn say(&mut self, message: Message) {
+/// What a user wrote, and the files that came with it.
+#[derive(Default)]
+struct UserInput {
+    text: Content,
+    attachments: Vec<Artifact>,
+}
+
+impl SessionState {
+    /// Appends a message to the conversation.
+    fn append(&mut self, message: Message) {
         Arc::make_mut(&mut self.transcript).push(message);
     }
 
-    /// The implementations of a tool that whoever speaks has, the active one first.
+    /// Writes or removes an extension's value.
+    fn write(&mut self, fact: &StateWritten) {
+        let values = self.values.entry(fact.extension.clone()).or_default();
+        match &fact.value {
+            Some(value) => values.insert(fact.key.clone(), value.clone()),
+            None => values.remove(&fact.key),
+        };
+    }
+
+    /// The implementations of a tool, the active one first; none if the agent that answers does not have the tool.
     fn implementations(&self, tool: &ToolName) -> &[Implementation] {
-        let entry = self.registry.view.as_ref().and_then(|registry| registry.tool(tool));
-        let offered = |entry: &&ToolEntry| entry.is_for(self.offered().as_deref(), self.speaker.as_ref());
-        entry.filter(offered).map_or(&[], |entry| &entry.stack)
+        let Some(entry) = self.registry.view.as_ref().and_then(|registry| registry.tool(tool)) else {
+            return &[];
+        };
+        if is_offered(entry, self.tool_extensions(), self.speaker.as_ref()) { &entry.stack } else { &[] }
     }
 }

@@ -3,9 +3,21 @@
 
 use std::sync::Arc;
 
-use holdfast_contract::prelude::*;
+use holdfast_contract::body::Body;
+use holdfast_contract::digest::Digest;
+use holdfast_contract::effect::*;
+use holdfast_contract::frame::FrameSource;
+use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
+use holdfast_contract::ids::*;
+use holdfast_contract::message::*;
+use holdfast_contract::names::Overrides;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::registry::*;
+use holdfast_contract::session_frames::*;
+use holdfast_contract::tool::{EffectClass, ToolOutcome, ToolSpec};
 
 use crate::Session;
+use crate::registry::{self, RegisteredDescriptor};
 
 /// A session and the acts that wait for an answer, each with the frame that decided it.
 #[derive(Clone)]
@@ -30,7 +42,6 @@ fn reference(id: &str, content: &str) -> Arc<ExtensionRef> {
 
 /// A registry with the tools `pure` and `write`, the agent `helper`, and a hook at each of these points.
 fn registry(content: &str, points: &[HookPoint]) -> RegistryPin {
-    let mut registry = Registry::default();
     let kit = reference("kit", content);
     let effects = [("pure", EffectClass::Pure), ("write", EffectClass::Write)];
     let tools = effects
@@ -46,10 +57,14 @@ fn registry(content: &str, points: &[HookPoint]) -> RegistryPin {
     };
     let hooks = points.iter().enumerate();
     let hooks = hooks.map(|(index, point)| Descriptor::hook(&"kit".into(), index, HookSpec::at(*point)));
-    for descriptor in tools.into_iter().chain([Descriptor::agent(helper)]).chain(hooks) {
-        registry.enter(&[(&kit, &descriptor)], None);
-    }
-    registry.sort();
+    let descriptors: Vec<_> = tools.into_iter().chain([Descriptor::agent(helper)]).chain(hooks).collect();
+    let registered = descriptors.iter().map(|descriptor| RegisteredDescriptor {
+        extension: &kit,
+        descriptor,
+        priority: None,
+        registered: 0,
+    });
+    let (registry, _) = registry::build(None, &Overrides::default(), registered);
     RegistryPin::new(RegistryRef::default(), Arc::new(registry))
 }
 

@@ -1,25 +1,39 @@
 //! The system machine: which extensions there are, in which state, and what is registered.
 
+mod dependencies;
 mod life;
-mod order;
 mod outages;
 mod stacks;
+mod supervision;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
 use std::sync::Arc;
 
-use holdfast_contract::prelude::{LifecycleCommand as C, *};
+use holdfast_contract::body::Body;
+use holdfast_contract::digest::Digest;
+use holdfast_contract::effect::*;
+use holdfast_contract::ids::*;
+use holdfast_contract::names::Overrides;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::registry::*;
+use holdfast_contract::serde::{Deserialize, Serialize};
+use holdfast_contract::system_frames::{LifecycleCommand as C, *};
 
+use self::dependencies::shutdown_order;
 use self::outages::Judging;
+use self::supervision::{CrashCounter, FaultWindow, RestartBackoff};
 use crate::BEHAVIOUR;
-use crate::phase::{Phase, Taken, unexpected};
+use crate::phase::{Accepted, Phase, unexpected};
+use crate::registry::tool_names::{ReservedNames, duplicates};
+use crate::registry::{self, RegisteredDescriptor};
+use crate::step_recorder::{StepRecorder, StreamClock};
 
 /// The one machine behind all sessions.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(crate = "holdfast_contract::serde")]
 pub struct System {
-    clerk: StreamClock,
+    clock: StreamClock,
     phase: Phase,
     extensions: BTreeMap<ExtensionId, Extension>,
     overrides: Overrides,
@@ -100,7 +114,7 @@ enum Course {
 
 impl System {
     /// The version of the serialised state: the behaviour's, and the changes of its form since.
-    pub const STATE_VERSION: u32 = BEHAVIOUR * 1_000 + 1;
+    pub const STATE_VERSION: u32 = BEHAVIOUR * 1_000 + 2;
 
     /// A machine for a system stream that has no frames yet. Its first fact is `system.started`.
     pub fn new() -> Self {
@@ -109,7 +123,7 @@ impl System {
 
     /// The number that the next frame gets.
     pub fn next_seq(&self) -> Seq {
-        self.clerk.next
+        self.clock.next
     }
 
     /// Whether something is to be pursued. `system.settled` lets it.
@@ -136,14 +150,14 @@ impl System {
 
     /// Takes one fact and says what it leads to. One that does not fit is refused: it has changed nothing and is not recorded.
     pub fn step(&mut self, input: Input) -> Result<Effects, Fault> {
-        let mut desk = StepRecorder::open(self.clerk, input.at);
+        let mut desk = StepRecorder::open(self.clock, input.at);
         self.take(&mut desk, &input)?;
-        self.clerk = desk.clerk;
+        self.clock = desk.clock;
         Ok(desk.close(input))
     }
 
     /// Takes a fact. What it sets going is pursued when the system is said to have settled.
-    fn take(&mut self, desk: &mut StepRecorder, input: &Input) -> Taken {
+    fn take(&mut self, desk: &mut StepRecorder, input: &Input) -> Accepted {
         use Body::*;
         let running = self.phase == Phase::Running;
         match &input.body {
@@ -185,7 +199,7 @@ impl System {
     }
 
     /// A schedule is due. Each due time fires at most once, across restarts too.
-    fn due(&mut self, desk: &mut StepRecorder, fact: &ScheduleDue) -> Taken {
+    fn due(&mut self, desk: &mut StepRecorder, fact: &ScheduleDue) -> Accepted {
         let ScheduleDue { schedule, due, retry, passed } = fact.clone();
         let (id, name) = schedule.as_str().split_once('/').unwrap_or((schedule.as_str(), ""));
         let extension = self.extensions.get(&ExtensionId::from(id));
@@ -271,7 +285,7 @@ impl Extension {
         let (reference, rolls_back) = (risen.reference.clone(), risen.rolls_back);
         let (id, to) = (reference.id.clone(), reference.generation);
         self.learn_judging(Course::Serving);
-        desk.record(ExtensionStateChanged::up(&reference));
+        desk.record(life::state_changed(&id, to, ExtensionState::Active, None));
         let faults = take(&mut self.faults).count();
         self.fault = None;
         self.deaths = CrashCounter::default();

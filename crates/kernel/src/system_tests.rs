@@ -3,7 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use holdfast_contract::prelude::*;
+use holdfast_contract::body::Body;
+use holdfast_contract::digest::Digest;
+use holdfast_contract::effect::*;
+use holdfast_contract::frame::FrameSource;
+use holdfast_contract::ids::*;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::registry::*;
+use holdfast_contract::session_frames::*;
+use holdfast_contract::system_frames::*;
+use holdfast_contract::tool::ToolSpec;
 
 use crate::System;
 use LifecycleCommand::{Destroy, Initialize, Load, Start, Stop};

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::ModelName;
-use holdfast_contract::manifest::{AgentSection, Manifest};
+use holdfast_contract::manifest::{AgentSection, Manifest, Scope};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{AgentSpec, Descriptor, ExtensionRef};
+use holdfast_contract::role::RoleSet;
 use holdfast_contract::system_frames::LifecycleCommand;
-use holdfast_contract::wire::{Call, Host, Instance, Lane, Later, Reply, Vault};
+use holdfast_contract::wire::{Call, Host, Instance, InstanceCapabilities, Lane, Later, Reply, Vault};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
 
 /// The file beside the manifest whose text comes before the manifest's instructions.
@@ -31,7 +32,7 @@ impl DeclarativeLane {
         Self(vault)
     }
 
-    fn read(&self, extension: &ExtensionRef) -> Result<Declared, Fault> {
+    fn read(&self, extension: &ExtensionRef) -> Result<DeclarativeInstance, Fault> {
         let bundle = self.0.bundle(extension.digest)?;
         if bundle.lane != NAME {
             let message = format!("`{}` is no extension of the declarative lane", extension.id);
@@ -41,7 +42,7 @@ impl DeclarativeLane {
             Some(file) => String::from_utf8_lossy(&self.0.file(*file)?).into_owned(),
             None => String::new(),
         };
-        Ok(Declared(Descriptor::agent(agent(bundle.parsed()?, &prompt)?)))
+        Ok(DeclarativeInstance(Descriptor::agent(agent(bundle.parsed()?, &prompt)?)))
     }
 }
 
@@ -95,9 +96,9 @@ fn render(manifest: &Manifest, prompt: &str) -> Result<String, Fault> {
 }
 
 /// An agent that is all words.
-struct Declared(Descriptor);
+struct DeclarativeInstance(Descriptor);
 
-impl Instance for Declared {
+impl Instance for DeclarativeInstance {
     fn call(&self, call: Call, _: Arc<dyn Host>) -> Later<Result<Reply, Fault>> {
         Box::pin(ready(match call {
             Call::Lifecycle(LifecycleCommand::Load) => Ok(Reply::Descriptors(vec![self.0.clone()])),
@@ -110,11 +111,14 @@ impl Instance for Declared {
         }))
     }
 
-    fn replayable(&self) -> bool {
-        true
-    }
-
-    fn lives(&self) -> bool {
-        false
+    fn capabilities(&self) -> InstanceCapabilities {
+        InstanceCapabilities {
+            scope: Scope::Shared,
+            replayable: true,
+            has_lifecycle: false,
+            exclusive: false,
+            synchronous_hooks: false,
+            roles: RoleSet::default(),
+        }
     }
 }

@@ -1,43 +1,35 @@
-//! An extension as a bundle of roles, and how calls find their way to them.
+//! The builder with which an author assembles an extension from its roles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use holdfast_contract::attachment;
-use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
-use holdfast_contract::hook::{Decision, HookInput};
 use holdfast_contract::ids::{ExtensionId, HookId, ToolName};
 use holdfast_contract::manifest::HandlerSpec;
-use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{AgentSpec, Descriptor, Payload};
-use holdfast_contract::role::Role;
-use holdfast_contract::system_frames::{
-    BuiltIn, FoundExtension, LifecycleCommand, ScheduleSpec, SetupSpec, SubscriptionSpec,
-};
+use holdfast_contract::system_frames::{BuiltIn, FoundExtension, ScheduleSpec, SetupSpec, SubscriptionSpec};
 use holdfast_contract::tool::ToolGroup;
-use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
 
 use crate::roles::{
-    Api, Channel, Functions, Hook, Lifecycle, Service, StreamingChannel, Subscriber, Tasks, Tool, now,
+    Api, Channel, Functions, Hook, Lifecycle, Service, StreamingChannel, Subscriber, Tasks, Tool,
 };
 
 /// A native extension: its roles, gathered one by one.
 pub struct NativeExtension {
-    found: FoundExtension,
-    descriptors: Vec<Descriptor>,
-    tools: BTreeMap<ToolName, Arc<dyn Tool>>,
-    hooks: BTreeMap<HookId, Arc<dyn Hook>>,
-    lifecycle: Option<Arc<dyn Lifecycle>>,
-    tasks: Option<Arc<dyn Tasks>>,
-    api: Option<Arc<dyn Api>>,
-    subscriber: Option<Arc<dyn Subscriber>>,
-    channel: Option<Arc<dyn Channel>>,
-    streaming: Option<Arc<dyn StreamingChannel>>,
-    functions: Option<Arc<dyn Functions>>,
-    service: Option<Arc<dyn Service>>,
-    alone: bool,
-    replayable: bool,
+    pub(crate) found: FoundExtension,
+    pub(crate) descriptors: Vec<Descriptor>,
+    pub(crate) tools: BTreeMap<ToolName, Arc<dyn Tool>>,
+    pub(crate) hooks: BTreeMap<HookId, Arc<dyn Hook>>,
+    pub(crate) lifecycle: Option<Arc<dyn Lifecycle>>,
+    pub(crate) tasks: Option<Arc<dyn Tasks>>,
+    pub(crate) api: Option<Arc<dyn Api>>,
+    pub(crate) subscriber: Option<Arc<dyn Subscriber>>,
+    pub(crate) channel: Option<Arc<dyn Channel>>,
+    pub(crate) streaming: Option<Arc<dyn StreamingChannel>>,
+    pub(crate) functions: Option<Arc<dyn Functions>>,
+    pub(crate) service: Option<Arc<dyn Service>>,
+    pub(crate) exclusive: bool,
+    pub(crate) replayable: bool,
     /// Names that are kept for its tools, also where it does not offer them.
     reserved: Vec<ToolName>,
 }
@@ -74,7 +66,7 @@ impl NativeExtension {
             streaming: None,
             functions: None,
             service: None,
-            alone: false,
+            exclusive: false,
             replayable: false,
             reserved: Vec::new(),
         }
@@ -211,12 +203,12 @@ impl NativeExtension {
     /// With a loop in the background.
     pub fn service(mut self, service: impl Service + 'static) -> Self {
         self.service = Some(Arc::new(service));
-        self.alone()
+        self.exclusive()
     }
 
     /// Two of its generations never run side by side: it polls, listens or holds something that there is once.
-    pub fn alone(mut self) -> Self {
-        self.alone = true;
+    pub fn exclusive(mut self) -> Self {
+        self.exclusive = true;
         self
     }
 
@@ -259,166 +251,9 @@ impl NativeExtension {
         };
         FoundExtension { digest: digest.unwrap_or_default(), ..self.found.clone() }
     }
-
-    fn life(&self, command: LifecycleCommand, host: Arc<dyn Host>) -> Later<Result<Reply, Fault>> {
-        let step = match (command, &self.lifecycle) {
-            (LifecycleCommand::Load, _) => return now(Ok(Reply::Descriptors(self.descriptors.clone()))),
-            (_, None) => return now(Ok(Reply::Done)),
-            (LifecycleCommand::Initialize, Some(life)) => life.initialize(host),
-            (LifecycleCommand::Start, Some(life)) => life.start(),
-            (LifecycleCommand::Stop, Some(life)) => life.stop(),
-            (LifecycleCommand::Destroy, Some(life)) => life.destroy(),
-        };
-        done(step)
-    }
-
-    fn lacks(&self, what: &str) -> Later<Result<Reply, Fault>> {
-        let message = format!("`{}` has no {what}", self.found.id);
-        now(Err(Fault::new(Code::ExtensionFault, message)))
-    }
-}
-
-/// A step that has nothing to say.
-fn done(step: Later<Result<(), Fault>>) -> Later<Result<Reply, Fault>> {
-    Box::pin(async move { step.await.map(|()| Reply::Done) })
-}
-
-/// A field of a call's arguments.
-fn field(arguments: &Content, name: &str) -> Content {
-    Content::new(arguments.value().and_then(|value| value.get(name)).cloned().unwrap_or_default())
 }
 
 /// A channel, and what it can do.
 fn described(id: &ExtensionId, channel: &dyn Channel) -> Descriptor {
     Descriptor::channel(id, channel.has_messages()).able("files", channel.has_files())
-}
-
-/// A part of a stream.
-fn streamed(
-    channel: &dyn StreamingChannel,
-    function: &str,
-    arguments: &Content,
-    host: Arc<dyn Host>,
-) -> Option<Later<Result<(), Fault>>> {
-    let text = |name| field(arguments, name).to_text();
-    let (user, id) = (text("user"), text("id"));
-    Some(match function {
-        "stream-start" => channel.stream_start(user, id, host),
-        "stream-chunk" => channel.stream_chunk(user, id, text("text"), host),
-        "stream-status" => channel.stream_status(user, id, text("status"), host),
-        "stream-end" => channel.stream_end(user, id, text("text"), field(arguments, "delivery"), host),
-        _ => return None,
-    })
-}
-
-impl Instance for NativeExtension {
-    fn call(&self, call: Call, host: Arc<dyn Host>) -> Later<Result<Reply, Fault>> {
-        match call {
-            Call::Hook(input) => match self.hooks.get(&input.hook) {
-                Some(hook) => {
-                    let decided = hook.decide(input, host);
-                    Box::pin(async move { decided.await.map(Reply::Decision) })
-                }
-                None => self.lacks(&format!("hook `{}`", input.hook)),
-            },
-            Call::Tool { call, tool, arguments, turn } => match self.tools.get(&tool) {
-                Some(found) => {
-                    let result = found.call(call, arguments, turn, host);
-                    Box::pin(async move { result.await.map(Reply::Content) })
-                }
-                None => self.lacks(&format!("tool `{tool}`")),
-            },
-            Call::Lifecycle(command) => self.life(command, host),
-            Call::Health => match &self.lifecycle {
-                Some(life) => {
-                    let health = life.health_check();
-                    Box::pin(async move { Ok(Reply::Health(health.await)) })
-                }
-                None => now(Ok(Reply::Health(true))),
-            },
-            Call::Task { task } => match &self.tasks {
-                Some(tasks) => {
-                    let result = tasks.execute_task(task, host);
-                    Box::pin(async move { result.await.map(Reply::Content) })
-                }
-                None => self.lacks("tasks"),
-            },
-            Call::Api { method, arguments } => match &self.api {
-                Some(api) => {
-                    let result = api.call(method, arguments, host);
-                    Box::pin(async move { result.await.map(Reply::Content) })
-                }
-                None => self.lacks("methods"),
-            },
-            Call::Function { role: Role::Service, .. } => match &self.service {
-                Some(service) => {
-                    let run = service.run_background(host);
-                    Box::pin(async move { run.await.map(|()| Reply::Done) })
-                }
-                None => self.lacks("loop in the background"),
-            },
-            Call::Function { role: Role::Subscriber, arguments, .. } => match &self.subscriber {
-                Some(subscriber) => done(subscriber.on_event(arguments, host)),
-                None => self.lacks("subscriber"),
-            },
-            Call::Function { role: Role::Channel, function, arguments } => match &self.channel {
-                Some(channel) => {
-                    let text = |name| field(&arguments, name).to_text();
-                    let delivery = field(&arguments, "delivery");
-                    match function.as_str() {
-                        "send-to-user" => {
-                            done(channel.send_to_user(text("user"), text("text"), delivery, host))
-                        }
-                        "send-file" => match attachment::sent(&arguments) {
-                            Ok((user, file)) => done(channel.send_file(user, file.into(), delivery, host)),
-                            Err(fault) => now(Err(fault)),
-                        },
-                        _ => done(channel.send_message(text("text"), delivery, host)),
-                    }
-                }
-                None => self.lacks("channel"),
-            },
-            Call::Function { role: Role::StreamingChannel, function, arguments } => {
-                match self.streaming.as_deref().and_then(|it| streamed(it, &function, &arguments, host)) {
-                    Some(step) => done(step),
-                    None => self.lacks(&format!("function `{function}`")),
-                }
-            }
-            Call::Function { role, function, arguments } => {
-                let lacks = || self.lacks(&format!("function `{function}`"));
-                let functions = self.functions.as_ref();
-                match functions.and_then(|it| it.call(role, function.clone(), arguments, host)) {
-                    Some(result) => Box::pin(async move { result.await.map(Reply::Content) }),
-                    None => lacks(),
-                }
-            }
-        }
-    }
-
-    fn replayable(&self) -> bool {
-        self.replayable
-    }
-
-    fn lives(&self) -> bool {
-        self.lifecycle.is_some() || self.service.is_some()
-    }
-
-    fn alone(&self) -> bool {
-        self.alone
-    }
-
-    fn has(&self, role: Role) -> bool {
-        match role {
-            Role::Service => self.service.is_some(),
-            role => self.functions.as_ref().is_some_and(|functions| functions.has(role)),
-        }
-    }
-
-    fn answers_at_once(&self) -> bool {
-        self.hooks.values().all(|hook| hook.answers_at_once())
-    }
-
-    fn at_once(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
-        self.hooks.get(&input.hook)?.at_once(input)
-    }
 }

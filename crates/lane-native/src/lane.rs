@@ -11,12 +11,13 @@ use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::{Instance, Lane, Later};
 
 use crate::extension::NativeExtension;
+use crate::instance::NativeInstance;
 use crate::roles::now;
 
 /// The extensions that are built into the program, in every version it carries.
 #[derive(Default)]
 pub struct NativeLane {
-    extensions: RwLock<BTreeMap<(ExtensionId, Digest), Arc<NativeExtension>>>,
+    extensions: RwLock<BTreeMap<(ExtensionId, Digest), Arc<NativeInstance>>>,
 }
 
 impl NativeLane {
@@ -24,7 +25,7 @@ impl NativeLane {
     pub fn add(&self, extension: NativeExtension) -> FoundExtension {
         let found = extension.to_found();
         let mut extensions = self.extensions.write().unwrap_or_else(PoisonError::into_inner);
-        extensions.insert((found.id.clone(), found.digest), Arc::new(extension));
+        extensions.insert((found.id.clone(), found.digest), Arc::new(NativeInstance::new(extension)));
         found
     }
 }

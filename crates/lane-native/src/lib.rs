@@ -9,6 +9,7 @@
 
 mod extension;
 pub mod input;
+mod instance;
 mod lane;
 mod mounts;
 mod roles;

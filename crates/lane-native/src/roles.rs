@@ -39,13 +39,13 @@ pub trait Hook: Send + Sync {
     /// Decides.
     fn decide(&self, input: HookInput, host: Arc<dyn Host>) -> Later<Result<Decision, Fault>>;
 
-    /// Whether it always decides at once, without asking the host for anything. Then [`Hook::at_once`] must say what.
-    fn answers_at_once(&self) -> bool {
+    /// Whether it always decides synchronously, without a host call. Then [`Hook::try_decide`] must return a decision.
+    fn is_synchronous(&self) -> bool {
         false
     }
 
-    /// Decides here and now; none where that takes [`Hook::decide`].
-    fn at_once(&self, _: &HookInput) -> Option<Result<Decision, Fault>> {
+    /// Decides synchronously; `None` where that takes [`Hook::decide`].
+    fn try_decide(&self, _: &HookInput) -> Option<Result<Decision, Fault>> {
         None
     }
 }
@@ -231,11 +231,11 @@ where
         now(self.1(&input))
     }
 
-    fn answers_at_once(&self) -> bool {
+    fn is_synchronous(&self) -> bool {
         true
     }
 
-    fn at_once(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
+    fn try_decide(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
         Some(self.1(input))
     }
 }

@@ -1,4 +1,4 @@
-//! An activation on the disk: its files as the vault has them, and what its process is started with.
+//! An activation on disk: its files, copied from the vault, and everything that its process is started with.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,12 +13,12 @@ use holdfast_contract::wire::{Bundle, Vault};
 use holdfast_sandbox::SandboxReport;
 
 use crate::lane::{Places, PythonInterpreter};
-use crate::worker::Worker;
+use crate::python::worker::Worker;
 
-/// What a process is started with.
+/// How a process is started.
 #[derive(Clone, Debug)]
 pub(crate) struct FolderPlan {
-    /// What tells it from others that may answer `hello` in another way.
+    /// Distinguishes it from activations that may answer `hello` differently.
     pub identity: String,
     pub id: ExtensionId,
     pub version: String,
@@ -26,19 +26,19 @@ pub(crate) struct FolderPlan {
     /// The worker that the command starts, if it is one.
     pub worker: Option<Arc<Worker>>,
     pub manifest: Manifest,
-    /// The activation's files, for as long as anybody needs them.
+    /// The activation's files, removed with the last reference.
     pub code: Arc<tempfile::TempDir>,
-    /// Its own folder to write to.
+    /// Its own writable folder.
     pub data: PathBuf,
-    /// What it reads besides its own files: what it was granted, and what runs it.
+    /// Paths that it may read besides its own files: granted ones, and those of the interpreter.
     pub readable: Vec<PathBuf>,
-    /// What it was granted to write.
+    /// Granted paths that it may write.
     pub writable: Vec<PathBuf>,
-    /// The files of those that it depends on, as they are laid out, to read.
+    /// The folders of the extensions that it depends on, which it may read.
     pub neighbours: Vec<(ExtensionId, Arc<tempfile::TempDir>)>,
-    /// Bytes that it may keep on the disk.
+    /// Its disk quota in bytes.
     pub disk_bytes: u64,
-    /// What there is to hold it with.
+    /// The confinement that this machine offers.
     pub report: SandboxReport,
 }
 
@@ -46,7 +46,7 @@ fn failed(path: &Path, error: impl std::fmt::Display) -> Fault {
     Fault::new(Code::ExtensionGone, format!("{}: {error}", path.display()))
 }
 
-/// Lays out an activation, and says how to start it.
+/// Writes the files of an activation and returns how to start it.
 pub(crate) fn plan(
     extension: &ExtensionRef,
     bundle: &Bundle,
@@ -76,7 +76,7 @@ pub(crate) fn plan(
     let identity = python.map(|python| {
         readable.push(python.worker.folder.clone());
         readable.extend(python.readable);
-        format!("{} {}", crate::worker::digest(), python.identity)
+        format!("{} {}", crate::python::worker::digest(), python.identity)
     });
     Ok(FolderPlan {
         identity: format!("{} {}", extension.digest, identity.unwrap_or_default()),
@@ -95,7 +95,7 @@ pub(crate) fn plan(
     })
 }
 
-/// Lays the files out anew for every load: what lies on the disk from earlier may have been changed.
+/// Writes the files again at every load: an earlier copy may have been changed.
 fn lay_out(bundle: &Bundle, vault: &dyn Vault, place: &Path) -> Result<tempfile::TempDir, Fault> {
     fs::create_dir_all(place).map_err(|error| failed(place, error))?;
     let folder = tempfile::tempdir_in(place).map_err(|error| failed(place, error))?;

@@ -1,7 +1,10 @@
-//! A program's way to the network: a proxy on the loopback of its namespace, which has nothing else. This side only carries bytes. Whether a host
-//! may be reached, and under which address, is asked of the host of the call that the program is working on, and is recorded there.
+//! A program's only access to the network: a proxy on the loopback interface of its namespace, which has no other interface. This
+//! side only copies bytes. Whether a host may be connected to, and at which address, is a host call on behalf of the call that the
+//! program is working on, and is recorded there.
 
 mod request;
+#[cfg(test)]
+mod request_tests;
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,24 +21,25 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-use crate::connection::Connection;
-use crate::gateway::request::{HEAD_BYTES, ProxyRequest, Wrong};
+use crate::gateway::request::{MAX_HEAD_BYTES, ProxyRequest, Rejection};
+use crate::process::connection::Connection;
 
-/// Connections that a program may have at once.
-const CONNECTIONS: usize = 64;
-/// How long a program may take to say what it wants, and a host to be connected to.
-const HEAD: Duration = Duration::from_secs(10);
-const CONNECT: Duration = Duration::from_secs(15);
-/// How long nothing may be said on a connection, and how long it may be there.
-const IDLE: Duration = Duration::from_secs(300);
-const WHOLE: Duration = Duration::from_secs(3600);
-/// How much of what a program still says is listened to after it was refused, and for how long.
-const LEFT: u64 = 1 << 20;
-const PARTING: Duration = Duration::from_secs(2);
-/// Bytes that may go each way over one connection.
-const BYTES: u64 = 1 << 30;
+/// Open connections of one program.
+const MAX_CONNECTIONS: usize = 64;
+/// How long a program may take to send the head of its request.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a connection may be idle.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+/// How long a connection may stay open in all.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(3600);
+/// How much a program may still send after its request was refused, and for how long it is read.
+const MAX_DISCARDED_BYTES: u64 = 1 << 20;
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
+/// Bytes in each direction of one connection.
+const MAX_BYTES: u64 = 1 << 30;
 
-/// What the host answers where a connection may be made: the addresses that it has looked at.
+/// The host's answer where a connection is allowed: the addresses that it has checked.
 #[derive(Deserialize)]
 struct Open {
     addresses: Vec<SocketAddr>,
@@ -48,18 +52,18 @@ pub(crate) fn open(
 ) -> io::Result<JoinHandle<()>> {
     listener.set_nonblocking(true)?;
     let (listener, connection) = (TcpListener::from_std(listener)?, Arc::downgrade(connection));
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     Ok(tokio::spawn(async move {
         let mut open = JoinSet::new();
         while let Ok((program, _)) = listener.accept().await {
             while open.try_join_next().is_some() {}
-            let (connection, room) = (connection.clone(), room.clone().try_acquire_owned());
+            let (connection, permit) = (connection.clone(), permits.clone().try_acquire_owned());
             open.spawn(async move {
-                match room {
-                    // What becomes of it is the program's to see; there is nobody else to tell.
-                    Ok(_room) => drop(timeout(WHOLE, serve(program, connection)).await),
+                match permit {
+                    // The program sees how its connection ended; nothing else depends on it.
+                    Ok(_permit) => drop(timeout(CONNECTION_TIMEOUT, serve(program, connection)).await),
                     Err(_) => {
-                        let why = format!("{CONNECTIONS} connections are open already");
+                        let why = format!("too many connections: {MAX_CONNECTIONS} are open");
                         drop(refuse(program, "503 Service Unavailable", &why).await);
                     }
                 }
@@ -68,23 +72,23 @@ pub(crate) fn open(
     }))
 }
 
-/// Serves one connection of the program's.
+/// Serves one connection of the program.
 async fn serve(mut program: TcpStream, connection: Weak<Connection>) -> io::Result<()> {
-    let (head, rest) = match timeout(HEAD, read_head(&mut program)).await {
+    let (head, rest) = match timeout(HEAD_TIMEOUT, read_head(&mut program)).await {
         Ok(Ok(read)) => read,
         Ok(Err(error)) => return Err(error),
-        Err(_) => return refuse(program, "408 Request Timeout", "the request did not come").await,
+        Err(_) => return refuse(program, "408 Request Timeout", "timed out waiting for the request").await,
     };
     let request = match ProxyRequest::parse(&head) {
         Ok(request) => request,
-        Err(Wrong(status, why)) => return refuse(program, status, why).await,
+        Err(Rejection { status, reason }) => return refuse(program, status, reason).await,
     };
     let (host, port) = request.target();
     let remote = match reach(&connection, host, port).await {
         Ok(reached) => reached,
         Err(fault) => {
             if let Some(connection) = connection.upgrade() {
-                connection.warn(&format!("{host}:{port} was not reached: {}", fault.message));
+                connection.warn(&format!("could not connect to {host}:{port}: {}", fault.message));
             }
             let status = if fault.code == Code::ToolDenied { "403 Forbidden" } else { "502 Bad Gateway" };
             return refuse(program, status, &fault.message).await;
@@ -93,32 +97,34 @@ async fn serve(mut program: TcpStream, connection: Weak<Connection>) -> io::Resu
     carry(program, remote, &request, rest).await
 }
 
-/// Connects to a host, if it may be reached. Question and outcome are in the log before a byte goes either way.
+/// Connects to a host, if the program may. The host call and its outcome are in the log before a byte is sent either way.
 async fn reach(connection: &Weak<Connection>, host: &str, port: u16) -> Result<TcpStream, Fault> {
-    let gone = || Fault::new(Code::ToolDenied, "the program is being ended");
+    let gone = || Fault::new(Code::ToolDenied, "the program is being stopped");
     let asked = connection.upgrade().ok_or_else(gone)?.oldest()?;
     let target = json!({ "host": host, "port": port });
     let answer = asked.call(HostCall::of(HostCallKind::NetworkConnect, target)).await?;
-    let open: Open = serde_json::from_value(answer.value().cloned().unwrap_or_default())
-        .map_err(|error| Fault::new(Code::Internal, format!("the host's answer makes no sense: {error}")))?;
-    let mut why = "it has no address".to_owned();
+    let open: Open =
+        serde_json::from_value(answer.value().cloned().unwrap_or_default()).map_err(|error| {
+            Fault::new(Code::Internal, format!("invalid answer to `network.connect`: {error}"))
+        })?;
+    let mut why = "the host has no address".to_owned();
     for address in open.addresses {
-        match timeout(CONNECT, TcpStream::connect(address)).await {
+        match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
             Ok(Ok(remote)) => {
                 let outcome = json!({ "host": host, "port": port, "address": address });
                 asked.call(HostCall::of(HostCallKind::NetworkConnected, outcome)).await?;
                 return Ok(remote);
             }
             Ok(Err(error)) => why = format!("{address}: {error}"),
-            Err(_) => why = format!("{address}: no answer within {} s", CONNECT.as_secs()),
+            Err(_) => why = format!("{address}: no answer within {} s", CONNECT_TIMEOUT.as_secs()),
         }
     }
     let outcome = json!({ "host": host, "port": port, "error": why });
     asked.call(HostCall::of(HostCallKind::NetworkConnected, outcome)).await?;
-    Err(Fault::new(Code::ToolFailed, format!("{host}:{port} cannot be reached: {why}")))
+    Err(Fault::new(Code::ToolFailed, format!("could not connect to {host}:{port}: {why}")))
 }
 
-/// Reads up to the end of the request's head, and what came behind it.
+/// Reads up to the end of the request's head; the second value is what arrived after it.
 async fn read_head(program: &mut TcpStream) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let mut read = Vec::new();
     loop {
@@ -126,7 +132,7 @@ async fn read_head(program: &mut TcpStream) -> io::Result<(Vec<u8>, Vec<u8>)> {
             let rest = read.split_off(end + 4);
             return Ok((read, rest));
         }
-        if read.len() > HEAD_BYTES {
+        if read.len() > MAX_HEAD_BYTES {
             return Ok((read, Vec::new()));
         }
         if program.read_buf(&mut read).await? == 0 {
@@ -135,7 +141,7 @@ async fn read_head(program: &mut TcpStream) -> io::Result<(Vec<u8>, Vec<u8>)> {
     }
 }
 
-/// Carries bytes both ways until one side has said everything.
+/// Copies bytes both ways until one side has closed its direction.
 async fn carry(
     mut program: TcpStream,
     mut remote: TcpStream,
@@ -145,30 +151,30 @@ async fn carry(
     let length = match request {
         ProxyRequest::Tunnel { .. } => {
             program.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
-            BYTES
+            MAX_BYTES
         }
         ProxyRequest::Plain { head, length, .. } => {
             remote.write_all(head).await?;
-            (*length).min(BYTES)
+            (*length).min(MAX_BYTES)
         }
     };
-    let whole = matches!(request, ProxyRequest::Tunnel { .. });
+    let tunnel = matches!(request, ProxyRequest::Tunnel { .. });
     let (from_program, to_program) = program.split();
     let (from_remote, to_remote) = remote.split();
-    // What belongs to the request goes out, and of a plain one nothing behind it: it would be another one.
-    let out = copy(AsyncReadExt::chain(&rest[..], from_program).take(length), to_remote, whole);
-    let back = copy(from_remote.take(BYTES), to_program, true);
-    match whole {
-        true => tokio::try_join!(out, back).map(drop),
-        // A host may answer before it has heard everything, and then it has.
-        false => tokio::select! {
-            ended = back => ended,
-            failed = async { match out.await { Err(error) => error, Ok(()) => std::future::pending().await } } => Err(failed),
-        },
+    // Of a plain request only its body is sent: bytes after it would be a second request, which was not checked.
+    let out = copy(AsyncReadExt::chain(&rest[..], from_program).take(length), to_remote, tunnel);
+    let back = copy(from_remote.take(MAX_BYTES), to_program, true);
+    if tunnel {
+        return tokio::try_join!(out, back).map(drop);
+    }
+    // A host may respond before it has read the whole body; the response then ends the exchange.
+    tokio::select! {
+        ended = back => ended,
+        failed = async { match out.await { Err(error) => error, Ok(()) => std::future::pending().await } } => Err(failed),
     }
 }
 
-/// Copies to the end, as long as something comes now and then.
+/// Copies to the end of the stream, with a timeout on every read and write.
 async fn copy(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -176,16 +182,16 @@ async fn copy(
 ) -> io::Result<()> {
     let mut chunk = vec![0; 16 << 10];
     loop {
-        match timeout(IDLE, from.read(&mut chunk)).await? {
+        match timeout(IDLE_TIMEOUT, from.read(&mut chunk)).await? {
             Ok(0) if close => return to.shutdown().await,
             Ok(0) => return Ok(()),
-            Ok(read) => timeout(IDLE, to.write_all(chunk.get(..read).unwrap_or_default())).await??,
+            Ok(read) => timeout(IDLE_TIMEOUT, to.write_all(chunk.get(..read).unwrap_or_default())).await??,
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Tells the program why not.
+/// Refuses a request with a status and a reason.
 async fn refuse(mut program: TcpStream, status: &str, why: &str) -> io::Result<()> {
     let body = format!("{why}\n");
     let length = body.len();
@@ -194,7 +200,8 @@ async fn refuse(mut program: TcpStream, status: &str, why: &str) -> io::Result<(
     );
     program.write_all(answer.as_bytes()).await?;
     program.shutdown().await?;
-    // Closing on what was not read would take the answer back.
-    let rest = async { tokio::io::copy(&mut program.take(LEFT), &mut tokio::io::sink()).await };
-    timeout(PARTING, rest).await?.map(drop)
+    // Closing a socket with unread input resets the connection, and the response could be lost.
+    let rest =
+        async { tokio::io::copy(&mut program.take(MAX_DISCARDED_BYTES), &mut tokio::io::sink()).await };
+    timeout(DISCARD_TIMEOUT, rest).await?.map(drop)
 }

@@ -1,4 +1,4 @@
-//! The lane, and where on the disk its processes live.
+//! The lane, and the folders of its processes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,34 +14,34 @@ use holdfast_sandbox::SandboxReport;
 use tokio::sync::OnceCell;
 
 #[cfg(target_os = "linux")]
-use crate::environment::PythonEnvironment;
-use crate::interpreter::Interpreter;
+use crate::python::environment::PythonEnvironment;
+use crate::python::interpreter::Interpreter;
 #[cfg(target_os = "linux")]
-use crate::requirements::Requirements;
-use crate::worker::Worker;
+use crate::python::requirements::Requirements;
+use crate::python::worker::Worker;
 
-/// What starts the programs of a lane.
+/// How a lane starts its programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Starts {
     /// The manifest's `command`.
     Command,
-    /// The Python worker, on a file of the extension's.
+    /// The Python worker, with a file of the extension.
     Python,
 }
 
-/// Where on the disk processes find what is theirs.
+/// The folders of a lane.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// The files of those that run lie in folders of this one, which nobody else uses.
+    /// Has a folder with the files of each running extension. Not used by anything else.
     pub code: PathBuf,
-    /// Each extension has a folder of its own in this one, to write to.
+    /// Has a writable folder for each extension.
     pub data: PathBuf,
-    /// The packages that extensions need are installed in folders of this one.
+    /// Has a Python environment for each set of packages.
     pub environments: PathBuf,
 }
 
 impl Places {
-    /// All of them in one folder.
+    /// All of them below one folder.
     pub fn within(folder: &Path) -> Self {
         let [code, data, environments] = ["code", "data", "environments"].map(|name| folder.join(name));
         Self { code, data, environments }
@@ -53,11 +53,11 @@ impl Places {
 pub(crate) struct PythonInterpreter {
     /// The program.
     pub executable: PathBuf,
-    /// What it needs to read.
+    /// Paths that it must be able to read.
     pub readable: Vec<PathBuf>,
-    /// What sets it apart from others.
+    /// Distinguishes it from other interpreters.
     pub identity: String,
-    /// What it runs.
+    /// The worker that it runs.
     pub worker: Arc<Worker>,
 }
 
@@ -70,10 +70,10 @@ impl Starts {
     }
 }
 
-/// Says whether programs are to be held by every layer that there is, or not to run.
+/// Returns whether programs must be confined by every layer, or else not run.
 pub type Demand = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Where the files of those that run lie, for as long as anybody needs them.
+/// The folders of running extensions.
 type LaidOut = Arc<Mutex<HashMap<ExtensionId, Weak<tempfile::TempDir>>>>;
 
 /// Runs extensions that are programs.
@@ -103,7 +103,7 @@ impl ProcessLane {
 
     fn starting(starts: Starts, vault: Arc<dyn Vault>, mut places: Places) -> Self {
         places.code.push(starts.name());
-        // What an earlier life has left there is of no use; where nothing was left, there is nothing to remove.
+        // Files of an earlier run are stale. It is no error if there are none.
         let _ = std::fs::remove_dir_all(&places.code);
         Self {
             vault,
@@ -118,27 +118,27 @@ impl ProcessLane {
         }
     }
 
-    /// Lets programs of this lane read the files of those of another one that they depend on, and the other way round.
+    /// Shares the folders of running extensions with another lane, so that programs can read the files of their dependencies there.
     pub fn beside(mut self, other: &Self) -> Self {
         self.laid_out = other.laid_out.clone();
         self
     }
 
-    /// Refuses programs where a layer of confinement is missing, for as long as this says so. It is asked at every load.
+    /// Refuses programs where a layer of confinement is missing, if this returns true. It is called at every load.
     pub fn demanding(mut self, demand: Demand) -> Self {
         self.demand = Some(demand);
         self
     }
 
-    /// Goes by this report of the machine.
+    /// Uses this report of the machine's confinement.
     pub fn on(mut self, report: SandboxReport) -> Self {
         self.report = Some(report);
         self
     }
 
-    /// What there is to hold programs with, unless that is not enough.
+    /// The confinement that the machine offers; an error if that is not enough.
     #[cfg(target_os = "linux")]
-    fn hold(&self) -> Result<SandboxReport, Fault> {
+    fn confinement(&self) -> Result<SandboxReport, Fault> {
         let report = self.report.clone().unwrap_or_else(holdfast_sandbox::report);
         let demands = self.demand.as_ref().is_some_and(|demand| demand());
         if demands && report.confined && !report.is_whole() {
@@ -147,13 +147,13 @@ impl ProcessLane {
         Ok(report)
     }
 
-    /// Tells what programs log, and what they write to their standard error.
+    /// Receives what programs log, and what they write to standard error.
     pub fn with_log(mut self, sink: LogSink) -> Self {
         self.sinks.log = Some(sink);
         self
     }
 
-    /// Tells what is being installed for them.
+    /// Receives the progress of package installation.
     pub fn with_progress(mut self, sink: ProgressSink) -> Self {
         self.sinks.progress = Some(sink);
         self
@@ -161,10 +161,11 @@ impl ProcessLane {
 
     #[cfg(target_os = "linux")]
     async fn bring_up(self, extension: ExtensionRef) -> Result<Arc<dyn Instance>, Fault> {
-        let report = self.hold()?;
+        let report = self.confinement()?;
         let bundle = self.vault.bundle(extension.digest)?;
         if bundle.lane != self.starts.name() {
-            let message = format!("`{}` is no extension of the {} lane", extension.id, self.starts.name());
+            let message =
+                format!("`{}` is not an extension of the {} lane", extension.id, self.starts.name());
             return Err(Fault::new(Code::ExtensionUnknown, message));
         }
         let python = match self.starts {
@@ -173,12 +174,11 @@ impl ProcessLane {
         };
         let mut plan = crate::folder::plan(&extension, &bundle, &*self.vault, &self.places, python, report)?;
         plan.neighbours = neighbours(&self.laid_out, &extension.id, &plan.manifest.depends_on, &plan.code);
-        let loaded =
-            crate::extension::ProcessInstance::load(plan, bundle, self.vault, self.sinks.log).await?;
+        let loaded = crate::instance::ProcessInstance::load(plan, bundle, self.vault, self.sinks.log).await?;
         Ok(Arc::new(loaded) as Arc<dyn Instance>)
     }
 
-    /// The machine's Python, or one with the packages that the extension names.
+    /// The machine's Python, or an environment with the packages that the extension requires.
     #[cfg(target_os = "linux")]
     async fn python_for(
         &self,
@@ -208,7 +208,7 @@ impl ProcessLane {
     }
 }
 
-/// The files of those that an extension depends on, as far as they run in these lanes. Its own are there for others from now on.
+/// The folders of the dependencies that run in these lanes. Registers the extension's own folder for others.
 #[cfg(target_os = "linux")]
 fn neighbours(
     laid_out: &LaidOut,
@@ -237,7 +237,7 @@ impl Lane for ProcessLane {
     fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>> {
         let _ = (&self.vault, &self.places, &self.sinks, &self.interpreter);
         let _ = (&self.laid_out, &self.report, &self.demand, &self.worker);
-        let message = format!("`{}` is a program, and programs are confined on Linux only", extension.id);
+        let message = format!("`{}` is a program, and programs can be confined only on Linux", extension.id);
         Box::pin(std::future::ready(Err(Fault::new(Code::Unconfined, message))))
     }
 }

@@ -1,4 +1,7 @@
-//! One process, from its start to the end of everything that it started.
+//! One confined process: spawning it, waiting for its exit, and killing every process that it has left behind.
+
+pub(crate) mod connection;
+mod writer;
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
@@ -25,27 +28,27 @@ use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::connection::{Connection, Silence, Terms};
 use crate::folder::FolderPlan;
 use crate::gateway;
+use crate::process::connection::{Connection, Disconnect, Terms};
+use crate::process::writer::WriteHalf;
 use crate::quota::Quota;
-use crate::writer::WriteHalf;
 
-/// Characters of the last line of standard error that are told to whoever waits.
+/// Characters of the last line of standard error that are part of the error message.
 const MAX_LAST_LINE_CHARS: usize = 200;
-/// Bytes of one line of standard error that are shown.
+/// Bytes of one line of standard error that are logged.
 const MAX_STDERR_LINE_BYTES: u64 = 4 << 10;
-/// Bytes that a file may grow to, and that a process may have.
+/// The largest file that a process may write, and its address space.
 const FILE_BYTES: u64 = 1 << 30;
 const MEMORY_BYTES: u64 = 4 << 30;
-/// How long a process that was left by its pipe has to be gone, before it is killed.
+/// How long a process may take to exit after it has closed its output, before it is killed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
-/// How often the number of processes is looked at, where the kernel does not bound it, and how many more there must be on the whole machine
-/// for a closer look.
-const TICK: Duration = Duration::from_millis(50);
-const MANY: usize = 256;
+/// How often the number of processes is checked, where the kernel does not limit it, and by how many the threads of the whole machine
+/// must have grown before the processes of one program are counted.
+const PROCESS_CHECK_INTERVAL: Duration = Duration::from_millis(50);
+const MIN_NEW_THREADS: usize = 256;
 
-/// A process that runs. Dropping it ends it, with everything that it started.
+/// A running process. Dropping it kills it, with every process that it started.
 pub(crate) struct Process {
     connection: Arc<Connection>,
     switch: Arc<Switch>,
@@ -55,62 +58,62 @@ fn failed(what: &str, error: impl std::fmt::Display) -> Fault {
     Fault::new(Code::ExtensionFault, format!("{what}: {error}"))
 }
 
-/// What is told of a start: the streams of the program, and what listens in it.
-type Begun = (OwnedFd, OwnedFd, OwnedFd, Option<std::net::TcpListener>);
+/// A started program: its input, output and standard error, and the listener of its gateway.
+type Started = (OwnedFd, OwnedFd, OwnedFd, Option<std::net::TcpListener>);
 
-/// How a process ended, and why it was ended, if it was.
-type Ended = (std::io::Result<ExitStatus>, Option<String>);
+/// How a process exited, and why it was killed, if it was.
+type Exited = (std::io::Result<ExitStatus>, Option<String>);
 
 impl Process {
-    /// Starts it, confined.
+    /// Spawns it, confined.
     pub(crate) async fn start(plan: &FolderPlan, terms: Terms) -> Result<Self, Fault> {
         let switch = Arc::new(Switch::default());
         let (begun, started) = oneshot::channel();
         let (ended, exit) = oneshot::channel();
         let (plan, held, transport) = (plan.clone(), switch.clone(), plan.manifest.transport);
-        // The process ends with the thread that started it, so the same thread sees to its end.
-        let keep = move || keep(&plan, &held, begun, ended);
-        let thread = std::thread::Builder::new().name("process".to_owned()).spawn(keep);
-        thread.map_err(|error| failed("no thread could be started", error))?;
-        let gone = |_| Fault::new(Code::Internal, "the thread that starts the program is gone");
+        // The kernel kills the process when the thread that spawned it exits, so that thread also waits for it.
+        let run = move || run(&plan, &held, begun, ended);
+        let thread = std::thread::Builder::new().name("process".to_owned()).spawn(run);
+        thread.map_err(|error| failed("could not start a thread", error))?;
+        let gone = |_| Fault::new(Code::Internal, "the thread that starts the program has exited");
         let begun = started.await.map_err(gone)??;
         Self::attach(begun, transport, exit, switch, terms)
     }
 
     fn attach(
-        (input, output, errors, gateway): Begun,
+        (input, output, errors, gateway): Started,
         transport: Transport,
-        exit: oneshot::Receiver<Ended>,
+        exit: oneshot::Receiver<Exited>,
         switch: Arc<Switch>,
         terms: Terms,
     ) -> Result<Self, Fault> {
         let no_pipe = |error| {
             switch.turn_off();
-            failed("the program cannot be spoken to", error)
+            failed("could not open the program's pipes", error)
         };
         let output = pipe::Receiver::from_owned_fd(output).map_err(no_pipe)?;
         let errors = pipe::Receiver::from_owned_fd(errors).map_err(no_pipe)?;
-        let (over, silence) = oneshot::channel();
-        let complaints = tokio::spawn(show(errors, terms.clone()));
+        let (disconnected, disconnect) = oneshot::channel();
+        let stderr_task = tokio::spawn(log_stderr(errors, terms.clone()));
         let connection = match transport {
             Transport::Stdio => {
                 let input = pipe::Sender::from_owned_fd(input).map_err(no_pipe)?;
-                Connection::open(WriteHalf::Pipe(input), output, terms, over)
+                Connection::open(WriteHalf::Pipe(input), output, terms, disconnected)
             }
             Transport::Socket => {
                 let socket = StdUnixStream::from(input);
                 socket.set_nonblocking(true).map_err(no_pipe)?;
                 let (reads, writes) = UnixStream::from_std(socket).map_err(no_pipe)?.into_split();
-                tokio::spawn(show(output, terms.clone()));
-                Connection::open(WriteHalf::Socket(writes), reads, terms, over)
+                tokio::spawn(log_stderr(output, terms.clone()));
+                Connection::open(WriteHalf::Socket(writes), reads, terms, disconnected)
             }
         };
         let connection = Arc::new(connection);
         let gateway =
             gateway.map(|gateway| gateway::open(gateway, &connection)).transpose().map_err(no_pipe)?;
-        let (mourned, held) = (Arc::downgrade(&connection), switch.clone());
+        let (weak_connection, kill_switch) = (Arc::downgrade(&connection), switch.clone());
         tokio::spawn(async move {
-            await_exit(mourned, (silence, exit, complaints), held).await;
+            await_exit(weak_connection, (disconnect, exit, stderr_task), kill_switch).await;
             if let Some(gateway) = gateway {
                 gateway.abort();
             }
@@ -123,7 +126,7 @@ impl Process {
         self.connection.request(message, host).await
     }
 
-    /// Why it does not answer any more, if so.
+    /// Why it can take no more requests, if so.
     pub(crate) fn over(&self) -> Option<Fault> {
         self.connection.over()
     }
@@ -131,24 +134,24 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.connection.close(&Fault::new(Code::ExtensionFault, "the process was ended"));
+        self.connection.close(&Fault::new(Code::ExtensionFault, "the process was stopped"));
         self.switch.turn_off();
     }
 }
 
-/// Starts a program, waits for its end, and ends what it leaves behind.
-fn keep(
+/// Spawns a program, waits for its exit, and kills the processes that it leaves behind.
+fn run(
     plan: &FolderPlan,
     switch: &Switch,
-    begun: oneshot::Sender<Result<Begun, Fault>>,
-    ended: oneshot::Sender<Ended>,
+    begun: oneshot::Sender<Result<Started, Fault>>,
+    ended: oneshot::Sender<Exited>,
 ) {
     let scratch = tempfile::Builder::new().prefix("holdfast-").tempdir();
-    let scratch = scratch.map_err(|error| failed("no folder for temporary files", error));
-    let started = scratch.and_then(|scratch| Ok((begin(plan, scratch.path())?, scratch)));
+    let scratch = scratch.map_err(|error| failed("could not create a temporary directory", error));
+    let started = scratch.and_then(|scratch| Ok((spawn(plan, scratch.path())?, scratch)));
     let (running, scratch) = match started {
         Ok(started) => started,
-        // Nobody may be there any more to hear of it, here and below.
+        // The receiver is gone if the start was cancelled, here and below.
         Err(fault) => return drop(begun.send(Err(fault))),
     };
     let Running { input, output, errors, gateway, life } = running;
@@ -159,19 +162,23 @@ fn keep(
     drop(ended.send((status, why)));
 }
 
-/// Waits for the end of a process, and says why it has to be ended if it does not come by itself.
+/// Waits for the exit of a process; returns why it must be killed if it exceeds a limit first.
 fn watch(plan: &FolderPlan, life: &ProgramState, scratch: &Path) -> Option<String> {
     let mut quota = Quota::new(plan.disk_bytes, [plan.data.clone(), scratch.to_owned()]);
     let before = threads_on_machine();
     let mut next = Instant::now() + quota.pause();
     loop {
-        let pause = if life.is_bounded() { next.saturating_duration_since(Instant::now()) } else { TICK };
+        let pause = if life.is_bounded() {
+            next.saturating_duration_since(Instant::now())
+        } else {
+            PROCESS_CHECK_INTERVAL
+        };
         if life.wait(pause) {
             return None;
         }
-        // Looking at the whole machine is cheap, and looking for one's own is not.
-        if !life.is_bounded() && threads_on_machine() > before + MANY && life.is_crowded() {
-            return Some("it had too many processes at once".to_owned());
+        // Counting the threads of the whole machine is cheap; counting the processes of one program is not.
+        if !life.is_bounded() && threads_on_machine() > before + MIN_NEW_THREADS && life.is_crowded() {
+            return Some("it had too many processes".to_owned());
         }
         if Instant::now() >= next {
             if let Some(why) = quota.exceeded() {
@@ -182,7 +189,7 @@ fn watch(plan: &FolderPlan, life: &ProgramState, scratch: &Path) -> Option<Strin
     }
 }
 
-/// The environment of a program. Whoever goes by these names finds the gateway, which is all that there is of the network.
+/// The environment variables of a program. Those for proxies name the gateway, its only access to the network.
 fn environment(plan: &FolderPlan, scratch: &Path, report: &SandboxReport) -> Vec<(&'static str, OsString)> {
     let mut environment = vec![
         ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into()),
@@ -205,7 +212,7 @@ fn environment(plan: &FolderPlan, scratch: &Path, report: &SandboxReport) -> Vec
     environment
 }
 
-fn begin(plan: &FolderPlan, scratch: &Path) -> Result<Running, Fault> {
+fn spawn(plan: &FolderPlan, scratch: &Path) -> Result<Running, Fault> {
     let report = &plan.report;
     let mut readable = vec![plan.code.path().to_owned()];
     readable.extend(plan.neighbours.iter().map(|(_, folder)| folder.path().to_owned()));
@@ -241,28 +248,32 @@ fn begin(plan: &FolderPlan, scratch: &Path) -> Result<Running, Fault> {
     })
 }
 
-/// Tells whoever waits for answers why there will be none: how the process ended, or what it did wrong.
+/// Waits for the disconnect, then fails all pending requests with the reason: the exit status, or the protocol violation.
 async fn await_exit(
     connection: std::sync::Weak<Connection>,
-    (silence, exit, complaints): (oneshot::Receiver<Silence>, oneshot::Receiver<Ended>, JoinHandle<String>),
+    (disconnect, exit, stderr_task): (
+        oneshot::Receiver<Disconnect>,
+        oneshot::Receiver<Exited>,
+        JoinHandle<String>,
+    ),
     switch: Arc<Switch>,
 ) {
-    let why = match silence.await {
-        Ok(Silence::Ended) => {
+    let why = match disconnect.await {
+        Ok(Disconnect::Closed) => {
             let ended = tokio::time::timeout(EXIT_TIMEOUT, exit).await.ok().and_then(Result::ok);
             switch.turn_off();
             let (status, why) = ended.map_or((None, None), |(status, why)| (status.ok(), why));
             let how = status.map(|status| format!(" ({status})")).unwrap_or_default();
-            let last = tokio::time::timeout(EXIT_TIMEOUT, complaints).await.ok().and_then(Result::ok);
+            let last = tokio::time::timeout(EXIT_TIMEOUT, stderr_task).await.ok().and_then(Result::ok);
             let last =
                 last.filter(|last| !last.is_empty()).map(|last| format!(": {last}")).unwrap_or_default();
             let message = match why {
-                Some(why) => format!("the process was ended: {why}"),
-                None => format!("the process has ended{how}{last}"),
+                Some(why) => format!("the process was killed: {why}"),
+                None => format!("the process has exited{how}{last}"),
             };
             Fault::new(Code::ExtensionFault, message)
         }
-        Ok(Silence::Breach(fault)) => {
+        Ok(Disconnect::Violation(fault)) => {
             switch.turn_off();
             fault
         }
@@ -273,8 +284,8 @@ async fn await_exit(
     }
 }
 
-/// Standard error, line by line, into the log. Gives the last of it, which most often says what went wrong.
-async fn show(errors: pipe::Receiver, terms: Terms) -> String {
+/// Logs standard error, line by line. Returns the last line, which most often has the reason for a failure.
+async fn log_stderr(errors: pipe::Receiver, terms: Terms) -> String {
     let Terms { id, log, log_bytes, .. } = terms;
     let mut errors = BufReader::new(errors);
     let (mut line, mut left, mut last) = (Vec::new(), u64::from(log_bytes), String::new());
@@ -290,12 +301,12 @@ async fn show(errors: pipe::Receiver, terms: Terms) -> String {
             last = text.trim().chars().take(MAX_LAST_LINE_CHARS).collect();
         }
         let fits = left >= line.len() as u64;
-        tell(&log, &id, if fits { text } else { "" });
+        log_line(&log, &id, if fits { text } else { "" });
         left = left.saturating_sub(line.len() as u64);
     }
 }
 
-fn tell(log: &Option<LogSink>, id: &holdfast_contract::ids::ExtensionId, text: &str) {
+fn log_line(log: &Option<LogSink>, id: &holdfast_contract::ids::ExtensionId, text: &str) {
     if let (Some(sink), false) = (log, text.is_empty()) {
         sink(id, LogLevel::Warning, text);
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use holdfast_contract::wire::Instance;
 use serde_json::json;
-use support::{Yard, go};
+use support::{Yard, eventually, go};
 
 const LIVES: usize = 1_000;
 /// How many live at once.
@@ -77,12 +77,7 @@ async fn a_thousand_lives_leave_nothing_behind() {
         life.await.unwrap();
     }
     yard.empties().await;
-    for _ in 0..500 {
-        if left().0 <= descriptors && left().1 == 0 {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    eventually(|| left().0 <= descriptors && left().1 == 0).await;
     let (now, zombies, after) = left();
     assert!(now <= descriptors, "{now} descriptors, {descriptors} before");
     assert_eq!(zombies, 0);

@@ -20,7 +20,7 @@ use holdfast_contract::role::Role;
 use holdfast_contract::system_frames::LifecycleCommand;
 use holdfast_contract::wire::{Call, Reply};
 use serde_json::json;
-use support::{Echo, Yard, go};
+use support::{Echo, Yard, eventually, go};
 
 /// A program that answers as it should.
 const GOOD: &str = r#"
@@ -32,17 +32,17 @@ while True:
 
 /// Programs that are not let in, and what is said of them.
 const REFUSED: &[(&str, &str, &str)] = &[
-    ("ends before it says a word", "sys.exit(3)", "has ended (exit status: 3)"),
-    ("is killed", "os.kill(os.getpid(), 9)", "has ended (signal: 9"),
-    ("is no program", "raise SystemError('broken')", "has ended (exit status: 1): SystemError: broken"),
-    ("speaks another language", "print('hello')", "keep to the protocol: expected value"),
-    ("sends nothing but a line's end", "print()", "keep to the protocol: EOF while parsing"),
+    ("ends before it says a word", "sys.exit(3)", "has exited (exit status: 3)"),
+    ("is killed", "os.kill(os.getpid(), 9)", "has exited (signal: 9"),
+    ("is no program", "raise SystemError('broken')", "has exited (exit status: 1): SystemError: broken"),
+    ("speaks another language", "print('hello')", "protocol violation: expected value"),
+    ("sends nothing but a line's end", "print()", "protocol violation: EOF while parsing"),
     (
         "sends bytes that are no text",
         "sys.stdout.buffer.write(b'\\xff\\xfe\\n'); sys.stdout.flush(); time.sleep(9)",
-        "keep to the protocol",
+        "protocol violation",
     ),
-    ("sends a list", "print('[]')", "keep to the protocol"),
+    ("sends a list", "print('[]')", "protocol violation"),
     (
         "says what it likes besides",
         "receive(); print('{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{},\"more\":1}')",
@@ -56,12 +56,12 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (
         "answers before it is asked",
         "print('{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":1}'); time.sleep(9)",
-        "nobody asked for the answer to 7",
+        "no request is waiting for the response to 7",
     ),
     (
         "answers under a name",
         "receive(); print('{\"jsonrpc\":\"2.0\",\"id\":\"1\",\"result\":1}')",
-        "is no request's id",
+        "is not the id of a request",
     ),
     (
         "answers with a result and an error",
@@ -74,7 +74,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "receive(); sys.stdout.write('{\"jsonrpc\"'); sys.stdout.flush()",
         "ended in the middle of a line",
     ),
-    ("does not know what it is", "receive(); send(id=1, result=None)", "its answer to `hello`"),
+    ("does not know what it is", "receive(); send(id=1, result=None)", "invalid answer to `hello`"),
     (
         "speaks another protocol",
         "receive(); send(id=1, result={'protocol': '9.9'})",
@@ -121,22 +121,22 @@ async fn what_does_not_say_what_it_is_is_not_let_in() {
 
 /// Programs that were let in and go wrong when they are called, and what is said of them.
 const WRONG: &[(&str, &str, &str)] = &[
-    ("ends in the middle of a call", "greet(); receive(); sys.exit(7)", "has ended (exit status: 7)"),
+    ("ends in the middle of a call", "greet(); receive(); sys.exit(7)", "has exited (exit status: 7)"),
     (
         "is killed in the middle of a call",
         "greet(); receive(); os.kill(os.getpid(), 11)",
-        "has ended (signal: 11",
+        "has exited (signal: 11",
     ),
-    ("answers with garbage", "greet(); receive(); print('garbage'); time.sleep(9)", "keep to the protocol"),
+    ("answers with garbage", "greet(); receive(); print('garbage'); time.sleep(9)", "protocol violation"),
     (
         "answers twice",
         "greet(); m = receive(); print('{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":1}'); time.sleep(9)",
-        "nobody asked for the answer to 99",
+        "no request is waiting for the response to 99",
     ),
     (
         "asks without an id",
         "greet(); receive(); send(method='ask', params={'call': 2, 'name': 'clock'}); time.sleep(9)",
-        "a question has an id",
+        "needs an id",
     ),
     (
         "logs with an id",
@@ -305,15 +305,10 @@ receive()
 "#;
     let it = yard.load("talks", script).await.unwrap();
     assert_eq!(go(&it, json!({})).await, Ok(json!("done")));
-    for _ in 0..200 {
-        if yard.lines.lock().unwrap().iter().any(|line| line.contains("a complaint")) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    eventually(|| yard.lines.lock().unwrap().iter().any(|line| line.contains("a complaint"))).await;
     let lines = yard.lines.lock().unwrap();
     assert_eq!(lines[0], "Error: the first line");
-    assert!(lines.iter().any(|line| line.starts_with("Warning: it logs too much")), "{lines:?}");
+    assert!(lines.iter().any(|line| line.starts_with("Warning: log limit reached")), "{lines:?}");
     assert!(lines.iter().any(|line| line == "Warning: a complaint"), "{lines:?}");
     assert!(lines.len() < 50, "{}", lines.len());
 }
@@ -337,9 +332,7 @@ receive()
 "#;
     let it = yard.load("parent", script).await.unwrap();
     assert_eq!(go(&it, json!({})).await, Ok(json!("started")));
-    while yard.running().len() < 7 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    eventually(|| yard.running().len() >= 7).await;
     drop(it);
     yard.empties().await;
 }

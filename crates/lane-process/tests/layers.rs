@@ -119,7 +119,7 @@ while True:
 ";
     let it = yard.load("bomb", script).await.unwrap();
     let fault = go(&it, json!({})).await.unwrap_err();
-    assert_eq!(fault.message, "the process was ended: it had too many processes at once");
+    assert_eq!(fault.message, "the process was killed: it had too many processes");
     drop(it);
     yard.empties().await;
 }

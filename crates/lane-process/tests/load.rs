@@ -19,7 +19,7 @@ use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::wire::{Call, Host, Later};
 use serde_json::json;
-use support::{Yard, go};
+use support::{Yard, eventually, go};
 
 /// Counts its starts in its own folder, and has a tool more when it finds a file there.
 const COUNTS: &str = r#"
@@ -51,7 +51,7 @@ async fn one_that_is_known_starts_when_it_is_called() {
     fs::write(yard.path().join("data/counts/more"), "").unwrap();
     let changed = yard.load("counts", COUNTS).await.unwrap();
     let fault = go(&changed, json!({})).await.unwrap_err();
-    assert!(fault.message.contains("not what it was"), "{fault}");
+    assert!(fault.message.contains("have changed since it was loaded"), "{fault}");
     let anew = yard.load("counts", COUNTS).await.unwrap();
     assert_eq!(go(&anew, json!({ "n": 2 })).await.unwrap(), json!({ "n": 2 }), "the next load asks it anew");
 }
@@ -122,11 +122,5 @@ async fn a_socket_leaves_its_output_free() {
     let large = json!({ "text": "x".repeat(1 << 20) });
     assert_eq!(go(&it, large.clone()).await.unwrap(), large, "more than fits at once");
     let printed = || yard.lines.lock().unwrap().iter().any(|line| line.contains("heard tool"));
-    for _ in 0..500 {
-        if printed() {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    panic!("what it prints goes to the log: {:?}", yard.lines.lock().unwrap());
+    eventually(printed).await;
 }

@@ -1,21 +1,19 @@
-//! What the lane is compared with: the same gate called through the engine alone, metered as the lane meters it.
+//! The baseline of the lane's benchmark: the same gate called through the engine alone, with the same metering.
 
 use std::hint::black_box;
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use holdfast_contract::problem::{Code, Problem};
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Config, Engine, PoolingAllocationConfig, Store, StoreLimits, StoreLimitsBuilder};
 
-use crate::abi::{Failure, Gate, ToolCall};
+use crate::wit::abi::{Failure, Gate, ToolCall};
 
 /// How long calls of a gate take with `call_async`, with fuel, epoch and a limiter on, on one warm instance.
 pub fn bare_gate(component: &[u8], arguments: &str, calls: usize) -> Result<Vec<Duration>, Problem> {
-    measure(component, arguments, calls).map_err(|error| {
-        Problem::new(Code::Internal, format!("the bare call could not be measured: {error}"))
-    })
+    measure(component, arguments, calls)
+        .map_err(|error| Problem::new(Code::Internal, format!("the baseline call failed: {error}")))
 }
 
 fn measure(component: &[u8], arguments: &str, calls: usize) -> wasmtime::Result<Vec<Duration>> {
@@ -32,8 +30,8 @@ fn measure(component: &[u8], arguments: &str, calls: usize) -> wasmtime::Result<
     store.set_fuel(1_000_000)?;
     store.set_epoch_deadline(1);
     let linker = Linker::<StoreLimits>::new(&engine);
-    let instance = at_once(linker.instantiate_async(&mut store, &component))?;
-    let missing = || wasmtime::Error::msg("it is no gate");
+    let instance = completed(linker.instantiate_async(&mut store, &component))?;
+    let missing = || wasmtime::Error::msg("the component exports no tool gate");
     let interface =
         component.get_export_index(None, "holdfast:extension/tool-gate@0.1.0-draft").ok_or_else(missing)?;
     let function = component.get_export_index(Some(&interface), "tool-gate").ok_or_else(missing)?;
@@ -45,16 +43,16 @@ fn measure(component: &[u8], arguments: &str, calls: usize) -> wasmtime::Result<
         store.set_fuel(1_000_000)?;
         store.set_epoch_deadline(1);
         let call = ToolCall { id: 1, tool: "file_write", arguments };
-        let (answer,) = at_once(gate.call_async(&mut store, (call,)))?;
+        let (answer,) = completed(gate.call_async(&mut store, (call,)))?;
         black_box(answer.is_ok());
         times.push(begun.elapsed());
     }
     Ok(times)
 }
 
-fn at_once<T>(future: impl Future<Output = wasmtime::Result<T>>) -> wasmtime::Result<T> {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(answer) => answer,
-        Poll::Pending => Err(wasmtime::Error::msg("it waits for something")),
-    }
+/// The result of a future that completes at its first poll.
+fn completed<T>(future: impl Future<Output = wasmtime::Result<T>>) -> wasmtime::Result<T> {
+    future
+        .now_or_never()
+        .unwrap_or_else(|| Err(wasmtime::Error::msg("the call did not complete synchronously")))
 }

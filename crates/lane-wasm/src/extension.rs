@@ -15,17 +15,17 @@ use holdfast_contract::registry::{Descriptor, Payload};
 use holdfast_contract::role::Role;
 use holdfast_contract::system_frames::LifecycleCommand;
 use holdfast_contract::tool;
-use holdfast_contract::wire::{Call, Host, Later, Reply};
+use holdfast_contract::wire::{Call, Host, InstanceCapabilities, Later, Reply};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use crate::abi::{self, Delivery, Event};
-use crate::code::{CodeOrigin, CompiledCode};
-use crate::descriptors::Known;
-use crate::guest::{Activation, Allowance, Guest};
-use crate::instance_pool::{Spare, reclaim};
-use crate::interfaces::Function;
-use crate::running::{CallFailure, GuestAnswer, GuestRequest, RunningInstance, SentFile};
+use crate::component::code::{CodeOrigin, CompiledCode};
+use crate::component::descriptors::Known;
+use crate::instance::guest::{Activation, Allowance, Guest};
+use crate::instance::pool::{Spare, reclaim};
+use crate::instance::running::{CallFailure, GuestAnswer, GuestRequest, RunningInstance, SentFile};
+use crate::wit::abi::{self, Delivery, Event};
+use crate::wit::interfaces::Function;
 use holdfast_contract::sandbox::SandboxOptions;
 
 /// An activation.
@@ -37,6 +37,8 @@ pub(crate) struct WasmExtension {
     pub hook_ticks: HookTicks,
     /// What the code says about itself.
     pub known: Known,
+    /// What it can do. Whether hooks are synchronous is known only with its code.
+    pub capabilities: InstanceCapabilities,
     /// The code, once somebody needed it.
     pub code: OnceCell<Arc<CompiledCode>>,
     /// An instance that nobody has yet, of code that can be called at once.

@@ -6,7 +6,7 @@ use std::fmt;
 use holdfast_contract::problem::{Code, Fault};
 use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
 
-use crate::abi::Failure;
+use crate::wit::abi::Failure;
 
 /// An error that the host raises in the middle of a guest, with what it comes to.
 #[derive(Debug)]

@@ -1,21 +1,23 @@
 //! What the runtime holds of an extension: a handle on one instance of it, which is made at its first call and made anew after a
 //! fault.
 
+pub(crate) mod guest;
+pub(crate) mod pool;
+pub(crate) mod running;
+
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdfast_contract::hook::{Decision, HookInput};
 use holdfast_contract::manifest::Scope;
 use holdfast_contract::problem::Fault;
-use holdfast_contract::role::Role;
-use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
+use holdfast_contract::wire::{Call, Host, Instance, InstanceCapabilities, Later, Reply};
 
-use crate::code::CompiledCode;
+use crate::component::code::CompiledCode;
 use crate::extension::{WasmExtension, is_background, turn};
-use crate::guest::Guest;
-use crate::instance_pool::{reclaim, recycle};
-use crate::interfaces::Function;
-use crate::running::{CallFailure, RunningInstance};
+use crate::instance::guest::Guest;
+use crate::instance::pool::{reclaim, recycle};
+use crate::instance::running::{CallFailure, RunningInstance};
 
 /// The largest stack that a guest may use on its caller's own; a larger one might not be there, and running over it would end the
 /// process. The threads of the runtime have 2 MiB.
@@ -101,17 +103,13 @@ impl Instance for WasmInstance {
         })
     }
 
-    fn replayable(&self) -> bool {
-        self.extension.known.scope != Scope::Shared
-    }
-
-    fn has(&self, role: Role) -> bool {
-        let known = &self.extension.known;
-        Function::ALL.iter().any(|function| function.role() == role && known.has(*function))
-    }
-
-    fn scope(&self) -> Scope {
-        self.extension.known.scope
+    fn capabilities(&self) -> InstanceCapabilities {
+        let capabilities = self.extension.capabilities;
+        let synchronous = self.extension.code.get().is_some_and(|code| !code.waits);
+        InstanceCapabilities {
+            synchronous_hooks: synchronous && capabilities.scope == Scope::Turn,
+            ..capabilities
+        }
     }
 
     fn prepare(&self) -> Option<Later<()>> {
@@ -123,22 +121,8 @@ impl Instance for WasmInstance {
         Some(Box::pin(async move { drop(extension.code().await) }))
     }
 
-    fn lives(&self) -> bool {
-        let loops = Function::RunBackground;
-        let steps = [Function::Initialize, Function::Start, Function::Stop, Function::Destroy, loops];
-        steps.into_iter().any(|step| self.extension.known.has(step))
-    }
-
-    fn answers_at_once(&self) -> bool {
-        self.extension.known.scope == Scope::Turn && self.extension.code.get().is_some_and(|code| !code.waits)
-    }
-
-    fn at_once(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
+    fn try_decide(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
         Some(now(&self.extension, self.ready()?, &self.keeps, input))
-    }
-
-    fn alone(&self) -> bool {
-        self.extension.known.scope == Scope::Shared
     }
 
     fn fresh(&self) -> Option<Arc<dyn Instance>> {

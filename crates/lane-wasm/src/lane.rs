@@ -9,13 +9,13 @@ use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Bundle, Instance, Lane, Later, Vault};
 use tokio::sync::OnceCell;
 
-use crate::code::CodeOrigin;
-use crate::descriptors::Known;
-use crate::engine::{self, Room};
+use crate::component::code::CodeOrigin;
+use crate::component::descriptors::Known;
+use crate::component::engine::{self, Room};
 use crate::extension::{WasmExtension, bring, describe, hook_ticks};
-use crate::guest::Activation;
 use crate::instance::WasmInstance;
-use crate::instance_pool::Spare;
+use crate::instance::guest::Activation;
+use crate::instance::pool::Spare;
 use holdfast_contract::log::{ProgressSink, Sinks};
 use holdfast_contract::sandbox::SandboxOptions;
 
@@ -111,8 +111,9 @@ impl WasmLane {
             }
         };
         let (options, hook_ticks) = (self.options, hook_ticks(&self.options, &known.descriptors));
-        let spare = Spare::default();
-        let extension = WasmExtension { activation, origin, options, hook_ticks, known, code, spare };
+        let (capabilities, spare) = (known.capabilities(), Spare::default());
+        let extension =
+            WasmExtension { activation, origin, options, hook_ticks, known, capabilities, code, spare };
         Ok(Arc::new(WasmInstance::loaded(Arc::new(extension))))
     }
 }

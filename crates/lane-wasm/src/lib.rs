@@ -8,31 +8,20 @@
 //! Every instance has a store of its own, and any trap throws that store away. Fuel decides how long a call may compute, so that it
 //! is the same on every machine; the epoch only makes a long call share its thread, and stops it in the end.
 //!
-//! Where to look: [`SandboxOptions`](holdfast_contract::sandbox::SandboxOptions) for what can be set; `interfaces` and `functions` for the names and signatures; `link` and `wasi`
-//! for what components may ask of the host; `guest` for the limits; `live` and `instance` for how calls are made;
-//! `faults` for the codes that failures come to.
+//! Where to look: [`SandboxOptions`](holdfast_contract::sandbox::SandboxOptions) for the settings; `wit` for names, signatures and
+//! types of the interface; `component` for inspection and compilation; `host` for the imports; `extension` for one activation;
+//! `instance` for how calls are made, with the limits in `instance::guest`; `faults` for the error codes.
 
-mod abi;
 mod bench;
-mod code;
-mod descriptors;
-mod engine;
+mod component;
 mod extension;
 mod faults;
-mod functions;
-mod guest;
-mod inspect;
+mod host;
 mod instance;
-mod instance_pool;
-mod interfaces;
 mod lane;
-mod link;
-mod nesting;
-mod precompiled;
-mod running;
-mod wasi;
+mod wit;
 
 pub use bench::bare_gate;
-pub use engine::reserve;
-pub use inspect::{Inspection, inspect};
+pub use component::engine::reserve;
+pub use component::inspect::{Inspection, inspect};
 pub use lane::WasmLane;

@@ -51,6 +51,11 @@ fn poll(later: &mut Later<Result<Reply, Fault>>) -> Poll<Result<Reply, Fault>> {
     Pin::new(later).poll(&mut Context::from_waker(Waker::noop()))
 }
 
+fn scope_and_replayable(instance: &Arc<dyn Instance>) -> (Scope, bool) {
+    let capabilities = instance.capabilities();
+    (capabilities.scope, capabilities.replayable)
+}
+
 const ALLOW: Reply = Reply::Decision(Decision::Allow);
 
 fn remembered() -> Reply {
@@ -60,7 +65,7 @@ fn remembered() -> Reply {
 #[tokio::test]
 async fn a_turns_instance_remembers_and_a_fresh_one_does_not() {
     let loaded = load(Extension::guest("gate.wat")).await;
-    assert_eq!((loaded.scope(), loaded.replayable()), (Scope::Turn, true));
+    assert_eq!(scope_and_replayable(&loaded), (Scope::Turn, true));
     let turn = loaded.fresh().unwrap();
     for expected in [ALLOW, ALLOW, remembered(), remembered()] {
         assert_eq!(call(&turn, gate(json!([]))).await, Ok(expected));
@@ -74,13 +79,13 @@ async fn a_turns_instance_remembers_and_a_fresh_one_does_not() {
 #[tokio::test]
 async fn scope_call_remembers_nothing_and_scope_shared_everything() {
     let each = load(Extension::guest("gate.wat").manifest("scope: call")).await;
-    assert_eq!((each.scope(), each.replayable()), (Scope::Call, true));
+    assert_eq!(scope_and_replayable(&each), (Scope::Call, true));
     let fresh = each.fresh().unwrap();
     for _ in 0..4 {
         assert_eq!(call(&fresh, gate(json!([]))).await, Ok(ALLOW));
     }
     let shared = load(Extension::guest("gate.wat").manifest("scope: shared")).await;
-    assert_eq!((shared.scope(), shared.replayable()), (Scope::Shared, false));
+    assert_eq!(scope_and_replayable(&shared), (Scope::Shared, false));
     assert!(shared.fresh().is_none());
     for expected in [ALLOW, ALLOW, remembered()] {
         assert_eq!(call(&shared, gate(json!([]))).await, Ok(expected));
@@ -267,8 +272,9 @@ async fn descriptors_are_the_codes_with_the_manifests_hints() {
 #[tokio::test]
 async fn tasks_are_run_and_questions_answered_by_an_instance_that_lasts() {
     let loaded = load(Extension::guest("chores.wat")).await;
-    assert_eq!(loaded.scope(), Scope::Shared, "what has tasks lives on between them");
-    assert!(loaded.has(Role::Setup) && loaded.has(Role::Scheduler) && !loaded.has(Role::Agent));
+    assert_eq!(loaded.capabilities().scope, Scope::Shared, "what has tasks lives on between them");
+    let roles = loaded.capabilities().roles;
+    assert!(roles.contains(Role::Setup) && roles.contains(Role::Scheduler) && !roles.contains(Role::Agent));
     let told = call(&loaded, Call::Task { task: "clean".to_owned() }).await.unwrap();
     assert_eq!(told, Reply::Content(json!({ "text": "the house is clean" }).into()));
     let setup = |function: &str, arguments: serde_json::Value| Call::Function {

@@ -5,6 +5,7 @@
 //! installation talks with, not a substitute for a language model, and says so once.
 
 mod choose;
+mod display;
 mod fill;
 #[cfg(test)]
 mod offline_tests;
@@ -14,12 +15,12 @@ use std::collections::BTreeMap;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
-use holdfast_contract::manifest::yaml::nearest;
 use holdfast_contract::message::{AskedCall, Message, Usage};
 use holdfast_contract::registry::Registry;
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::tool::ToolSpec;
 use holdfast_contract::wire::Later;
+use holdfast_yaml::nearest;
 use serde_json::{Map, Value};
 
 use crate::{Delta, Deltas, Model, ready};
@@ -156,11 +157,11 @@ fn report(since: &[Message]) -> Option<String> {
         .map(|(id, content, failed)| {
             let call = calls.iter().rev().find(|call| call.model_id == *id);
             let did = call.map_or_else(|| "a tool".to_owned(), |call| spelt(call));
-            let result = shortened(&content.to_text());
             if failed {
-                format!("I called {did}. It failed: {result}")
+                format!("I called {did}. It failed: {}", shortened(&content.to_text()))
             } else {
-                format!("I called {did}. It answered:\n\n{result}")
+                let result = content.value().map(display::readable).unwrap_or_default();
+                format!("I called {did}. It answered:\n\n{}", shortened(&result))
             }
         })
         .collect();

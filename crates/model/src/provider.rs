@@ -21,11 +21,11 @@ use genai::resolver::{AuthData, Endpoint, ServiceTargetResolver};
 use genai::{Client, ModelIden, ServiceTarget};
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
-use holdfast_contract::manifest::yaml::nearest;
 use holdfast_contract::message::{AskedCall, Usage};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::wire::Later;
+use holdfast_yaml::nearest;
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 

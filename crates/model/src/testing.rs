@@ -20,7 +20,7 @@ pub(crate) fn ask(messages: Vec<Message>, tools: Vec<ToolSpec>) -> Box<ModelAct>
         ToolEntry { name, stack }
     };
     let mut registry = Registry { tools: tools.into_iter().map(entry).collect(), ..Registry::default() };
-    registry.sort();
+    registry.tools.sort_by(|a, b| a.name.cmp(&b.name));
     Box::new(ModelAct {
         decided_by: Seq::default(),
         model: "test".into(),

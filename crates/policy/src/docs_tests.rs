@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use holdfast_contract::manifest::yaml::{self, Codes, Field, Format};
+use holdfast_contract::manifest::yaml::{self, Codes, Format};
 use holdfast_contract::problem::Code;
 use holdfast_contract::tool::EffectClass::Write;
+use holdfast_yaml::Field;
 use serde_json::{Value, json};
 
 use crate::profile::{self, CLASSES};

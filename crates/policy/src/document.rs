@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::caps::Caps;
 use crate::grants::Grant;
 use crate::profile::{Routing, Unattended};
-use crate::rule::Rule;
+use crate::rules::rule::Rule;
 
 /// Everything a policy says. Its canonical JSON is what is hashed and stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

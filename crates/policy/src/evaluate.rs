@@ -7,10 +7,10 @@ use holdfast_contract::hook::Decision;
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::tool::EffectClass;
 
-use crate::matching::{Classes, MatchFinding, Subject, Truth, applies};
 use crate::policy::{Policy, PolicyRequest, PolicyVerdict};
 use crate::profile::{self, Unattended};
-use crate::rule::{Condition, Examples, Rule, Ruling};
+use crate::rules::matching::{Classes, MatchFinding, Subject, Truth, applies};
+use crate::rules::rule::{Condition, Examples, Rule, Ruling};
 
 impl Policy {
     /// Decides about a call. Where the call is allowed and no rule looks at its arguments, nothing is allocated.

@@ -10,10 +10,10 @@ use holdfast_contract::tool::EffectClass;
 use serde::Serialize;
 
 use crate::evaluate::{subject, takes_effect};
-use crate::matching::{Part, applies};
 use crate::policy::{Policy, PolicyRequest, PolicyVerdict};
 use crate::profile;
-use crate::rule::{Rule, Ruling};
+use crate::rules::matching::{Part, applies};
+use crate::rules::rule::{Rule, Ruling};
 
 /// How a verdict came about.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,27 +1,26 @@
 //! Policy: who may do what. Gate 0 of every tool call, and what extensions are granted.
 //!
-//! Start at [`Policy`]: it is read from `policy.yaml` or made from a built-in [`Profile`], is stored under its digest, and
-//! judges a [`PolicyRequest`] with [`Policy::evaluate`]. Which rule wins is in `evaluate.rs`, whether a rule applies in
-//! `matching.rs`, what a profile says where no rule does in `profile.rs`. [`Policy::explain`] tells the whole story of a verdict.
-//! A [`Rule`] is proved by its own examples when it is loaded (`examples.rs`).
+//! Start at [`Policy`]: it is read from `policy.yaml` (`read`, `document`) or built from a [`Profile`], is stored under its digest,
+//! and judges a [`PolicyRequest`] with [`Policy::evaluate`].
 //!
-//! [`effective_grant`] is what a manifest requests and the user gives; [`GrantedAccess`] answers a host function's questions by it.
-//! [`Caps`] bound what may be spent.
+//! - `evaluate`: which rule wins; `explain`: how a verdict came about
+//! - `rules/`: rules, whether one applies to a call, and the examples that a rule is checked against when it is loaded
+//! - `profile`: the verdict where no rule applies
+//! - `grants`: what a manifest requests and the user grants ([`effective_grant`]), and the access that follows ([`GrantedAccess`])
+//! - `caps`: limits on spending ([`Caps`])
 //!
-//! Use this crate to decide. Do not put I/O, a clock or a random source here: the same policy and the same call give the same
-//! verdict for ever, which is what replay relies on. Asking the person, keeping accounts and confining processes are for others.
+//! Use this crate to decide. Do not put I/O, a clock or a random source here: the same policy and the same call always give the
+//! same verdict, which replay relies on. Asking the user, accounting and confining processes are in other crates.
 
 mod caps;
 mod document;
 mod evaluate;
-mod examples;
 mod explain;
 mod grants;
-mod matching;
 mod policy;
 mod profile;
 mod read;
-mod rule;
+mod rules;
 
 #[cfg(test)]
 mod caps_tests;
@@ -33,8 +32,6 @@ mod evaluate_tests;
 mod explain_tests;
 #[cfg(test)]
 mod grants_tests;
-#[cfg(test)]
-mod matching_tests;
 #[cfg(test)]
 mod read_tests;
 #[cfg(test)]
@@ -49,4 +46,4 @@ pub use grants::{Grant, GrantedAccess, Tie, effective_grant, rooted};
 pub use policy::{Policy, PolicyRequest, PolicyVerdict};
 pub use profile::{Routing, Unattended};
 pub use read::dollars as read_dollars;
-pub use rule::{Condition, Example, Examples, Rule, Ruling};
+pub use rules::rule::{Condition, Example, Examples, Rule, Ruling};

@@ -18,9 +18,9 @@ use serde::Serialize;
 use crate::caps::Caps;
 use crate::document::Document;
 use crate::grants::{Grant, Tie, implied_effects, join, same_folder};
-use crate::matching::Classes;
 use crate::profile::{self, Routing, Unattended};
-use crate::rule::Rule;
+use crate::rules::matching::Classes;
+use crate::rules::rule::Rule;
 
 /// A policy, loaded and checked.
 #[derive(Clone, Debug)]

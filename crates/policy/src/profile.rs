@@ -9,7 +9,7 @@ use holdfast_contract::tool::EffectClass;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::rule::Ruling;
+use crate::rules::rule::Ruling;
 
 /// What happens to a call that needs a person's answer when nobody is there to give it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

@@ -10,15 +10,16 @@ use std::path::Path;
 
 use holdfast_contract::ids::RuleName;
 use holdfast_contract::manifest::Profile;
-use holdfast_contract::manifest::yaml::{self, Codes, Field, Format, Object, Reported};
+use holdfast_contract::manifest::yaml::{self, Codes, Format};
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_yaml::{Field, Object, Reported};
 use serde_json::Value;
 
 use crate::caps::Caps;
 use crate::document::Document;
-use crate::examples;
 use crate::profile::{self, CLASSES, Routing, Unattended};
-use crate::rule::{Condition, Example, Examples, Rule, Ruling, no_arguments};
+use crate::rules::examples;
+use crate::rules::rule::{Condition, Example, Examples, Rule, Ruling, no_arguments};
 
 pub use self::given::dollars;
 

@@ -23,7 +23,7 @@ fn every_problem_has_its_place_and_its_fix() {
         ),
         (
             "rulse: []\n",
-            "error[HF-1201]: there is no field `rulse`
+            "error[HF-1201]: unknown field `rulse`
   --> policy.yaml:1:1 (rulse)
   help: Did you mean `rules`?",
         ),
@@ -47,7 +47,7 @@ fn every_problem_has_its_place_and_its_fix() {
 error[HF-1201]: `forbid` is not a value of `rules[0].decision`
   --> policy.yaml:3:15 (rules[0].decision)
   help: Use one of `allow`, `ask`, `deny`.
-error[HF-1201]: `rules[0]` has no field `tools`
+error[HF-1201]: unknown field `tools` in `rules[0]`
   --> policy.yaml:4:5 (rules[0].tools)
   help: Move it below `match:`.",
         ),
@@ -68,7 +68,7 @@ error[HF-1201]: `path` is not a JSON pointer
         ),
         (
             "profile: safe\nprofile: full-auto\n",
-            "error[HF-1201]: `profile` stands twice, at line 1 and here
+            "error[HF-1201]: duplicate key `profile`, first at line 1
   --> policy.yaml:2:1 (profile)
   help: The last value counts; remove the others.",
         ),
@@ -77,10 +77,10 @@ error[HF-1201]: `path` is not a JSON pointer
             "error[HF-1201]: `caps.session.dollars` is not an amount of money
   --> policy.yaml:2:23 (caps.session.dollars)
   help: Write a number of dollars, such as `dollars: 2.50`.
-error[HF-1201]: `caps.session.tokens` is -1, which is out of bounds
+error[HF-1201]: `caps.session.tokens` is -1, which is out of range
   --> policy.yaml:2:37 (caps.session.tokens)
   help: Use a whole number from 0 to 9007199254740991.
-error[HF-1201]: `caps.extensions.mail` has no field `time`
+error[HF-1201]: unknown field `time` in `caps.extensions.mail`
   --> policy.yaml:3:25 (caps.extensions.mail.time)
   help: Did you mean `time_ms`?",
         ),
@@ -196,7 +196,7 @@ error[HF-1202]: the rule `r` can apply to `shell`, which it says it does not
 fn a_star_without_quotes_is_explained() {
     let text = "rules: [{ name: a, decision: deny, match: { tools: [*] } }]";
     let problems = problems(text);
-    assert!(problems.contains("must stand in quotes"), "{problems}");
+    assert!(problems.contains("must be quoted"), "{problems}");
 }
 
 #[test]

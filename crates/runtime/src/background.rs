@@ -12,7 +12,7 @@ use holdfast_contract::system_frames::{ExtensionFaulted, HealthReported};
 use holdfast_contract::wire::{Call, Instance, Reply};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::call::{start_call, wait, wait_timeout};
+use crate::calls::{start_call, wait, wait_timeout};
 use crate::host::SystemHost;
 use crate::runtime::Inner;
 
@@ -46,7 +46,7 @@ impl Inner {
         extension: &Arc<ExtensionRef>,
         instance: &Arc<dyn Instance>,
     ) {
-        if !instance.has(Role::Service) {
+        if !instance.capabilities().roles.contains(Role::Service) {
             return;
         }
         let (host, function) = (SystemHost::new(self, extension.clone(), None), "run-background".to_owned());
@@ -86,7 +86,7 @@ impl Inner {
         let mut checks = JoinSet::new();
         for extension in self.all_serving() {
             if let Ok(instance) = self.instance(&extension)
-                && instance.lives()
+                && instance.capabilities().has_lifecycle
             {
                 checks.spawn(self.clone().check(extension.id.clone()));
             }

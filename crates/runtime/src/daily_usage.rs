@@ -119,9 +119,10 @@ impl DailyUsage {
             return;
         }
         self.with(now, |page| {
-            page.all.add(spent);
+            page.all = page.all.plus(spent);
             if let Some(extension) = extension {
-                page.extensions.entry(extension.clone()).or_default().add(spent);
+                let used = page.extensions.entry(extension.clone()).or_default();
+                *used = used.plus(spent);
             }
         });
     }

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use holdfast_contract::message::{Limits, Spent};
+use holdfast_kernel::limits::remaining;
 
 /// What agents that were asked have used.
 #[derive(Default)]
@@ -29,7 +30,7 @@ impl DelegatedUsage {
     /// A turn has ended; this is what the session has used.
     pub(crate) fn turn_ended(&mut self, before: Spent) {
         let turn = std::mem::take(&mut self.turn);
-        self.earlier.add(*turn.lock().unwrap_or_else(PoisonError::into_inner));
+        self.earlier = self.earlier.plus(*turn.lock().unwrap_or_else(PoisonError::into_inner));
         self.before = before;
     }
 
@@ -42,9 +43,7 @@ impl DelegatedUsage {
             tool_calls: session.tool_calls.saturating_sub(self.before.tool_calls),
             time: session.time.since(self.before.time),
         };
-        let mut all = session;
-        all.add(self.earlier);
-        DelegatedBudget { limits, turn, session: all, lent: self.turn.clone() }
+        DelegatedBudget { limits, turn, session: session.plus(self.earlier), lent: self.turn.clone() }
     }
 }
 
@@ -60,14 +59,13 @@ impl DelegatedBudget {
     /// What is left for an agent that has limits of its own. Its time ends with the call that asks for it.
     pub(crate) fn left_for(&self, own: Limits) -> Limits {
         let lent = *self.lent.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut turn, mut session) = (self.turn, self.session);
-        turn.add(lent);
-        session.add(lent);
-        self.limits.left_for(own, &turn, &session, self.limits.time_budget)
+        let (turn, session) = (self.turn.plus(lent), self.session.plus(lent));
+        remaining(&self.limits, own, &turn, &session, self.limits.time_budget)
     }
 
     /// An agent has used this much.
     pub(crate) fn charge(&self, spent: Spent) {
-        self.lent.lock().unwrap_or_else(PoisonError::into_inner).add(spent);
+        let mut lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        *lent = lent.plus(spent);
     }
 }

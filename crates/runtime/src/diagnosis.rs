@@ -10,7 +10,7 @@ use holdfast_contract::system_frames::{ExtensionReported, LifecycleOutcome};
 use holdfast_store::Store;
 use serde::Serialize;
 
-use crate::executor::Suspended;
+use crate::calls::Suspended;
 use crate::runtime::{Inner, Runtime};
 
 /// How far back is looked.

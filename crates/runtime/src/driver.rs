@@ -28,13 +28,10 @@ use holdfast_contract::tool::ToolSpec;
 use holdfast_contract::wire;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::calls::Permit;
 use crate::channel_stream::OutputStream;
-use crate::executor::Permit;
 
-pub(crate) use effects::result_of;
-pub(crate) use hooks::decision_of;
 pub(crate) use session::SessionActor;
-pub(crate) use stream_guard::{chunk_guards, chunk_input, judging, word};
 pub(crate) use system::{SystemActor, SystemCommand};
 
 /// How a turn ended, for whoever waits for it. It is durable by then.

@@ -275,12 +275,3 @@ impl Host for SystemHost {
         }
     }
 }
-
-/// A host that serves nothing: for calls that are only measured.
-pub(crate) struct NoHost;
-
-impl Host for NoHost {
-    fn call_within(&self, _: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
-        failed(Fault::new(Code::ExtensionFault, "there are no host calls outside a session"))
-    }
-}

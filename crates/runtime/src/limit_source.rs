@@ -9,6 +9,7 @@ use holdfast_contract::message::{LimitKind, Limits, Spent};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::registry::Registry;
 use holdfast_contract::session_frames::{Parent, TurnOutcome};
+use holdfast_kernel::limits::{TimeLimit, remaining};
 use holdfast_store::Store;
 
 use crate::runtime::Inner;
@@ -47,7 +48,9 @@ impl EffectiveLimits {
                     (Body::AgentChanged(fact), Some(standing)) => {
                         standing.speaker = Some(fact.agent).filter(|agent| *agent != standing.agent);
                     }
-                    (Body::TurnEnded(fact), Some(standing)) => standing.earlier.add(fact.spent),
+                    (Body::TurnEnded(fact), Some(standing)) => {
+                        standing.earlier = standing.earlier.plus(fact.spent);
+                    }
                     _ => {}
                 }
             }
@@ -66,8 +69,8 @@ impl EffectiveLimits {
     fn time(&self, registry: &Registry) -> LimitKind {
         let (all, nothing) = (self.limits, Spent::default());
         let own = self.speakers(registry);
-        let limits = own.map_or(all, |(_, own)| all.left_for(own, &nothing, &nothing, all.time_budget));
-        limits.allotted(&self.earlier).0
+        let limits = own.map_or(all, |(_, own)| remaining(&all, own, &nothing, &nothing, all.time_budget));
+        TimeLimit::of(&limits, &self.earlier).kind
     }
 }
 

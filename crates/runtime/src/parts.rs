@@ -20,9 +20,9 @@ use holdfast_store::Store;
 use serde_json::{Map, Value};
 
 use crate::clock::Clock;
-use crate::discovery::ToolsShown;
 use crate::host::secrets::Secrets;
 use crate::messaging::Routes;
+use crate::tools::ToolsShown;
 
 /// What a runtime is made of.
 pub struct Parts {

@@ -23,7 +23,7 @@ use holdfast_contract::system_frames::{
     ScheduleSpec,
 };
 use holdfast_contract::wire::{Instance, Lane};
-use holdfast_home::{AgentSettings, LimitSettings};
+use holdfast_home::{AgentSettings, LimitSettings, PromptTool};
 use holdfast_kernel::{BEHAVIOUR, Session};
 use holdfast_model::{Model, names_file};
 use holdfast_policy::{Policy, Routing, Unattended};
@@ -31,22 +31,20 @@ use holdfast_store::{Collected, ObjectKind, Retention, Store};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::background::Background;
-use crate::call_gate::{CallGates, CallGuard};
+use crate::calls::{CallGates, CallGuard, Executor, IdentityMap, SchemaChecks};
 use crate::clock::Clock;
 use crate::daily_usage::DailyUsage;
-use crate::discovery::ToolsShown;
 use crate::driver::{SessionActor, SessionCommand, SessionHandle, SystemActor, SystemCommand};
-use crate::executor::Executor;
 use crate::host::network::HostAnswers;
 use crate::host::secrets::Secrets;
 use crate::host::services::SharedServices;
 use crate::host::setup::SetupState;
-use crate::identity_hash::IdentityMap;
 use crate::messaging::{self, Messaging};
 use crate::meter::Meter;
 use crate::parts::{Configuration, Entropy, HomeParts, Parts, Surface, Zone};
 use crate::rebuild::rebuild;
-use crate::schema_check::SchemaChecks;
+use crate::tools::ToolsShown;
+use crate::tools::discovery::shown;
 use crate::upkeep;
 
 /// A running system. Cheap to clone; dropping the last handle does not stop it, [`Runtime::stop`] does.
@@ -295,9 +293,15 @@ impl Runtime {
         self.0.registry().view.unwrap_or_default()
     }
 
-    /// Which tools models are shown where there are many.
-    pub(crate) fn tools_shown(&self) -> &ToolsShown {
-        &self.0.tools
+    /// The tools that a prompt names: those that a new session's model is shown.
+    pub fn prompt_tools(&self) -> Vec<PromptTool> {
+        let registry = self.registry();
+        let shown = shown(&registry, |_| true, &[], &self.0.tools);
+        let tools = shown.into_iter().filter_map(|entry| {
+            let description = entry.stack.first()?.spec.description.clone();
+            Some(PromptTool { name: entry.name.to_string(), description })
+        });
+        tools.collect()
     }
 
     /// The moment, by the runtime's clock.
@@ -305,8 +309,8 @@ impl Runtime {
         self.0.clock.now()
     }
 
-    /// Today, as it is written for people, where the home is.
-    pub(crate) fn date(&self) -> String {
+    /// The current date in the home's time zone, for a prompt.
+    pub fn date(&self) -> String {
         self.0.zone.date(self.0.clock.now())
     }
 

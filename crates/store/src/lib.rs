@@ -1,53 +1,37 @@
-//! The durable frame log: every stream a hash chain, all of them in one SQLite file.
+//! The durable frame log: every stream is a hash chain, and all streams are in one SQLite file.
 //!
-//! Start at [`Store`], the handle, and [`StreamLog`], a stream open for appending. A frame's way to disk: `stream` takes a draft
-//! from the deciding thread, `queue` holds it without a system call, `writer` has it chained by `seal`
-//! and commits it with everything else that is queued, and tells those who wait. `rows` is the form a frame has on disk, `blobs` and
-//! `objects` the content-addressed data beside it, `schema` and `migrations` the file itself.
+//! Start at [`Store`], the handle, and [`StreamLog`], a stream that is open for appending.
 //!
-//! Where frames and rows belong together, `atomic_append` writes them in one transaction, `receipt` says when they are on disk, and
-//! `deliveries` holds the rows: what of a stream is still owed to whom.
+//! - `write/`: from a draft to a row on disk: the queue, the writer thread with its group commits, hash chaining, and
+//!   atomic appends to several streams
+//! - `reader`: frames, bodies and snapshots
+//! - `tables/`: the file's format: rows, blobs, objects, delivery rows, schema and migrations
+//! - `verify`: checks that frames are what was written
+//! - `maintenance/`: erases, deletes and backs up; only what the system stream records as decided
+//! - `failure`, `system_error`: errors of SQLite as problems
 //!
-//! The way back: `reader` for frames, bodies and snapshots, `verify` with `finding` for whether they are what was written.
-//! `upkeep` erases, collects and backs up, `sweep` removes unused objects; both act only on what `evidence` finds
-//! recorded in the system stream.
-//!
-//! Use this crate to keep frames and get them back. Do not put meaning here: what frames imply is the kernel's to say, and when to
-//! erase, anchor or collect is the runtime's.
+//! Use this crate to store frames and read them back. Do not interpret frames here: the kernel decides what they mean, and the
+//! runtime when to erase, anchor or collect.
 
-mod atomic_append;
-mod blobs;
-mod deliveries;
-mod derived;
-mod evidence;
 mod failure;
-mod finding;
-mod migrations;
-mod objects;
-mod queue;
+mod maintenance;
 mod reader;
-mod receipt;
-mod rows;
-mod schema;
-mod seal;
 mod stats;
 mod store;
-mod stream;
-mod sweep;
 mod system_error;
-mod upkeep;
+mod tables;
 mod verify;
-mod writer;
+mod write;
 
-pub use atomic_append::{CommitPriority, Prepared, PreparedBody, StreamPart};
-pub use deliveries::{Change, DeliveryRow, DeliveryState, SubscriberKey};
-pub use finding::{FindingKind, LogFinding};
-pub use migrations::Migration;
-pub use objects::ObjectKind;
+pub use maintenance::upkeep::{Collected, Retention};
 pub use reader::StreamInfo;
-pub use receipt::Receipt;
-pub use schema::VERSION;
 pub use stats::Stats;
 pub use store::{Store, StoreOptions};
-pub use stream::{Head, StreamLog};
-pub use upkeep::{Collected, Retention};
+pub use tables::deliveries::{Change, DeliveryRow, DeliveryState, SubscriberKey};
+pub use tables::migrations::Migration;
+pub use tables::objects::ObjectKind;
+pub use tables::schema::VERSION;
+pub use verify::finding::{FindingKind, LogFinding};
+pub use write::atomic_append::{CommitPriority, Prepared, PreparedBody, StreamPart};
+pub use write::receipt::Receipt;
+pub use write::stream::{Head, StreamLog};

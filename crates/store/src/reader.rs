@@ -14,11 +14,12 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::rows::{self, Bytes32, COLUMNS, Stored, StoredBody, Unsigned};
-use crate::schema::LogLocation;
+use crate::failure;
 use crate::store::Store;
-use crate::stream::Head;
-use crate::{blobs, failure};
+use crate::tables::blobs;
+use crate::tables::rows::{self, Bytes32, COLUMNS, Stored, StoredBody, Unsigned};
+use crate::tables::schema::LogLocation;
+use crate::write::stream::Head;
 
 /// Rows that are held in memory at once.
 const CHUNK: usize = 256;

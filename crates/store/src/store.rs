@@ -11,13 +11,13 @@ use holdfast_contract::ids::StreamId;
 use holdfast_contract::problem::{Code, Problem};
 
 use crate::failure;
-use crate::migrations::Migration;
-use crate::queue::{QueueEntry, WriteQueue};
 use crate::reader::{self, Readers};
-use crate::schema::{self, LogLocation};
 use crate::stats::{Counters, Stats};
-use crate::stream::{Stream, StreamLog};
-use crate::writer::{self, WriterThread};
+use crate::tables::migrations::Migration;
+use crate::tables::schema::{self, LogLocation};
+use crate::write::queue::{QueueEntry, WriteQueue};
+use crate::write::stream::{Stream, StreamLog};
+use crate::write::writer::{self, WriterThread};
 
 /// How a log is opened.
 #[derive(Clone, Debug)]

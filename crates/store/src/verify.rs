@@ -3,6 +3,8 @@
 //! Nothing that was tampered with stops the walk; each thing becomes a finding. Whether the decisions in the log are complete
 //! is for the layers above, which know what they mean.
 
+pub(crate) mod finding;
+
 use std::collections::{HashMap, HashSet};
 
 use holdfast_contract::digest::{Digest, canonical};
@@ -12,14 +14,15 @@ use holdfast_contract::problem::{Code, Problem};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
 
-use crate::evidence::{Evidence, PROVING, Proof};
-use crate::finding::{FindingKind, LogFinding};
+use self::finding::{FindingKind, LogFinding};
+use crate::failure;
+use crate::maintenance::evidence::{Evidence, PROVING, Proof};
 use crate::reader::{FoundStream, find_stream, hash_at, read_snapshot};
-use crate::rows::{self, Bytes32, COLUMNS, Stored, StoredBody, Unsigned};
 use crate::stats::Counters;
 use crate::store::Store;
-use crate::stream::Head;
-use crate::{blobs, failure};
+use crate::tables::blobs;
+use crate::tables::rows::{self, Bytes32, COLUMNS, Stored, StoredBody, Unsigned};
+use crate::write::stream::Head;
 
 /// How many complaints of SQLite's own are reported.
 const MAX_SQLITE_ERRORS: i64 = 100;

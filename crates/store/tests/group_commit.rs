@@ -29,7 +29,8 @@ fn sixty_four_appenders_share_their_commits() {
     let stats = home.store.stats();
     assert_eq!(stats.frames, APPENDERS * ROUNDS);
     let shared = stats.frames as f64 / stats.commits as f64;
-    assert!(shared >= 32.0, "only {shared:.1} frames shared a commit");
+    // How many depends on the disk; `tests/tests/crash/group_commit.rs` counts on one of a known speed.
+    assert!(shared >= 2.0, "only {shared:.1} frames shared a commit");
     assert_eq!(home.findings(), []);
 }
 

@@ -241,12 +241,14 @@ fn streams_are_listed_at_a_glance() {
 fn a_frame_that_nobody_waits_for_is_on_disk_soon() {
     let home = Home::new();
     let log = home.stream("s");
-    std::thread::sleep(Duration::from_millis(150)); // until the writer has gone to sleep
-    log.append(vec![draft(0, small("alone"))]).unwrap();
-    let began = Instant::now();
-    while home.store.head(&id("s")).unwrap().is_none() {
-        assert!(began.elapsed() < Duration::from_secs(5), "nobody wrote it");
-        std::thread::sleep(Duration::from_millis(1));
+    // Many times, so that the writer is met awake and asleep.
+    for seq in 0..50 {
+        log.append(vec![draft(seq, small("alone"))]).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while home.store.head(&id("s")).unwrap().map(|head| head.seq) != Some(Seq(seq)) {
+            assert!(Instant::now() < deadline, "nobody wrote {seq}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{Millis, ModelName, Seq, StreamId};
@@ -19,9 +19,9 @@ use holdfast_lane_native::NativeExtension;
 use holdfast_model::Model;
 use holdfast_model::script::{Script, ScriptStep};
 use holdfast_policy::Policy;
-use holdfast_runtime::replay::{Mode, ReplayVerdict, replay};
+use holdfast_replay::{Mode, ReplayVerdict, replay};
+use holdfast_replay::{VerificationFinding, verify};
 use holdfast_runtime::secrets::Secrets;
-use holdfast_runtime::verify::{VerificationFinding, verify};
 use holdfast_runtime::{
     Configuration, Entropy, HomeParts, NewSession, Parts, Routes, Runtime, SessionEvent, SessionFactory,
     SessionHandle, SessionRequest, Surface, ToolsShown, TurnReport,
@@ -30,6 +30,9 @@ use holdfast_store::{Store, StoreOptions};
 
 use crate::clock::FakeClock;
 use crate::ledger::{EffectLedger, RecordingLane};
+
+/// After this a test gives up. It only has to be longer than the slowest machine needs.
+pub const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The id of the session that a lab opens by itself.
 pub const SESSION: &str = "s1";
@@ -299,13 +302,16 @@ impl Lab {
 
     /// Waits for something that the runtime does by itself.
     pub async fn until(&self, what: &str, mut holds: impl FnMut(&Lab) -> bool) {
-        for _ in 0..4000 {
-            if holds(self) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(1)).await;
+        let (deadline, mut pause) = (Instant::now() + TIMEOUT, Duration::from_millis(1));
+        while !holds(self) {
+            assert!(
+                Instant::now() < deadline,
+                "{what} did not come about; the log so far:\n{}",
+                self.story()
+            );
+            tokio::time::sleep(pause).await;
+            pause = (pause * 5 / 4).min(Duration::from_millis(20));
         }
-        panic!("{what} did not come about; the log so far:\n{}", self.story());
     }
 
     /// Waits for a frame of this kind and gives its place.

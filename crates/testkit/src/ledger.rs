@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex};
 use holdfast_contract::hook::{Decision, HookInput};
 use holdfast_contract::problem::Fault;
 use holdfast_contract::registry::ExtensionRef;
-use holdfast_contract::role::Role;
 use holdfast_contract::system_frames::FoundExtension;
-use holdfast_contract::wire::{Call, Host, Instance, Lane, Later, Reply};
+use holdfast_contract::wire::{Call, Host, Instance, InstanceCapabilities, Lane, Later, Reply};
 use holdfast_lane_native::{NativeExtension, NativeLane};
 
 /// What really ran, in order, one line each: `tool 1.1 write`, `hook policy/0 tool_gate`, `life kv start`.
@@ -85,28 +84,12 @@ impl Instance for Recorded {
         self.inner.call(call, host)
     }
 
-    fn replayable(&self) -> bool {
-        self.inner.replayable()
+    fn capabilities(&self) -> InstanceCapabilities {
+        self.inner.capabilities()
     }
 
-    fn lives(&self) -> bool {
-        self.inner.lives()
-    }
-
-    fn alone(&self) -> bool {
-        self.inner.alone()
-    }
-
-    fn has(&self, role: Role) -> bool {
-        self.inner.has(role)
-    }
-
-    fn answers_at_once(&self) -> bool {
-        self.inner.answers_at_once()
-    }
-
-    fn at_once(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
+    fn try_decide(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
         self.ledger.note(format!("hook {} {:?}", input.hook, input.point));
-        self.inner.at_once(input)
+        self.inner.try_decide(input)
     }
 }

@@ -8,17 +8,39 @@ use expectrl::process::unix::WaitStatus;
 use expectrl::session::OsSession;
 use expectrl::{Expect, Session};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+/// After this a test gives up. It only has to be longer than the slowest machine needs.
+pub const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// A program in a terminal.
 pub struct TestTerminal(pub OsSession);
 
 impl TestTerminal {
-    /// Starts a program in a terminal of this width.
+    /// Starts a program in a terminal of this width. A shell sets the size and becomes the program: the program never sees another size.
     pub fn start(command: Command, columns: u16) -> Self {
-        let mut session = Session::spawn(command).unwrap();
-        session.get_process_mut().set_window_size(columns, 30).unwrap();
-        session.set_expect_timeout(Some(PATIENCE));
+        Self::start_from(Command::new("sh"), command, columns)
+    }
+
+    /// Starts a program that inherits no variables. A command does not tell that it was cleared.
+    pub fn start_cleared(command: Command, columns: u16) -> Self {
+        let mut shell = Command::new("sh");
+        shell.env_clear();
+        Self::start_from(shell, command, columns)
+    }
+
+    fn start_from(mut sized: Command, command: Command, columns: u16) -> Self {
+        let size = format!("stty cols {columns} rows 30 && exec \"$0\" \"$@\"");
+        sized.arg("-c").arg(size).arg(command.get_program()).args(command.get_args());
+        if let Some(folder) = command.get_current_dir() {
+            sized.current_dir(folder);
+        }
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => sized.env(name, value),
+                None => sized.env_remove(name),
+            };
+        }
+        let mut session = Session::spawn(sized).unwrap();
+        session.set_expect_timeout(Some(TIMEOUT));
         Self(session)
     }
 
@@ -58,7 +80,7 @@ impl TestTerminal {
     /// Waits for the program to end, with this code.
     #[track_caller]
     pub fn ends_with(&mut self, code: i32) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         let mut rest = vec![0; 4096];
         while Instant::now() < until {
             // What is still written must be read, or it is never done writing.

@@ -109,11 +109,11 @@ impl Hook for Cut {
         now(Ok(self.decision(&input)))
     }
 
-    fn answers_at_once(&self) -> bool {
+    fn is_synchronous(&self) -> bool {
         true
     }
 
-    fn at_once(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
+    fn try_decide(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
         Some(Ok(self.decision(input)))
     }
 }

@@ -1,10 +1,15 @@
 //! Entries that are made, fire once, survive a stop, and go.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop loudly")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holdfast_contract::content::Content;
 use holdfast_contract::host_call::{CallRecord, HostCall};
@@ -12,16 +17,21 @@ use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::message::{Origin, TurnContext};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::system_frames::LifecycleCommand;
-use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
+use holdfast_contract::wire::{Call, Host, Instance, Lane, Later, Reply};
+use holdfast_lane_native::NativeLane;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::book::{Action, Book, Entry};
 
-/// A host whose time stands at 1,000 until a test moves it; every interval is a hundred.
+/// After this a test gives up. It only has to be longer than the slowest machine needs.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A host whose time stands still until a test moves it; every interval is a hundred.
 #[derive(Default)]
 struct Outside {
-    time: Mutex<u64>,
-    asked: Mutex<Vec<(String, Value)>>,
+    time: watch::Sender<u64>,
+    asked: watch::Sender<Vec<(String, Value)>>,
     /// How nothing can be published, for as long as that is so.
     trouble: Mutex<Option<Code>>,
 }
@@ -36,15 +46,14 @@ impl Host for Fake {
         Box::pin(async move {
             match name.as_str() {
                 "schedule.next" if arguments["when"] == "never" => Err(Fault::new(Code::ScheduleCron, "no")),
-                "schedule.next" => Ok(json!({ "next": *outside.time.lock().unwrap() + 100 }).into()),
+                "schedule.next" => Ok(json!({ "next": *outside.time.borrow() + 100 }).into()),
                 "schedule.wait" => {
-                    while *outside.time.lock().unwrap() < arguments["until"].as_u64().unwrap() {
-                        tokio::time::sleep(Duration::from_millis(1)).await;
-                    }
+                    let until = arguments["until"].as_u64().unwrap();
+                    outside.time.subscribe().wait_for(|time| *time >= until).await.unwrap();
                     Ok(Content::default())
                 }
                 _ => {
-                    outside.asked.lock().unwrap().push((name, arguments));
+                    outside.asked.send_modify(|asked| asked.push((name, arguments)));
                     match *outside.trouble.lock().unwrap() {
                         Some(code) => Err(Fault::new(code, "not now")),
                         None => Ok(Content::default()),
@@ -57,24 +66,37 @@ impl Host for Fake {
 
 impl Fake {
     fn move_to(&self, time: u64) {
-        *self.0.time.lock().unwrap() = time;
+        self.0.time.send_replace(time);
+    }
+
+    /// What the host was asked for, once this holds of it.
+    async fn asked_until(&self, holds: impl Fn(&[(String, Value)]) -> bool) -> Vec<(String, Value)> {
+        let mut asked = self.0.asked.subscribe();
+        let asked = tokio::time::timeout(TIMEOUT, asked.wait_for(|asked| holds(asked))).await;
+        asked.expect("it was not asked in time").unwrap().clone()
     }
 
     async fn asked(&self, count: usize) -> Vec<(String, Value)> {
-        for _ in 0..2_000 {
-            if self.0.asked.lock().unwrap().len() >= count {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        // What comes once more than it should would come now.
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        self.0.asked.lock().unwrap().clone()
+        self.asked_until(|asked| asked.len() >= count).await
+    }
+
+    /// All that was asked before a reminder that is due a hundred later than now. What is due is fired in order, one after another, so
+    /// nothing more can come of what was due before.
+    async fn asked_before_barrier(&self, extension: &Arc<dyn Instance>) -> Vec<(String, Value)> {
+        tool(extension, self, "schedule_once", json!({ "in": "2h", "text": "barrier" })).await.unwrap();
+        let now = *self.0.time.borrow();
+        self.move_to(now + 100);
+        let is_barrier = |(_, asked): &(String, Value)| asked["payload"]["text"] == "barrier";
+        let mut asked = self.asked_until(|asked| asked.iter().any(is_barrier)).await;
+        asked.retain(|one| !is_barrier(one));
+        asked
     }
 }
 
 async fn started(folder: &Path, host: &Fake) -> Arc<dyn Instance> {
-    let extension: Arc<dyn Instance> = Arc::new(crate::extension(folder.to_owned()));
+    let lane = NativeLane::default();
+    let found = lane.add(crate::extension(folder.to_owned()));
+    let extension = lane.load(&found.activation(1)).await.unwrap();
     for command in [LifecycleCommand::Initialize, LifecycleCommand::Start] {
         extension.call(Call::Lifecycle(command), Arc::new(host.clone())).await.unwrap();
     }
@@ -130,25 +152,25 @@ async fn a_reminder_comes_once_and_a_repetition_comes_again() {
     assert_eq!(listed["schedules"][0]["fired"], json!([100, "done"]));
     assert_eq!(listed["schedules"][0]["next"], Value::Null);
     tool(&it, &host, "cancel_schedule", json!({ "id": "s2" })).await.unwrap();
-    host.move_to(300);
-    assert_eq!(host.asked(4).await.len(), 3);
+    assert_eq!(host.asked_before_barrier(&it).await.len(), 3);
     assert!(tool(&it, &host, "cancel_schedule", json!({ "id": "s2" })).await.is_err());
 }
 
 #[tokio::test]
-async fn what_is_due_while_nothing_runs_comes_once_afterwards() {
+async fn a_missed_schedule_fires_once_after_a_restart() {
     let (folder, host) = (tempfile::tempdir().unwrap(), Fake::default());
     let it = started(folder.path(), &host).await;
     tool(&it, &host, "schedule_recurring", json!({ "cron": "* * * * *", "task": "tidy up" })).await.unwrap();
     it.call(Call::Lifecycle(LifecycleCommand::Stop), Arc::new(host.clone())).await.unwrap();
     host.move_to(1_050);
-    let _it = started(folder.path(), &host).await;
-    let task = published("system.agent.task", json!({ "prompt": "tidy up" }), "s1@100");
-    assert_eq!(host.asked(1).await, [task]);
+    let it = started(folder.path(), &host).await;
+    let task = |key| published("system.agent.task", json!({ "prompt": "tidy up" }), key);
+    assert_eq!(host.asked(1).await, [task("s1@100")]);
+    assert_eq!(host.asked_before_barrier(&it).await, [task("s1@100"), task("s1@1150")]);
 }
 
 #[tokio::test]
-async fn what_a_stop_came_in_the_middle_of_is_published_under_its_key() {
+async fn an_interrupted_firing_is_published_under_its_idempotency_key() {
     let (folder, host) = (tempfile::tempdir().unwrap(), Fake::default());
     let book = Book::new(folder.path().to_owned());
     for action in
@@ -162,19 +184,19 @@ async fn what_a_stop_came_in_the_middle_of_is_published_under_its_key() {
         published("system.user.notify", json!({ "text": "hello" }), "s1@7"),
         published("t", Value::Null, "s2@7"),
     ];
-    assert_eq!(host.asked(2).await, both);
+    assert_eq!(host.asked_before_barrier(&it).await, both);
     let listed = tool(&it, &host, "list_schedules", json!({})).await.unwrap();
     assert_eq!(listed["schedules"][0]["fired"], json!([7, "done"]));
 }
 
 #[tokio::test]
-async fn what_cannot_be_published_now_is_published_later_and_what_never_can_is_said() {
+async fn publishing_is_retried_after_a_passing_error_and_fails_after_another() {
     let (folder, host) = (tempfile::tempdir().unwrap(), Fake::default());
     let it = started(folder.path(), &host).await;
     for (code, outcome) in [(Code::StoreFull, "done"), (Code::EventRefused, "failed: not now")] {
-        let before = host.asked(0).await.len();
+        let before = host.0.asked.borrow().len();
         *host.0.trouble.lock().unwrap() = Some(code);
-        let now = *host.0.time.lock().unwrap();
+        let now = *host.0.time.borrow();
         tool(&it, &host, "schedule_once", json!({ "in": "2h", "text": "x" })).await.unwrap();
         host.move_to(now + 100);
         host.asked(before + 1).await;
@@ -184,16 +206,15 @@ async fn what_cannot_be_published_now_is_published_later_and_what_never_can_is_s
             let listed = tool(&it, &host, "list_schedules", json!({})).await.unwrap();
             listed["schedules"].as_array().unwrap().last().unwrap()["fired"].clone()
         };
-        for _ in 0..2_000 {
-            if last().await.is_array() {
-                break;
-            }
+        let deadline = Instant::now() + TIMEOUT;
+        while !last().await.is_array() {
+            assert!(Instant::now() < deadline, "it was not fired");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         assert_eq!(last().await, json!([now + 100, outcome]));
     }
     let keys: Vec<Value> =
-        host.asked(3).await.iter().map(|(_, asked)| asked["idempotency"].clone()).collect();
+        host.asked_before_barrier(&it).await.iter().map(|(_, asked)| asked["idempotency"].clone()).collect();
     assert_eq!(keys, ["scheduler/s1@100", "scheduler/s1@100", "scheduler/s2@300"]);
 }
 

@@ -21,7 +21,7 @@ const UNSAFE_GENERATED: &str = "sdk/rust/src/bindings/";
 const UNSAFE_ALLOWED: &[&str] = &[
     "crates/sandbox/src/linux/spawn.rs",
     "crates/sandbox/src/linux/init.rs",
-    "crates/lane-wasm/src/precompiled.rs",
+    "crates/lane-wasm/src/component/precompiled.rs",
     "crates/store/src/system_error.rs",
     "crates/testkit/src/disk/vfs.rs",
 ];
@@ -77,17 +77,19 @@ const KERNEL_MACROS: &[&str] = &["dbg", "eprint", "eprintln", "print", "println"
 fn rank(folder: &str) -> Option<u8> {
     let short = folder.strip_prefix("crates/").unwrap_or(folder);
     Some(match short {
-        "contract" => 0,
+        "yaml" | "contract" => 0,
         "kernel" => 1,
         "store" | "model" | "policy" | "home" | "schedules" | "secrets" => 2,
         "bus" => 3,
-        "runtime" => 4,
-        "rpc" | "authoring" => 5,
-        "cli" => 6,
+        "runtime" | "loader" => 4,
+        "rpc" | "replay" | "bench" | "app" => 5,
+        "authoring" => 6,
+        "cli" => 7,
         "sdk/rust/macros" => 0,
         "sandbox" => 1,
+        "jsonrpc" => 0,
         "sdk/rust" => 1,
-        "holdfast" => 7,
+        "holdfast" => 8,
         "testkit" | "tests" | "benches" => SUPPORT,
         _ if short.starts_with("lane-") => 2,
         _ if folder.starts_with("extensions/") => 4,
@@ -95,15 +97,19 @@ fn rank(folder: &str) -> Option<u8> {
     })
 }
 
-/// Neighbours on one layer of which the first knows the second: the home reads the policy that lies in it.
-const KNOWS: &[(&str, &str)] = &[("crates/home", "crates/policy")];
+/// Pairs on one layer of which the first may depend on the second: the home reads its policy file, and the contract reads
+/// manifests with the YAML reader.
+const KNOWS: &[(&str, &str)] = &[("crates/home", "crates/policy"), ("crates/contract", "crates/yaml")];
 
 /// Crates that may depend on fewer of ours than their layer allows.
 const NARROW: &[(&str, &[&str])] = &[
-    ("crates/home", &["crates/contract", "crates/policy"]),
+    ("crates/yaml", &[]),
+    ("crates/contract", &["crates/yaml"]),
+    ("crates/home", &["crates/contract", "crates/policy", "crates/yaml"]),
     ("crates/schedules", &["crates/contract"]),
     ("crates/secrets", &["crates/contract"]),
     ("crates/sandbox", &["crates/contract"]),
+    ("crates/jsonrpc", &[]),
 ];
 
 /// Crates for tests and benches: they may depend on anything, and no product crate depends on them.

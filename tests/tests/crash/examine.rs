@@ -1,7 +1,5 @@
 //! The one checker of every crash test: what a log that was found after a crash says, what its recovery would do, and whether both
 //! agree with the outside ledger.
-#![allow(dead_code, reason = "shared by several tests, of which each uses its part")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -15,9 +13,9 @@ use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::SessionResumed;
 use holdfast_contract::tool::EffectClass;
 use holdfast_kernel::{Session, System};
+use holdfast_replay::verify;
+use holdfast_replay::{Mode, replay};
 use holdfast_runtime::rebuild::rebuild;
-use holdfast_runtime::replay::{Mode, replay};
-use holdfast_runtime::verify::verify;
 use holdfast_store::Store;
 
 use super::ledger::{Nobody, Noted};

@@ -2,8 +2,6 @@
 //!
 //! A [`Folder`] holds one database and the outside ledger beside it. Each life in it is another process: it takes up whatever the one
 //! before left and goes on until everything is said, or until it is killed.
-#![allow(dead_code, reason = "shared by several tests, of which each uses its part")]
-
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

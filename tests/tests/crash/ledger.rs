@@ -2,8 +2,6 @@
 //!
 //! A tool notes that it ran, a model that it was asked, a surface that a person was asked or told. Each note rests on a frame, and
 //! that frame must outlive every crash that comes after the note.
-#![allow(dead_code, reason = "shared by several tests, of which each uses its part")]
-
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::Write;

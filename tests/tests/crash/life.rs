@@ -1,6 +1,4 @@
 //! A life of the runtime: it takes up whatever an earlier one left, and goes on with what is still to be said.
-#![allow(dead_code, reason = "shared by several tests, of which each uses its part")]
-
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +25,7 @@ use super::plan::{Line, Planner, Talk, answer_to, wanted_answer};
 use super::world::World;
 
 /// How long a talk may take, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(100);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How far a life goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +51,7 @@ pub async fn live(
         .map(|talk| tokio::spawn(follow(runtime.clone(), talk, outside.clone(), until)))
         .collect();
     for talk in talking {
-        tokio::time::timeout(PATIENCE, talk).await.expect("the talk goes on").unwrap()?;
+        tokio::time::timeout(TIMEOUT, talk).await.expect("the talk goes on").unwrap()?;
     }
     runtime.settled().await?;
     runtime.stop("all is said").await

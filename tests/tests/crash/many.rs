@@ -1,6 +1,4 @@
 //! Many cases at once: work on all cores, seeded choices, and a summary of what went wrong.
-#![allow(dead_code, reason = "shared by several tests, of which each uses its part")]
-
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,5 @@
 //! What is said in the crash tests, and the model that answers. A prompt is a plan, `do: write look; run?edit`: rounds of tool
 //! calls, and the model does what it says. Which round is next follows from the conversation alone.
-#![allow(dead_code, reason = "shared by several tests, of which each uses its part")]
-
 use std::sync::Arc;
 
 use holdfast_contract::body::FrameKind;

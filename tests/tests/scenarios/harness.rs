@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::process::Command;
 
 use holdfast_contract::ids::StreamId;
-use holdfast_runtime::replay::{Mode, replay};
+use holdfast_replay::{Mode, replay};
 use holdfast_store::{Store, StoreOptions};
 use holdfast_testkit::{Lab, LabBuilder};
 

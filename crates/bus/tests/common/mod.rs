@@ -4,9 +4,10 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::panic)]
 
 use std::collections::HashMap;
+use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holdfast_bus::{Bus, BusSettings, Clock, Delivery, Entropy, EventId, NewEvent, Published, Subscription};
 use holdfast_contract::body::Body;
@@ -20,6 +21,12 @@ use tokio::sync::{Notify, oneshot};
 
 /// The moment at which the clock stands at first.
 pub const EPOCH: Millis = Millis(1_700_000_000_000);
+
+/// After this a test gives up. It only has to be longer than the slowest machine needs.
+pub const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The subscriber and the topic of [`Ledger::barrier`].
+const BARRIER: &str = "barrier";
 
 /// A clock that stands still until a test moves it.
 #[derive(Clone)]
@@ -227,6 +234,23 @@ impl Ledger {
             .collect()
     }
 
+    /// Waits until no bus has a handler of this ledger any more: the last one has stopped.
+    pub async fn released(&self) {
+        eventually(|| Arc::strong_count(&self.0) == 1).await;
+    }
+
+    /// A subscription for [`Ledger::barrier`].
+    pub fn barrier_subscription(&self) -> Subscription {
+        self.subscription(BARRIER, &[BARRIER])
+    }
+
+    /// Publishes an event and waits for its delivery: whatever was due before has been handed out by then.
+    pub async fn barrier(&self, bus: &Bus) {
+        let before = self.texts(BARRIER).len();
+        publish(bus, BARRIER, BARRIER, "barrier").await;
+        eventually(|| self.texts(BARRIER).len() > before).await;
+    }
+
     /// Waits until handlers were called so often.
     pub async fn until(&self, count: usize) {
         eventually(|| self.0.taken.lock().unwrap().len() >= count).await;
@@ -234,14 +258,15 @@ impl Ledger {
 }
 
 /// Waits for something that other threads bring about.
-pub async fn eventually(mut happened: impl FnMut() -> bool) {
-    for _ in 0..20_000 {
-        if happened() {
-            return;
+#[track_caller]
+pub fn eventually(mut happened: impl FnMut() -> bool) -> impl Future<Output = ()> {
+    let (deadline, caller) = (Instant::now() + TIMEOUT, Location::caller());
+    async move {
+        while !happened() {
+            assert!(Instant::now() < deadline, "it did not happen: {caller}");
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    panic!("it did not happen");
 }
 
 /// Waits until nothing is owed to anyone who subscribes, but for those that wait for their time.

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use holdfast_bench::DiskTimes;
 use holdfast_bus::{Bus, BusSettings, Delivery, NewEvent, Subscription};
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Problem};
-use holdfast_runtime::bench::DiskTimes;
 use holdfast_runtime::{OsEntropy, SystemClock};
 use holdfast_store::{Store, StoreOptions};
 use rusqlite::Connection;

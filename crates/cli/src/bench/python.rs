@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use holdfast_bench::{PythonTimes, python};
 use holdfast_contract::problem::Problem;
-use holdfast_runtime::bench::{PythonTimes, python};
 use serde_json::{Value, json};
 
 use super::{Owner, failed, micros, millis, ratio, show};

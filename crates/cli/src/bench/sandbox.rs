@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use holdfast_bench::{GATE, Sandboxed, TOOL, sandboxed};
 use holdfast_contract::problem::{Code, Problem};
-use holdfast_runtime::bench::{GATE, Sandboxed, TOOL, sandboxed};
 use serde_json::json;
 
 use super::{Owner, failed, micros, millis, ratio, show};

@@ -1,7 +1,7 @@
 //! The figures of streaming: what lies between a model and whoever is shown what it writes, and how evenly many sessions stream at once.
 
+use holdfast_bench::{PACE, Streamed, streamed};
 use holdfast_contract::problem::Problem;
-use holdfast_runtime::bench::{PACE, Streamed, streamed};
 
 use super::{failed, micros, millis_of, show};
 use crate::output::Output;

@@ -1,7 +1,7 @@
 //! The figures of tool discovery: how often a tool that would do is among the first five that a search over 500 tools gives.
 
+use holdfast_bench::tools;
 use holdfast_contract::problem::Problem;
-use holdfast_runtime::bench::tools;
 
 use super::show;
 use crate::output::Output;

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
+use holdfast_bench::{TurnKind, Turns, turns};
 use holdfast_contract::problem::Problem;
-use holdfast_runtime::bench::{TurnKind, Turns, turns};
 use serde_json::json;
 
 use super::{Owner, failed, millis_of, show};

@@ -351,7 +351,7 @@ fn spent(frames: &[ReadFrame]) -> Spent {
     let mut all = Spent::default();
     for read in frames {
         if let Body::TurnEnded(ended) = &read.body {
-            all.add(ended.spent);
+            all = all.plus(ended.spent);
         }
     }
     all

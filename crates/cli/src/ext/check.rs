@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use holdfast_app::{ApplicationConfig, reserved_names};
+use holdfast_authoring::harness::LoadedExtension;
 use holdfast_contract::ids::ToolName;
 use holdfast_contract::names;
 use holdfast_contract::problem::{Code, Fault, Location, Problem, Severity};
 use holdfast_contract::registry::{Descriptor, Payload};
 use holdfast_home::Settings;
-use holdfast_runtime::app::{ApplicationConfig, reserved_names};
-use holdfast_runtime::dev_harness::LoadedExtension;
 use holdfast_runtime::diagnosis::registered;
 use holdfast_store::{Store, StoreOptions};
 use serde_json::json;

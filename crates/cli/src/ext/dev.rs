@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use holdfast_app::ApplicationConfig;
 use holdfast_contract::problem::Problem;
-use holdfast_runtime::FolderWatcher;
-use holdfast_runtime::app::ApplicationConfig;
+use holdfast_loader::FolderWatcher;
 
 use super::{build, check, folder, grant, test};
 use crate::arguments::GrantCommand;

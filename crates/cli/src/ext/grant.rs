@@ -1,12 +1,12 @@
 //! `holdfast ext grant` and `holdfast ext revoke`: what an extension may reach. A running owner of the home notices by itself.
 
+use holdfast_app::ApplicationConfig;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::manifest::Grants;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::Settings;
+use holdfast_loader::{candidate, single, single_file};
 use holdfast_policy::{Grant, Tie, effective_grant};
-use holdfast_runtime::app::ApplicationConfig;
-use holdfast_runtime::loader::{candidate, single, single_file};
 use serde_json::json;
 
 use crate::arguments::GrantCommand;

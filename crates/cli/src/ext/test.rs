@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use holdfast_app::ApplicationConfig;
+use holdfast_authoring::harness::Cases;
 use holdfast_contract::problem::{Code, Problem};
-use holdfast_runtime::app::ApplicationConfig;
-use holdfast_runtime::dev_harness::Cases;
 
 use crate::chat::sanitize_for_terminal;
 use crate::exit::Exit;

@@ -4,7 +4,6 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::ids::{AgentId, CallId, ExtensionId, Millis, Topic};
-use crate::protocol::present;
 
 /// Arguments that the host does not read.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,6 +42,11 @@ pub(super) struct StateArguments {
     pub key: String,
     #[serde(default, deserialize_with = "present")]
     pub value: Option<Value>,
+}
+
+/// Reads a field that is present: `null` is a value like any other, and only a missing field is none.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 /// `inject`

@@ -114,7 +114,7 @@ fn of_entrypoint(entrypoint: &str, files: &[&str]) -> Result<LaneKind, Problem> 
         return Ok(lane);
     }
     let what = format!("`entrypoint` is `{entrypoint}`, but there is no `{needed}` in the folder");
-    let near = super::yaml::nearest(&needed, files.iter().copied());
+    let near = holdfast_yaml::nearest(&needed, files.iter().copied());
     let help = match near {
         Some(near) => format!("Did you mean `{near}`?"),
         None => format!("Add `{needed}`, or name a file that is there."),

@@ -150,7 +150,7 @@ enabled: true
     let rendered: Vec<_> = parsed.warnings.iter().map(ToString::to_string).collect();
     assert_eq!(
         rendered,
-        ["warning[HF-1005]: `description` stands twice, at line 7 and here
+        ["warning[HF-1005]: duplicate key `description`, first at line 7
   --> extensions/telegram_channel/manifest.yaml:14:1 (description)
   help: The last value counts; remove the others."]
     );

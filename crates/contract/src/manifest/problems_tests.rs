@@ -44,7 +44,7 @@ fn text_that_is_no_yaml() {
             "id: a\nname: one: two\n",
             "error[HF-1002]: the file is not valid YAML: mapping values are not allowed in this context
   --> m.yaml:2:10
-  help: A text that has `: ` in it must stand in quotes; otherwise check the indentation of this line.",
+  help: A text that has `: ` in it must be quoted; otherwise check the indentation of this line.",
         ),
         (
             "id: a\ndepends_on: [kv, clock\n",
@@ -56,7 +56,7 @@ fn text_that_is_no_yaml() {
             "id: a\nname: @me\n",
             "error[HF-1002]: the file is not valid YAML: unexpected character: `@'
   --> m.yaml:2:7
-  help: A value that begins with this character must stand in quotes.",
+  help: A value that begins with this character must be quoted.",
         ),
         (
             "id: a\nname\nagent: {}\n",
@@ -68,13 +68,13 @@ fn text_that_is_no_yaml() {
             "id: a\nname: A\n  agent: {}\n",
             "error[HF-1002]: the file is not valid YAML: mapping values are not allowed in this context
   --> m.yaml:3:8
-  help: A text that has `: ` in it must stand in quotes; otherwise check the indentation of this line.",
+  help: A text that has `: ` in it must be quoted; otherwise check the indentation of this line.",
         ),
         (
             "id: a\nschedules: [{name: n, cron: */5 * * * *}]\n",
             "error[HF-1002]: the file is not valid YAML: while scanning an anchor or alias, did not find expected alphabetic or numeric character
   --> m.yaml:2:33
-  help: A value that begins with `*` or `&` must stand in quotes, such as `cron: \"*/5 * * * *\"`.",
+  help: A value that begins with `*` or `&` must be quoted, such as `cron: \"*/5 * * * *\"`.",
         ),
         (
             "id: a\n---\nid: b\n",
@@ -180,52 +180,52 @@ fn fields_that_there_are_not() {
     check_lines(&[
         (
             "depend_on: [kv]\n",
-            "warning[HF-1004]: there is no field `depend_on`
+            "warning[HF-1004]: unknown field `depend_on`
   --> m.yaml:4:1 (depend_on)
   help: Did you mean `depends_on`?",
         ),
         (
             "dependsOn: [kv]\n",
-            "warning[HF-1004]: there is no field `dependsOn`
+            "warning[HF-1004]: unknown field `dependsOn`
   --> m.yaml:4:1 (dependsOn)
   help: Did you mean `depends_on`?",
         ),
         (
             "type: channel\n",
-            "warning[HF-1004]: there is no field `type`
+            "warning[HF-1004]: unknown field `type`
   --> m.yaml:4:1 (type)
   help: Remove it: roles are found by what the extension exports, not declared.",
         ),
         (
             "permissions: [network]\n",
-            "warning[HF-1004]: there is no field `permissions`
+            "warning[HF-1004]: unknown field `permissions`
   --> m.yaml:4:1 (permissions)
   help: Did you mean `grants`?",
         ),
         (
             "limits: {max_turns: 3}\n",
-            "warning[HF-1004]: there is no field `limits`
+            "warning[HF-1004]: unknown field `limits`
   --> m.yaml:4:1 (limits)
   help: Move it below `agent:`.",
         ),
         (
             "favourite_colour: red\n",
-            "warning[HF-1004]: there is no field `favourite_colour`
+            "warning[HF-1004]: unknown field `favourite_colour`
   --> m.yaml:4:1 (favourite_colour)
-  help: Remove it; `holdfast schema manifest` prints the fields there are.",
+  help: Remove it; `holdfast schema manifest` lists the fields.",
         ),
         (
             "grants: {hosts: [a.com], color: red}\n",
-            "warning[HF-1004]: `grants` has no field `hosts`
+            "warning[HF-1004]: unknown field `hosts` in `grants`
   --> m.yaml:4:10 (grants.hosts)
   help: Did you mean `network`?
-warning[HF-1004]: `grants` has no field `color`
+warning[HF-1004]: unknown field `color` in `grants`
   --> m.yaml:4:26 (grants.color)
-  help: Remove it; the fields there are: `network`, `files`, `secrets`, `environment`, `extensions`, `interfaces`.",
+  help: Remove it; the fields are: `network`, `files`, `secrets`, `environment`, `extensions`, `interfaces`.",
         ),
         (
             "tools: {search: {timeout: 5}}\n",
-            "warning[HF-1004]: `tools.search` has no field `timeout`
+            "warning[HF-1004]: unknown field `timeout` in `tools.search`
   --> m.yaml:4:18 (tools.search.timeout)
   help: Did you mean `timeout_ms`?",
         ),
@@ -249,22 +249,22 @@ fn keys_that_stand_twice() {
     check_lines(&[
         (
             "priority: 1\npriority: 2\n",
-            "warning[HF-1005]: `priority` stands twice, at line 4 and here
+            "warning[HF-1005]: duplicate key `priority`, first at line 4
   --> m.yaml:5:1 (priority)
   help: The last value counts; remove the others.",
         ),
         (
             "config:\n  a: {b: 1, b: 2}\n",
-            "warning[HF-1005]: `b` stands twice, at line 5 and here
+            "warning[HF-1005]: duplicate key `b`, first at line 5
   --> m.yaml:5:13 (config.a.b)
   help: The last value counts; remove the others.",
         ),
         (
             "enabled: true\nenabled: true\nenabled: false\n",
-            "warning[HF-1005]: `enabled` stands twice, at line 4 and here
+            "warning[HF-1005]: duplicate key `enabled`, first at line 4
   --> m.yaml:5:1 (enabled)
   help: The last value counts; remove the others.
-warning[HF-1005]: `enabled` stands twice, at line 5 and here
+warning[HF-1005]: duplicate key `enabled`, first at line 5
   --> m.yaml:6:1 (enabled)
   help: The last value counts; remove the others.",
         ),
@@ -374,13 +374,13 @@ fn values_of_the_wrong_type() {
             "? [a, b]\n: c\n",
             "error[HF-1003]: a list or a mapping cannot be a key
   --> m.yaml:4:3
-  help: Use text as the key; a value that begins with `[`, `{` or `?` must stand in quotes.",
+  help: Use text as the key; a value that begins with `[`, `{` or `?` must be quoted.",
         ),
         (
             "config: {<<: 4}\n",
-            "error[HF-1003]: `<<` takes over the entries of a mapping, and this is none
+            "error[HF-1003]: `<<` merges the entries of a mapping, but this is not a mapping
   --> m.yaml:4:14 (config.<<)
-  help: Write `<<: *name`, where `&name` stands before a mapping.",
+  help: Write `<<: *name`, with `&name` before a mapping.",
         ),
         (
             "secrets: [true]\n",
@@ -483,15 +483,15 @@ error[HF-1007]: a grant does not set environment variables
         ),
         (
             "config: {a: .nan}\n",
-            "error[HF-1007]: `config.a` is `.nan`, a number that JSON cannot carry
+            "error[HF-1007]: `config.a` is `.nan`, a number that JSON cannot represent
   --> m.yaml:4:13 (config.a)
   help: Put it in quotes: `a: \".nan\"`.",
         ),
         (
             "config: {a: !env HOME}\n",
-            "error[HF-1007]: nobody here acts on the tag `!env`
+            "error[HF-1007]: unsupported tag `!env`
   --> m.yaml:4:18 (config.a)
-  help: Remove the tag and write the value itself; a text that begins with `!` must stand in quotes.",
+  help: Remove the tag and write the value itself; a text that begins with `!` must be quoted.",
         ),
         (
             "version: v2\n",
@@ -501,16 +501,16 @@ error[HF-1007]: a grant does not set environment variables
         ),
         (
             "tools: {a: {timeout_ms: 0, concurrency: -1}}\n",
-            "error[HF-1007]: `tools.a.timeout_ms` is 0, which is out of bounds
+            "error[HF-1007]: `tools.a.timeout_ms` is 0, which is out of range
   --> m.yaml:4:25 (tools.a.timeout_ms)
   help: Use a whole number from 1 to 4294967295.
-error[HF-1007]: `tools.a.concurrency` is -1, which is out of bounds
+error[HF-1007]: `tools.a.concurrency` is -1, which is out of range
   --> m.yaml:4:41 (tools.a.concurrency)
   help: Use a whole number from 1 to 4294967295.",
         ),
         (
             "config: &a {b: *a}\n",
-            "error[HF-1002]: the file is not valid YAML: an alias stands inside of what it names
+            "error[HF-1002]: the file is not valid YAML: an alias refers to a node that contains it
   --> m.yaml:4:16 (config.b)
   help: Write the value out.",
         ),
@@ -572,19 +572,19 @@ error[HF-1003]: `depends_on` should be a list, but is the text `kv`
 error[HF-1007]: `handof` is not a value of `agent.integration_mode`
   --> m.yaml:5:21 (agent.integration_mode)
   help: Did you mean `handoff`? Use one of `tool`, `handoff`.
-error[HF-1007]: `agent.limits.max_turns` is 0, which is out of bounds
+error[HF-1007]: `agent.limits.max_turns` is 0, which is out of range
   --> m.yaml:6:23 (agent.limits.max_turns)
   help: Use a whole number from 1 to 4294967295.
 error[HF-1003]: `enabled` should be `true` or `false`, but is the text `maybe`
   --> m.yaml:7:10 (enabled)
   help: Write `enabled: true` or `enabled: false`.
-warning[HF-1004]: there is no field `nmae`
+warning[HF-1004]: unknown field `nmae`
   --> m.yaml:2:1 (nmae)
   help: Did you mean `name`?
-warning[HF-1004]: `agent.limits` has no field `max_tokens`
+warning[HF-1004]: unknown field `max_tokens` in `agent.limits`
   --> m.yaml:6:26 (agent.limits.max_tokens)
   help: Did you mean `max_turns`?
-warning[HF-1004]: there is no field `type`
+warning[HF-1004]: unknown field `type`
   --> m.yaml:8:1 (type)
   help: Remove it: roles are found by what the extension exports, not declared.",
     )]);

@@ -10,13 +10,13 @@ use super::model::{
     AgentLimits, AgentSection, DescriptorHint, Events, HandlerSpec, HookHint, Manifest, ManifestSubscription,
     McpServer, Publication, Schedule, Scope, SecretNeed, ToolHint, first_version,
 };
-use super::yaml::{Field, Object, Reported};
 use crate::hook::HookPoint;
 use crate::ids::{ExtensionId, Millis, ToolName};
 use crate::matcher::Matcher;
 use crate::registry::AgentMode;
 use crate::system_frames::MissedPolicy;
 use crate::tool::EffectClass;
+use holdfast_yaml::{Field, Object, Reported};
 
 type Result<T> = std::result::Result<T, Reported>;
 
@@ -189,7 +189,7 @@ fn version(field: &Field<'_>) -> Result<String> {
         numbers.iter().all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
     if !semantic || numbers.len() != 3 {
         let what = format!("`{version}` is not a semantic version");
-        field.doubt(what, format!("Write three numbers: `{}`.", field.written("\"1.0.0\"")));
+        field.warn(what, format!("Write three numbers: `{}`.", field.written("\"1.0.0\"")));
     }
     Ok(version)
 }

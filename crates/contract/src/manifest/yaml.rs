@@ -1,56 +1,86 @@
-//! YAML with exact places: whoever reads a file for people gets every problem at once, each with file, line,
-//! column, field and a fix.
+//! YAML files under error codes: `holdfast_yaml` finds the problems, and a [`Format`] says with which code each
+//! is reported.
 //!
-//! [`read`] parses a text into a tree that remembers where everything stands and hands its root to a function
-//! of yours as a [`Field`]. Settings and policies are read with the same machinery; a [`Format`] says under
-//! which codes. No file is opened here.
-
-mod field;
-mod nearest;
-mod notes;
-mod path;
-mod scalar;
-mod syntax;
-mod tree;
+//! Manifests, settings, policies and scripts are read with it. No file is opened here.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use self::field::{Field, Object, Reported};
-pub use self::nearest::nearest;
-use self::notes::Notes;
-use self::tree::{Mark, Node, NodeValue};
+use holdfast_yaml::{
+    DecodeError, DecodeOptions, Decoded, Diagnostic, DiagnosticKind, Document, Field, Reported,
+};
+
 use crate::problem::{Code, Location, Problem, Severity};
 
-/// What is being read, and under which codes its problems go.
+/// A file format and the codes of its problems.
 #[derive(Debug)]
 pub struct Format {
-    /// What `holdfast schema` knows it by: `manifest`, `settings`, `policy`.
+    /// The argument of `holdfast schema` that describes it: `manifest`, `settings`, `policy`.
     pub name: &'static str,
-    /// The most bytes it may have. What aliases unfold to may be four times as much.
+    /// The maximal size in bytes. Expanded aliases may have four times as many.
     pub max_bytes: usize,
     /// The codes of its problems.
     pub codes: Codes,
 }
 
+impl Format {
+    fn options(&self) -> DecodeOptions {
+        DecodeOptions {
+            schema: self.name,
+            max_bytes: self.max_bytes,
+            syntax_help: self.codes.syntax.help(),
+            size_help: self.codes.too_large.help(),
+        }
+    }
+
+    fn problem(&self, file: &Path, severity: Severity, diagnostic: Diagnostic) -> Problem {
+        let Diagnostic { kind, position, field, message, help } = diagnostic;
+        let location =
+            Location { file: file.to_owned(), line: position.line, column: position.column, field };
+        Problem::new(self.codes.of(kind), message).with(severity).at(location).help(help)
+    }
+
+    fn problems(&self, file: &Path, severity: Severity, diagnostics: Vec<Diagnostic>) -> Vec<Problem> {
+        diagnostics.into_iter().map(|diagnostic| self.problem(file, severity, diagnostic)).collect()
+    }
+
+    fn outcome<T>(
+        &self,
+        file: &Path,
+        decoded: Result<Decoded<T>, DecodeError>,
+    ) -> Result<YamlRead<T>, YamlRejected> {
+        match decoded {
+            Ok(Decoded { value, warnings, document }) => Ok(YamlRead {
+                value,
+                warnings: self.problems(file, Severity::Warning, warnings),
+                source: YamlSource { file: file.to_owned(), document },
+            }),
+            Err(DecodeError { errors, warnings }) => Err(YamlRejected {
+                errors: self.problems(file, Severity::Error, errors),
+                warnings: self.problems(file, Severity::Warning, warnings),
+            }),
+        }
+    }
+}
+
 /// The code for each sort of problem.
 #[derive(Debug)]
 pub struct Codes {
-    /// It is not UTF-8.
+    /// The file is not valid UTF-8.
     pub unreadable: Code,
-    /// It is not YAML.
+    /// The file is not valid YAML.
     pub syntax: Code,
     /// A field has the wrong type.
     pub wrong_type: Code,
-    /// A field that nobody reads; a warning.
+    /// A field is unknown; a warning.
     pub unknown_field: Code,
-    /// A key that stands twice; a warning.
+    /// A duplicate key; a warning.
     pub duplicate_key: Code,
-    /// A required field is not there.
+    /// A required field is missing.
     pub missing_field: Code,
-    /// A value of the right type that cannot be.
+    /// A value of the right type is invalid.
     pub value: Code,
-    /// It is too large, or unfolds to something too large.
+    /// The file, or what its aliases expand to, is too large.
     pub too_large: Code,
 }
 
@@ -68,30 +98,43 @@ impl Codes {
             too_large: code,
         }
     }
+
+    fn of(&self, kind: DiagnosticKind) -> Code {
+        match kind {
+            DiagnosticKind::Unreadable => self.unreadable,
+            DiagnosticKind::Syntax => self.syntax,
+            DiagnosticKind::WrongType => self.wrong_type,
+            DiagnosticKind::UnknownField => self.unknown_field,
+            DiagnosticKind::DuplicateKey => self.duplicate_key,
+            DiagnosticKind::MissingField => self.missing_field,
+            DiagnosticKind::Value => self.value,
+            DiagnosticKind::TooLarge => self.too_large,
+        }
+    }
 }
 
-/// What came of a text that could be read.
+/// A file that was read without an error.
 #[derive(Clone, Debug)]
 pub struct YamlRead<T> {
-    /// What it says.
+    /// The value.
     pub value: T,
-    /// What is odd about it, in the order of the lines.
+    /// Problems that do not prevent reading, in the order of the lines.
     pub warnings: Vec<Problem>,
-    /// Where everything stands, for problems that show up later.
+    /// The positions of all fields, for problems that are found later.
     pub source: YamlSource,
 }
 
-/// Why a text could not be read.
+/// Why a file could not be read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct YamlRejected {
-    /// What must be mended: at least one, in the order of the lines.
+    /// At least one error, in the order of the lines.
     pub errors: Vec<Problem>,
-    /// What is odd besides; often the cause of an error, such as a misspelt name.
+    /// Warnings; often the cause of an error, such as a misspelt field.
     pub warnings: Vec<Problem>,
 }
 
 impl From<YamlRejected> for Problem {
-    /// All of it as one problem.
+    /// All of them as one problem.
     fn from(rejected: YamlRejected) -> Self {
         let all = Problem::all(rejected.errors.into_iter().chain(rejected.warnings));
         all.unwrap_or_else(|| Problem::new(Code::Internal, "a file was rejected without a reason"))
@@ -112,51 +155,36 @@ impl fmt::Display for YamlRejected {
 
 impl std::error::Error for YamlRejected {}
 
-/// Where the fields of a file stand.
+/// The positions of a file's fields.
 #[derive(Clone, Debug)]
 pub struct YamlSource {
     file: PathBuf,
-    root: Node,
+    document: Document,
 }
 
 impl YamlSource {
-    /// The place of a field, written `agent.limits.max_turns` or `depends_on[0]`. For a field that the file
-    /// leaves out it is the place of the nearest one around it.
+    /// The location of a field, written `agent.limits.max_turns` or `depends_on[0]`. For a field that is not in
+    /// the file it is the location of the nearest field around it.
     pub fn locate(&self, field: &str) -> Location {
-        let mut node = &self.root;
-        for step in field.split(['.', '[']).filter(|step| !step.is_empty()) {
-            let next = match node.shape() {
-                NodeValue::Map(entries) => {
-                    entries.iter().find(|entry| *entry.key == *step).map(|entry| &entry.value)
-                }
-                NodeValue::List(items) => {
-                    step.strip_suffix(']').and_then(|index| items.get(index.parse::<usize>().ok()?))
-                }
-                NodeValue::Scalar { .. } => None,
-            };
-            match next {
-                Some(found) => node = found,
-                None => break,
-            }
+        let position = self.document.locate(field);
+        Location {
+            file: self.file.clone(),
+            line: position.line,
+            column: position.column,
+            field: Some(field.to_owned()),
         }
-        let Mark { line, column } = node.mark;
-        Location { file: self.file.clone(), line, column, field: Some(field.to_owned()) }
     }
 }
 
-/// Reads a text. All problems are found in one pass, unless it is no YAML at all.
+/// Reads a text. All problems are found in one pass, unless the text is not valid YAML. The file's name is for
+/// messages only.
 pub fn read<T>(
     format: &Format,
     file: &Path,
     text: &str,
     read: impl FnOnce(&Field<'_>) -> Result<T, Reported>,
 ) -> Result<YamlRead<T>, YamlRejected> {
-    let notes = Notes::new(format, file);
-    let outcome = notes.check_size(text.len()).and_then(|()| tree::build(text, &notes)).and_then(|root| {
-        let value = read(&Field::root(&notes, &root));
-        value.map(|value| (value, root))
-    });
-    finish(notes, outcome)
+    format.outcome(file, holdfast_yaml::decode(&format.options(), text, read))
 }
 
 /// The same for bytes that may not be UTF-8.
@@ -164,19 +192,12 @@ pub fn read_bytes<T>(
     format: &Format,
     file: &Path,
     bytes: &[u8],
-    body: impl FnOnce(&Field<'_>) -> Result<T, Reported>,
+    read: impl FnOnce(&Field<'_>) -> Result<T, Reported>,
 ) -> Result<YamlRead<T>, YamlRejected> {
-    let notes = Notes::new(format, file);
-    let text = notes.check_size(bytes.len()).and_then(|()| {
-        std::str::from_utf8(bytes).map_err(|error| syntax::not_utf8(&notes, bytes, error.valid_up_to()))
-    });
-    match text {
-        Ok(text) => read(format, file, text, body),
-        Err(reported) => finish(notes, Err(reported)),
-    }
+    format.outcome(file, holdfast_yaml::decode_bytes(&format.options(), bytes, read))
 }
 
-/// A stricter reading: what is refused is an error, although the reader only warns of it.
+/// Turns those warnings into errors that `refused` selects.
 pub fn stricter<T>(
     outcome: Result<YamlRead<T>, YamlRejected>,
     refused: impl Fn(&Problem) -> bool,
@@ -190,17 +211,6 @@ pub fn stricter<T>(
     errors.sort_by_key(|problem| problem.location.as_ref().map(|at| (at.line, at.column)));
     match read {
         Some((value, source)) if errors.is_empty() => Ok(YamlRead { value, warnings, source }),
-        _ => Err(YamlRejected { errors, warnings }),
-    }
-}
-
-fn finish<T>(notes: Notes<'_>, outcome: Result<(T, Node), Reported>) -> Result<YamlRead<T>, YamlRejected> {
-    let file = notes.file().to_owned();
-    let (errors, warnings) = notes.into_problems();
-    match outcome {
-        Ok((value, root)) if errors.is_empty() => {
-            Ok(YamlRead { value, warnings, source: YamlSource { file, root } })
-        }
         _ => Err(YamlRejected { errors, warnings }),
     }
 }

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-use super::yaml::{self, Codes, Field, Format, YamlRejected};
+use holdfast_yaml::Field;
+
+use super::yaml::{self, Codes, Format, YamlRejected};
 use super::{parse, parse_bytes};
 use crate::problem::{Code, Problem};
 
@@ -19,15 +20,14 @@ fn only(problems: &[Problem]) -> String {
 
 #[test]
 fn ten_megabytes_are_refused_without_a_look() {
-    let huge = "a".repeat(10 * 1024 * 1024);
-    let started = Instant::now();
+    // A look at the first byte would find another error.
+    let huge = "]".repeat(10 * 1024 * 1024);
     let by_text = rejected(&huge);
     let by_bytes = parse_bytes(Path::new("m.yaml"), huge.as_bytes()).unwrap_err();
-    assert!(started.elapsed() < Duration::from_millis(5), "took {:?}", started.elapsed());
     assert_eq!(by_text, by_bytes);
     assert_eq!(
         only(&by_text.errors),
-        "error[HF-1008]: the file has 10485760 bytes, and may have 262144 at most
+        "error[HF-1008]: the file has 10485760 bytes; the limit is 262144
   --> m.yaml
   help: A manifest has at most 256 KiB; keep data in the extension's own folder."
     );
@@ -51,14 +51,12 @@ fn a_billion_laughs_are_refused() {
         let previous = format!("*a{}", level - 1);
         writeln!(bomb, "  a{level}: &a{level} [{}]", [previous.as_str(); 9].join(", ")).unwrap();
     }
-    let started = Instant::now();
     assert_eq!(
         only(&rejected(&bomb).errors),
-        "error[HF-1008]: the file unfolds to more than 1048576 bytes
+        "error[HF-1008]: the file expands to more than 1048576 bytes
   --> m.yaml:10:27 (config.a5[3])
-  help: Aliases (`*name`) repeat what they name; use fewer of them."
+  help: Each alias (`*name`) repeats its anchor's value; use fewer of them."
     );
-    assert!(started.elapsed() < Duration::from_millis(500));
 }
 
 #[test]
@@ -112,7 +110,7 @@ fn bytes_that_are_no_text_are_pointed_at() {
     let rejected = parse_bytes(Path::new("m.yaml"), b"id: a\nname: \xc3\xa4\xff\n").unwrap_err();
     assert_eq!(
         only(&rejected.errors),
-        "error[HF-1001]: the file is not valid UTF-8: byte 0xff begins no character
+        "error[HF-1001]: the file is not valid UTF-8: invalid byte 0xff
   --> m.yaml:2:8
   help: Save the file as UTF-8."
     );
@@ -175,7 +173,7 @@ fn other_files_are_read_under_their_own_codes() {
         "error[HF-1101]: `port` is missing
   --> settings.yaml:1:1 (port)
   help: Add `port: 8080`.
-warning[HF-1101]: there is no field `prot`
+warning[HF-1101]: unknown field `prot`
   --> settings.yaml:1:1 (prot)
   help: Did you mean `port`?"
     );
@@ -214,13 +212,13 @@ fn a_stricter_reading_stops_at_what_it_refuses() {
         let read = yaml::read(&format, Path::new("settings.yaml"), text, |field| {
             field.object(|object| object.required("port", "8080", |field| field.whole(1..=65_535_u16)))
         });
-        yaml::stricter(read, |problem| problem.what.starts_with("there is no field"))
+        yaml::stricter(read, |problem| problem.what.starts_with("unknown field"))
     };
     let twice = read("port: 1\nport: 2\n").unwrap();
     assert_eq!((twice.value, twice.warnings.len()), (2, 1));
-    assert!(twice.warnings[0].to_string().starts_with("warning[HF-1101]: `port` stands twice"));
+    assert!(twice.warnings[0].to_string().starts_with("warning[HF-1101]: duplicate key `port`"));
     let both = read("prot: 1\nport: x\nport: y\n").unwrap_err();
     assert_eq!((both.errors.len(), both.warnings.len()), (2, 1));
-    assert!(both.errors[0].to_string().starts_with("error[HF-1101]: there is no field `prot`"));
+    assert!(both.errors[0].to_string().starts_with("error[HF-1101]: unknown field `prot`"));
     assert_eq!(Problem::from(both.clone()).to_string(), both.to_string());
 }

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 /// How long anything may take before the test gives up.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// A folder with a home, a workspace and something outside of both.
 pub struct Scene {
@@ -187,7 +188,7 @@ pub fn finish(child: Child) -> Ran {
     let pid = child.id();
     let (done, ended) = channel();
     let watchdog = std::thread::spawn(move || {
-        if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+        if ended.recv_timeout(TIMEOUT) == Err(RecvTimeoutError::Timeout) {
             drop(Command::new("kill").args(["-9", &pid.to_string()]).status());
             return true;
         }
@@ -248,7 +249,7 @@ impl Rpc {
         if let Some(place) = self.heard.iter().position(&fits) {
             return self.heard.remove(place);
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
@@ -298,7 +299,7 @@ impl Rpc {
     #[track_caller]
     pub fn end(mut self) {
         drop(self.input.take());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while self.child.try_wait().unwrap().is_none() {
             assert!(Instant::now() < deadline, "rpc does not end");
             std::thread::sleep(Duration::from_millis(5));
@@ -354,10 +355,28 @@ pub fn contains(bytes: &[u8], needle: &str) -> bool {
     bytes.windows(needle.len()).any(|window| window == needle.as_bytes())
 }
 
+/// Reads a request of HTTP to its end: closing a connection on what was not read would reset it.
+pub fn read_request(stream: &TcpStream) -> String {
+    let mut reader = BufReader::new(stream);
+    let (mut head, mut length) = (String::new(), 0);
+    while !head.ends_with("\r\n\r\n") {
+        let from = head.len();
+        if reader.read_line(&mut head).unwrap() == 0 {
+            return head;
+        }
+        if let Some(value) = head[from..].to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    head + &String::from_utf8_lossy(&body)
+}
+
 /// Waits until something holds.
 #[track_caller]
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !holds() {
         assert!(Instant::now() < deadline, "{what}");
         std::thread::sleep(Duration::from_millis(20));

@@ -6,13 +6,12 @@ use std::path::Path;
 
 use holdfast_contract::context::ContextBudget;
 use holdfast_contract::ids::{ExtensionId, Millis, ModelName};
-use holdfast_contract::manifest::yaml::{
-    self, Codes, Field, Format, Object, Reported, YamlRead, YamlRejected, nearest,
-};
+use holdfast_contract::manifest::yaml::{self, Codes, Format, YamlRead, YamlRejected};
 use holdfast_contract::problem::Code;
 use holdfast_contract::registry::Override;
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_policy::read_dollars as dollars;
+use holdfast_yaml::{Field, Object, Reported, nearest};
 use serde_json::Value;
 
 use super::{
@@ -156,7 +155,7 @@ fn doubt_unknown(field: &Field<'_>, name: &ModelName, models: &Models) {
         Some(near) => format!("Did you mean `{near}`?"),
         None => format!("Describe it below `models:`, as `{name}:`, unless an extension brings it."),
     };
-    field.doubt(format!("there is no model `{name}` in these settings"), help);
+    field.warn(format!("there is no model `{name}` in these settings"), help);
 }
 
 fn model(field: &Field<'_>) -> Result<ModelSettings> {
@@ -319,7 +318,7 @@ fn web(field: &Field<'_>) -> Result<Web> {
             };
             if !(host == "localhost" || host == "[::1]" || host.starts_with("127.")) {
                 let what = format!("`{listen}` can be reached from other machines");
-                field.doubt(what, "Use 127.0.0.1 unless something in front of it checks who comes in.");
+                field.warn(what, "Use 127.0.0.1 unless something in front of it checks who comes in.");
             }
             Ok(listen)
         });

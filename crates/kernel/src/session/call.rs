@@ -1,18 +1,41 @@
 //! The phases of a tool call: modifiers → schema → policy and gates on the final arguments → approval → dispatch → result.
 //!
-//! Several calls go through at once, each at its own pace; when the last is settled the model hears of all of them.
+//! Several calls run at once, each at its own pace.
 
-use super::*;
+use std::sync::Arc;
 
-/// A tool call under way.
+use holdfast_contract::agents::AgentUse;
+use holdfast_contract::body::Body;
+use holdfast_contract::content::{Content, DigestOf};
+use holdfast_contract::effect::{Act, ApprovalAct, CallAct};
+use holdfast_contract::hook::{Artifact, HookPoint};
+use holdfast_contract::ids::{CallId, HookId, Seq, StreamId};
+use holdfast_contract::message::{AskedCall, CallView, Limits};
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::registry::Implementation;
+use holdfast_contract::serde::{Deserialize, Serialize};
+use holdfast_contract::session_frames::{
+    Answer, ApprovalRequested, ApprovalScope, CheckOutcome, GateReason, ToolCalled, ToolDecided,
+    ToolDispatched, ToolSettled, ToolVerdict,
+};
+use holdfast_contract::tool::{CallStatus, ToolOutcome};
+
+use super::SessionState;
+use super::turn::Turn;
+use crate::hook_round::{HookAnswers, HookRound};
+use crate::step_recorder::StepRecorder;
+
+/// A tool call in progress.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(crate = "holdfast_contract::serde")]
 pub(super) struct Call {
     pub view: CallView,
     pub model_id: Arc<str>,
-    pub wait: Wait,
-    implementation: Option<Implementation>,
-    /// Who asked for approval before the approver edited the arguments: the edit has answered them.
+    pub stage: CallStage,
+    /// The frame that the stage waits for an answer to.
+    pub begun: Seq,
+    pub implementation: Option<Implementation>,
+    /// The hooks that asked for approval before the approver edited the arguments: the edit has answered them.
     answered: Vec<HookId>,
     pub result: Option<Content>,
     fault: Option<Fault>,
@@ -20,212 +43,293 @@ pub(super) struct Call {
     render: Option<Content>,
 }
 
+/// What a call waits for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(crate = "holdfast_contract::serde")]
+pub(super) enum CallStage {
+    /// It has not started, or is between two stages of one step.
+    #[default]
+    Queued,
+    AskingHooks(HookRound),
+    CheckingArguments,
+    AwaitingApproval(Vec<GateReason>),
+    Running {
+        attempt: u32,
+    },
+    RunningChild {
+        stream: StreamId,
+        limits: Limits,
+    },
+    Finished {
+        content: Content,
+        status: CallStatus,
+    },
+}
+
 impl Call {
     pub fn new(id: CallId, asked: &AskedCall) -> Self {
-        let AskedCall { model_id, tool, arguments } = asked.clone();
-        Self { view: CallView { id, tool, arguments }, model_id, ..Self::default() }
+        Self {
+            view: CallView { id, tool: asked.tool.clone(), arguments: asked.arguments.clone() },
+            model_id: asked.model_id.clone(),
+            ..Self::default()
+        }
     }
 
-    /// Whether it may run again when nobody knows what came of it.
+    /// Whether a person is asked about it.
+    pub fn asks_person(&self) -> bool {
+        matches!(self.stage, CallStage::AwaitingApproval(_))
+    }
+
+    pub fn is_finished(&self) -> bool {
+        matches!(self.stage, CallStage::Finished { .. })
+    }
+
+    /// Whether it may run again when its outcome is unknown.
     pub fn may_run_again(&self) -> bool {
         self.implementation.as_ref().is_some_and(|it| it.spec.effects.may_run_again())
     }
 
+    /// Waits for the answer to this frame.
+    pub fn wait(&mut self, begun: Seq, stage: CallStage) {
+        self.begun = begun;
+        self.stage = stage;
+    }
+
     /// Takes what hooks attach to the result.
-    pub fn enrich(&mut self, round: Option<&Round>) {
-        (self.artifacts, self.render) = round.map(Round::enrichment).unwrap_or_default();
+    pub fn enrich(&mut self, round: Option<&HookRound>) {
+        (self.artifacts, self.render) = round.map(HookRound::enrichment).unwrap_or_default();
     }
 }
 
-impl StepContext<'_> {
-    /// Takes up a call as the model asked for it.
-    pub fn take_up(&mut self, call: &mut Call) {
-        self.announce(call);
-        let tool = &call.view.tool;
-        call.implementation = self.base.implementations(tool).first().cloned();
-        if call.implementation.is_none() {
+/// One step of a call: where it is recorded, and what it may change.
+pub(super) struct CallStep<'a> {
+    pub recorder: &'a mut StepRecorder,
+    pub session: &'a mut SessionState,
+    pub turn: &'a mut Turn,
+    pub call: &'a mut Call,
+}
+
+impl CallStep<'_> {
+    /// Applies the answer that the call waits for; false if this fact is not that.
+    pub fn apply_answer(&mut self, body: &Body, cause: Option<Seq>) -> bool {
+        let answers = if let Body::ApprovalAnswered(fact) = body { Some(fact.approval) } else { cause };
+        if answers != Some(self.call.begun) {
+            return false;
+        }
+        match (&self.call.stage, body) {
+            (CallStage::AskingHooks(_), body) => {
+                return HookAnswers::of(body).is_some_and(|answers| self.hooks_answered(answers));
+            }
+            (CallStage::CheckingArguments, Body::ToolChecked(fact)) => self.arguments_checked(&fact.outcome),
+            (CallStage::AwaitingApproval(reasons), Body::ApprovalAnswered(fact)) => {
+                let hooks = reasons.iter().map(|asked| asked.hook.clone()).collect();
+                self.approval_answered(hooks, &fact.answer);
+            }
+            (CallStage::Running { .. }, Body::ToolReturned(fact)) => self.returned(&fact.outcome),
+            (CallStage::RunningChild { stream, .. }, Body::ChildEnded(fact)) if fact.child == *stream => {
+                self.child_ended(fact);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Starts a call as the model asked for it.
+    pub fn start(&mut self) {
+        self.announce();
+        let tool = &self.call.view.tool;
+        self.call.implementation = self.session.implementations(tool).first().cloned();
+        if self.call.implementation.is_none() {
             let message = format!("there is no tool `{tool}`");
-            return self.fail(call, Code::ToolUnknown, message);
+            return self.fail(Code::ToolUnknown, message);
         }
-        self.proceed(Some(call), P::ToolModify);
+        self.proceed(HookPoint::ToolModify);
     }
 
-    fn announce(&mut self, call: &Call) {
-        let CallView { id, tool, arguments } = &call.view;
-        self.desk.record(ToolCalled { call: *id, tool: tool.clone(), arguments: arguments.into() });
+    fn announce(&mut self) {
+        let CallView { id, tool, arguments } = &self.call.view;
+        self.recorder.record(ToolCalled { call: *id, tool: tool.clone(), arguments: arguments.into() });
     }
 
-    /// The modifiers have spoken: the last one who names an implementation chooses it.
-    pub fn modified(&mut self, call: &mut Call, round: Option<&Round>) {
-        if let Some(id) = round.and_then(Round::implementation) {
-            let tool = &call.view.tool;
-            let found = self.base.implementations(tool).iter().find(|it| it.extension.id == *id);
-            call.implementation = found.cloned();
-            if call.implementation.is_none() {
+    /// The modifiers have answered: the last one that names an implementation chooses it.
+    pub fn modified(&mut self, round: Option<&HookRound>) {
+        if let Some(id) = round.and_then(HookRound::implementation) {
+            let tool = &self.call.view.tool;
+            let found = self.session.implementations(tool).iter().find(|it| it.extension.id == *id);
+            self.call.implementation = found.cloned();
+            if self.call.implementation.is_none() {
                 let message = format!("`{id}` has no implementation of `{tool}`");
-                return self.fail(call, Code::ToolUnknown, message);
+                return self.fail(Code::ToolUnknown, message);
             }
         }
-        self.check(call);
+        self.check_arguments();
     }
 
-    pub fn check(&mut self, call: &mut Call) {
-        call.wait = Wait { begun: self.desk.cause, stage: Stage::Checking };
-        self.desk.act(self.call_act(call).map(Act::CheckArguments));
+    pub fn check_arguments(&mut self) {
+        self.call.wait(self.recorder.cause, CallStage::CheckingArguments);
+        self.recorder.act(self.call_act().map(Act::CheckArguments));
     }
 
-    pub fn checked(&mut self, call: &mut Call, outcome: &CheckOutcome) {
+    fn arguments_checked(&mut self, outcome: &CheckOutcome) {
         match outcome {
-            CheckOutcome::Invalid { errors } => {
-                return self.fail(call, Code::ToolArguments, errors.join("; "));
-            }
-            CheckOutcome::Coerced { arguments } => call.view.arguments = arguments.clone(),
+            CheckOutcome::Invalid { errors } => return self.fail(Code::ToolArguments, errors.join("; ")),
+            CheckOutcome::Coerced { arguments } => self.call.view.arguments = arguments.clone(),
             CheckOutcome::Valid => {}
         }
-        self.proceed(Some(call), P::ToolGate);
+        self.proceed(HookPoint::ToolGate);
     }
 
-    /// All gates have spoken on the final arguments: deny wins, then ask, then allow. Without gates nothing is allowed.
-    pub fn decide(&mut self, call: &mut Call, round: Option<&Round>) {
-        let Some(round) = round else {
-            return self.fail(call, Code::ToolDenied, "there is no policy to ask");
-        };
-        let (id, arguments) = (call.view.id, DigestOf::from(&call.view.arguments));
-        let decided = |verdict| ToolDecided { call: id, arguments: arguments.clone(), verdict };
+    /// All gates have answered on the final arguments: deny wins, then ask, then allow. Without gates nothing is allowed.
+    pub fn decide(&mut self, round: Option<&HookRound>) {
+        let Some(round) = round else { return self.fail(Code::ToolDenied, "there is no policy to ask") };
         if let Some(GateReason { hook: by, reason }) = round.closed.clone() {
             let message = format!("denied by {by}: {reason}");
-            self.desk.record(decided(ToolVerdict::Denied { by, reason }));
-            return self.fail(call, Code::ToolDenied, message);
+            self.record_verdict(ToolVerdict::Denied { by, reason });
+            return self.fail(Code::ToolDenied, message);
         }
-        let digest = call.implementation.as_ref().map(|it| &it.extension.digest);
-        let remembered = digest.is_some() && self.base.approved.get(&call.view.tool) == digest;
-        let has_answer = |hook: &HookId| (remembered && hook.is_policy()) || call.answered.contains(hook);
-        let reasons: Vec<GateReason> = round.remarks().filter(|asked| !has_answer(&asked.hook)).collect();
+        let reasons = self.open_reasons(round);
         if reasons.is_empty() {
-            self.desk.record(decided(ToolVerdict::Allowed));
-            return self.dispatch(call, 1);
+            self.record_verdict(ToolVerdict::Allowed);
+            return self.dispatch(1);
         }
-        self.desk.record(decided(ToolVerdict::Asked));
-        let begun = self.desk.record(ApprovalRequested { call: id, arguments, reasons: reasons.clone() });
-        call.wait = Wait { begun, stage: Stage::Approving(reasons) };
-        self.ask_person(call);
+        self.record_verdict(ToolVerdict::Asked);
+        let begun = self.recorder.record(ApprovalRequested {
+            call: self.call.view.id,
+            arguments: DigestOf::from(&self.call.view.arguments),
+            reasons: reasons.clone(),
+        });
+        self.call.wait(begun, CallStage::AwaitingApproval(reasons));
+        self.ask_person();
     }
 
-    pub fn ask_person(&mut self, call: &Call) {
-        let Wait { begun, stage: Stage::Approving(reasons) } = &call.wait else { return };
-        let extension = call.implementation.as_ref().map(|it| it.extension.id.clone());
-        let (call, reasons) = (call.view.clone(), reasons.clone());
-        let act = ApprovalAct { decided_by: *begun, call, extension, reasons };
-        self.desk.act(Act::AskApproval(Box::new(act)));
+    fn record_verdict(&mut self, verdict: ToolVerdict) {
+        let CallView { id, arguments, .. } = &self.call.view;
+        self.recorder.record(ToolDecided { call: *id, arguments: arguments.into(), verdict });
     }
 
-    pub fn answered(&mut self, call: &mut Call, reasons: Vec<GateReason>, answer: &Answer) {
+    /// The gates whose question nobody has answered before, for the session or by an edit.
+    fn open_reasons(&self, round: &HookRound) -> Vec<GateReason> {
+        let content = self.call.implementation.as_ref().map(|it| &it.extension.digest);
+        let approved = content.is_some() && self.session.approved.get(&self.call.view.tool) == content;
+        let is_answered = |hook: &HookId| (approved && hook.is_policy()) || self.call.answered.contains(hook);
+        round.remarks().filter(|asked| !is_answered(&asked.hook)).collect()
+    }
+
+    pub fn ask_person(&mut self) {
+        let CallStage::AwaitingApproval(reasons) = &self.call.stage else { return };
+        self.recorder.act(Act::AskApproval(Box::new(ApprovalAct {
+            decided_by: self.call.begun,
+            call: self.call.view.clone(),
+            extension: self.call.implementation.as_ref().map(|it| it.extension.id.clone()),
+            reasons: reasons.clone(),
+        })));
+    }
+
+    fn approval_answered(&mut self, asked_by: Vec<HookId>, answer: &Answer) {
         match answer {
             Answer::Approve { scope } => {
-                if let (ApprovalScope::Session, Some(it)) = (scope, &call.implementation) {
-                    self.base.approved.insert(call.view.tool.clone(), it.extension.digest);
+                if let (ApprovalScope::Session, Some(it)) = (scope, &self.call.implementation) {
+                    self.session.approved.insert(self.call.view.tool.clone(), it.extension.digest);
                 }
-                self.dispatch(call, 1);
+                self.dispatch(1);
             }
             Answer::Edit { arguments } => {
-                call.view.arguments = arguments.clone();
-                call.answered.extend(reasons.into_iter().map(|asked| asked.hook));
-                self.check(call);
+                self.call.view.arguments = arguments.clone();
+                self.call.answered.extend(asked_by);
+                self.check_arguments();
             }
-            Answer::Deny { reason } => {
-                self.fail(call, Code::ToolDenied, format!("not approved: {reason}"));
-            }
+            Answer::Deny { reason } => self.fail(Code::ToolDenied, format!("not approved: {reason}")),
         }
     }
 
-    /// Hands the call to its implementation. The frame is durable before an effect that leaves the machine begins.
-    pub fn dispatch(&mut self, call: &mut Call, attempt: u32) {
-        let Some(Implementation { extension, spec, agent }) = &call.implementation else { return };
+    /// Runs the call on its implementation. The frame is durable before an effect that leaves the machine begins.
+    pub fn dispatch(&mut self, attempt: u32) {
+        let Some(Implementation { extension, spec, agent }) = &self.call.implementation else { return };
         match agent.clone() {
-            Some(AgentUse::Ask(agent)) => return self.open_child(call, agent),
-            Some(AgentUse::HandOver(agent)) => return self.hand_over(call, Some(agent)),
-            Some(AgentUse::HandBack) => return self.hand_over(call, None),
+            Some(AgentUse::Ask(agent)) => return self.open_child(agent),
+            Some(AgentUse::HandOver(agent)) => return self.hand_over(Some(agent)),
+            Some(AgentUse::HandBack) => return self.hand_over(None),
             None => {}
         }
-        let (implementation, effects) = (extension.clone(), spec.effects);
-        let CallView { id, tool, arguments } = &call.view;
-        let (call_id, tool, arguments) = (*id, tool.clone(), arguments.into());
-        let dispatched = ToolDispatched { call: call_id, tool, implementation, arguments, effects, attempt };
-        call.wait = Wait { begun: self.desk.record(dispatched), stage: Stage::Running(attempt) };
-        self.desk.act(self.call_act(call).map(Act::Dispatch));
+        let begun = self.recorder.record(ToolDispatched {
+            call: self.call.view.id,
+            tool: self.call.view.tool.clone(),
+            implementation: extension.clone(),
+            arguments: DigestOf::from(&self.call.view.arguments),
+            effects: spec.effects,
+            attempt,
+        });
+        self.call.wait(begun, CallStage::Running { attempt });
+        self.recorder.act(self.call_act().map(Act::Dispatch));
     }
 
-    fn open_child(&mut self, call: &mut Call, agent: AgentId) {
-        let depth = self.base.start.depth;
-        if depth >= self.base.start.settings.depth_cap {
-            let message = format!("`{agent}` would be agent {} deep", u32::from(depth) + 1);
-            return self.fail(call, Code::ChildDepth, message);
-        }
-        let limits = self.remaining(&agent);
-        let child: StreamId = format!("{}.{}", self.base.id, call.view.id).into();
-        let begun = self.desk.record(ChildOpened { call: call.view.id, child: child.clone(), agent, limits });
-        call.wait = Wait { begun, stage: Stage::Child(child, limits) };
-        self.run_child(call);
-    }
-
-    /// Asks the outside to open, or to take up again, the child that a call waits for.
-    pub fn run_child(&mut self, call: &Call) {
-        let Wait { begun, stage: Stage::Child(child, limits) } = &call.wait else { return };
-        let agent = call.implementation.as_ref().and_then(|it| it.agent.as_ref()?.agent());
-        let Some(agent) = agent.cloned() else { return };
-        let (decided_by, child, limits) = (*begun, child.clone(), *limits);
-        let (depth, registry) = (self.base.start.depth.saturating_add(1), self.base.registry.clone());
-        let CallView { id: call, arguments, .. } = call.view.clone();
-        let turn = self.turn.context.clone();
-        let act = ChildAct { decided_by, call, child, agent, arguments, limits, depth, registry, turn };
-        self.desk.act(Act::OpenChild(Box::new(act)));
-    }
-
-    pub fn returned(&mut self, call: &mut Call, outcome: &ToolOutcome) {
-        call.result = Some(outcome.told());
-        call.fault = outcome.fault().cloned();
-        self.proceed(Some(call), P::ToolAfter);
+    /// The tool, the child or the handoff has an outcome, which the hooks after a call may change.
+    pub fn returned(&mut self, outcome: &ToolOutcome) {
+        self.call.result = Some(outcome.told());
+        self.call.fault = outcome.fault().cloned();
+        self.proceed(HookPoint::ToolAfter);
     }
 
     /// The result has passed every hook.
-    pub fn conclude(&mut self, call: &mut Call) {
-        let (result, fault) = (call.result.take(), call.fault.take());
+    pub fn conclude(&mut self) {
+        let result = self.call.result.take().unwrap_or_default();
+        let fault = self.call.fault.take();
         let status = if fault.is_some() { CallStatus::Failed } else { CallStatus::Done };
-        self.settle(call, status, result.unwrap_or_default(), fault);
+        self.settle(status, result, fault);
     }
 
-    /// The call does not come to a result.
-    pub fn fail(&mut self, call: &mut Call, code: Code, message: impl Into<String>) {
+    /// The call ends without a result.
+    pub fn fail(&mut self, code: Code, message: impl Into<String>) {
         let fault = Fault::new(code, message);
-        call.artifacts.clear();
-        self.settle(call, code.into(), (&fault).into(), Some(fault));
+        self.call.artifacts.clear();
+        self.settle(code.into(), (&fault).into(), Some(fault));
     }
 
-    fn settle(&mut self, call: &mut Call, status: CallStatus, content: Content, fault: Option<Fault>) {
-        let (artifacts, render) = (call.artifacts.clone(), call.render.take());
-        let (call_id, told) = (call.view.id, DigestOf::from(&content));
-        self.desk.record(ToolSettled { call: call_id, status, content: told, fault, artifacts, render });
-        call.wait.stage = Stage::Settled(content, status);
+    fn settle(&mut self, status: CallStatus, content: Content, fault: Option<Fault>) {
+        self.recorder.record(ToolSettled {
+            call: self.call.view.id,
+            status,
+            content: DigestOf::from(&content),
+            fault,
+            artifacts: self.call.artifacts.clone(),
+            render: self.call.render.take(),
+        });
+        self.call.stage = CallStage::Finished { content, status };
     }
 
-    /// Settles a call whose turn ends. One that was running may have had its effect.
-    pub fn cancel_call(&mut self, call: &mut Call) {
-        match call.wait.stage {
-            Stage::Settled(..) => return,
-            Stage::Idle => self.announce(call),
-            _ => self.desk.act(Act::Abort { begun_by: call.wait.begun }),
-        }
-        let ran = matches!(call.wait.stage, Stage::Running(_) | Stage::Child(..));
-        let message = match ran && !call.may_run_again() {
-            true => "cancelled while it ran; its outcome is unknown",
-            false => "cancelled",
+    /// Ends a call with its turn. One that was running may have had its effect.
+    pub fn cancel(&mut self) {
+        let ran = match self.call.stage {
+            CallStage::Finished { .. } => return,
+            CallStage::Queued => {
+                self.announce();
+                false
+            }
+            CallStage::Running { .. } | CallStage::RunningChild { .. } => {
+                self.recorder.act(Act::Abort { begun_by: self.call.begun });
+                true
+            }
+            _ => {
+                self.recorder.act(Act::Abort { begun_by: self.call.begun });
+                false
+            }
         };
-        self.fail(call, Code::ToolCancelled, message);
+        let unknown = ran && !self.call.may_run_again();
+        let message = if unknown { "cancelled while it ran; its outcome is unknown" } else { "cancelled" };
+        self.fail(Code::ToolCancelled, message);
     }
 
-    /// What the outside needs to check, judge or run a call.
-    pub fn call_act(&self, call: &Call) -> Option<Box<CallAct>> {
-        let (implementation, registry) = (call.implementation.as_ref()?, self.base.registry.view.as_ref()?);
-        Some(CallAct::new(call.wait.begun, &call.view, implementation, &self.turn.context, registry))
+    /// What the host needs to check, judge or run the call.
+    pub fn call_act(&self) -> Option<Box<CallAct>> {
+        let implementation = self.call.implementation.as_ref()?;
+        Some(Box::new(CallAct {
+            decided_by: self.call.begun,
+            call: self.call.view.id,
+            spec: implementation.spec.clone(),
+            arguments: self.call.view.arguments.clone(),
+            extension: implementation.extension.clone(),
+            turn: self.turn.context.clone(),
+            registry: self.session.registry.view.clone()?,
+        }))
     }
 }

@@ -1,52 +1,85 @@
-//! Who the conversation is with: the session's own agent, or one that it was handed over to, until that one gives it back.
+//! Which agent answers: the session's own, or one that the conversation was handed over to, until that one hands it back.
 
-use super::*;
+use std::sync::Arc;
 
-impl Base {
+use holdfast_contract::agents::{AgentSpec, ToolScope};
+use holdfast_contract::content::Content;
+use holdfast_contract::ids::{AgentId, CallId, ExtensionId};
+use holdfast_contract::message::{Limits, Spent};
+use holdfast_contract::session_frames::AgentChanged;
+use holdfast_contract::tool::ToolOutcome;
+
+use super::SessionState;
+use super::call::CallStep;
+use super::turn::{Turn, TurnStep};
+use crate::limits::remaining;
+use crate::step_recorder::StepRecorder;
+
+impl SessionState {
     /// The agent that the conversation was handed over to, as the registry has it.
     pub fn agent(&self) -> Option<&AgentSpec> {
         self.registry.view.as_ref()?.agent(self.speaker.as_ref()?)
     }
 
-    /// The tools that whoever speaks has.
+    /// The tools of the agent that answers.
     pub fn scope(&self) -> ToolScope {
-        ToolScope { extensions: self.offered().clone(), speaker: self.speaker.clone() }
+        ToolScope {
+            extensions: self.tool_extensions().map(<[ExtensionId]>::to_vec),
+            speaker: self.speaker.clone(),
+        }
     }
 
-    /// Whose tools those are; everybody's if nothing is said.
-    pub fn offered(&self) -> &Option<Vec<ExtensionId>> {
-        self.agent().map_or(&self.start.settings.tools, |agent| &agent.tools)
+    /// The extensions whose tools those are; all if there is no list.
+    pub fn tool_extensions(&self) -> Option<&[ExtensionId]> {
+        self.agent().map_or(&self.start.settings.tools, |agent| &agent.tools).as_deref()
     }
 
-    /// What a turn may use up: an agent that was handed the conversation has limits of its own, within the session's.
+    /// The instructions of the agent that answers.
+    pub fn instructions(&self) -> &Content {
+        self.agent().map_or(&self.start.instructions, |agent| &agent.instructions)
+    }
+
+    /// The limits of a turn: an agent that was handed the conversation has limits of its own, within the session's.
     pub fn limits(&self) -> Limits {
-        let (all, nothing) = (self.start.settings.limits, Spent::default());
-        let own = self.agent().map(|agent| agent.limits);
-        own.map_or(all, |own| all.left_for(own, &nothing, &nothing, all.time_budget))
+        let all = self.start.settings.limits;
+        let Some(agent) = self.agent() else { return all };
+        remaining(&all, agent.limits, &Spent::default(), &Spent::default(), all.time_budget)
     }
 }
 
-impl StepContext<'_> {
-    /// The conversation goes to an agent, or back to the session's own.
-    pub fn hand_over(&mut self, call: &mut Call, to: Option<AgentId>) {
-        self.address(to, Some(call.view.id));
-        let told = format!("The conversation is with `{}` now.", self.turn.context.agent);
-        self.returned(call, &ToolOutcome::Result(Content::text(told)));
+impl TurnStep<'_> {
+    /// From here on this agent answers, or the session's own if it does not exist.
+    pub fn switch_agent(&mut self, to: Option<AgentId>) {
+        switch_agent(self.recorder, self.session, self.turn, to, None);
     }
+}
 
-    /// From here on this agent answers, or the session's own if it is not there.
-    pub fn address(&mut self, to: Option<AgentId>, call: Option<CallId>) {
-        let (before, own) = (self.base.speaker.take(), self.base.start.agent.clone());
-        self.base.speaker = to;
-        if self.base.agent().is_none() {
-            self.base.speaker = None;
-        }
-        let agent = self.base.speaker.clone().unwrap_or(own);
-        if before != self.base.speaker {
-            self.desk.record(AgentChanged { call, agent: agent.clone() });
-        }
-        Arc::make_mut(&mut self.turn.context).agent = agent;
-        let models = self.base.agent().map(|agent| &agent.models).filter(|models| !models.is_empty());
-        self.turn.models = models.unwrap_or(&self.base.start.settings.models).clone();
+impl CallStep<'_> {
+    /// Hands the conversation over to an agent, or back to the session's own.
+    pub fn hand_over(&mut self, to: Option<AgentId>) {
+        switch_agent(self.recorder, self.session, self.turn, to, Some(self.call.view.id));
+        let told = format!("The conversation is with `{}` now.", self.turn.context.agent);
+        self.returned(&ToolOutcome::Result(Content::text(told)));
     }
+}
+
+fn switch_agent(
+    recorder: &mut StepRecorder,
+    session: &mut SessionState,
+    turn: &mut Turn,
+    to: Option<AgentId>,
+    call: Option<CallId>,
+) {
+    let before = session.speaker.take();
+    session.speaker = to;
+    if session.agent().is_none() {
+        session.speaker = None;
+    }
+    let agent = session.speaker.clone().unwrap_or_else(|| session.start.agent.clone());
+    if before != session.speaker {
+        recorder.record(AgentChanged { call, agent: agent.clone() });
+    }
+    Arc::make_mut(&mut turn.context).agent = agent;
+    let own = session.agent().map(|agent| &agent.models).filter(|models| !models.is_empty());
+    turn.models = own.unwrap_or(&session.start.settings.models).clone();
 }

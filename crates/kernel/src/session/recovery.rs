@@ -1,42 +1,52 @@
-//! What a restart leads to: whatever was under way is asked again, except what may have had an effect already.
+//! What a restart leads to: what was in progress is requested again, except what may have had an effect already.
 
-use super::*;
+use holdfast_contract::ids::Millis;
+use holdfast_contract::problem::Code;
+use holdfast_contract::session_frames::StreamInterrupted;
 
-/// What is said of a tool that was running.
+use super::call::{CallStage, CallStep};
+use super::turn::{Purpose, TurnStage, TurnStep};
+
+/// The result of a tool that was running and may not run again.
 const INTERRUPTED: &str = "interrupted while it ran; its outcome is unknown and it was not run again";
 
-impl StepContext<'_> {
-    /// The session was taken up again in the middle of a turn. The time that it was down does not count.
+impl TurnStep<'_> {
+    /// The session was resumed in the middle of a turn. The time that it was down does not count.
     pub fn recover(&mut self) {
         self.turn.timer = None;
         if self.turn.purpose == Purpose::Answer && self.turn.paused.is_none() {
-            let left = self.turn.deadline.since(self.desk.before);
-            self.turn.deadline = self.desk.clerk.now.plus(left);
-            self.set_timer(self.desk.cause);
+            let left = self.turn.deadline.since(self.recorder.before);
+            self.turn.deadline = self.recorder.now().plus(left);
+            self.set_timer(self.recorder.cause);
         }
-        match self.turn.wait.stage {
-            Stage::Asking(_) => self.ask_open(None),
-            Stage::Model(attempt) => {
-                self.desk.record(StreamInterrupted { requested: self.turn.wait.begun });
+        match self.turn.stage {
+            TurnStage::AskingHooks(_) => self.ask_open_hooks(),
+            TurnStage::WaitingForModel { attempt } => {
+                self.recorder.record(StreamInterrupted { requested: self.turn.begun });
                 self.attempt_model(attempt.saturating_add(1), Millis(0));
             }
-            Stage::Summarising => self.ask_summary(),
-            _ => {
-                self.each_call(Self::recover_call);
+            TurnStage::Summarising => self.request_summary(),
+            TurnStage::RunningCalls => {
+                self.each_call(|call| call.recover());
                 self.review_calls(true);
             }
+            TurnStage::Ended => {}
         }
     }
+}
 
-    fn recover_call(&mut self, call: &mut Call) {
-        match call.wait.stage {
-            Stage::Asking(_) => self.ask_open(Some(call)),
-            Stage::Checking => self.check(call),
-            Stage::Approving(_) => self.ask_person(call),
-            Stage::Running(attempt) if call.may_run_again() => self.dispatch(call, attempt.saturating_add(1)),
-            Stage::Running(_) => self.fail(call, Code::ToolInterrupted, INTERRUPTED),
-            Stage::Child(..) => self.run_child(call),
-            _ => {}
+impl CallStep<'_> {
+    fn recover(&mut self) {
+        match self.call.stage {
+            CallStage::AskingHooks(_) => self.ask_open_hooks(),
+            CallStage::CheckingArguments => self.check_arguments(),
+            CallStage::AwaitingApproval(_) => self.ask_person(),
+            CallStage::Running { attempt } if self.call.may_run_again() => {
+                self.dispatch(attempt.saturating_add(1));
+            }
+            CallStage::Running { .. } => self.fail(Code::ToolInterrupted, INTERRUPTED),
+            CallStage::RunningChild { .. } => self.run_child(),
+            CallStage::Queued | CallStage::Finished { .. } => {}
         }
     }
 }

@@ -1,33 +1,72 @@
-//! A turn under way: what it and its calls wait for, how facts reach them, and how a turn ends.
+//! A turn in progress: what it waits for, which facts it takes, and how it ends.
 
-use super::*;
+use std::mem::take;
+use std::sync::Arc;
 
-/// A turn under way.
+use holdfast_contract::body::Body;
+use holdfast_contract::content::Content;
+use holdfast_contract::effect::Act;
+use holdfast_contract::hook::{Artifact, HookPoint};
+use holdfast_contract::ids::{Millis, ModelName, Seq};
+use holdfast_contract::message::{Message, Spent, TurnContext, TurnView};
+use holdfast_contract::serde::{Deserialize, Serialize};
+use holdfast_contract::session_frames::{TurnEnded, TurnOutcome};
+use holdfast_contract::tool::CallStatus;
+
+use super::call::{Call, CallStage, CallStep};
+use super::{SessionState, UserInput};
+use crate::hook_round::{HookAnswers, HookRound};
+use crate::limits::TimeLimit;
+use crate::step_recorder::StepRecorder;
+
+/// How many messages a compaction keeps if no hook names a number.
+const DEFAULT_KEEP: u32 = 6;
+
+/// A turn in progress and its tool calls. They are apart so that a step of one call cannot reach the others.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(crate = "holdfast_contract::serde")]
+pub(super) struct ActiveTurn {
+    pub turn: Turn,
+    pub calls: Vec<Call>,
+}
+
+/// A turn in progress, without its calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(crate = "holdfast_contract::serde", default)]
 pub(super) struct Turn {
     pub purpose: Purpose,
     pub context: TurnView,
-    pub wait: Wait,
+    pub stage: TurnStage,
+    /// The frame that the stage waits for an answer to.
+    pub begun: Seq,
     pub text: Content,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Artifact>,
-    pub blocks: Arc<Vec<Content>>,
+    /// What context providers injected.
+    pub context_blocks: Arc<Vec<Content>>,
+    /// Messages that extensions injected since the last model call.
     pub notes: Vec<Content>,
-    pub calls: Vec<Call>,
     pub answer: Option<Content>,
     pub outcome: Option<TurnOutcome>,
     pub spent: Spent,
     /// The models to try, best first; the first is the one in use.
     pub models: Vec<ModelName>,
-    /// The time that it may take, and which limit says so.
-    pub allotted: (LimitKind, Millis),
+    pub time_limit: TimeLimit,
     pub deadline: Millis,
-    /// Since when a person is asked and the turn's time stands still.
+    /// Since when a person is asked, which stops the clock of the turn.
     pub paused: Option<Millis>,
+    /// The frame that set the timer of the deadline.
     pub timer: Option<Seq>,
+    pub compaction: Compaction,
+}
+
+/// What a compaction in progress goes by.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(crate = "holdfast_contract::serde")]
+pub(super) struct Compaction {
     /// The `compaction.started` frame.
-    pub compaction: Seq,
+    pub started: Seq,
+    /// How many messages at the end are kept.
     pub keep: u32,
     pub instructions: Vec<String>,
 }
@@ -42,192 +81,189 @@ pub(super) enum Purpose {
     End,
 }
 
-/// What a turn or a call waits for, and the frame that began it.
+/// What a turn waits for.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(crate = "holdfast_contract::serde")]
-pub(super) struct Wait {
-    pub begun: Seq,
-    pub stage: Stage,
-}
-
-/// The stages of a turn, then those of a call.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(crate = "holdfast_contract::serde")]
-pub(super) enum Stage {
-    /// A turn waits for its calls; a call has not been taken up.
+pub(super) enum TurnStage {
+    /// Its calls, each of which has a stage of its own.
     #[default]
-    Idle,
-    /// Either asks hooks.
-    Asking(Round),
-    /// A model is asked; which attempt it is.
-    Model(u32),
+    RunningCalls,
+    AskingHooks(HookRound),
+    WaitingForModel {
+        attempt: u32,
+    },
     Summarising,
-    /// The turn has ended with this step.
-    Over,
-    Checking,
-    Approving(Vec<GateReason>),
-    /// A tool runs; which attempt it is.
-    Running(u32),
-    Child(StreamId, Limits),
-    Settled(Content, CallStatus),
+    /// It has ended with this step.
+    Ended,
 }
 
-/// A step on its way through a turn.
-pub(super) struct StepContext<'a> {
-    pub desk: &'a mut StepRecorder,
-    pub base: &'a mut Base,
+impl Turn {
+    pub fn new(purpose: Purpose, context: TurnContext, input: UserInput) -> Self {
+        Self {
+            purpose,
+            context: Arc::new(context),
+            text: input.text,
+            attachments: input.attachments,
+            compaction: Compaction { keep: DEFAULT_KEEP, ..Compaction::default() },
+            ..Self::default()
+        }
+    }
+
+    /// Waits for the answer to this frame.
+    pub fn wait(&mut self, begun: Seq, stage: TurnStage) {
+        self.begun = begun;
+        self.stage = stage;
+    }
+}
+
+/// One step of a turn: where it is recorded, and what it may change.
+pub(super) struct TurnStep<'a> {
+    pub recorder: &'a mut StepRecorder,
+    pub session: &'a mut SessionState,
     pub turn: &'a mut Turn,
+    pub calls: &'a mut Vec<Call>,
 }
 
-impl StepContext<'_> {
-    /// Hands a fact to what waits for it; nothing if nothing does.
-    pub fn take(&mut self, body: &Body, cause: Option<Seq>) -> Option<()> {
+impl<'a> TurnStep<'a> {
+    pub fn new(
+        recorder: &'a mut StepRecorder,
+        session: &'a mut SessionState,
+        active: &'a mut ActiveTurn,
+    ) -> Self {
+        Self { recorder, session, turn: &mut active.turn, calls: &mut active.calls }
+    }
+}
+
+impl TurnStep<'_> {
+    /// Applies a fact to what waits for it; false if nothing does.
+    pub fn accept(&mut self, body: &Body, cause: Option<Seq>) -> bool {
         match body {
             Body::SessionResumed(_) => self.recover(),
             Body::SessionCancelled(fact) if self.turn.purpose != Purpose::End => {
                 self.end_early(TurnOutcome::Cancelled { reason: fact.reason.clone() });
             }
-            Body::TimerFired(fact) if self.turn.timer == Some(fact.timer) => self.time_is_up(),
-            _ if matches!(self.turn.wait.stage, Stage::Idle) => self.tell_call(body, cause)?,
-            _ => self.hear(None, body, cause).then_some(())?,
-        }
-        Some(())
-    }
-
-    /// Gives the call that a fact is about what it waits for; nothing if it does not wait for this.
-    fn tell_call(&mut self, body: &Body, cause: Option<Seq>) -> Option<()> {
-        let calls = &self.turn.calls;
-        let place = match body {
-            Body::ApprovalAnswered(fact) => calls.iter().position(|call| call.wait.begun == fact.approval)?,
-            body => calls.binary_search_by_key(&body.call()?, |call| call.view.id).ok()?,
-        };
-        let asks = |call: &Call| matches!(call.wait.stage, Stage::Approving(_));
-        let mut calls = take(&mut self.turn.calls);
-        let heard = calls.get_mut(place).and_then(|call| {
-            let before = asks(call);
-            self.hear(Some(call), body, cause).then(|| before || asks(call))
-        });
-        self.turn.calls = calls;
-        self.review_calls(heard?);
-        Some(())
-    }
-
-    /// Gives the turn, or a call, the answer that it waits for; false if this fact is not that.
-    fn hear(&mut self, mut call: Option<&mut Call>, body: &Body, cause: Option<Seq>) -> bool {
-        use Body::*;
-        let wait = self.wait(call.as_deref_mut());
-        let asked = if let ApprovalAnswered(fact) = body { Some(fact.approval) } else { cause };
-        if asked != Some(wait.begun) {
-            return false;
-        }
-        let said = body.hook_answers();
-        match (take(&mut wait.stage), body, call) {
-            (Stage::Asking(round), _, call) if said.is_some() => {
-                return said.is_some_and(|said| self.heard(call, round, said));
+            Body::TimerFired(fact) if self.turn.timer == Some(fact.timer) => self.deadline_reached(),
+            _ if matches!(self.turn.stage, TurnStage::RunningCalls) => {
+                return self.accept_in_call(body, cause);
             }
-            (Stage::Model(_), ModelReturned(fact), _) => self.model_returned(fact),
-            (Stage::Model(attempt), StreamGuarded(fact), _) => self.stream_guarded(attempt, fact),
-            (Stage::Model(attempt), ModelFailed(fact), _) => self.model_failed(attempt, fact),
-            (Stage::Summarising, CompactionProvided(fact), _) => self.summarised(fact),
-            (Stage::Checking, ToolChecked(fact), Some(call)) if fact.call == call.view.id => {
-                self.checked(call, &fact.outcome);
-            }
-            (Stage::Approving(reasons), ApprovalAnswered(fact), Some(call)) => {
-                self.answered(call, reasons, &fact.answer);
-            }
-            (Stage::Running(_), ToolReturned(fact), Some(call)) if fact.call == call.view.id => {
-                self.returned(call, &fact.outcome);
-            }
-            (Stage::Child(child, _), ChildEnded(fact), Some(call)) if fact.child == child => {
-                let Spent { tokens, cost_micros, .. } = fact.spent;
-                self.charge(Spent { tokens, cost_micros, ..Spent::default() });
-                self.returned(call, &fact.outcome);
-            }
-            (stage, _, call) => {
-                self.wait(call).stage = stage;
-                return false;
-            }
+            _ => return cause == Some(self.turn.begun) && self.apply_answer(body),
         }
         true
     }
 
-    /// What a turn, or a call, waits for.
-    pub fn wait<'b>(&'b mut self, call: Option<&'b mut Call>) -> &'b mut Wait {
-        call.map_or(&mut self.turn.wait, |call| &mut call.wait)
-    }
-
-    /// Does something with each call, while they are out of the turn.
-    pub fn each_call(&mut self, mut each: impl FnMut(&mut Self, &mut Call)) {
-        let mut calls = take(&mut self.turn.calls);
-        calls.iter_mut().for_each(|call| each(self, call));
-        self.turn.calls = calls;
-    }
-
-    /// What follows from what became of the calls: the clock stands still while a person is asked, and when the last call is
-    /// settled the model hears of all of them.
-    pub fn review_calls(&mut self, asking_changed: bool) {
-        // From the end: calls mostly settle in order, so the last one tells at once.
-        let stages = || self.turn.calls.iter().rev().map(|call| &call.wait.stage);
-        let settled = stages().all(|stage| matches!(stage, Stage::Settled(..)));
-        if asking_changed {
-            self.pause(stages().any(|stage| matches!(stage, Stage::Approving(_))));
+    /// Applies the answer that the turn waits for; false if this fact is not that.
+    fn apply_answer(&mut self, body: &Body) -> bool {
+        match (&self.turn.stage, body) {
+            (TurnStage::AskingHooks(_), body) => {
+                return HookAnswers::of(body).is_some_and(|answers| self.hooks_answered(answers));
+            }
+            (TurnStage::WaitingForModel { .. }, Body::ModelReturned(fact)) => self.model_returned(fact),
+            (TurnStage::WaitingForModel { .. }, Body::StreamGuarded(fact)) => self.stream_guarded(fact),
+            (TurnStage::WaitingForModel { attempt }, Body::ModelFailed(fact)) => {
+                let attempt = *attempt;
+                self.model_failed(attempt, fact);
+            }
+            (TurnStage::Summarising, Body::CompactionProvided(fact)) => self.summary_provided(fact),
+            _ => return false,
         }
-        if settled {
+        true
+    }
+
+    /// Applies a fact to the call that it is about; false if that call does not wait for it.
+    fn accept_in_call(&mut self, body: &Body, cause: Option<Seq>) -> bool {
+        let position = match body {
+            Body::ApprovalAnswered(fact) => self.calls.iter().position(|call| call.begun == fact.approval),
+            body => body.call().and_then(|id| self.calls.binary_search_by_key(&id, |call| call.view.id).ok()),
+        };
+        let Some(call) = position.and_then(|position| self.calls.get_mut(position)) else { return false };
+        let asked_before = call.asks_person();
+        let mut step = CallStep { recorder: self.recorder, session: self.session, turn: self.turn, call };
+        if !step.apply_answer(body, cause) {
+            return false;
+        }
+        let asking_changed = asked_before || step.call.asks_person();
+        self.review_calls(asking_changed);
+        true
+    }
+
+    /// Takes a step with each call.
+    pub fn each_call(&mut self, mut step: impl FnMut(&mut CallStep<'_>)) {
+        for call in self.calls.iter_mut() {
+            step(&mut CallStep { recorder: self.recorder, session: self.session, turn: self.turn, call });
+        }
+    }
+
+    /// Continues after a change of the calls: the clock is paused while a person is asked, and after the last call has finished the model
+    /// is told the results.
+    pub fn review_calls(&mut self, asking_changed: bool) {
+        if asking_changed {
+            self.pause(self.calls.iter().any(Call::asks_person));
+        }
+        // From the end: calls mostly finish in order, so the last one usually decides.
+        if self.calls.iter().rev().all(Call::is_finished) {
             self.report_calls();
             self.request_model();
         }
     }
 
-    /// Shows the model what the calls came to, in the order it asked.
+    /// Adds the results of the finished calls to the conversation, in the order in which the model asked.
     fn report_calls(&mut self) {
-        for Call { view, model_id, wait, artifacts: attachments, .. } in take(&mut self.turn.calls) {
-            if let Stage::Settled(content, status) = wait.stage {
-                let failed = status != CallStatus::Done;
-                self.base.say(Message::Tool { call: view.id, model_id, content, failed, attachments });
+        for call in take(self.calls) {
+            if let CallStage::Finished { content, status } = call.stage {
+                self.session.append(Message::Tool {
+                    call: call.view.id,
+                    model_id: call.model_id,
+                    content,
+                    failed: status != CallStatus::Done,
+                    attachments: call.artifacts,
+                });
             }
         }
     }
 
-    /// Ends the turn before its time: whatever is under way is aborted, open calls are settled, and the last hooks are heard.
+    /// Ends the turn before there is an answer: what is in progress is aborted, open calls are cancelled, and the last hooks are asked.
     pub fn end_early(&mut self, outcome: TurnOutcome) {
-        if matches!(self.turn.wait.stage, Stage::Idle) {
-            self.each_call(Self::cancel_call);
+        if matches!(self.turn.stage, TurnStage::RunningCalls) {
+            self.each_call(|call| call.cancel());
             self.report_calls();
         } else {
-            self.desk.act(Act::Abort { begun_by: self.turn.wait.begun });
+            self.recorder.act(Act::Abort { begun_by: self.turn.begun });
         }
         if self.turn.purpose != Purpose::Answer {
-            self.turn.wait.stage = Stage::Over;
+            self.turn.stage = TurnStage::Ended;
         } else if self.turn.outcome.is_some() {
             self.finish();
         } else {
             let cancelled = matches!(outcome, TurnOutcome::Cancelled { .. });
             self.turn.answer = None;
             self.turn.outcome = Some(outcome);
-            self.proceed(None, if cancelled { P::SessionCancel } else { P::TurnEnd });
+            self.proceed(if cancelled { HookPoint::SessionCancel } else { HookPoint::TurnEnd });
         }
     }
 
-    /// The last hooks were heard: the turn is over, and whoever waits for it is told.
+    /// Ends the turn after the last hooks, and has its end delivered.
     pub fn finish(&mut self) {
-        self.say_notes();
+        self.append_notes();
         self.charge(Spent { time: self.elapsed(), ..Spent::default() });
-        let Turn { answer, outcome, context, spent, wait, .. } = &mut *self.turn;
-        wait.stage = Stage::Over;
-        let (answer, outcome) = (answer.take(), outcome.take().unwrap_or(TurnOutcome::Answered));
+        self.turn.stage = TurnStage::Ended;
+        let answer = self.turn.answer.take();
+        let outcome = self.turn.outcome.take().unwrap_or(TurnOutcome::Answered);
         if let Some(text) = answer.clone() {
-            self.base.say(Message::Assistant { text, reasoning: None, calls: Vec::new() });
+            self.session.append(Message::Assistant { text, reasoning: None, calls: Vec::new() });
         }
-        let (turn, spent) = (context.turn, *spent);
-        let ended = TurnEnded { turn, outcome: outcome.clone(), answer: answer.clone(), spent };
-        let decided_by = self.desk.record(ended);
-        self.desk.act(Act::Deliver { decided_by, outcome, answer });
+        let decided_by = self.recorder.record(TurnEnded {
+            turn: self.turn.context.turn,
+            outcome: outcome.clone(),
+            answer: answer.clone(),
+            spent: self.turn.spent,
+        });
+        self.recorder.act(Act::Deliver { decided_by, outcome, answer });
     }
 
-    /// Puts what extensions injected meanwhile into the conversation.
-    pub fn say_notes(&mut self) {
+    /// Adds what extensions injected meanwhile to the conversation.
+    pub fn append_notes(&mut self) {
         for text in take(&mut self.turn.notes) {
-            self.base.say(Message::Note { text });
+            self.session.append(Message::Note { text });
         }
     }
 }

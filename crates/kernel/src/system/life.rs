@@ -13,6 +13,16 @@ enum Move {
     Forget,
 }
 
+/// The frame of a generation that is in this state from now on.
+pub(super) fn state_changed(
+    id: &ExtensionId,
+    generation: Generation,
+    state: ExtensionState,
+    fault: Option<Fault>,
+) -> ExtensionStateChanged {
+    ExtensionStateChanged { id: id.clone(), generation, state, fault, again: None }
+}
+
 impl System {
     /// The process has begun: nothing of an earlier one is alive, but its numbers go on. What was on its way up when an earlier one
     /// died may be why.
@@ -21,7 +31,8 @@ impl System {
         self.running.clear();
         for extension in self.extensions.values_mut() {
             let rising = extension.on(Course::Rising).filter(|life| died && life.under_way.is_some());
-            let deaths = rising.map_or(extension.deaths, |life| extension.deaths.and(life.found.digest));
+            let deaths =
+                rising.map_or(extension.deaths, |life| extension.deaths.with_crash_of(life.found.digest));
             let (generations, judging) = (extension.generations, extension.judging.take());
             *extension = Extension { generations, deaths, judging, ..Extension::default() };
         }
@@ -31,7 +42,7 @@ impl System {
         for found in found {
             let extension = self.extensions.entry(found.id.clone()).or_default();
             let latest = extension.on(Course::Rising).or(extension.on(Course::Serving));
-            match (latest, extension.deaths.verdict(found.digest)) {
+            match (latest, extension.deaths.quarantine(found.digest)) {
                 (Some(latest), _) if latest.found.digest == found.digest => extension.adopt(found),
                 (None, Some(fault)) => {
                     extension.adopt(found);
@@ -46,7 +57,7 @@ impl System {
     }
 
     /// Someone wants an extension sent up again that is down, whatever has happened to it.
-    pub(super) fn retried(&mut self, id: &ExtensionId) -> Taken {
+    pub(super) fn retried(&mut self, id: &ExtensionId) -> Accepted {
         let Some(extension) = self.extensions.get_mut(id).filter(|it| !it.is_up()) else {
             return unexpected("no such extension is down");
         };
@@ -56,7 +67,7 @@ impl System {
     }
 
     /// The pause after an extension went down is over.
-    pub(super) fn timer(&mut self, timer: Seq) -> Taken {
+    pub(super) fn timer(&mut self, timer: Seq) -> Accepted {
         let extension = self.extensions.values_mut().find(|it| it.timer == Some(timer));
         extension.map(Extension::come_back).map_or_else(|| unexpected("nobody set this timer"), Ok)
     }
@@ -72,7 +83,7 @@ impl System {
         extension.waiting = false;
         if !extension.is_up() {
             let generation = Generation(extension.generations);
-            desk.record(ExtensionStateChanged::down(id, generation, Some(fault.clone())));
+            desk.record(state_changed(id, generation, ExtensionState::Error, Some(fault.clone())));
         }
     }
 
@@ -89,7 +100,7 @@ impl System {
         desk: &mut StepRecorder,
         fact: &ExtensionReported,
         cause: Option<Seq>,
-    ) -> Taken {
+    ) -> Accepted {
         let life = self.life(&fact.id, fact.generation)?;
         if life.under_way.is_none() || life.under_way != cause.map(|cause| (fact.command, cause)) {
             return unexpected("this command is not under way");
@@ -114,13 +125,13 @@ impl System {
         Ok(())
     }
 
-    pub(super) fn faulted(&mut self, desk: &mut StepRecorder, fact: &ExtensionFaulted) -> Taken {
+    pub(super) fn faulted(&mut self, desk: &mut StepRecorder, fact: &ExtensionFaulted) -> Accepted {
         let serves = self.life(&fact.id, fact.generation)?.course == Course::Serving;
         let extension = self.extensions.get_mut(&fact.id);
         let Some(extension) = extension.filter(|it| serves && it.on(Course::Rising).is_none()) else {
             return Ok(());
         };
-        if extension.faults.add(desk.clerk.now) {
+        if extension.faults.add(desk.now()) {
             let guards = extension.on(Course::Serving).is_some_and(Life::guards);
             match extension.previous.take() {
                 Some(found) => extension.rise(found, true),
@@ -132,9 +143,11 @@ impl System {
         Ok(())
     }
 
-    pub(super) fn health(&mut self, desk: &mut StepRecorder, fact: &HealthReported) -> Taken {
+    pub(super) fn health(&mut self, desk: &mut StepRecorder, fact: &HealthReported) -> Accepted {
         let serves = self.life(&fact.id, fact.generation)?.course == Course::Serving;
-        if let Some(fault) = fact.fault().filter(|_| serves) {
+        if serves && !fact.healthy {
+            let message = format!("`{}` reported that it is not well", fact.id);
+            let fault = Fault::new(Code::ExtensionUnhealthy, message);
             self.send_down(desk, &fact.id, Course::Serving, Some(fault));
         }
         Ok(())
@@ -153,9 +166,10 @@ impl System {
         let Some(extension) = self.extensions.get_mut(id) else { return };
         let Some(life) = extension.on_mut(course) else { return };
         life.course = Course::Leaving;
-        let mut down = ExtensionStateChanged::down(id, life.reference.generation, fault.clone());
+        let state = if fault.is_some() { ExtensionState::Error } else { ExtensionState::Inactive };
+        let mut down = state_changed(id, life.reference.generation, state, fault.clone());
         let unwell = fault.as_ref().is_some_and(|fault| fault.code == Code::ExtensionUnhealthy);
-        down.again = unwell.then(|| extension.returns.next(desk.clerk.now)).flatten();
+        down.again = unwell.then(|| extension.returns.next(desk.now())).flatten();
         extension.fault = fault;
         self.stale |= course == Course::Serving;
         let (again, decided_by) = (down.again, desk.record(down));
@@ -191,8 +205,8 @@ impl System {
         let fall = match course {
             Course::Leaving => None,
             _ if self.phase != Phase::Running || !installed => Some(Move::Fall(course, None)),
-            Course::Rising if idle && life.done.is_none() => fallen(self.hindrance(found)),
-            Course::Rising | Course::Serving => fallen(self.lacking(found)),
+            Course::Rising if idle && life.done.is_none() => fallen(self.blocked_by(found)),
+            Course::Rising | Course::Serving => fallen(self.missing_dependency(found)),
         };
         match (course, life.done) {
             _ if fall.is_some() || !idle => fall,
@@ -309,7 +323,7 @@ impl System {
     fn try_again(&mut self) -> bool {
         let waits = |it: &&Extension| it.waiting && it.on(Course::Rising).is_none();
         let waiting = self.extensions.values().filter(waits).filter_map(|it| it.found.clone());
-        let again = waiting.filter(|found| self.phase == Phase::Running && self.hindrance(found).is_none());
+        let again = waiting.filter(|found| self.phase == Phase::Running && self.blocked_by(found).is_none());
         let again: Vec<FoundExtension> = again.collect();
         for found in &again {
             self.extensions.entry(found.id.clone()).or_default().rise(found.clone(), false);

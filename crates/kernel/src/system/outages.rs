@@ -109,8 +109,10 @@ impl System {
             descriptors.filter(move |it| self.refusal(reserved, life, it).is_none()).map(standing)
         });
         let expected = outages.iter().flat_map(|(judging, _)| judging.standing());
-        let (mut registry, stacks) = Registry::of(self.policy, &self.overrides, standing.chain(expected));
-        outages.iter().for_each(|(judging, outage)| registry.mark_outage(&judging.reference.id, outage));
+        let (mut registry, stacks) = registry::build(self.policy, &self.overrides, standing.chain(expected));
+        outages.iter().for_each(|(judging, outage)| {
+            registry::mark_outage(&mut registry, &judging.reference.id, outage)
+        });
         (registry, stacks)
     }
 

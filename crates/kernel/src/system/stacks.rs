@@ -9,7 +9,7 @@ impl System {
         self.list_outages(listing);
         let Ok(digest) = Digest::of_json(&registry) else { return };
         if digest != self.pin.reference.digest {
-            let changes = StackChange::between(&std::mem::replace(&mut self.stacks, stacks), &self.stacks);
+            let changes = registry::stack_changes(&std::mem::replace(&mut self.stacks, stacks), &self.stacks);
             let seq = desk.record(RegistryChanged { registry: digest, changes });
             self.pin = RegistryPin::new(RegistryRef { seq, digest }, Arc::new(registry));
             desk.act(Act::Activate { pin: self.pin.clone() });

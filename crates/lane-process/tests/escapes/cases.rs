@@ -292,7 +292,7 @@ for n in range(64):
         for _ in range(4): f.write(bytes(1 << 20))
     time.sleep(0.05)
 time.sleep(20)",
-        &["the process was ended: it keeps"],
+        &["the process was killed: it uses"],
     ),
     (
         "the disk by names",
@@ -300,11 +300,11 @@ time.sleep(20)",
 for n in range(200000):
     os.close(os.open(f'{DATA}/n{n}', os.O_CREAT | os.O_WRONLY))
 time.sleep(20)",
-        &["the process was ended: it keeps"],
+        &["the process was killed: it uses"],
     ),
-    ("everybody's end", "os.kill(-1, 9); time.sleep(20)", &["EPERM", "ESRCH", "has ended (signal: 9"]),
-    ("a crash", "os.kill(os.getpid(), signal.SIGSEGV); time.sleep(20)", &["has ended (signal: 11"]),
-    ("its own end", "os._exit(7)", &["has ended (exit status: 7)"]),
+    ("everybody's end", "os.kill(-1, 9); time.sleep(20)", &["EPERM", "ESRCH", "has exited (signal: 9"]),
+    ("a crash", "os.kill(os.getpid(), signal.SIGSEGV); time.sleep(20)", &["has exited (signal: 11"]),
+    ("its own end", "os._exit(7)", &["has exited (exit status: 7)"]),
 ];
 
 /// Of the above, what finds its aim without confinement.

@@ -1,8 +1,10 @@
 //! A vault in memory and programs in Python to put into it.
 
 use std::collections::BTreeMap;
+use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use holdfast_contract::budgets::Budgets;
 use holdfast_contract::content::Content;
@@ -16,6 +18,9 @@ use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Bundle, Call, Host, Instance, Lane, Later, Reply, Vault};
 use holdfast_lane_process::{Places, ProcessLane};
 use serde_json::{Value, json};
+
+/// After this a test gives up. It only has to be longer than the slowest machine needs.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Bytes that a program may keep on the disk here.
 pub const DISK_BYTES: u64 = 32 << 20;
@@ -123,17 +128,24 @@ impl Yard {
 
     /// Waits until nothing of it runs any more.
     pub async fn empties(&self) {
-        for _ in 0..500 {
-            if self.running().is_empty() {
-                return;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
-        panic!("still running: {:?}", self.running());
+        eventually(|| self.running().is_empty()).await;
     }
 
     pub fn path(&self) -> &Path {
         self.folder.path()
+    }
+}
+
+/// Waits for something that a process brings about.
+#[allow(dead_code, reason = "not every test waits")]
+#[track_caller]
+pub fn eventually(mut happened: impl FnMut() -> bool) -> impl Future<Output = ()> {
+    let (deadline, caller) = (Instant::now() + TIMEOUT, Location::caller());
+    async move {
+        while !happened() {
+            assert!(Instant::now() < deadline, "it did not happen: {caller}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! What the built-in model makes of sentences and commands.
 
+use holdfast_contract::content::Content;
 use holdfast_contract::message::Message;
 use holdfast_contract::tool::{ToolSpec, agent_arguments_schema};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::words::{is_filler, stem};
 use super::{HINT, Offline};
@@ -149,6 +150,27 @@ async fn results_are_reported_and_failures_too() {
     let said = answer(denied).await;
     assert!(
         said.starts_with("I called `read_file path=\"a.txt\"`. It failed: error HF-3103: not here"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn structured_results_are_lists_and_not_json() {
+    let rows: Vec<Value> =
+        (0..25).map(|n| json!({ "path": format!("f{n}"), "kind": "file", "bytes": n })).collect();
+    let value = json!({ "entries": rows, "truncated": false, "none": [] });
+    let mut returned = result("call-1", "", false);
+    if let Message::Tool { content, .. } = &mut returned {
+        *content = Content::new(value);
+    }
+    let said =
+        answer(vec![user("list the files"), calls(&[("call-1", "read_file", json!({}))]), returned]).await;
+    assert!(
+        said.contains("\n\nentries:\n- f0 (bytes: 0, kind: file)\n- f1 (bytes: 1, kind: file)\n"),
+        "{said}"
+    );
+    assert!(
+        said.contains("- f19 (bytes: 19, kind: file)\n- … and 5 more\nnone: []\ntruncated: false"),
         "{said}"
     );
 }

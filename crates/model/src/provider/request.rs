@@ -81,7 +81,6 @@ pub(super) fn build(ask: &ModelAct, kind: AdapterKind, names: &Names) -> ChatReq
         .registry
         .tools
         .iter()
-        .filter(|entry| ask.scope.offers(entry))
         .filter_map(|entry| {
             let spec = &entry.stack.first()?.spec;
             let schema = object_schema(spec.input_schema.value());

@@ -3,9 +3,10 @@
 
 use std::path::Path;
 
-use holdfast_contract::manifest::yaml::{self, Codes, Field, Format, Object, Reported};
+use holdfast_contract::manifest::yaml::{self, Codes, Format};
 use holdfast_contract::message::Usage;
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_yaml::{Field, Object, Reported};
 use serde_json::{Map, Value};
 
 use super::ScriptStep;

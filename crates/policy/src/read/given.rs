@@ -2,8 +2,8 @@
 
 use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::{ExtensionId, Millis};
-use holdfast_contract::manifest::yaml::{Field, Object};
 use holdfast_contract::manifest::{Access, FileGrant, Grants};
+use holdfast_yaml::{Field, Object};
 
 use super::Result;
 use crate::caps::{Cap, Caps, Dollars};

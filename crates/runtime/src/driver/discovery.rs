@@ -11,11 +11,12 @@ use holdfast_contract::host_call::{Capability, HostCallKind};
 use holdfast_contract::problem::Fault;
 use holdfast_contract::registry::{ExtensionRef, Registry, ToolEntry};
 use holdfast_contract::wire::Later;
+use holdfast_kernel::registry::offers;
 use serde_json::json;
 
 use super::SessionActor;
-use crate::discovery::{narrowed, recent, shown};
 use crate::host::{Caller, failed};
+use crate::tools::discovery::{narrowed, recent, shown};
 
 impl SessionActor {
     /// The registry as a model is to see it.
@@ -25,7 +26,7 @@ impl SessionActor {
             true => recent(&act.messages, self.searches(&act.registry)),
             false => Vec::new(),
         };
-        let scope = |entry: &ToolEntry| act.scope.offers(entry);
+        let scope = |entry: &ToolEntry| offers(&act.scope, entry);
         narrowed(&act.registry, &shown(&act.registry, scope, &recent, &self.inner.tools))
     }
 

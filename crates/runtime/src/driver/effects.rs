@@ -17,18 +17,16 @@ use holdfast_contract::session_frames::{
     ModelFailed, TimerFired, ToolChecked, ToolReturned, TurnOutcome,
 };
 use holdfast_contract::tool::ToolOutcome;
-use holdfast_contract::wire::{Call, Instance, Reply};
+use holdfast_contract::wire::{Call, Instance};
 use holdfast_kernel::Pending;
 use holdfast_policy::PolicyRequest;
 
 use super::redacted_output::RedactedOutput;
 use super::stream_guard::Guards;
 use super::{SessionActor, SessionCommand, ToolAnswer, TurnReport};
-use crate::call::{CallState, later, start_call, wait, wait_timeout};
+use crate::calls::{Admission, CallKey, CallState, later, result_of, run, start_call, wait, wait_timeout};
 use crate::daily_usage::used_by_model;
-use crate::executor::{Admission, run};
 use crate::host::SessionHost;
-use crate::instances::CallKey;
 use crate::limit_source::cap_place;
 use crate::parts::SessionEvent;
 use crate::runtime::Inner;
@@ -338,7 +336,7 @@ impl Inner {
         call: Call,
         host: Arc<SessionHost>,
     ) -> CallState {
-        if !instance.alone() {
+        if !instance.capabilities().exclusive {
             return start_call(instance, call, host);
         }
         let (inner, extension) = (self.clone(), extension.clone());
@@ -346,14 +344,6 @@ impl Inner {
             let (serving, _visit) = inner.enter_pinned(&extension).await?;
             wait(start_call(&inner.instance(&serving)?, call, host)).await
         }))
-    }
-}
-
-/// A tool's result, or why its answer makes no sense.
-pub(crate) fn result_of(reply: Reply) -> Result<Content, Fault> {
-    match reply {
-        Reply::Content(content) => Ok(content),
-        other => Err(Fault::new(Code::ToolFailed, format!("{other:?} is no result"))),
     }
 }
 

@@ -13,16 +13,15 @@ use holdfast_contract::ids::{CallId, HookId, Seq};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{AskedHooks, ExtensionRef, HookEntry};
 use holdfast_contract::session_frames::{HookAgreed, HookDecided, HookFaulted};
-use holdfast_contract::wire::{Call, Instance, Reply};
+use holdfast_contract::wire::{Call, Instance};
 
 use tokio::task::JoinSet;
 
 use super::SessionActor;
-use crate::call::{CallState, try_now, wait_timeout};
-use crate::context_budget::ContextTokenBudget;
+use crate::calls::{
+    CallKey, CallState, ContextTokenBudget, IdentityMap, accepted, decision_of, try_now, wait_timeout,
+};
 use crate::host::SessionHost;
-use crate::identity_hash::IdentityMap;
-use crate::instances::CallKey;
 
 /// Rounds that are asked together at most: their subjects have to stay in the caches too.
 const MAX_BATCHED_ROUNDS: usize = 32;
@@ -47,7 +46,7 @@ impl SessionActor {
             let extension = hook.extension.clone();
             match answer {
                 Some(answer) => {
-                    let answer = answer.and_then(|decision| fitting(decision, input.point));
+                    let answer = answer.and_then(|decision| accepted(decision, input.point));
                     let source = FrameSource::Extension(extension);
                     let input = HookQuestion::of(&input).fact(self, source, decided_by, answer);
                     self.queue.push_back(input);
@@ -108,8 +107,11 @@ impl SessionActor {
         let answer = match self.instances.ready(extension.digest) {
             Some(instance) => try_now(instance, input)?,
             None => {
-                let is_at_once = |loaded: &Arc<dyn Instance>| loaded.answers_at_once() && !loaded.alone();
-                let loaded = self.inner.instance(extension).ok().filter(is_at_once)?;
+                let is_synchronous = |loaded: &Arc<dyn Instance>| {
+                    let capabilities = loaded.capabilities();
+                    capabilities.synchronous_hooks && !capabilities.exclusive
+                };
+                let loaded = self.inner.instance(extension).ok().filter(is_synchronous)?;
                 try_now(&self.instances.at_once(extension.digest, &loaded), input)?
             }
         };
@@ -160,7 +162,7 @@ impl SessionActor {
             let at_once = self.hook_at_once(extension, &input);
             let is_at_once = at_once.is_some();
             let answer = match at_once {
-                Some(answer) => Some(answer.and_then(|decision| fitting(decision, about.point))),
+                Some(answer) => Some(answer.and_then(|decision| accepted(decision, about.point))),
                 None => match self.make_hook(decided_by, extension, input) {
                     CallState::Answered(answer) => {
                         Some(answer.and_then(|reply| decision_of(reply, about.point)))
@@ -320,23 +322,4 @@ impl HookQuestion {
             Err(faulted) => actor.fact(source, Some(cause), faulted),
         }
     }
-}
-
-/// A hook's decision, or why its answer makes no sense.
-pub(crate) fn decision_of(reply: Reply, point: HookPoint) -> Result<Decision, Fault> {
-    match reply {
-        Reply::Decision(decision) => fitting(decision, point),
-        other => Err(senseless(&other, point)),
-    }
-}
-
-fn fitting(decision: Decision, point: HookPoint) -> Result<Decision, Fault> {
-    match point.accepts(&decision) {
-        true => Ok(decision),
-        false => Err(senseless(&Reply::Decision(decision), point)),
-    }
-}
-
-fn senseless(answer: &Reply, point: HookPoint) -> Fault {
-    Fault::new(Code::HookNonsense, format!("{answer:?} is no answer to {point:?}"))
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
+use futures_util::FutureExt;
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::canonical;
@@ -21,7 +21,7 @@ use holdfast_contract::session_frames::{
 };
 use holdfast_contract::system_frames::HeadAnchored;
 use holdfast_contract::tool::ToolOutcome;
-use holdfast_kernel::Session;
+use holdfast_kernel::{Session, barrier};
 use holdfast_store::StreamLog;
 use tokio::sync::{mpsc, oneshot};
 
@@ -29,10 +29,10 @@ use super::hooks::RoundAnswers;
 use super::tasks::Tasks;
 use super::{HostAnswer, ReplySender, SessionCommand, SessionHandle, TurnReport, UserInput};
 use crate::artifacts;
+use crate::calls::{CallEnd, Instances};
 use crate::channel_stream::OutputStream;
 use crate::delegated::DelegatedUsage;
 use crate::host::{Caller, SessionHost};
-use crate::instances::{CallEnd, Instances};
 use crate::machine::Machine;
 use crate::outages::START_WAIT;
 use crate::parts::SessionEvent;
@@ -316,7 +316,7 @@ impl SessionActor {
     /// Performs the acts that wait. What comes of them at once waits in its turn.
     fn act(&mut self) {
         while let Some(act) = self.acts.pop_front() {
-            if act.barrier().is_some() && self.hand_over().is_err() {
+            if barrier(&act).is_some() && self.hand_over().is_err() {
                 return self.acts.clear();
             }
             self.perform(act);
@@ -551,7 +551,7 @@ impl SessionActor {
             call => self.inner.serve(caller, call, timeout),
         };
         // An answer that is ready is recorded at once: answers keep the order of the calls.
-        if let Poll::Ready(answer) = answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        if let Some(answer) = (&mut answer).now_or_never() {
             return self.answered(HostAnswer { extension, under, hook, call: record, answer, reply });
         }
         let inbox = self.inbox.clone();

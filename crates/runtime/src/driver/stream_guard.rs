@@ -11,14 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
 use holdfast_contract::frame::FrameSource;
-use holdfast_contract::hook::{Decision, HookInput, HookPoint};
-use holdfast_contract::ids::HookId;
-use holdfast_contract::manifest::Scope;
+use holdfast_contract::hook::HookPoint;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::registry::{AskedHooks, HookEntry, Registry};
-use holdfast_contract::round::Round;
-use holdfast_contract::session_frames::{ChunkSaid, ChunkWord, StreamGuarded};
+use holdfast_contract::registry::{AskedHooks, HookEntry};
+use holdfast_contract::session_frames::{ChunkWord, StreamGuarded};
 use holdfast_contract::system_frames::ExtensionFaulted;
 use holdfast_contract::wire::{Call, Instance, Later};
 use holdfast_model::{Delta, Model};
@@ -26,45 +23,16 @@ use tokio::sync::{Notify, mpsc};
 
 use super::effects::FactSender;
 use super::redacted_output::{ModelOutcome, RedactedOutput};
-use super::{SessionActor, SessionCommand, decision_of};
-use crate::call::{join_all, wait_timeout};
+use super::{SessionActor, SessionCommand};
+use crate::calls::{
+    chunk_guards, chunk_input, chunk_instance, chunk_verdict, decision_of, join_all, releasable_until,
+    wait_timeout, window_end,
+};
 use crate::host::SessionHost;
 use crate::runtime::Inner;
-use crate::stream_windows::{releasable_until, window_end, window_with_overlap};
 
 /// Bytes that may wait to be judged before the model is read no further.
 const MAX_UNJUDGED_BYTES: usize = 64 << 10;
-
-/// The guardrails that judge what is streamed in a turn: those of its registry whose matchers apply.
-pub(crate) fn chunk_guards(registry: &Registry, turn: &TurnView) -> Option<AskedHooks> {
-    let asked = registry.asked(HookPoint::GuardChunk, None, &turn.origin.channel);
-    asked.map(|hooks| registry.still_asked(&Round::new(HookPoint::GuardChunk, None, hooks)))
-}
-
-/// What a guardrail is asked about a window.
-pub(crate) fn chunk_input(hook: &HookId, text: &str, window: Range<usize>, turn: &TurnView) -> HookInput {
-    let subject = Some(Content::text(window_with_overlap(text, window)));
-    HookInput { hook: hook.clone(), point: HookPoint::GuardChunk, call: None, subject, turn: turn.clone() }
-}
-
-/// The instance that judges a window, of one that is loaded and one that was made for the stream.
-pub(crate) fn judging(loaded: &Arc<dyn Instance>, streams: &Arc<dyn Instance>) -> Arc<dyn Instance> {
-    match loaded.scope() {
-        Scope::Call => loaded.fresh().unwrap_or_else(|| loaded.clone()),
-        Scope::Shared => loaded.clone(),
-        Scope::Turn => streams.clone(),
-    }
-}
-
-/// What a guardrail said, if it is more than that it has no objection.
-pub(crate) fn word(window: u32, hook: &HookId, said: Result<Decision, Fault>) -> Option<ChunkWord> {
-    let said = match said {
-        Ok(decision) if decision == *HookPoint::GuardChunk.consent() => return None,
-        Ok(decision) => ChunkSaid::Decided(decision),
-        Err(fault) => ChunkSaid::Faulted(fault),
-    };
-    Some(ChunkWord { window, hook: hook.clone(), said })
-}
 
 /// The guardrails of a stream.
 pub(super) struct Guards {
@@ -279,18 +247,18 @@ impl Guards {
         drop(held);
         let asked = guards.iter().zip(inputs).map(|(guard, input)| {
             let HookEntry { extension, spec, .. } = guard.hook;
-            let instance = guard.instances.as_ref().map(|[loaded, own]| judging(loaded, own));
+            let instance = guard.instances.as_ref().map(|[loaded, own]| chunk_instance(loaded, own));
             let made = match instance {
                 Ok(instance) => {
                     self.inner.make_pinned(extension, &instance, Call::Hook(input), guard.host.clone())
                 }
-                Err(fault) => crate::call::CallState::Answered(Err(fault.clone())),
+                Err(fault) => crate::calls::CallState::Answered(Err(fault.clone())),
             };
             let (inner, hook, timeout) = (self.inner.clone(), guard.hook.clone(), spec.timeout);
             let said = async move {
                 let answer = wait_timeout(made, timeout, Code::HookTimeout, inner.clock.clone()).await;
                 let said = answer.and_then(|reply| decision_of(reply, HookPoint::GuardChunk));
-                word(number, &hook.id, said.map_err(|fault| inner.told_of_chunk(&hook, fault)))
+                chunk_verdict(number, &hook.id, said.map_err(|fault| inner.told_of_chunk(&hook, fault)))
             };
             Box::pin(said) as Later<Option<ChunkWord>>
         });

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
 use fail::fail_point;
+use futures_util::FutureExt;
 use holdfast_contract::body::Body;
 use holdfast_contract::digest::canonical;
 use holdfast_contract::effect::{Act, Effects, Input};
@@ -23,7 +23,7 @@ use holdfast_store::{ObjectKind, StreamLog};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use crate::call::{start_call, wait_timeout};
+use crate::calls::{start_call, wait_timeout};
 use crate::host::SystemHost;
 use crate::rebuild::rebuild;
 use crate::runtime::Inner;
@@ -436,9 +436,9 @@ impl SystemActor {
 async fn do_all(inner: Arc<Inner>, works: Vec<Work>) {
     let mut done = Vec::new();
     for (cause, mut work) in works {
-        match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(body) => done.push((cause, body)),
-            Poll::Pending => {
+        match (&mut work).now_or_never() {
+            Some(body) => done.push((cause, body)),
+            None => {
                 let inner = inner.clone();
                 tokio::spawn(async move {
                     let body = work.await;
@@ -459,7 +459,8 @@ async fn load(
 ) -> Result<LifecycleOutcome, Fault> {
     let no_lane = || Fault::new(Code::ExtensionUnknown, format!("there is no lane `{lane_name}`"));
     let instance = lane.ok_or_else(no_lane)?.load(extension).await?;
-    let (lives, alone) = (instance.lives(), instance.alone());
+    let capabilities = instance.capabilities();
+    let (lives, alone) = (capabilities.has_lifecycle, capabilities.exclusive);
     inner.keep_instance(extension, instance);
     let call = Call::Lifecycle(LifecycleCommand::Load);
     match call_instance(inner, extension, under, call, LIFECYCLE_TIMEOUT).await? {
@@ -487,7 +488,7 @@ async fn step_of_life(
         }
         tokio::select! {
             biased;
-            () = inner.presence.empty(&extension.id, extension.generation) => {}
+            () = inner.presence.drained(&extension.id, extension.generation) => {}
             () = inner.clock.sleep(QUIESCE_TIMEOUT) => {}
         }
         inner.dispose_services(extension).await;

@@ -16,9 +16,7 @@ use holdfast_contract::wire::{Call, Later};
 use tokio::task::JoinSet;
 
 use super::{Caller, SystemHost};
-use crate::call::{start_call, wait_timeout};
-use crate::context_budget::ContextTokenBudget;
-use crate::driver::decision_of;
+use crate::calls::{ContextTokenBudget, decision_of, start_call, wait_timeout};
 use crate::runtime::Inner;
 
 impl Inner {

@@ -6,10 +6,11 @@ use holdfast_contract::content::Content;
 use holdfast_contract::host_call::arguments::FindToolsArguments;
 use holdfast_contract::ids::ToolName;
 use holdfast_contract::registry::{Implementation, Registry, ToolEntry};
+use holdfast_kernel::registry::offers;
 use serde_json::Value;
 
-use crate::discovery::{capabilities, search, shown};
 use crate::runtime::Inner;
+use crate::tools::discovery::{capabilities, search, shown};
 
 impl Inner {
     /// The extensions and tools of a session. `recent` are the tools that it found or used, the most important first.
@@ -19,7 +20,7 @@ impl Inner {
         offered: &ToolScope,
         recent: &[ToolName],
     ) -> Content {
-        let scope = |entry: &ToolEntry| offered.offers(entry);
+        let scope = |entry: &ToolEntry| offers(offered, entry);
         let within: Vec<&ToolEntry> = registry.tools.iter().filter(|entry| scope(entry)).collect();
         let shown = shown(registry, scope, recent, &self.tools);
         capabilities(registry, &within, &shown, &self.tools, |it| self.description_of(it)).into()
@@ -32,7 +33,7 @@ impl Inner {
         offered: &ToolScope,
         arguments: &FindToolsArguments,
     ) -> (Vec<ToolName>, Value) {
-        let within: Vec<&ToolEntry> = registry.tools.iter().filter(|entry| offered.offers(entry)).collect();
+        let within: Vec<&ToolEntry> = registry.tools.iter().filter(|entry| offers(offered, entry)).collect();
         search(&within, &arguments.query, arguments.limit, |it| self.description_of(it))
     }
 

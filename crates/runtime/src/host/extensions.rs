@@ -10,7 +10,7 @@ use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Call, Later, Reply};
 
 use super::{Caller, SystemHost, failed, services};
-use crate::call::{start_call, wait_timeout};
+use crate::calls::{start_call, wait_timeout};
 use crate::runtime::Inner;
 
 impl Inner {

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{Caller, SystemHost, content_of, failed};
-use crate::call::{start_call, wait_timeout};
+use crate::calls::{start_call, wait_timeout};
 use crate::runtime::Inner;
 
 /// What the owner's methods for its services begin with.

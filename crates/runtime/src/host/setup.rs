@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 
 use super::SystemHost;
 use super::secrets::{SecretName, SecretString};
-use crate::call::{start_call, wait_timeout};
+use crate::calls::{start_call, wait_timeout};
 use crate::driver::SystemCommand;
 use crate::runtime::{Inner, Runtime};
 
@@ -125,7 +125,7 @@ impl Inner {
         };
         let spec = self.found(&serving.digest).and_then(|found| found.setup).unwrap_or_default();
         let mut questions = Vec::new();
-        let has_role = self.instance(&serving)?.has(Role::Setup);
+        let has_role = self.instance(&serving)?.capabilities().roles.contains(Role::Setup);
         if has_role {
             let schema = self.ask_setup(id, "schema", Content::default()).await?;
             let read = serde_json::from_value(schema.value().cloned().unwrap_or_default());
@@ -207,7 +207,7 @@ impl Inner {
         if self
             .serving(id)
             .and_then(|serving| self.instance(&serving).ok())
-            .is_some_and(|it| it.has(Role::Setup))
+            .is_some_and(|it| it.capabilities().roles.contains(Role::Setup))
         {
             self.ask_setup(id, "apply", Content::new(serde_json::json!({ name: told }))).await?;
         }

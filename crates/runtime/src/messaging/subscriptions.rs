@@ -17,7 +17,7 @@ use holdfast_contract::wire::Call;
 use serde::Serialize;
 
 use super::topics;
-use crate::call::{start_call, wait};
+use crate::calls::{start_call, wait};
 use crate::host::{SystemHost, content_of};
 use crate::runtime::Inner;
 

@@ -10,7 +10,7 @@ use super::{DiskFault, Operation, SimulatedDisk, Survival};
 fn open(disk: &SimulatedDisk) -> Connection {
     let connection =
         Connection::open_with_flags_and_vfs("test.db", OpenFlags::default(), disk.vfs_name()).unwrap();
-    connection.busy_timeout(Duration::from_secs(10)).unwrap();
+    connection.busy_timeout(Duration::from_secs(60)).unwrap();
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).unwrap();
     assert_eq!(mode, "wal");
     connection

@@ -1,0 +1,89 @@
+//! The lanes of a home: those that run its extensions, and those that run recorded calls again.
+
+use std::sync::Arc;
+
+use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::log::{LogLevel, ProgressSink};
+use holdfast_contract::problem::Problem;
+use holdfast_contract::sandbox::SandboxOptions;
+use holdfast_contract::wire::Lane;
+use holdfast_home::Settings;
+use holdfast_lane_declarative::DeclarativeLane;
+use holdfast_lane_process::{Demand, Places, ProcessLane};
+use holdfast_lane_wasm::WasmLane;
+use holdfast_loader::{EmbeddedComponent, HomeVault};
+use holdfast_policy::Profile;
+use holdfast_runtime::secrets::Secrets;
+use holdfast_store::Store;
+
+use crate::config::{ApplicationConfig, BuiltInContext};
+
+/// The lanes that run a home's own extensions.
+pub(crate) fn lanes(
+    plan: &ApplicationConfig,
+    settings: &Settings,
+    vault: &Arc<HomeVault>,
+    secrets: Option<&Arc<Secrets>>,
+    progress: ProgressSink,
+) -> [Arc<dyn Lane>; 4] {
+    let wanted = settings.log.level;
+    // Where it is not known what to hide, nothing is shown.
+    let log = plan.log.zip(secrets).map(|(tell, secrets)| {
+        let told = move |id: &ExtensionId, level: LogLevel, line: &str| {
+            if wanted.includes(level) {
+                tell(id, level, line);
+            }
+        };
+        secrets.clone().hide_in_log(Arc::new(told))
+    });
+    let places = Places {
+        code: plan.home.generations().join("running"),
+        data: plan.home.all_data(),
+        environments: plan.home.environments(),
+    };
+    let mut wasm = WasmLane::when_needed(settings.wasm, vault.clone()).with_progress(progress);
+    let (home, profile) = (plan.home.clone(), plan.profile.clone());
+    // A policy that cannot be read demands everything.
+    let demand: Demand = Arc::new(move || {
+        home.policy(profile.as_deref()).map_or(true, |policy| policy.profile_name() == Profile::Safe)
+    });
+    let mut programs = ProcessLane::new(vault.clone(), places.clone()).demanding(demand.clone());
+    let mut python = ProcessLane::python(vault.clone(), places)
+        .beside(&programs)
+        .demanding(demand)
+        .with_progress(Arc::new(plan.progress));
+    if let Some(log) = log {
+        wasm = wasm.with_log(log.clone());
+        programs = programs.with_log(log.clone());
+        python = python.with_log(log);
+    }
+    let words = DeclarativeLane::new(vault.clone());
+    [Arc::new(wasm), Arc::new(words), Arc::new(programs), Arc::new(python)]
+}
+
+/// The lanes that run again what a home's log has recorded.
+pub fn recorded_lanes(plan: &ApplicationConfig, store: &Store) -> Result<Vec<Arc<dyn Lane>>, Problem> {
+    let settings = Settings::load(&plan.home)?.settings;
+    let context = BuiltInContext { home: &plan.home, workspace: None, settings: &settings };
+    let vault = Arc::new(HomeVault::new(store.clone(), plan.home.generations()));
+    let built_ins = (plan.built_ins)(&context);
+    let wasm = WasmLane::when_needed(settings.wasm.few(), vault.clone())
+        .with_progress(quiet(plan, &built_ins.components));
+    let lanes: [Arc<dyn Lane>; 2] = [Arc::new(wasm), Arc::new(DeclarativeLane::new(vault))];
+    Ok(built_ins.lanes.into_iter().chain(lanes).collect())
+}
+
+/// Whether this machine gives as much room for sandboxed components as is asked for. Without it they have less.
+pub fn room(options: SandboxOptions) -> Result<(), Problem> {
+    holdfast_lane_wasm::reserve(&options)
+}
+
+/// Progress of all extensions except the embedded ones, which the user has not installed.
+pub(crate) fn quiet(plan: &ApplicationConfig, carried: &[EmbeddedComponent]) -> ProgressSink {
+    let (tell, carried) = (plan.progress, carried.to_vec());
+    Arc::new(move |id: &ExtensionId, progress| {
+        if !carried.iter().any(|component| component.id == id.as_str()) {
+            tell(id, progress);
+        }
+    })
+}

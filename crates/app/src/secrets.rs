@@ -1,0 +1,57 @@
+//! The secret stores of a home.
+
+use std::ffi::OsString;
+
+use holdfast_contract::problem::Problem;
+use holdfast_home::{Home, SecretPlace, Settings};
+use holdfast_model::provider::usual_key;
+use holdfast_runtime::secrets::Secrets;
+use holdfast_secrets::{
+    Chain, Digester, EncryptedFile, EnvironmentStore as VariableStore, Keyring, PASSPHRASE_VARIABLE,
+    SecretName, SecretStore, SecretStoreState, SecretString, StoreKind,
+};
+
+/// The secrets of a home: its variables, its encrypted file, and the keyring where the settings name it.
+pub fn secrets(
+    home: &Home,
+    settings: &Settings,
+    environment: fn(&str) -> Option<OsString>,
+) -> Result<Secrets, Problem> {
+    let passphrase = environment(PASSPHRASE_VARIABLE).and_then(|text| text.into_string().ok());
+    let mut stores: Vec<Box<dyn SecretStore>> = vec![
+        Box::new(VariableStore::new(home.root(), environment)),
+        Box::new(EncryptedFile::new(home.root(), passphrase.map(SecretString::from))),
+    ];
+    let writes_to = match settings.secrets.store {
+        SecretPlace::File => StoreKind::File,
+        SecretPlace::Environment => StoreKind::Environment,
+        SecretPlace::Keyring => {
+            stores.push(Box::new(Keyring::new(home.root())));
+            StoreKind::Keyring
+        }
+    };
+    let keys = settings.models.named.values().filter_map(|model| {
+        model.api_key_env.clone().or_else(|| usual_key(&model.provider).map(str::to_owned))
+    });
+    let also = keys.filter_map(|name| SecretName::global(&name).ok()).collect();
+    Secrets::new(Chain::new(stores, writes_to)?, Digester::open(home.root())?, also)
+}
+
+/// The state of the keyring, for `doctor`: the number of secrets in it if the settings select it as the secret store.
+pub fn keyring(home: &Home, settings: &Settings) -> Result<String, Problem> {
+    match settings.secrets.store {
+        SecretPlace::Keyring => {
+            let description = Keyring::new(home.root()).describe();
+            match description.state {
+                SecretStoreState::Ready { secrets } => {
+                    Ok(format!("{secrets} secrets in {}", description.place))
+                }
+                SecretStoreState::Trouble(problem) => Err(problem),
+            }
+        }
+        _ if Keyring::SUPPORTED => {
+            Ok("not used: `secrets.store` in the settings names another place".to_owned())
+        }
+        _ => Ok("not used, and this build has no keyring support (`--features keyring`)".to_owned()),
+    }
+}

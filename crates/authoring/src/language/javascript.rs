@@ -1,0 +1,91 @@
+//! JavaScript: `componentize-qjs` puts an interpreter and the source into a component. The world is made of what the source imports
+//! from the SDK and of the interfaces that the manifest asks for.
+
+use std::path::Path;
+use std::process::Command;
+
+use holdfast_contract::problem::Problem;
+
+use crate::language::{initialiser, scan};
+use crate::project::Project;
+use crate::tool::{self, COMPONENTIZE_QJS};
+use crate::wit::{PACKAGE, VERSION, WORLD, World};
+use crate::{BuildStep, files, sdk};
+
+/// The module that the component begins with. It is ours; the author's is imported by it.
+const ENTRY: &str = "holdfast-entry.js";
+
+pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(BuildStep)) -> Result<Vec<u8>, Problem> {
+    let program = COMPONENTIZE_QJS.require()?;
+    let sources = project.sources(&["js", "mjs", "json"])?;
+    let world = scan::world(project, &sources, scan::javascript)?;
+    let temporary = files::temporary()?;
+    let (wit, code) = (temporary.path().join("wit"), temporary.path().join("code"));
+    world.write(&wit)?;
+    // A copy, because the SDK goes where packages are looked for.
+    for source in &sources {
+        files::write(&code.join(source), files::read_text(&project.folder.join(source))?.as_bytes())?;
+    }
+    let packages = project.folder.join("node_modules");
+    if packages.is_dir() {
+        copy_folder(&packages, &code.join("node_modules"))?;
+    }
+    sdk::write_javascript(&code.join("node_modules/holdfast"), &host(&world))?;
+    let entry = code.join(ENTRY);
+    files::write(&entry, entry_module(&world, &project.main).as_bytes())?;
+    progress(BuildStep::Compile("componentize-qjs".to_owned()));
+    let output = temporary.path().join("component.wasm");
+    let mut command = Command::new(program);
+    command.arg("--wit").arg(&wit).args(["--world", WORLD, "--sync", "--stub-wasi", "--opt-size"]);
+    command.arg("--js").arg(&entry).arg("--module-root").arg(&code).arg("--output").arg(&output);
+    tool::compile("componentize-qjs", command.current_dir(&code))?;
+    let bytes = std::fs::read(&output).map_err(|error| files::unusable(&output, "read", &error))?;
+    Ok(initialiser::removed(bytes))
+}
+
+/// The module that links the host: an import that the world does not have would fail, so each world has its own.
+fn host(world: &World) -> String {
+    let import = |name: &String| format!("import {name} from \"{PACKAGE}/{name}@{VERSION}\";\n");
+    let imports: String = world.imports.iter().map(import).collect();
+    let names: Vec<_> = world.imports.iter().map(String::as_str).collect();
+    format!("{imports}export const host = {{ {} }};\n", names.join(", "))
+}
+
+fn entry_module(world: &World, main: &str) -> String {
+    let mut text = format!("import {{ roles }} from \"holdfast\";\nimport \"./{main}\";\n");
+    for name in &world.exports {
+        let name = camel(name);
+        text.push_str(&format!("export const {name} = roles.{name};\n"));
+    }
+    text
+}
+
+/// `tool-gate` as `toolGate`.
+fn camel(name: &str) -> String {
+    let mut camel = String::new();
+    let mut raise = false;
+    for letter in name.chars() {
+        match letter {
+            '-' => raise = true,
+            letter if raise => {
+                camel.push(letter.to_ascii_uppercase());
+                raise = false;
+            }
+            letter => camel.push(letter),
+        }
+    }
+    camel
+}
+
+fn copy_folder(from: &Path, to: &Path) -> Result<(), Problem> {
+    for name in files::names(from)? {
+        let (from, to) = (from.join(&name), to.join(&name));
+        if from.is_dir() {
+            copy_folder(&from, &to)?;
+        } else {
+            let bytes = std::fs::read(&from).map_err(|error| files::unusable(&from, "read", &error))?;
+            files::write(&to, &bytes)?;
+        }
+    }
+    Ok(())
+}

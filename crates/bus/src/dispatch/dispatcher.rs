@@ -1,0 +1,322 @@
+//! The one task that keeps events moving. It wakes when something is on disk, when a handler has ended, or when a time has come, and
+//! sleeps otherwise.
+//!
+//! In a turn it starts the handlers whose events are noted on disk as under way, takes up what came of others, stops those that are
+//! late, and hands to the store in one go what was decided: outcomes together with the next events to be handed over. It hands over again
+//! only when the last one it waits for is on disk, so that under load much goes together.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use holdfast_contract::ids::Millis;
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::wire::Later;
+use holdfast_store::CommitPriority;
+use tokio::task::AbortHandle;
+
+use crate::bus::BusInner;
+use crate::dispatch::delivery::{DeliveryReport, deliver};
+use crate::mixed::MixedMap;
+use crate::state::{
+    BusState, DeliveryOutcome, DeliveryVerdict, PendingWrite, Queues, Start, Subscriber, Ticket, WriteBatch,
+};
+use crate::stored::load;
+
+/// Outcomes that are recorded although nobody waits for them and others are still on their way.
+const MAX_UNFLUSHED_OUTCOMES: usize = 1024;
+/// How long the bus waits before it reads everything anew for the second time in a row.
+const RELOAD_PAUSE: Millis = Millis(1_000);
+
+/// What a turn came to.
+struct Iteration {
+    starts: Vec<Start>,
+    /// Handlers that are over, or must be.
+    ended: Vec<Ticket>,
+    /// When there is something to do whatever happens.
+    next: Option<Millis>,
+    then: Then,
+}
+
+enum Then {
+    Wait,
+    /// Read everything anew.
+    Reload,
+    End,
+}
+
+/// Runs until the bus is closed.
+pub(crate) async fn run(inner: Arc<BusInner>) {
+    let mut running: MixedMap<Ticket, AbortHandle> = MixedMap::default();
+    let mut alarm = Alarm::default();
+    loop {
+        let turn = inner.turn();
+        for ticket in turn.ended {
+            if let Some(handle) = running.remove(&ticket) {
+                handle.abort();
+            }
+        }
+        for start in turn.starts {
+            let ticket = start.ticket;
+            let task = inner.tasks.spawn(deliver(Arc::clone(&inner), start));
+            running.insert(ticket, task.abort_handle());
+        }
+        match turn.then {
+            Then::Wait => {}
+            Then::Reload => {
+                inner.reload().await;
+                continue;
+            }
+            Then::End => {
+                running.into_values().for_each(|handle| handle.abort());
+                inner.ended.send_replace(true);
+                return;
+            }
+        }
+        alarm.set(&inner, turn.next);
+        tokio::select! {
+            biased;
+            () = inner.wake.notified() => {}
+            () = alarm.rings() => {}
+        }
+    }
+}
+
+/// A sleep that is begun anew only when it must end sooner.
+#[derive(Default)]
+struct Alarm(Option<(Millis, Later<()>)>);
+
+impl Alarm {
+    fn set(&mut self, inner: &BusInner, at: Option<Millis>) {
+        let Some(at) = at else { return };
+        if self.0.as_ref().is_none_or(|(set, _)| at < *set) {
+            let span = at.since(inner.clock.now());
+            self.0 = Some((at, inner.clock.sleep(span)));
+        }
+    }
+
+    async fn rings(&mut self) {
+        match &mut self.0 {
+            Some((_, sleep)) => sleep.await,
+            None => std::future::pending().await,
+        }
+        self.0 = None;
+    }
+}
+
+impl BusInner {
+    fn turn(&self) -> Iteration {
+        let reports = self.take_reports();
+        let mut state = self.state();
+        let now = self.clock.now();
+        let mut ended = Vec::new();
+        let mut starts = state.settle_pipeline(now);
+        state.take_up(reports, &mut ended);
+        if state.stop_late(now, &mut ended) {
+            starts.retain(|start| state.under_way.contains_key(&start.ticket));
+        }
+        let then = self.decide(&mut state, now);
+        let next = state.next_time(now);
+        if let Some(first) = state.pipeline.front() {
+            first.receipt.on_outcome(&self.waker);
+        }
+        drop(state);
+        fail::fail_point!("bus::after_durable");
+        Iteration { starts, ended, next, then }
+    }
+
+    /// Hands over what there is, and says how it goes on.
+    fn decide(&self, state: &mut Queues, now: Millis) -> Then {
+        let idle = state.pipeline.is_empty();
+        let gives_up = matches!(state.standing, BusState::Closing { by } if by <= now);
+        if state.standing == BusState::Abandoned || (state.trouble.is_some() && idle && gives_up) {
+            return Then::End;
+        }
+        if state.trouble.is_some() {
+            return if idle && state.retry_at <= now { Then::Reload } else { Then::Wait };
+        }
+        self.hand_over(state, now);
+        let over = state.under_way.is_empty() && state.outcomes.is_empty() && state.pipeline.is_empty();
+        let closing = matches!(state.standing, BusState::Closing { .. });
+        if closing && over { Then::End } else { Then::Wait }
+    }
+
+    fn hand_over(&self, state: &mut Queues, now: Millis) {
+        state.wake(now);
+        let on_the_way = |haste| state.pipeline.iter().any(|handed| handed.record == Some(haste));
+        if on_the_way(CommitPriority::Awaited) {
+            return;
+        }
+        if on_the_way(CommitPriority::None) && !state.is_pressing() {
+            return;
+        }
+        let mut hand = WriteBatch::default();
+        let outcomes = std::mem::take(&mut state.outcomes);
+        state.pressing = false;
+        state.record(outcomes, now, &*self.entropy, &mut hand);
+        state.wake(now);
+        state.claim_ready(now, &mut hand);
+        if hand.is_empty() {
+            return;
+        }
+        fail::fail_point!("bus::before_record");
+        let waits = !hand.starts.is_empty() || state.standing != BusState::Open;
+        let haste = if waits { CommitPriority::Awaited } else { CommitPriority::None };
+        // A failure is noted as trouble, which the next turn sees to.
+        let _receipt = state.hand_over(&self.store, hand, haste, true);
+    }
+
+    /// Takes what the log has for the truth again, after it could not be written.
+    async fn reload(self: &Arc<Self>) {
+        let loaded = self.blocking(load::read).await;
+        let accounts = {
+            let mut state = self.state();
+            match loaded {
+                Ok(loaded) => {
+                    state.adopt(loaded);
+                    state.adopt_all_stale()
+                }
+                Err(problem) => {
+                    state.meet_trouble(problem, self.clock.now());
+                    Vec::new()
+                }
+            }
+        };
+        self.account_for(accounts);
+    }
+}
+
+impl Queues {
+    /// Takes what is on disk, or failed, off the pipeline. Returns the events that can go to their handlers.
+    fn settle_pipeline(&mut self, now: Millis) -> Vec<Start> {
+        let mut starts = Vec::new();
+        while let Some(outcome) = self.pipeline.front().and_then(|handed| handed.receipt.outcome()) {
+            let problem = outcome.as_ref().err().cloned();
+            let Some(PendingWrite { starts: going, outcomes, names, .. }) = self.pipeline.pop_front() else {
+                break;
+            };
+            match problem {
+                None => {
+                    self.troubles = 0;
+                    names.iter().for_each(|name| drop(self.names.remove(name)));
+                    starts.extend(going);
+                }
+                Some(problem) => {
+                    self.meet_trouble(problem, now);
+                    self.take_back(going, outcomes, &names);
+                }
+            }
+        }
+        for start in &starts {
+            if let Some(subscriber) = self.subscribers.get_mut(start.subscriber) {
+                subscriber.deadlines.push_back((now.plus(start.deadline), start.ticket));
+            }
+        }
+        starts
+    }
+
+    /// Nothing can be handed to the store until everything has been read anew: at once the first time, then after a pause.
+    fn meet_trouble(&mut self, problem: Problem, now: Millis) {
+        self.trouble = Some(problem);
+        self.retry_at = if self.troubles == 0 { now } else { now.plus(RELOAD_PAUSE) };
+        self.troubles += 1;
+    }
+
+    fn take_up(&mut self, reports: Vec<DeliveryReport>, ended: &mut Vec<Ticket>) {
+        for DeliveryReport { ticket, verdict, event } in reports {
+            // One that was stopped for being late has nothing more to say.
+            if let Some(under_way) = self.end(ticket) {
+                self.push(DeliveryOutcome { under_way, verdict, event });
+                ended.push(ticket);
+            }
+        }
+    }
+
+    fn push(&mut self, outcome: DeliveryOutcome) {
+        let subscriber = self.subscribers.get(outcome.under_way.subscriber);
+        let followed = subscriber.is_some_and(|one| one.queue.has_followers(outcome.under_way.line));
+        self.pressing |= followed || self.outcomes.len() >= MAX_UNFLUSHED_OUTCOMES;
+        self.outcomes.push(outcome);
+    }
+
+    /// Stops the handlers whose time is up, and all of them when the bus's own is. Returns whether that was so.
+    fn stop_late(&mut self, now: Millis, ended: &mut Vec<Ticket>) -> bool {
+        let mut late = Vec::new();
+        for subscriber in &mut self.subscribers {
+            let is_over = |ticket: &Ticket| !self.under_way.contains_key(ticket);
+            while let Some((deadline, ticket)) = subscriber.deadlines.front().copied()
+                && (deadline <= now || is_over(&ticket))
+            {
+                subscriber.deadlines.pop_front();
+                late.push(ticket);
+            }
+            if subscriber.deadlines.len() > 64 + 2 * subscriber.running {
+                subscriber.deadlines.retain(|(_, ticket)| !is_over(ticket));
+            }
+        }
+        let fault = Fault::new(Code::HandlerLate, "the handler did not end within its deadline");
+        self.stop(late, &DeliveryVerdict::Failed(fault), ended);
+        let all = matches!(self.standing, BusState::Closing { by } if by <= now);
+        if all {
+            let fault = Fault::new(Code::HandlerInterrupted, "the bus was closed before the handler ended");
+            // What is on its way to disk as under way is stopped when it is there.
+            let coming = self.pipeline.iter().flat_map(|handed| &handed.starts);
+            let coming: HashSet<_> = coming.map(|start| start.ticket).collect();
+            let started = self.under_way.keys().copied().filter(|ticket| !coming.contains(ticket)).collect();
+            self.stop(started, &DeliveryVerdict::Stopped(fault), ended);
+        }
+        all
+    }
+
+    fn stop(&mut self, tickets: Vec<Ticket>, verdict: &DeliveryVerdict, ended: &mut Vec<Ticket>) {
+        for ticket in tickets {
+            if let Some(under_way) = self.end(ticket) {
+                self.push(DeliveryOutcome { under_way, verdict: verdict.clone(), event: None });
+                ended.push(ticket);
+            }
+        }
+    }
+
+    /// Whether someone waits for what is not handed over yet.
+    fn is_pressing(&self) -> bool {
+        let could_go = |subscriber: &Subscriber| subscriber.has_room() && subscriber.queue.has_ready();
+        self.pressing || self.standing != BusState::Open || self.subscribers.iter().any(could_go)
+    }
+
+    /// Lets those take their turn whose time has come.
+    fn wake(&mut self, now: Millis) {
+        self.subscribers.iter_mut().for_each(|subscriber| subscriber.queue.wake(now));
+    }
+
+    /// Notes as under way whatever can go to its handler.
+    fn claim_ready(&mut self, now: Millis, hand: &mut WriteBatch) {
+        if self.standing != BusState::Open {
+            return;
+        }
+        for index in 0..self.subscribers.len() {
+            while let Some(subscriber) = self.subscribers.get_mut(index)
+                && subscriber.has_room()
+                && let Some(next) = subscriber.queue.next(self.alone.is_none())
+            {
+                let ticket = self.claim(index, next.line, now, hand);
+                if next.alone {
+                    self.alone = ticket;
+                }
+            }
+        }
+    }
+
+    /// When there is something to do even if nothing happens until then.
+    fn next_time(&self, now: Millis) -> Option<Millis> {
+        let times = self.subscribers.iter().flat_map(|subscriber| {
+            let deadline = subscriber.deadlines.front().map(|(deadline, _)| *deadline);
+            let due = subscriber.terms.as_ref().and_then(|_| subscriber.queue.next_due());
+            [deadline, due]
+        });
+        let closing = match self.standing {
+            BusState::Closing { by } => Some(by),
+            BusState::Open | BusState::Abandoned => None,
+        };
+        let retry = self.trouble.as_ref().map(|_| self.retry_at);
+        times.chain([closing, retry]).flatten().filter(|time| *time > now).min()
+    }
+}

@@ -1,0 +1,89 @@
+//! `holdfast ext new` and `holdfast ext build` as an author runs them. C is the language here, because it builds in no time; the other
+//! languages are built in `authoring/tests/`.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn holdfast(home: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
+    command.arg("--home").arg(home).args(arguments).env_remove("HOLDFAST_HOME");
+    command
+}
+
+fn ran(home: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    parts(holdfast(home, arguments).output().unwrap())
+}
+
+fn parts(output: Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn an_extension_is_begun_and_built_by_its_id() {
+    let home = tempfile::tempdir().unwrap();
+    let (code, out, err) = ran(home.path(), &["ext", "new", "words", "--lang", "c"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(
+        out.ends_with(
+            "  manifest.yaml\n  main.c\n  tests.yaml\n  .gitignore\nnext: holdfast ext build words\n"
+        ),
+        "{out}"
+    );
+    let folder = home.path().join("extensions/words");
+    assert!(fs::read_to_string(folder.join("manifest.yaml")).unwrap().contains("id: words\n"));
+
+    let (code, out, err) = ran(home.path(), &["ext", "build", "words"]);
+    assert_eq!(code, Some(0), "run ./scripts/setup guests: {err}");
+    assert_eq!(err, "compiling with zig cc\nmaking the component\nchecking the component\n");
+    assert!(out.contains("words.wasm\n") && out.contains("exports tools; imports nothing"), "{out}");
+    assert!(fs::read(folder.join("words.wasm")).unwrap().starts_with(b"\0asm\x0d\0\x01\0"));
+
+    let (code, out, err) = ran(home.path(), &["ext", "build", "words", "--json"]);
+    let built: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert_eq!((&built["id"], &built["language"]), (&"words".into(), &"c".into()));
+    assert_eq!(built["exports"], serde_json::json!(["tools"]));
+    assert_eq!(built["bytes"], fs::metadata(folder.join("words.wasm")).unwrap().len());
+}
+
+#[test]
+fn a_folder_elsewhere_is_begun_and_built_from_inside() {
+    let folder = tempfile::tempdir().unwrap();
+    let there = folder.path().join("gate");
+    let path = there.to_str().unwrap();
+    let arguments = ["ext", "new", "gate", "--lang", "c", "--role", "gate", "--path", path, "--json"];
+    let (code, out, err) = ran(folder.path(), &arguments);
+    assert_eq!(code, Some(0), "{err}");
+    let made: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(made["files"][1], "main.c");
+    let (code, out, err) =
+        parts(holdfast(folder.path(), &["ext", "build", "--quiet"]).current_dir(&there).output().unwrap());
+    assert_eq!((code, err.as_str()), (Some(0), ""), "run ./scripts/setup guests");
+    assert_eq!(Path::new(out.trim()).file_name().unwrap(), "gate.wasm");
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_to_do() {
+    let home = tempfile::tempdir().unwrap();
+    let fails = |arguments: &[&str], exit: i32, words: &[&str]| {
+        let (code, _, err) = ran(home.path(), arguments);
+        assert_eq!(code, Some(exit), "{arguments:?}: {err}");
+        words.iter().for_each(|words| assert!(err.contains(words), "{words:?} is not in {err}"));
+    };
+    fails(&["ext", "new", "Words"], 2, &["id"]);
+    fails(&["ext", "new", "words", "--lang", "cobol"], 2, &["HF-9001", "rust, python, javascript or c"]);
+    fails(&["ext", "build", "nowhere"], 1, &["HF-4005", "holdfast ext new"]);
+    assert_eq!(ran(home.path(), &["ext", "new", "words", "--lang", "python"]).0, Some(0));
+    fails(&["ext", "new", "words"], 2, &["HF-9001", "is there already"]);
+    let mut without = holdfast(home.path(), &["ext", "build", "words"]);
+    let (code, _, err) =
+        parts(without.env("PATH", "").env_remove("HOLDFAST_COMPONENTIZE_PY").output().unwrap());
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("HF-4202") && err.contains("pip install componentize-py=="), "{err}");
+    let file = home.path().join("extensions/words/words.wasm");
+    assert!(!file.exists(), "nothing is written where nothing was built");
+}

@@ -1,0 +1,384 @@
+//! A loaded extension that is a process. The first load of an activation starts it to ask for its exports, which the vault caches.
+//! Afterwards it is started by its lifecycle or, without one, by the first call, and again by the first call after it has exited.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use holdfast_contract::content::Content;
+use holdfast_contract::digest::Digest;
+use holdfast_contract::host_call::HostCall;
+use holdfast_contract::ids::Millis;
+use holdfast_contract::log::LogSink;
+use holdfast_contract::manifest::Scope;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::protocol::{
+    FEATURES, HookRequest, HookVerdict, PROTOCOL, ProcessHello, ProcessWelcome, ToExtension, ToolRequest,
+    plain,
+};
+use holdfast_contract::registry::Descriptor;
+use holdfast_contract::role::{Role, RoleSet};
+use holdfast_contract::system_frames::LifecycleCommand;
+use holdfast_contract::wire::{Bundle, Call, Host, Instance, InstanceCapabilities, Later, Reply, Vault};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::{Mutex, OnceCell};
+use tokio::time::Instant;
+
+use crate::folder::FolderPlan;
+use crate::process::Process;
+use crate::process::connection::{LINE_BYTES, Terms};
+
+/// How long a process may take to answer `hello`.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long an idle process without a lifecycle is kept.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A loaded extension that is a process.
+pub(crate) struct ProcessInstance(Arc<Inner>);
+
+struct Inner {
+    plan: FolderPlan,
+    hello: ToExtension,
+    terms: Terms,
+    welcome: ProcessWelcome,
+    capabilities: InstanceCapabilities,
+    /// What it registers. Empty until loading where the exports are known only after `initialize`.
+    descriptors: OnceCell<Vec<Descriptor>>,
+    /// Whether loading has initialised the running process.
+    initialised: AtomicBool,
+    /// Caches its answer to `hello` for the next load, under this name.
+    vault: Arc<dyn Vault>,
+    cache_name: String,
+    state: Mutex<ProcessState>,
+    /// The time of the last call.
+    last_used: std::sync::Mutex<Instant>,
+}
+
+/// The process of an extension.
+enum ProcessState {
+    NotStarted,
+    Running(Arc<Process>),
+    Stopped,
+}
+
+impl ProcessInstance {
+    /// Loads an extension. Starts the process to ask for its exports unless they are cached.
+    pub(crate) async fn load(
+        plan: FolderPlan,
+        bundle: Bundle,
+        vault: Arc<dyn Vault>,
+        log: Option<LogSink>,
+    ) -> Result<Self, Fault> {
+        let hello = ToExtension::Hello(ProcessHello {
+            protocol: PROTOCOL.to_owned(),
+            id: plan.id.clone(),
+            version: plan.version.clone(),
+            config: plain(&bundle.config).as_object().cloned().unwrap_or_default(),
+            data_dir: plan.data.display().to_string(),
+            line_bytes: LINE_BYTES as u64,
+            features: FEATURES.iter().map(|feature| (*feature).to_owned()).collect(),
+            manifest: serde_json::to_value(&plan.manifest).unwrap_or_default(),
+        });
+        let budgets = bundle.budgets;
+        let terms =
+            Terms { id: plan.id.clone(), log, host_calls: budgets.host_calls, log_bytes: budgets.log_bytes };
+        let cache_name = format!("welcome-{}", Digest::of(plan.identity.as_bytes()));
+        let cached = vault.derived(&cache_name).and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let (process, welcome) = match cached {
+            Some(welcome) => (ProcessState::NotStarted, welcome),
+            None => {
+                let (process, welcome) = start(&plan, &hello, &terms).await?;
+                (ProcessState::Running(Arc::new(process)), welcome)
+            }
+        };
+        let descriptors = if welcome.later {
+            OnceCell::new()
+        } else {
+            OnceCell::from(welcome.exports().descriptors(&plan.manifest)?)
+        };
+        if matches!(process, ProcessState::Running(_)) {
+            vault.keep_derived(&cache_name, &serde_json::to_vec(&welcome).unwrap_or_default());
+        }
+        let inner = Arc::new(Inner {
+            capabilities: capabilities(&welcome),
+            plan,
+            hello,
+            terms,
+            welcome,
+            descriptors,
+            initialised: AtomicBool::default(),
+            vault,
+            cache_name,
+            state: Mutex::new(process),
+            last_used: std::sync::Mutex::new(Instant::now()),
+        });
+        inner.stop_when_idle();
+        Ok(Self(inner))
+    }
+}
+
+/// What a program can do. One with a lifecycle, a background loop or a channel keeps running and must not run twice.
+fn capabilities(welcome: &ProcessWelcome) -> InstanceCapabilities {
+    let roles: RoleSet = welcome.functions.keys().copied().collect();
+    let lasting = [Role::Lifecycle, Role::Service, Role::Channel];
+    let has_lifecycle = lasting.into_iter().any(|role| roles.contains(role));
+    InstanceCapabilities {
+        scope: Scope::Shared,
+        replayable: false,
+        has_lifecycle,
+        exclusive: has_lifecycle,
+        synchronous_hooks: false,
+        roles,
+    }
+}
+
+/// Starts the process and says `hello`.
+async fn start(
+    plan: &FolderPlan,
+    hello: &ToExtension,
+    terms: &Terms,
+) -> Result<(Process, ProcessWelcome), Fault> {
+    let process = Process::start(plan, terms.clone()).await?;
+    if let Some(worker) = &plan.worker {
+        worker.count_start();
+    }
+    let answer = tokio::time::timeout(HELLO_TIMEOUT, process.request(hello, Arc::new(NoHost))).await;
+    let late = |_| {
+        let message = format!("the process did not answer `hello` within {} s", HELLO_TIMEOUT.as_secs());
+        Fault::new(Code::ExtensionFault, message)
+    };
+    let answer = answer.map_err(late)?.map_err(|fault| as_code(fault, Code::ExtensionFault))?;
+    let welcome: ProcessWelcome = read(answer, "hello")?;
+    if welcome.protocol != PROTOCOL {
+        let theirs = &welcome.protocol;
+        let message = format!("the process speaks protocol {theirs:?}; this program speaks {PROTOCOL:?}");
+        return Err(Fault::new(Code::ComponentVersion, message));
+    }
+    if let Some(missing) = welcome.requires.iter().find(|feature| !FEATURES.contains(&feature.as_str())) {
+        let message = format!("the process requires `{missing}`, which this program does not support");
+        return Err(Fault::new(Code::ComponentVersion, message));
+    }
+    Ok((process, welcome))
+}
+
+/// Replaces the code of a failure that the extension reported by one that fits the call.
+fn as_code(fault: Fault, code: Code) -> Fault {
+    match fault.code {
+        Code::ToolFailed | Code::ToolArguments => Fault { code, ..fault },
+        _ => fault,
+    }
+}
+
+/// Deserialises an answer.
+fn read<T: DeserializeOwned>(answer: Value, method: &str) -> Result<T, Fault> {
+    serde_json::from_value(answer)
+        .map_err(|error| Fault::new(Code::ExtensionFault, format!("invalid answer to `{method}`: {error}")))
+}
+
+impl Inner {
+    /// The process. One that has exited is restarted by the first lifecycle step, or by any call if it has no lifecycle.
+    async fn process(self: &Arc<Self>, may_start: bool) -> Result<Arc<Process>, Fault> {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        let mut state = self.state.lock().await;
+        let why = match &*state {
+            ProcessState::NotStarted => None,
+            ProcessState::Running(process) => match process.over() {
+                None => return Ok(process.clone()),
+                why => why,
+            },
+            ProcessState::Stopped => Some(Fault::new(Code::ExtensionFault, "the process was stopped")),
+        };
+        *state = ProcessState::Stopped;
+        if let Some(why) = why.filter(|_| !may_start) {
+            return Err(why);
+        }
+        let (process, welcome) = start(&self.plan, &self.hello, &self.terms).await?;
+        if welcome != self.welcome {
+            // Something besides its files has changed. The next load must not use the cache.
+            self.vault.keep_derived(&self.cache_name, b"");
+            let message = "the exports of the process have changed since it was loaded; reload it";
+            return Err(Fault::new(Code::ExtensionFault, message));
+        }
+        let process = Arc::new(process);
+        *state = ProcessState::Running(process.clone());
+        self.stop_when_idle();
+        Ok(process)
+    }
+
+    /// The process, if it runs.
+    async fn running(&self) -> Option<Arc<Process>> {
+        match &*self.state.lock().await {
+            ProcessState::Running(process) if process.over().is_none() => Some(process.clone()),
+            _ => None,
+        }
+    }
+
+    /// Stops a process without a lifecycle after an idle timeout. The next call starts it again.
+    fn stop_when_idle(self: &Arc<Self>) {
+        if self.capabilities.has_lifecycle {
+            return;
+        }
+        let watched = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(IDLE_TIMEOUT).await;
+                let Some(inner) = watched.upgrade() else { return };
+                let mut state = inner.state.lock().await;
+                let idle =
+                    inner.last_used.lock().unwrap_or_else(PoisonError::into_inner).elapsed() >= IDLE_TIMEOUT;
+                // A call in progress holds a reference too.
+                match &*state {
+                    ProcessState::Running(process) if !idle || Arc::strong_count(process) > 1 => {}
+                    ProcessState::Running(_) | ProcessState::Stopped => {
+                        return *state = ProcessState::Stopped;
+                    }
+                    ProcessState::NotStarted => return,
+                }
+            }
+        });
+    }
+
+    /// What a call needs and the extension does not have.
+    fn missing(&self, call: &Call) -> Option<String> {
+        match call {
+            Call::Task { .. } if !self.welcome.has(Role::Scheduler, "execute-task") => {
+                Some("tasks".to_owned())
+            }
+            Call::Api { .. } if self.welcome.methods.is_none() => Some("methods".to_owned()),
+            Call::Function { role, function, .. } if !self.welcome.has(*role, function) => {
+                Some(format!("function `{function}`"))
+            }
+            _ => None,
+        }
+    }
+
+    /// What it registers. Where the exports are known only after `initialize`, loading initialises it, and the lifecycle does not again.
+    async fn registers(self: &Arc<Self>, host: Arc<dyn Host>) -> Result<Vec<Descriptor>, Fault> {
+        let described = self.descriptors.get_or_try_init(|| async {
+            let process = self.process(true).await?;
+            let request = async |message: &ToExtension| {
+                let answer = process.request(message, host.clone()).await;
+                answer.map_err(|fault| as_code(fault, Code::ExtensionFault))
+            };
+            request(&ToExtension::Initialize).await?;
+            let welcome: ProcessWelcome = read(request(&self.hello).await?, "hello")?;
+            let descriptors = welcome.exports().descriptors(&self.plan.manifest)?;
+            self.initialised.store(true, Ordering::SeqCst);
+            Ok(descriptors)
+        });
+        described.await.cloned()
+    }
+
+    async fn lifecycle(
+        self: &Arc<Self>,
+        step: LifecycleCommand,
+        host: Arc<dyn Host>,
+    ) -> Result<Reply, Fault> {
+        let (function, message) = match step {
+            LifecycleCommand::Load => return self.registers(host).await.map(Reply::Descriptors),
+            LifecycleCommand::Initialize => {
+                let done = self.initialised.swap(false, Ordering::SeqCst);
+                if done && self.process(false).await.is_ok() {
+                    return Ok(Reply::Done);
+                }
+                ("initialize", ToExtension::Initialize)
+            }
+            LifecycleCommand::Start => ("start", ToExtension::Start),
+            LifecycleCommand::Stop => ("stop", ToExtension::Stop),
+            LifecycleCommand::Destroy => ("destroy", ToExtension::Destroy),
+        };
+        let ending = matches!(step, LifecycleCommand::Stop | LifecycleCommand::Destroy);
+        let process = if ending {
+            // A process that does not run need not be started to be stopped.
+            Ok(self.running().await)
+        } else if self.capabilities.has_lifecycle {
+            self.process(step == LifecycleCommand::Initialize).await.map(Some)
+        } else {
+            Ok(None)
+        };
+        let told = match process {
+            Ok(Some(process)) if self.welcome.has(Role::Lifecycle, function) => {
+                let told = process.request(&message, host).await;
+                told.map(drop).map_err(|fault| as_code(fault, Code::ExtensionFault))
+            }
+            other => other.map(drop),
+        };
+        if step == LifecycleCommand::Destroy {
+            *self.state.lock().await = ProcessState::Stopped;
+        }
+        told.map(|()| Reply::Done)
+    }
+
+    async fn call(self: &Arc<Self>, call: Call, host: Arc<dyn Host>) -> Result<Reply, Fault> {
+        if let Some(missing) = self.missing(&call) {
+            return Err(Fault::new(Code::ExtensionFault, format!("`{}` has no {missing}", self.plan.id)));
+        }
+        let (method, message) = match call {
+            Call::Lifecycle(step) => return self.lifecycle(step, host).await,
+            Call::Health if !self.welcome.has(Role::Lifecycle, "health-check") => {
+                let gone = self.capabilities.has_lifecycle && self.process(false).await.is_err();
+                return Ok(Reply::Health(!gone));
+            }
+            Call::Health => ("health", ToExtension::Health),
+            Call::Hook(input) => ("hook", ToExtension::Hook(HookRequest::from(&input))),
+            Call::Tool { call, tool, arguments, turn } => {
+                let turn = (&turn).into();
+                ("tool", ToExtension::Tool(ToolRequest { call, tool, arguments, turn }))
+            }
+            Call::Task { task } => ("task", ToExtension::Task { task }),
+            Call::Api { method, arguments } => {
+                ("api", ToExtension::Api { method, arguments: plain(&arguments) })
+            }
+            Call::Function { role, function, arguments } => {
+                let arguments = plain(&arguments);
+                ("function", ToExtension::Function { role, function, arguments })
+            }
+        };
+        let process = self.process(!self.capabilities.has_lifecycle).await?;
+        let answer = process.request(&message, host).await;
+        let answer = answer.map_err(|fault| match method {
+            "hook" => as_code(fault, Code::HookFault),
+            "health" => as_code(fault, Code::ExtensionFault),
+            _ => fault,
+        })?;
+        Ok(match method {
+            "health" => Reply::Health(read(answer, method)?),
+            "hook" => {
+                let verdict: Option<HookVerdict> = read(answer, method)?;
+                Reply::Decision(verdict.unwrap_or(HookVerdict::Continue).into())
+            }
+            _ => Reply::Content(Content::new(answer)),
+        })
+    }
+}
+
+impl Instance for ProcessInstance {
+    fn call(&self, call: Call, host: Arc<dyn Host>) -> Later<Result<Reply, Fault>> {
+        let inner = self.0.clone();
+        let mut answer: Later<_> = Box::pin(async move { inner.call(call, host).await });
+        // Polled once here, so that the request is sent and the process works on it while the caller does other things.
+        match (&mut answer).now_or_never() {
+            Some(done) => Box::pin(std::future::ready(done)),
+            None => answer,
+        }
+    }
+
+    fn capabilities(&self) -> InstanceCapabilities {
+        self.0.capabilities
+    }
+}
+
+/// The host of `hello`, which is not part of a call: every host call is refused.
+struct NoHost;
+
+impl Host for NoHost {
+    fn call_within(&self, _: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
+        let fault = Fault::new(
+            Code::ToolDenied,
+            "host calls are not allowed before the process has answered `hello`",
+        );
+        Box::pin(std::future::ready(Err(fault)))
+    }
+}

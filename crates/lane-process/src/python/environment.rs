@@ -1,0 +1,142 @@
+//! Virtual environments: one for each list of packages, created while an extension is loaded and never later. Only wheels are
+//! installed, so that no code of a package runs during installation. `installer` runs the installing programs, confined; `registry`
+//! reads the user's configuration for them.
+
+mod installer;
+mod registry;
+
+#[cfg(test)]
+mod installer_tests;
+#[cfg(test)]
+mod registry_tests;
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::log::{Progress, Sinks};
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_sandbox::SandboxReport;
+use tokio::time::Instant;
+
+use crate::python::environment::installer::Installer;
+use crate::python::interpreter::Interpreter;
+use crate::python::requirements::Requirements;
+
+/// How long an installation may take.
+const INSTALL_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// The file that marks an environment as complete.
+const COMPLETE_MARKER: &str = "whole";
+
+/// A complete environment.
+#[derive(Clone, Debug)]
+pub(crate) struct PythonEnvironment {
+    /// Its folder.
+    pub folder: PathBuf,
+}
+
+fn failed(what: &str, error: impl std::fmt::Display) -> Fault {
+    Fault::new(Code::PackagesFailed, format!("{what}: {error}"))
+}
+
+impl PythonEnvironment {
+    /// Its Python.
+    pub(crate) fn python(&self) -> PathBuf {
+        self.folder.join("bin/python")
+    }
+
+    /// The environment with these packages, created if it does not exist.
+    pub(crate) async fn with(
+        needed: &Requirements,
+        python: &Interpreter,
+        place: &Path,
+        report: SandboxReport,
+        (id, sinks): (&ExtensionId, &Sinks),
+    ) -> Result<Self, Fault> {
+        let folder = place.join(&needed.digest(&python.identity()).to_string()[..32]);
+        let environment = Self { folder };
+        if environment.is_complete() {
+            return Ok(environment);
+        }
+        fs::create_dir_all(place).map_err(|error| failed(&place.display().to_string(), error))?;
+        let _lock = lock(environment.folder.with_extension("lock")).await?;
+        if environment.is_complete() {
+            return Ok(environment);
+        }
+        let began = Instant::now();
+        sinks.progress(id, Progress::Installing { packages: needed.lines.iter().cloned().collect() });
+        // An interrupted installation may have left an incomplete folder.
+        let _ = fs::remove_dir_all(&environment.folder);
+        if let Err(fault) = environment.install(needed, python, report, (id, sinks)).await {
+            let _ = fs::remove_dir_all(&environment.folder);
+            return Err(fault);
+        }
+        sinks.progress(id, Progress::Installed { millis: began.elapsed().as_millis() as u64 });
+        Ok(environment)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.folder.join(COMPLETE_MARKER).is_file()
+    }
+
+    async fn install(
+        &self,
+        needed: &Requirements,
+        python: &Interpreter,
+        report: SandboxReport,
+        log_target: (&ExtensionId, &Sinks),
+    ) -> Result<(), Fault> {
+        let uv = uv();
+        let deadline = Instant::now() + INSTALL_TIMEOUT;
+        let programs: Vec<PathBuf> = uv.iter().cloned().collect();
+        let installer = Installer::prepare(&self.folder, python, &programs, report, deadline, log_target)?;
+        let lines: Vec<&str> = needed.lines.iter().map(String::as_str).collect();
+        let list = installer.file("requirements.txt", &lines.join("\n"))?;
+        let (own, list) = (self.python(), text(&list)?.to_owned());
+        let (own, base, folder) = (text(&own)?, text(&python.executable)?, text(&self.folder)?);
+        const WHEELS: [&str; 2] = ["--only-binary", ":all:"];
+        match &uv {
+            Some(uv) => {
+                let uv = text(uv)?;
+                installer.run(&[uv, "venv", "--quiet", "--python", base, folder]).await?;
+                let install = [uv, "pip", "install", "--link-mode", "copy", "--python", own, "-r", &list];
+                installer.run(&[install.as_slice(), &WHEELS].concat()).await?;
+            }
+            None => {
+                installer.run(&[base, "-I", "-m", "venv", folder]).await?;
+                let install = [own, "-I", "-m", "pip", "install", "--no-input", "-r", &list];
+                installer.run(&[install.as_slice(), &WHEELS].concat()).await?;
+            }
+        }
+        fs::write(self.folder.join(COMPLETE_MARKER), lines.join("\n"))
+            .map_err(|error| failed("could not mark the environment as complete", error))
+    }
+}
+
+fn text(path: &Path) -> Result<&str, Fault> {
+    path.to_str().ok_or_else(|| failed(&path.display().to_string(), "the path is not UTF-8"))
+}
+
+/// The `uv` on the `PATH`. A script or a link to another program is skipped: it would need files that the confined installer cannot
+/// read.
+fn uv() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let named = std::env::split_paths(&path).filter_map(|folder| folder.join("uv").canonicalize().ok());
+    named.into_iter().find(|file| {
+        let mut magic = [0; 4];
+        let read = File::open(file).and_then(|mut file| file.read_exact(&mut magic));
+        file.ends_with("uv") && file.is_file() && read.is_ok() && &magic == b"\x7fELF"
+    })
+}
+
+/// Locks an environment, so that no other task or process creates it concurrently.
+async fn lock(path: PathBuf) -> Result<File, Fault> {
+    let locked = tokio::task::spawn_blocking(move || {
+        let file = File::create(path)?;
+        file.lock().map(|()| file)
+    });
+    let locked = locked.await.map_err(|error| failed("could not lock the environment", error))?;
+    locked.map_err(|error| failed("could not lock the environment", error))
+}

@@ -1,0 +1,210 @@
+//! Runs the programs that make an environment, confined: they read the system, Python and what the user's registry configuration names,
+//! write the environment and a temporary folder, and have the network. Their environment variables are listed here and in `registry`.
+//!
+//! Only wheels are installed, so no code of a package should run here. If some does, confinement contains it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::log::{LogLevel, Sinks};
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_sandbox::{Network, ProcessLimits, Program, ProgramAccess, Running, SandboxReport, Switch};
+use rustix::fs::{Mode, OFlags};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::unix::pipe;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::python::environment::{failed, registry};
+use crate::python::interpreter::Interpreter;
+
+/// The last lines of output that are part of the error message.
+const MAX_REPORTED_LINES: usize = 6;
+/// The largest file of a package, and the memory of an installer: machine-learning packages are large.
+const FILE_BYTES: u64 = 16 << 30;
+const MEMORY_BYTES: u64 = 8 << 30;
+/// How long one wait for the exit of a step lasts before it is repeated.
+const WAIT_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Runs the steps that create one environment.
+pub(crate) struct Installer<'a> {
+    setup: Arc<Setup>,
+    deadline: Instant,
+    log_target: (&'a ExtensionId, &'a Sinks),
+}
+
+/// How every step is started.
+struct Setup {
+    /// The environment that is created.
+    folder: PathBuf,
+    /// A home and a temporary folder, removed at the end.
+    scratch: tempfile::TempDir,
+    variables: Vec<(String, OsString)>,
+    readable: Vec<PathBuf>,
+    report: SandboxReport,
+}
+
+/// Standard output and standard error of a step.
+type Streams = (OwnedFd, OwnedFd);
+
+impl<'a> Installer<'a> {
+    /// Creates the folder of the environment, which must not exist. Steps may also read `programs`.
+    pub(crate) fn prepare(
+        folder: &Path,
+        python: &Interpreter,
+        programs: &[PathBuf],
+        report: SandboxReport,
+        deadline: Instant,
+        log_target: (&'a ExtensionId, &'a Sinks),
+    ) -> Result<Self, Fault> {
+        let io = |error: std::io::Error| failed("could not create the installer's folder", error);
+        fs::create_dir(folder).map_err(io)?;
+        let private = fs::Permissions::from_mode(0o700);
+        let scratch = tempfile::Builder::new().prefix("holdfast-").permissions(private).tempdir();
+        let scratch = scratch.map_err(io)?;
+        let [home, temporary] = ["home", "tmp"].map(|name| scratch.path().join(name));
+        fs::create_dir(&home).map_err(io)?;
+        fs::create_dir(&temporary).map_err(io)?;
+        let registry = registry::configured(std::env::vars_os(), &home, &[folder]).map_err(io)?;
+        let mut variables = registry.variables;
+        let fixed: [(&str, OsString); 8] = [
+            ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into()),
+            ("HOME", home.into()),
+            ("TMPDIR", temporary.into()),
+            ("LANG", "C.UTF-8".into()),
+            ("PIP_DISABLE_PIP_VERSION_CHECK", "1".into()),
+            ("PIP_NO_CACHE_DIR", "1".into()),
+            ("UV_NO_CACHE", "1".into()),
+            ("UV_PYTHON_DOWNLOADS", "never".into()),
+        ];
+        variables.extend(fixed.map(|(name, value)| (name.to_owned(), value)));
+        let mut readable = registry.readable;
+        readable.push(python.prefix.clone());
+        // The interpreter of a virtual environment reads the location of its library from this file.
+        let virtual_environment = python.executable.parent().and_then(Path::parent);
+        readable.extend(virtual_environment.map(|folder| folder.join("pyvenv.cfg")));
+        readable.extend_from_slice(programs);
+        let setup = Setup { folder: folder.to_owned(), scratch, variables, readable, report };
+        Ok(Self { setup: Arc::new(setup), deadline, log_target })
+    }
+
+    /// Writes a file that steps can read.
+    pub(crate) fn file(&self, name: &str, text: &str) -> Result<PathBuf, Fault> {
+        let path = self.setup.scratch.path().join(name);
+        fs::write(&path, text).map_err(|error| failed("could not create the installer's folder", error))?;
+        Ok(path)
+    }
+
+    /// Runs a step. Its output is logged; if it fails, the last lines are part of the fault.
+    pub(crate) async fn run(&self, words: &[&str]) -> Result<(), Fault> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let switch = StopGuard(Arc::new(Switch::default()));
+        let (begun, started) = oneshot::channel();
+        let (ended, exit) = oneshot::channel();
+        let (setup, held) = (self.setup.clone(), switch.0.clone());
+        // The kernel kills a program when the thread that spawned it exits, so that thread also waits for it.
+        let step = move || setup.step(&words, &held, begun, ended);
+        let thread = std::thread::Builder::new().name("installer".to_owned()).spawn(step);
+        thread.map_err(|error| failed("could not start a thread", error))?;
+        let gone = |_| Fault::new(Code::Internal, "the thread that starts the installer has exited");
+        let (output, errors) = started.await.map_err(gone)??;
+        let last = Mutex::new(Vec::new());
+        let finished = async {
+            let ((), (), status) = tokio::join!(self.log(output, &last), self.log(errors, &last), exit);
+            status
+        };
+        let status = match tokio::time::timeout_at(self.deadline, finished).await {
+            Ok(status) => status.map_err(gone)?,
+            Err(_) => return Err(failed("installation timed out", "the installer was stopped")),
+        };
+        let status = status.map_err(|error| failed("could not wait for the installer", error))?;
+        if status.success() {
+            return Ok(());
+        }
+        let last = last.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Err(Fault::new(Code::PackagesFailed, format!("{status}: {}", last.join(" / "))))
+    }
+
+    async fn log(&self, stream: OwnedFd, last: &Mutex<Vec<String>>) {
+        let (id, sinks) = self.log_target;
+        let Ok(stream) = pipe::Receiver::from_owned_fd(stream) else { return };
+        let mut lines = BufReader::new(stream).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            let line = line.trim();
+            if line.is_empty() {
+                continue;
+            }
+            sinks.log(id, LogLevel::Debug, line);
+            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            last.push(line.to_owned());
+            if last.len() > MAX_REPORTED_LINES {
+                last.remove(0);
+            }
+        }
+    }
+}
+
+/// Kills a step when its caller no longer waits for it.
+struct StopGuard(Arc<Switch>);
+
+impl Drop for StopGuard {
+    fn drop(&mut self) {
+        self.0.turn_off();
+    }
+}
+
+impl Setup {
+    /// Spawns a step and waits for its exit. The receivers may be gone by then.
+    fn step(
+        &self,
+        words: &[String],
+        switch: &Switch,
+        begun: oneshot::Sender<Result<Streams, Fault>>,
+        ended: oneshot::Sender<std::io::Result<ExitStatus>>,
+    ) {
+        let Running { input, output, errors, life, .. } = match self.start(words) {
+            Ok(running) => running,
+            Err(fault) => return drop(begun.send(Err(fault))),
+        };
+        drop(input);
+        if switch.connect(life.group()) && begun.send(Ok((output, errors))).is_ok() {
+            while !life.wait(WAIT_INTERVAL) {}
+        }
+        drop(ended.send(life.end(switch)));
+    }
+
+    fn start(&self, words: &[String]) -> Result<Running, Fault> {
+        let writable = [self.folder.as_path(), self.scratch.path()];
+        let handles = writable.map(|path| {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            rustix::fs::open(path, flags, Mode::empty())
+                .map_err(|error| failed(&path.display().to_string(), error))
+        });
+        let [folder, scratch] = handles;
+        let handles = [folder?, scratch?];
+        let writable: Vec<_> = writable.into_iter().zip(handles.iter().map(AsFd::as_fd)).collect();
+        let environment: Vec<(&str, OsString)> =
+            self.variables.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        let program = Program {
+            words,
+            environment: &environment,
+            // Not the folder of the extension: installers look for configuration and packages in their working directory.
+            folder: Path::new("/"),
+            reach: &ProgramAccess::new(&self.readable, Network::Open),
+            writable: &writable,
+            limits: ProcessLimits { file_bytes: FILE_BYTES, memory_bytes: MEMORY_BYTES, cpu_seconds: None },
+            socket: false,
+        };
+        program.start(&self.report).map_err(|fault| match fault.code {
+            Code::ToolFailed => Fault { code: Code::PackagesFailed, ..fault },
+            _ => fault,
+        })
+    }
+}

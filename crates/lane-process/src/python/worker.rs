@@ -1,0 +1,99 @@
+//! The Python worker: a small package that needs only the standard library, written once for all processes of a lane, into a folder
+//! that has no files of an extension.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use holdfast_contract::digest::Digest;
+use holdfast_contract::manifest::ProgramCommand;
+use holdfast_contract::problem::{Code, Fault};
+
+macro_rules! files {
+    ($($path:literal),+ $(,)?) => { &[$(($path, include_str!($path))),+] };
+}
+
+/// The worker's files.
+const FILES: &[(&str, &str)] = files![
+    "__main__.py",
+    "holdfast_worker/__init__.py",
+    "holdfast_worker/classes.py",
+    "holdfast_worker/context.py",
+    "holdfast_worker/contract.py",
+    "holdfast_worker/docstrings.py",
+    "holdfast_worker/files.py",
+    "holdfast_worker/imports.py",
+    "holdfast_worker/main.py",
+    "holdfast_worker/message.py",
+    "holdfast_worker/report.py",
+    "holdfast_worker/shapes.py",
+    "holdfast_worker/signatures.py",
+    "holdfast_worker/tools.py",
+    "holdfast_worker/wire.py",
+    "holdfast_worker/standins/agents.py",
+    "holdfast_worker/standins/core/__init__.py",
+    "holdfast_worker/standins/core/extensions/__init__.py",
+    "holdfast_worker/standins/core/extensions/context.py",
+    "holdfast_worker/standins/core/extensions/contract.py",
+    "holdfast_worker/standins/pith/__init__.py",
+    "holdfast_worker/standins/pith/core.py",
+];
+
+/// The number of started workers from which compiling the worker's files saves time.
+pub(crate) const COMPILE_THRESHOLD: usize = 3;
+
+/// The worker of a lane.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) folder: PathBuf,
+    /// The machine's own interpreter, which no package of an extension can have replaced.
+    python: PathBuf,
+    started: AtomicUsize,
+}
+
+impl Worker {
+    /// Writes its files.
+    pub(crate) fn lay_out(place: &Path, python: &Path) -> Result<Arc<Self>, Fault> {
+        let folder = place.join(".worker");
+        for (name, text) in FILES {
+            let path = folder.join(name);
+            let failed = |error: std::io::Error| {
+                Fault::new(Code::ExtensionGone, format!("{}: {error}", path.display()))
+            };
+            fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(failed)?;
+            fs::write(&path, text).map_err(failed)?;
+        }
+        Ok(Arc::new(Self { folder, python: python.to_owned(), started: AtomicUsize::new(0) }))
+    }
+
+    /// How it is started: on a file in `tools/` or `channels/`, or on a class, `module:Class`.
+    pub(crate) fn command(&self, python: &Path, entrypoint: &str) -> Option<ProgramCommand> {
+        let kind = match entrypoint {
+            file if file.starts_with("tools/") && file.ends_with(".py") => "tool",
+            file if file.starts_with("channels/") && file.ends_with(".py") => "channel",
+            _ => "class",
+        };
+        // Without `site`, which costs start time; the worker imports it when a package outside the standard library is needed.
+        let words = [python.to_str()?, "-S", "-B", self.folder.to_str()?, kind, entrypoint];
+        ProgramCommand::new(words.map(str::to_owned).to_vec())
+    }
+
+    /// Counts a start. At the threshold the worker's files are compiled in the background, which shortens later starts by a third; for
+    /// one or two workers that would not pay for another start of the interpreter.
+    pub(crate) fn count_start(&self) {
+        if self.started.fetch_add(1, Ordering::Relaxed) + 1 != COMPILE_THRESHOLD {
+            return;
+        }
+        let mut compile = tokio::process::Command::new(&self.python);
+        compile.args(["-I", "-S", "-m", "compileall", "-q"]).arg(&self.folder).env_clear();
+        // Best effort: workers also run uncompiled files.
+        let _child = compile.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    }
+}
+
+/// The digest of this version of the worker.
+pub(crate) fn digest() -> Digest {
+    Digest::of(FILES.iter().map(|(name, text)| format!("{name}\n{text}")).collect::<String>().as_bytes())
+}

@@ -1,0 +1,171 @@
+//! What an extension registers: made of what its code says about itself and of what its manifest adds. What the code says is
+//! asked once for each activation and remembered, so that a start reads no code at all.
+
+use holdfast_contract::content::{Content, written_whole};
+use holdfast_contract::exports::{Exports, Named};
+use holdfast_contract::hook::HookPoint;
+use holdfast_contract::ids::Millis;
+use holdfast_contract::manifest::{Manifest, Scope};
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::registry::Descriptor;
+use holdfast_contract::tool::{EffectClass, ToolSpec, agent_arguments_schema, default_timeout};
+use holdfast_contract::wire::InstanceCapabilities;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::faults::one_line;
+use crate::wit::abi;
+use crate::wit::interfaces::{Function, VERSION};
+
+/// The form in which it is remembered, changed whenever that changes.
+const FORMAT: u32 = 2;
+
+/// What an extension's code says about itself, and what it therefore registers.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Known {
+    format: u32,
+    /// The version of the interface that it was held against.
+    version: String,
+    /// The interfaces that it exports.
+    pub interfaces: Vec<String>,
+    pub tools: Vec<abi::ToolSpec>,
+    pub methods: Vec<Named>,
+    pub commands: Vec<Named>,
+    pub agent: Option<abi::AgentSpec>,
+    /// Everything that it registers, as its manifest has it.
+    pub descriptors: Vec<Descriptor>,
+    /// How long an instance lives.
+    pub scope: Scope,
+}
+
+impl Known {
+    /// Nothing but what it exports.
+    pub(crate) fn of(interfaces: Vec<String>) -> Self {
+        Self { format: FORMAT, version: VERSION.to_owned(), interfaces, ..Self::default() }
+    }
+
+    /// What was remembered, if it is of this form.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let known: Self = serde_json::from_slice(bytes).ok()?;
+        (known.format == FORMAT && known.version == VERSION).then_some(known)
+    }
+
+    /// The form in which it is remembered.
+    pub(crate) fn written(&self) -> Vec<u8> {
+        // Its schemas are nowhere else.
+        written_whole(|| serde_json::to_vec(self)).unwrap_or_default()
+    }
+
+    /// Whether it exports a function.
+    pub(crate) fn has(&self, function: Function) -> bool {
+        self.interfaces.iter().any(|interface| interface == function.interface())
+    }
+
+    /// The same with what its manifest makes of it.
+    pub(crate) fn under(mut self, manifest: &Manifest) -> Result<Self, Fault> {
+        self.descriptors = self.exports()?.descriptors(manifest)?;
+        let lasting = [Function::SendToUser, Function::SchedulerTask, Function::RunBackground];
+        let lasts = lasting.into_iter().any(|function| self.has(function));
+        self.scope = manifest.scope.unwrap_or(if lasts { Scope::Shared } else { Scope::default() });
+        Ok(self)
+    }
+
+    /// What it can do, as far as that is known without its code.
+    pub(crate) fn capabilities(&self) -> InstanceCapabilities {
+        let steps = [Function::Initialize, Function::Start, Function::Stop, Function::Destroy];
+        let (scope, loops) = (self.scope, self.has(Function::RunBackground));
+        InstanceCapabilities {
+            scope,
+            replayable: scope != Scope::Shared,
+            has_lifecycle: loops || steps.into_iter().any(|step| self.has(step)),
+            exclusive: scope == Scope::Shared,
+            synchronous_hooks: false,
+            roles: Function::ALL
+                .iter()
+                .filter(|function| self.has(**function))
+                .map(|function| function.role())
+                .collect(),
+        }
+    }
+
+    fn exports(&self) -> Result<Exports, Fault> {
+        let mut tools = self.tools.iter().map(tool_spec).collect::<Result<Vec<_>, _>>()?;
+        let takes_over = |agent: &&abi::AgentSpec| agent.integration == abi::Integration::Handoff;
+        let handoff = self.agent.as_ref().filter(takes_over);
+        let asked = self.agent.as_ref().filter(|agent| !takes_over(agent));
+        tools.extend(asked.map(agent_spec).transpose()?);
+        let points = HookPoint::ALL.iter().copied().filter(|point| self.has(Function::at(*point)));
+        Ok(Exports {
+            tools,
+            handoff: handoff
+                .map(|agent| Named { name: agent.id.clone(), description: agent.description.clone() }),
+            points: points.collect(),
+            commands: self.commands.clone(),
+            methods: self.has(Function::ApiCall).then(|| self.methods.clone()),
+            renders: (self.has(Function::RenderCall), self.has(Function::RenderResult)),
+            channel: self.has(Function::SendToUser).then(|| self.has(Function::SendMessage)),
+            streams: self.has(Function::StreamStart) && self.has(Function::StreamStatus),
+            files: self.has(Function::SendFile),
+            ..Exports::default()
+        })
+    }
+}
+
+fn tool_spec(tool: &abi::ToolSpec) -> Result<ToolSpec, Fault> {
+    let of = |what: &str| format!("the {what} of its tool `{}`", one_line(&tool.name));
+    Ok(ToolSpec {
+        name: tool.name.as_str().into(),
+        description: tool.description.clone(),
+        input_schema: schema(&of("input schema"), &tool.input_schema)?,
+        output_schema: tool
+            .output_schema
+            .as_ref()
+            .map(|text| schema(&of("output schema"), text))
+            .transpose()?,
+        effects: match tool.effects {
+            abi::Effects::Unknown => EffectClass::Unknown,
+            abi::Effects::Pure => EffectClass::Pure,
+            abi::Effects::Read => EffectClass::Read,
+            abi::Effects::Write => EffectClass::Write,
+            abi::Effects::Exec => EffectClass::Exec,
+            abi::Effects::Network => EffectClass::Network,
+        },
+        timeout: tool.timeout_ms.map_or_else(default_timeout, |millis| Millis(millis.into())),
+        concurrency: None,
+        render: tool.render.as_ref().map(|text| parsed(&of("render hint"), text)).transpose()?,
+        group: None,
+    })
+}
+
+fn agent_spec(agent: &abi::AgentSpec) -> Result<ToolSpec, Fault> {
+    filled("an agent's id", &agent.id)?;
+    let spec = ToolSpec::named(&agent.id, &agent.description);
+    Ok(ToolSpec { input_schema: agent_arguments_schema(), ..spec })
+}
+
+fn parsed(what: &str, text: &str) -> Result<Content, Fault> {
+    let value: Result<Value, _> = serde_json::from_str(text);
+    value
+        .map(Content::new)
+        .map_err(|error| wrong(format!("{what} is no JSON: {}", one_line(&error.to_string()))))
+}
+
+fn schema(what: &str, text: &str) -> Result<Content, Fault> {
+    let schema = parsed(what, text)?;
+    match schema.value() {
+        Some(Value::Object(_) | Value::Bool(_)) => Ok(schema),
+        _ => Err(wrong(format!("{what} is no JSON Schema: it must be an object"))),
+    }
+}
+
+fn filled(what: &str, text: &str) -> Result<(), Fault> {
+    match text.trim().is_empty() || text.chars().any(char::is_control) {
+        true => Err(wrong(format!("{what} is empty or has control characters"))),
+        false => Ok(()),
+    }
+}
+
+fn wrong(message: String) -> Fault {
+    Fault::new(Code::ComponentExport, message)
+}

@@ -1,0 +1,219 @@
+//! What a component is and wants, read from its type before anything is linked or run.
+
+use holdfast_contract::hook::HookPoint;
+use holdfast_contract::host_call::GrantRule;
+use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::manifest::Grants;
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::role::Role;
+use wasmtime::Engine;
+use wasmtime::component::Component;
+use wasmtime::component::types::{Component as ComponentType, ComponentInstance, ComponentItem};
+
+use crate::component::engine;
+use crate::component::nesting;
+use crate::faults::{fault, one_line};
+use crate::host::wasi;
+use crate::wit::functions::Shape;
+use crate::wit::interfaces::{Function, IMPORTS, Name, PACKAGE, VERSION, is_planned};
+use holdfast_contract::sandbox::SandboxOptions;
+
+/// What a component is and wants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inspection {
+    /// Its roles.
+    pub roles: Vec<Role>,
+    /// The interfaces that it exports, by their short names, in the order of `wit/`.
+    pub exports: Vec<&'static str>,
+    /// The hook points that it serves, in the order in which a turn meets them.
+    pub hook_points: Vec<HookPoint>,
+    /// The interfaces that it imports, by their full names.
+    pub imports: Vec<String>,
+    /// Whether a call of it can wait for the host.
+    pub waits: bool,
+}
+
+/// Looks at a component without running any of it: its roles, what it imports, and whether these grants are enough for it. The id
+/// is for the commands that messages name.
+pub fn inspect(id: &ExtensionId, bytes: &[u8], grants: &Grants) -> Result<Inspection, Problem> {
+    let engine = engine::for_looking(&SandboxOptions::default())?;
+    let component = compile(&engine, bytes).map_err(Problem::from)?;
+    look(&engine, &component, id, grants).map_err(Problem::from)
+}
+
+/// Compiles a component.
+pub(crate) fn compile(engine: &Engine, bytes: &[u8]) -> Result<Component, Fault> {
+    const COMPONENT: [u8; 8] = [0, b'a', b's', b'm', 0x0d, 0, 1, 0];
+    let invalid = |message: String| Fault::new(Code::ComponentInvalid, message);
+    match bytes.first_chunk::<8>() {
+        Some(&COMPONENT) => {}
+        Some([0, b'a', b's', b'm', 1, 0, 0, 0]) => {
+            return Err(invalid("the file is a plain module, not a component".to_owned()));
+        }
+        _ => return Err(invalid("the file does not begin as a component does".to_owned())),
+    }
+    nesting::check(bytes)?;
+    Component::from_binary(engine, bytes).map_err(|error| match fault(&error) {
+        limit if limit.code == Code::MemoryExhausted => limit,
+        _ => invalid(format!("the engine refuses it: {}", one_line(&error.root_cause().to_string()))),
+    })
+}
+
+/// Reads a compiled component's type.
+pub(crate) fn look(
+    engine: &Engine,
+    component: &Component,
+    id: &ExtensionId,
+    grants: &Grants,
+) -> Result<Inspection, Fault> {
+    let whole = component.component_type();
+    let mut found = Inspection::default();
+    for (name, export) in whole.exports(engine) {
+        found.exports.push(exported(engine, &whole, name, &export.ty)?);
+    }
+    if found.exports.is_empty() {
+        return Err(Fault::new(Code::ComponentExport, "it exports no interface, so it has no role"));
+    }
+    let order =
+        |interface: &&str| Function::ALL.iter().position(|function| function.interface() == *interface);
+    found.exports.sort_by_key(order);
+    let functions = || Function::ALL.iter().filter(|function| found.exports.contains(&function.interface()));
+    found.roles = functions().map(|function| function.role()).collect();
+    found.roles.sort();
+    found.roles.dedup();
+    let points: Vec<_> = functions().filter_map(|function| function.point()).collect();
+    found.hook_points = HookPoint::ALL.iter().filter(|point| points.contains(point)).copied().collect();
+    for (name, import) in whole.imports(engine) {
+        imported(&found, name, &import.ty, id, grants)?;
+        found.waits |= waits(name);
+        found.imports.push(name.to_owned());
+    }
+    Ok(found)
+}
+
+/// Whether functions of an imported interface can wait for the host.
+fn waits(import: &str) -> bool {
+    let name = Name::parse(import);
+    wasi::waits(&name) || IMPORTS.iter().any(|import| import.name == name.interface && import.waits)
+}
+
+/// Checks one export and gives its interface.
+fn exported(
+    engine: &Engine,
+    whole: &ComponentType,
+    export: &str,
+    item: &ComponentItem,
+) -> Result<&'static str, Fault> {
+    let wrong = |message: String| Fault::new(Code::ComponentExport, message);
+    let name = Name::parse(export);
+    if name.package != PACKAGE {
+        return Err(wrong(format!("it exports `{export}`, which is no interface of `{PACKAGE}`")));
+    }
+    same_version(export, &name)?;
+    let functions: Vec<_> =
+        Function::ALL.iter().filter(|function| function.interface() == name.interface).collect();
+    let Some(first) = functions.first() else {
+        return Err(wrong(match is_planned(name.interface) {
+            true => format!("it exports `{}`, which this program does not offer yet", name.interface),
+            false => format!("it exports `{}`, which is no role", name.interface),
+        }));
+    };
+    let ComponentItem::ComponentInstance(instance) = item else {
+        return Err(wrong(format!("its export `{export}` is no interface")));
+    };
+    for function in &functions {
+        check(engine, whole, instance, **function)?;
+    }
+    let known = |name: &str| functions.iter().any(|function| function.name() == name);
+    for (item, export) in instance.exports(engine) {
+        let is_type = matches!(export.ty, ComponentItem::Type(_));
+        if !is_type && !known(item) {
+            return Err(wrong(format!("its interface `{}` has no `{item}`", name.interface)));
+        }
+    }
+    Ok(first.interface())
+}
+
+fn check(
+    engine: &Engine,
+    whole: &ComponentType,
+    instance: &ComponentInstance,
+    function: Function,
+) -> Result<(), Fault> {
+    let (interface, name) = (function.interface(), function.name());
+    let wrong = |why: String| Fault::new(Code::ComponentExport, format!("its `{interface}.{name}` {why}"));
+    match instance.get_export(engine, name).map(|export| export.ty) {
+        Some(ComponentItem::ComponentFunc(found)) => {
+            let checked = Shape::of(function).check(&found, &whole.instance_type());
+            checked.map_err(|error| {
+                wrong(format!("has another type: {}", one_line(&error.root_cause().to_string())))
+            })
+        }
+        Some(_) => Err(wrong("is no function".to_owned())),
+        None => Err(wrong("is missing".to_owned())),
+    }
+}
+
+fn same_version(full: &str, name: &Name<'_>) -> Result<(), Fault> {
+    if name.version == VERSION {
+        return Ok(());
+    }
+    let message = format!("`{full}` is of version {}; this program offers {VERSION}", or_none(name.version));
+    Err(Fault::new(Code::ComponentVersion, message))
+}
+
+fn or_none(version: &str) -> &str {
+    if version.is_empty() { "none" } else { version }
+}
+
+/// Checks one import against the rules and the grants.
+fn imported(
+    found: &Inspection,
+    import: &str,
+    item: &ComponentItem,
+    id: &ExtensionId,
+    grants: &Grants,
+) -> Result<(), Fault> {
+    let refused = |message: String| Fault::new(Code::ComponentImport, message);
+    let name = Name::parse(import);
+    if !matches!(item, ComponentItem::ComponentInstance(_)) {
+        return Err(refused(format!("it imports `{import}`, which is no interface")));
+    }
+    if name.package.starts_with("wasi:") {
+        return match name.version.starts_with("0.2.") {
+            true => Ok(()),
+            false => Err(refused(format!("it imports `{import}`; of WASI this program knows 0.2"))),
+        };
+    }
+    if name.package != PACKAGE {
+        return Err(refused(format!("it imports `{import}`, which this program does not have")));
+    }
+    same_version(import, &name)?;
+    let interface = name.interface;
+    let Some(known) = IMPORTS.iter().find(|known| known.name == interface) else {
+        return Err(refused(match is_planned(interface) {
+            true => format!("it imports `{interface}`, which is not offered yet"),
+            false => format!("it imports `{interface}`, which this program does not have"),
+        }));
+    };
+    if known.outside && !found.hook_points.is_empty() {
+        return Err(refused(format!(
+            "it imports `{interface}`, which reaches outside; hooks, context providers and guardrails may not. Put the hook in an extension of its own"
+        )));
+    }
+    match known.grant() {
+        GrantRule::Everyone => Ok(()),
+        GrantRule::Components | GrantRule::Explicit | GrantRule::EachHost
+            if grants.interfaces.iter().any(|granted| granted == interface) =>
+        {
+            Ok(())
+        }
+        GrantRule::EachSecret if !grants.secrets.is_empty() => Ok(()),
+        GrantRule::Components | GrantRule::Explicit | GrantRule::EachHost => Err(refused(format!(
+            "it imports `{interface}`, and the interface `{interface}` is not granted: `holdfast ext grant {id} --interface {interface}`"
+        ))),
+        GrantRule::EachSecret => Err(refused(format!(
+            "it imports `{interface}`, and no secret is granted: `holdfast ext grant {id} --secret NAME`"
+        ))),
+    }
+}

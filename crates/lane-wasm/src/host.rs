@@ -1,0 +1,4 @@
+//! The imports that the host provides to components: the interfaces of `wit/host.wit`, and the part of WASI that is supported.
+
+pub(crate) mod link;
+pub(crate) mod wasi;

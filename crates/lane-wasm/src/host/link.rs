@@ -1,0 +1,374 @@
+//! The host's side of every interface that a component may import. Only what a component imports, and may import, is linked.
+//!
+//! Functions that answer from what the lane has at hand are plain; those that ask the host wait. A fault of the host's becomes
+//! the interface's `failure` where the signature has one, and stops the guest where it has not.
+
+use holdfast_contract::content::Content;
+use holdfast_contract::host_call::{HostCall, HostCallKind};
+use holdfast_contract::log::LogLevel;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::session_frames::UiQuestion;
+use serde_json::{Value, json};
+use wasmtime::component::types::ComponentItem;
+use wasmtime::component::{Component, Linker, LinkerInstance};
+use wasmtime::{Result, StoreContextMut};
+
+use crate::faults::{Stop, stop};
+use crate::host::wasi;
+use crate::instance::guest::Guest;
+use crate::wit::abi::{ContentOut, Failure, Level, TurnInfo};
+use crate::wit::interfaces::Name;
+
+/// Random bytes that a guest may ask for at once.
+pub(crate) const RANDOM_LIMIT: u64 = 4096;
+
+/// Milliseconds that a loop in the background waits at least, so that none is without end and without pause.
+const LEAST_WAIT: u64 = 10;
+
+/// Links what a component imports. What there is not is left out, and instantiating then says so.
+pub(crate) fn link(linker: &mut Linker<Guest>, component: &Component) -> Result<()> {
+    let engine = linker.engine().clone();
+    for (import, item) in component.component_type().imports(&engine) {
+        let ComponentItem::ComponentInstance(interface) = item.ty else { continue };
+        let name = Name::parse(import);
+        // What traps is defined first, and what is implemented over it.
+        linker.allow_shadowing(name.package.starts_with("wasi:"));
+        let mut at = linker.instance(import)?;
+        if name.package.starts_with("wasi:") {
+            wasi::link(&mut at, &name, import, interface.exports(&engine))?;
+            continue;
+        }
+        match name.interface {
+            "log" => log(&mut at)?,
+            "config" => config(&mut at)?,
+            "session" => session(&mut at)?,
+            "state" => state(&mut at)?,
+            "messages" => messages(&mut at)?,
+            "clock" => clock(&mut at)?,
+            "random" => random(&mut at)?,
+            "events" => events(&mut at)?,
+            "subscriptions" => subscriptions(&mut at)?,
+            "ui" => ui(&mut at)?,
+            "secrets" => secrets(&mut at)?,
+            "timers" => timers(&mut at)?,
+            "extensions" => extensions(&mut at)?,
+            "services" => services(&mut at)?,
+            "agents" => agents(&mut at)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Makes a host call. The time that it takes is not the guest's.
+pub(crate) async fn call_host(
+    store: &mut StoreContextMut<'_, Guest>,
+    call: HostCall,
+) -> Result<Result<Content, Fault>> {
+    let host = store.data_mut().host()?;
+    let answer = host.call(call).await;
+    store.set_epoch_deadline(1);
+    Ok(answer)
+}
+
+/// Makes a host call that a guest cannot do without.
+pub(crate) async fn demand(store: &mut StoreContextMut<'_, Guest>, call: HostCall) -> Result<Content> {
+    call_host(store, call).await?.map_err(|fault| Stop(fault).into())
+}
+
+/// The time in milliseconds.
+pub(crate) async fn now(store: &mut StoreContextMut<'_, Guest>) -> Result<u64> {
+    let answer = demand(store, HostCall::Clock).await?;
+    let millis = answer.value().and_then(Value::as_u64);
+    millis.ok_or_else(|| stop(Code::Internal, "the host's time is no number"))
+}
+
+/// Random bytes, which the host gives as hexadecimal digits.
+pub(crate) async fn draw(store: &mut StoreContextMut<'_, Guest>, count: u64) -> Result<Vec<u8>> {
+    if count > RANDOM_LIMIT {
+        let message = format!("it asked for {count} random bytes and may have {RANDOM_LIMIT} at once");
+        return Err(stop(Code::ComponentTrap, message));
+    }
+    let answer = demand(store, HostCall::Random { bytes: count as u32 }).await?;
+    let digits = answer.value().and_then(Value::as_str).unwrap_or_default().as_bytes();
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Option<Vec<u8>> = digits.chunks_exact(2).map(byte).collect();
+    let whole = bytes.filter(|bytes| bytes.len() as u64 == count);
+    whole.ok_or_else(|| stop(Code::Internal, "the host's random bytes are not as many as asked for"))
+}
+
+fn log(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
+    at.func_wrap("log", |mut store: StoreContextMut<'_, Guest>, (level, line): (Level, String)| {
+        let level = match level {
+            Level::Debug => LogLevel::Debug,
+            Level::Info => LogLevel::Info,
+            Level::Warning => LogLevel::Warning,
+            Level::Error => LogLevel::Error,
+        };
+        store.data_mut().count()?;
+        store.data_mut().log(level, &line)
+    })
+}
+
+fn config(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
+    at.func_wrap("get", |mut store: StoreContextMut<'_, Guest>, (name,): (String,)| {
+        store.data_mut().count()?;
+        let all = store.data().activation.config.value();
+        let value = all.and_then(|all| all.get(&name));
+        Ok((value.map(|value| Content::new(value.clone()).json().to_owned()),))
+    })?;
+    at.func_wrap("all", |mut store: StoreContextMut<'_, Guest>, (): ()| {
+        store.data_mut().count()?;
+        let config = &store.data().activation.config;
+        let nothing = config.value().is_none_or(Value::is_null);
+        Ok((if nothing { "{}".to_owned() } else { config.json().to_owned() },))
+    })
+}
+
+fn session(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
+    at.func_wrap("current", |mut store: StoreContextMut<'_, Guest>, (): ()| {
+        store.data_mut().count()?;
+        let info = store.data().turn.as_ref().map(|turn| TurnInfo {
+            session: turn.session.as_str().to_owned(),
+            turn: turn.turn,
+            agent: turn.agent.as_str().to_owned(),
+            channel: turn.origin.channel.clone(),
+            user: turn.origin.user.clone(),
+        });
+        Ok((info,))
+    })
+}
+
+fn state(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
+    at.func_wrap_async("get", |mut store: StoreContextMut<'_, Guest>, (key,): (String,)| {
+        Box::new(async move {
+            let answer = call_host(&mut store, HostCall::StateGet { key }).await?;
+            let value = |content: Content| (!is_null(&content)).then(|| content.json().to_owned());
+            Ok((answer.map(value).map_err(Failure::from),))
+        })
+    })?;
+    type Change = (String, Option<String>);
+    at.func_wrap_async("set", |mut store: StoreContextMut<'_, Guest>, (key, value): Change| {
+        Box::new(async move {
+            let value = match value.map(|value| parse(&value)).transpose() {
+                Ok(value) => value,
+                Err(failure) => {
+                    store.data_mut().count()?;
+                    return Ok((Err(failure),));
+                }
+            };
+            Ok((nothing(call_host(&mut store, HostCall::StateSet { key, value }).await?),))
+        })
+    })
+}
+
+fn messages(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
+    at.func_wrap_async("inject", |mut store: StoreContextMut<'_, Guest>, (text,): (String,)| {
+        Box::new(async move {
+            let inject = HostCall::Inject { text: Content::text(text) };
+            Ok((nothing(call_host(&mut store, inject).await?),))
+        })
+    })
+}
+
+fn clock(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
+    at.func_wrap_async("now", |mut store: StoreContextMut<'_, Guest>, (): ()| {
+        Box::new(async move { Ok((now(&mut store).await?,)) })
+    })
+}
+
+fn random(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
+    at.func_wrap_async("bytes", |mut store: StoreContextMut<'_, Guest>, (count,): (u32,)| {
+        Box::new(async move { Ok((draw(&mut store, count.into()).await?,)) })
+    })
+}
+
+fn events(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
+    type Event = (String, String, Option<String>);
+    at.func_wrap_async("publish", |mut store: StoreContextMut<'_, Guest>, (topic, payload, key): Event| {
+        Box::new(async move {
+            let payload = match parse(&payload) {
+                Ok(payload) => payload,
+                Err(failure) => {
+                    store.data_mut().count()?;
+                    return Ok((Err(failure),));
+                }
+            };
+            let payload = payload.value().cloned().unwrap_or_default();
+            let arguments = json!({ "topic": topic, "payload": payload, "key": key });
+            Ok((nothing(call_host(&mut store, HostCall::of(HostCallKind::EventPublish, arguments)).await?),))
+        })
+    })
+}
+
+fn subscriptions(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
+    for (function, kind) in
+        [("subscribe", HostCallKind::EventSubscribe), ("unsubscribe", HostCallKind::EventUnsubscribe)]
+    {
+        at.func_wrap_async(function, move |mut store: StoreContextMut<'_, Guest>, (topic,): (String,)| {
+            Box::new(async move {
+                let arguments = json!({ "topic": topic });
+                Ok((nothing(call_host(&mut store, HostCall::of(kind, arguments)).await?),))
+            })
+        })?;
+    }
+    Ok(())
+}
+
+fn ui(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
+    type Choice = (String, Vec<String>);
+    at.func_wrap_async("select", |mut store: StoreContextMut<'_, Guest>, (prompt, options): Choice| {
+        Box::new(async move {
+            let answer = call_host(&mut store, HostCall::Ui(UiQuestion::Select { prompt, options })).await?;
+            Ok((answer.map(|answer| text(&answer)).map_err(Failure::from),))
+        })
+    })?;
+    at.func_wrap_async("confirm", |mut store: StoreContextMut<'_, Guest>, (prompt,): (String,)| {
+        Box::new(async move {
+            let answer = call_host(&mut store, HostCall::Ui(UiQuestion::Confirm { prompt })).await?;
+            let yes = |answer: Content| answer.value().and_then(Value::as_bool);
+            Ok((answer.map(yes).map_err(Failure::from),))
+        })
+    })?;
+    at.func_wrap_async("input", |mut store: StoreContextMut<'_, Guest>, (prompt,): (String,)| {
+        Box::new(async move {
+            let answer =
+                call_host(&mut store, HostCall::Ui(UiQuestion::Input { prompt, secret: false })).await?;
+            Ok((answer.map(|answer| text(&answer)).map_err(Failure::from),))
+        })
+    })?;
+    type Custom = (String, String, String);
+    at.func_wrap_async("custom", |mut store: StoreContextMut<'_, Guest>, (kind, prompt, payload): Custom| {
+        Box::new(async move {
+            let payload = match parse(&payload) {
+                Ok(payload) => payload,
+                Err(failure) => {
+                    store.data_mut().count()?;
+                    return Ok((Err(failure),));
+                }
+            };
+            let view = json!({ "kind": kind, "payload": payload.value() });
+            let question = UiQuestion::Custom { prompt, view: view.into() };
+            let answer = call_host(&mut store, HostCall::Ui(question)).await?;
+            let value = |answer: Content| (!is_null(&answer)).then(|| answer.json().to_owned());
+            Ok((answer.map(value).map_err(Failure::from),))
+        })
+    })
+}
+
+fn secrets(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
+    at.func_wrap_async("reference", |mut store: StoreContextMut<'_, Guest>, (name,): (String,)| {
+        Box::new(async move {
+            if !store.data().activation.secrets.contains(&name) {
+                store.data_mut().count()?;
+                let message = format!("the secret `{name}` is not granted");
+                return Ok((Err(Failure::Denied(message)),));
+            }
+            let answer =
+                call_host(&mut store, HostCall::of(HostCallKind::SecretReference, Content::text(name)))
+                    .await?;
+            Ok((answer.map(|reference| reference.to_text()).map_err(Failure::from),))
+        })
+    })
+}
+
+fn timers(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
+    at.func_wrap_async("wait-until", |mut store: StoreContextMut<'_, Guest>, (moment,): (u64,)| {
+        Box::new(async move {
+            let until = match store.data().is_a_loop() {
+                true => moment.max(now(&mut store).await?.saturating_add(LEAST_WAIT)),
+                false => moment,
+            };
+            let answer =
+                call_host(&mut store, HostCall::of(HostCallKind::ScheduleWait, json!({ "until": until })))
+                    .await?;
+            Guest::renew(&mut store)?;
+            let time = |answer: Content| answer.value().and_then(Value::as_u64).unwrap_or(until);
+            Ok((answer.map(time).map_err(Failure::from),))
+        })
+    })
+}
+
+fn extensions(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
+    type Called = (String, String, String);
+    at.func_wrap_async(
+        "call",
+        |mut store: StoreContextMut<'_, Guest>, (extension, method, arguments): Called| {
+            Box::new(async move {
+                let named = json!({ "extension": extension, "method": method });
+                Ok((with_arguments(&mut store, HostCallKind::ApiCall, named, &arguments).await?,))
+            })
+        },
+    )
+}
+
+fn services(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
+    at.func_wrap_async(
+        "get",
+        |mut store: StoreContextMut<'_, Guest>, (key, arguments): (String, String)| {
+            Box::new(async move {
+                let named = json!({ "key": key });
+                Ok((with_arguments(&mut store, HostCallKind::ServiceGet, named, &arguments).await?,))
+            })
+        },
+    )?;
+    type Called = (String, String, String);
+    at.func_wrap_async("call", |mut store: StoreContextMut<'_, Guest>, (key, method, arguments): Called| {
+        Box::new(async move {
+            let named = json!({ "key": key, "method": method });
+            Ok((with_arguments(&mut store, HostCallKind::ServiceCall, named, &arguments).await?,))
+        })
+    })
+}
+
+fn agents(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
+    type Asked = (Option<String>, String);
+    at.func_wrap_async("invoke", |mut store: StoreContextMut<'_, Guest>, (agent, task): Asked| {
+        Box::new(async move {
+            let arguments = json!({ "agent": agent, "task": task });
+            let answer = call_host(&mut store, HostCall::of(HostCallKind::AgentInvoke, arguments)).await?;
+            Ok((answer.map(content).map_err(Failure::from),))
+        })
+    })
+}
+
+/// Makes a host call whose `arguments` a guest has written as JSON.
+async fn with_arguments(
+    store: &mut StoreContextMut<'_, Guest>,
+    kind: HostCallKind,
+    mut named: Value,
+    arguments: &str,
+) -> Result<Result<ContentOut, Failure>> {
+    match parse(arguments) {
+        Ok(arguments) => named["arguments"] = arguments.value().cloned().unwrap_or_default(),
+        Err(failure) => {
+            store.data_mut().count()?;
+            return Ok(Err(failure));
+        }
+    }
+    Ok(call_host(store, HostCall::of(kind, named)).await?.map(content).map_err(Failure::from))
+}
+
+fn content(answer: Content) -> ContentOut {
+    match answer.value() {
+        Some(Value::String(text)) => ContentOut::Text(text.clone()),
+        _ => ContentOut::Json(answer.json().to_owned()),
+    }
+}
+
+fn parse(text: &str) -> Result<Content, Failure> {
+    let value: Result<Value, _> = serde_json::from_str(text);
+    value.map(Content::new).map_err(|error| Failure::InvalidArguments(format!("this is no JSON: {error}")))
+}
+
+fn nothing(answer: Result<Content, Fault>) -> Result<(), Failure> {
+    answer.map(drop).map_err(Failure::from)
+}
+
+fn is_null(content: &Content) -> bool {
+    content.value().is_some_and(Value::is_null)
+}
+
+fn text(answer: &Content) -> Option<String> {
+    (!is_null(answer)).then(|| answer.to_text())
+}

@@ -1,0 +1,130 @@
+//! The names of the interface: what a component may export and what that makes it, what it may import and what that takes.
+
+use holdfast_contract::host_call::{Capability, GrantRule};
+pub(crate) use holdfast_contract::role::RoleFunction as Function;
+
+use crate::wit::functions::Shape;
+
+/// The package that components are built against.
+pub(crate) const PACKAGE: &str = "holdfast:extension";
+
+/// Its version.
+pub(crate) const VERSION: &str = "0.1.0-draft";
+
+impl Shape {
+    /// The signature of a function of a role.
+    pub(crate) fn of(function: Function) -> Self {
+        match function {
+            Function::Initialize
+            | Function::Start
+            | Function::Stop
+            | Function::Destroy
+            | Function::RunBackground
+            | Function::SessionStart
+            | Function::SessionEnd
+            | Function::SessionCancel
+            | Function::TurnStart => Self::Step,
+            Function::Health => Self::Health,
+            Function::ToolsList => Self::Tools,
+            Function::ToolsCall | Function::ApiCall | Function::CommandsRun => Self::Run,
+            Function::ApiMethods | Function::CommandsList => Self::Named,
+            Function::AgentDescriptor => Self::Agent,
+            Function::AgentInvoke => Self::Invoke,
+            Function::SchedulerTask => Self::Task,
+            Function::SetupSchema => Self::Json,
+            Function::SetupApply => Self::Apply,
+            Function::SetupComplete => Self::Word,
+            Function::RenderCall => Self::RenderCall,
+            Function::RenderResult => Self::RenderResult,
+            Function::SendToUser => Self::Send,
+            Function::SendMessage => Self::Message,
+            Function::SendFile => Self::File,
+            Function::StreamStart => Self::StreamStart,
+            Function::StreamChunk | Function::StreamStatus => Self::StreamPiece,
+            Function::StreamEnd => Self::StreamEnd,
+            Function::OnEvent => Self::Event,
+            Function::TurnEnd => Self::Ending,
+            Function::InputNormalise | Function::ResponseProcess => Self::Rewrite,
+            Function::SanitizeInput | Function::SanitizeOutput => Self::Sanitize,
+            Function::GuardInput | Function::GuardOutput | Function::GuardChunk => Self::Guard,
+            Function::Context | Function::CompactionProvide => Self::Write,
+            Function::ModelRoute => Self::Route,
+            Function::ToolModify => Self::Modify,
+            Function::ToolGate => Self::Gate,
+            Function::ToolAfter => Self::After,
+            Function::SanitizeResult => Self::SanitizeResult,
+            Function::GuardResult => Self::GuardResult,
+            Function::CompactionBefore => Self::Plan,
+        }
+    }
+}
+
+/// Interfaces that have a name but are not offered yet, in either direction.
+const PLANNED: &[&str] = &["workflow", "memory-provider", "memory-forget", "model-provider", "http", "files"];
+
+/// Whether an interface is named in `wit/` but not offered yet.
+pub(crate) fn is_planned(interface: &str) -> bool {
+    PLANNED.contains(&interface)
+}
+
+/// An interface that a component may import.
+pub(crate) struct Import {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether it reaches outside, which hooks, context providers and guardrails may not.
+    pub outside: bool,
+    /// Whether its functions can wait for the host.
+    pub waits: bool,
+}
+
+impl Import {
+    /// How a component comes to hold it. What is no host call is types, or is served by the lane itself.
+    pub(crate) fn grant(&self) -> GrantRule {
+        let capability = Capability::ALL.iter().find(|capability| capability.name() == self.name);
+        capability.map_or(GrantRule::Everyone, |capability| capability.grant())
+    }
+}
+
+const fn import(name: &'static str, outside: bool, waits: bool) -> Import {
+    Import { name, outside, waits }
+}
+
+/// Every interface that a component may import.
+pub(crate) const IMPORTS: &[Import] = &[
+    import("types", false, false),
+    import("verdicts", false, false),
+    import("log", false, false),
+    import("config", false, false),
+    import("session", false, false),
+    import("state", false, true),
+    import("messages", false, true),
+    import("clock", false, true),
+    import("random", false, true),
+    import("events", true, true),
+    import("subscriptions", true, true),
+    import("ui", false, true),
+    import("secrets", true, true),
+    import("timers", true, true),
+    import("extensions", true, true),
+    import("services", true, true),
+    import("agents", true, true),
+];
+
+/// An import's or export's name, taken apart.
+pub(crate) struct Name<'a> {
+    /// `holdfast:extension`; empty for a plain name.
+    pub package: &'a str,
+    /// `tools`.
+    pub interface: &'a str,
+    /// `0.1.0-draft`; empty where there is none.
+    pub version: &'a str,
+}
+
+impl<'a> Name<'a> {
+    /// `package/interface@version`.
+    pub(crate) fn parse(name: &'a str) -> Self {
+        let (path, version) = name.split_once('@').unwrap_or((name, ""));
+        let (package, interface) = path.split_once('/').unwrap_or(("", path));
+        Self { package, interface, version }
+    }
+}

@@ -1,0 +1,308 @@
+//! Reading one extension from disk: a folder with a manifest, or a single Python file. Nothing of the extension runs here.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use holdfast_bus::Pattern;
+use holdfast_contract::budgets::Budgets;
+use holdfast_contract::content::Content;
+use holdfast_contract::digest::Digest;
+use holdfast_contract::manifest::{self, LaneKind, Manifest, Parsed, RESERVED_IDS};
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::system_frames::ScheduleSpec;
+use holdfast_contract::wire::Bundle;
+use holdfast_lane_declarative::PROMPT;
+use holdfast_policy::{Policy, effective_grant};
+use holdfast_schedules::{Timetable, Zone};
+use serde_json::{Map, Value};
+
+use crate::disk::{MAX_FILES, Tree, at, is_dir, is_file, names, tree};
+
+/// An extension as its folder has it, before anything of it runs.
+pub struct Candidate {
+    /// What its manifest says.
+    pub manifest: Manifest,
+    /// What is odd about the manifest.
+    pub warnings: Vec<Problem>,
+    /// Everything but the bytes.
+    pub bundle: Bundle,
+    /// The bytes of its files.
+    pub files: BTreeMap<Digest, Vec<u8>>,
+}
+
+/// The folders whose files are extensions by themselves.
+pub(crate) const SINGLE: &[&str] = &["tools", "channels"];
+
+/// The packages that single files need which do not say so themselves, in the folder of all extensions.
+pub(crate) const REQUIREMENTS: &str = "requirements.txt";
+
+/// The files beside a single file that are no extensions, and may be imported by it: `_*.py`.
+pub(crate) fn helpers(folder: &Path, file: &str) -> Result<Vec<String>, Problem> {
+    let kind = file.split('/').next().unwrap_or_default();
+    let beside = names(&folder.join(kind))?.into_iter();
+    let helpers = beside.filter(|name| name.ends_with(".py") && name.starts_with('_'));
+    Ok(helpers.map(|name| format!("{kind}/{name}")).collect())
+}
+
+/// A single file with the helpers that it names, or that those name.
+fn with_helpers(folder: &Path, file: &str) -> Result<Vec<(String, Vec<u8>)>, Problem> {
+    let mut files = vec![(file.to_owned(), read_within(folder, file)?)];
+    let mut left = helpers(folder, file)?;
+    let mut at = 0;
+    while let Some(text) = files.get(at).map(|(_, content)| String::from_utf8_lossy(content).into_owned()) {
+        let named = |helper: &String| {
+            Path::new(helper).file_stem().and_then(|it| it.to_str()).is_some_and(|it| text.contains(it))
+        };
+        let (found, others) = left.into_iter().partition(named);
+        left = others;
+        let found: Vec<String> = found;
+        for helper in found {
+            let content = read_within(folder, &helper)?;
+            files.push((helper, content));
+        }
+        at += 1;
+    }
+    Ok(files)
+}
+
+/// The single file that is the extension of this id, by its path from the folder of all extensions. A folder of that name comes first.
+pub fn single_file(folder: &Path, id: &str) -> Option<String> {
+    if id.contains('/') || folder.join(id).join("manifest.yaml").is_file() {
+        return None;
+    }
+    SINGLE.iter().map(|kind| format!("{kind}/{id}.py")).find(|file| folder.join(file).is_file())
+}
+
+/// Reads an extension where it lies: a folder, or a single file in a folder of such files.
+pub fn extension_at(
+    path: &Path,
+    policy: &Policy,
+    set: Option<&Map<String, Value>>,
+    budgets: Budgets,
+) -> Result<Candidate, Problem> {
+    if !path.is_file() {
+        return candidate(path, policy, set, budgets);
+    }
+    let kind = path.parent();
+    let (kind, all) = (kind.and_then(Path::file_name), kind.and_then(Path::parent));
+    let (Some(kind), Some(all), Some(name)) = (kind, all, path.file_name()) else {
+        return Err(at(path, Code::ExtensionUnknown, "no extension lies there"));
+    };
+    single(all, &format!("{}/{}", kind.display(), name.display()), policy, set, budgets)
+}
+
+/// Reads an extension that is a file, by its path from the folder of all extensions.
+pub fn single(
+    folder: &Path,
+    file: &str,
+    policy: &Policy,
+    set: Option<&Map<String, Value>>,
+    budgets: Budgets,
+) -> Result<Candidate, Problem> {
+    let path = folder.join(file);
+    let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let text = format!("id: {name}\nname: {name}\nentrypoint: {file}\n");
+    let Parsed { manifest, warnings, .. } = manifest::parse(&path, &text).map_err(|_| {
+        let what = format!("`{name}` is no name that an extension may have");
+        at(&path, Code::ManifestValue, what).help("Rename the file: letters, digits, `-` and `_`.")
+    })?;
+    let mut all = with_helpers(folder, file)?;
+    if is_file(&folder.join(REQUIREMENTS))? {
+        all.push((REQUIREMENTS.to_owned(), read_within(folder, REQUIREMENTS)?));
+    }
+    let (files, contents) = content_addressed(all);
+    let mut bundle = Bundle {
+        lane: LaneKind::Python.as_str().to_owned(),
+        manifest: text,
+        entrypoint: file.to_owned(),
+        files,
+        config: Content::new(Value::Object(set.cloned().unwrap_or_default())),
+        grants: Default::default(),
+        budgets,
+    };
+    bundle.grants = policy.given(&manifest.id, &bundle.content(), path.to_str());
+    Ok(Candidate { manifest, warnings, bundle, files: contents })
+}
+
+/// Reads an extension's folder.
+pub fn candidate(
+    folder: &Path,
+    policy: &Policy,
+    set: Option<&Map<String, Value>>,
+    budgets: Budgets,
+) -> Result<Candidate, Problem> {
+    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    if RESERVED_IDS.contains(&name.as_str()) {
+        return Err(at(folder, Code::ManifestValue, format!("`{name}` is no id that an extension may have")));
+    }
+    let file = folder.join("manifest.yaml");
+    let bytes = fs::read(&file).map_err(|error| {
+        let problem = at(&file, Code::ManifestUnreadable, format!("the manifest cannot be read: {error}"));
+        problem.help("An extension is a folder with a `manifest.yaml`; `holdfast ext new` makes one.")
+    })?;
+    let Parsed { manifest, warnings, source } = manifest::parse_bytes(&file, &bytes).map_err(|rejected| {
+        let internal = || at(&file, Code::Internal, "a manifest was rejected without a reason");
+        Problem::all(rejected.errors).unwrap_or_else(internal)
+    })?;
+    if manifest.id.as_str() != name {
+        let what = format!("the manifest's id is `{}`, and its folder is `{name}`", manifest.id);
+        let problem = Problem::new(Code::ManifestValue, what).at(source.locate("id"));
+        return Err(problem.help("Rename one of them: an extension is known by its folder's name."));
+    }
+    for subscription in &manifest.events.subscribes {
+        Pattern::parse(subscription.topic.as_str()).map_err(|problem| problem.at(source.locate("events")))?;
+    }
+    for (place, schedule) in manifest.schedules.iter().enumerate() {
+        let spec = ScheduleSpec::from(schedule);
+        // The host's zone makes no difference to whether a text can be read.
+        if let Err(problem) = Timetable::of(&spec, &Zone::utc()) {
+            let field = match problem.code {
+                Code::ZoneUnknown => "timezone",
+                _ => "cron",
+            };
+            return Err(problem.at(source.locate(&format!("schedules[{place}].{field}"))));
+        }
+    }
+    let inside = names(folder)?;
+    let inside: Vec<&str> = inside.iter().map(String::as_str).collect();
+    let lane =
+        manifest::lane(&manifest, &inside).map_err(|problem| problem.at(source.locate("entrypoint")))?;
+    let single = || inside.iter().find(|file| file.ends_with(".wasm")).map(|file| (*file).to_owned());
+    let (entrypoint, names) = match lane {
+        LaneKind::Wasm => {
+            let entrypoint = manifest.entrypoint.clone().or_else(single).unwrap_or_default();
+            (entrypoint.clone(), vec![entrypoint])
+        }
+        LaneKind::Declarative => {
+            let prompt = inside.contains(&PROMPT).then(|| PROMPT.to_owned());
+            (String::new(), prompt.into_iter().collect())
+        }
+        LaneKind::Process => (String::new(), all_files(folder)?),
+        LaneKind::Python => {
+            let entrypoint = manifest.entrypoint.clone().unwrap_or_else(|| "main.py".to_owned());
+            (entrypoint, all_files(folder)?)
+        }
+        _ => {
+            let what = format!("this program has no `{lane}` lane yet, which `{name}` needs");
+            return Err(at(&file, Code::ExtensionUnknown, what)
+                .help("Build it as a component: `holdfast ext new` shows how."));
+        }
+    };
+    let mut all = Vec::new();
+    for name in names {
+        let content = read_within(folder, &name)?;
+        all.push((name, content));
+    }
+    if lane == LaneKind::Python {
+        imported(folder, &manifest, &mut all)?;
+    }
+    let (files, contents) = content_addressed(all);
+    let mut config = Value::Object(manifest.config.clone());
+    if let Some(set) = set {
+        overlay(&mut config, &Value::Object(set.clone()));
+    }
+    let mut bundle = Bundle {
+        lane: lane.as_str().to_owned(),
+        manifest: String::from_utf8_lossy(&bytes).into_owned(),
+        entrypoint,
+        files,
+        config: Content::new(config),
+        grants: Default::default(),
+        budgets,
+    };
+    let given = policy.given(&manifest.id, &bundle.content(), folder.to_str());
+    bundle.grants = effective_grant(&manifest.requests(), &given);
+    Ok(Candidate { manifest, warnings, bundle, files: contents })
+}
+
+/// Files by their paths, and their bytes under their digests.
+pub(crate) fn content_addressed(
+    files: Vec<(String, Vec<u8>)>,
+) -> (BTreeMap<String, Digest>, BTreeMap<Digest, Vec<u8>>) {
+    let (mut paths, mut contents) = (BTreeMap::new(), BTreeMap::new());
+    for (path, content) in files {
+        let digest = Digest::of(&content);
+        paths.insert(path, digest);
+        contents.insert(digest, content);
+    }
+    (paths, contents)
+}
+
+/// Where a Python extension has the code of those that it depends on. No folder's own files are hidden ones.
+pub(crate) const DEPENDS_ON: &str = ".depends_on";
+
+/// Adds the Python code of other extensions that an extension imports: those that it depends on and names as
+/// `sandbox.extensions.<id>`.
+fn imported(folder: &Path, manifest: &Manifest, files: &mut Vec<(String, Vec<u8>)>) -> Result<(), Problem> {
+    let all = folder.parent().unwrap_or(folder);
+    for other in &manifest.depends_on {
+        let named = format!("sandbox.extensions.{other}");
+        let names_it = |(path, content): &(String, Vec<u8>)| {
+            path.ends_with(".py") && String::from_utf8_lossy(content).contains(&named)
+        };
+        let theirs = all.join(other.as_str());
+        if !is_dir(&theirs)? || !files.iter().any(names_it) {
+            continue;
+        }
+        for name in all_files(&theirs)?.into_iter().filter(|name| name.ends_with(".py")) {
+            let content = read_within(&theirs, &name)?;
+            files.push((format!("{DEPENDS_ON}/{other}/{name}"), content));
+        }
+    }
+    Ok(())
+}
+
+/// Every file in an extension's folder but the manifest, by its path from there.
+fn all_files(folder: &Path) -> Result<Vec<String>, Problem> {
+    let Tree { files, unread, .. } = tree(folder);
+    if let Some(problem) = unread {
+        return Err(problem);
+    }
+    if files.len() > MAX_FILES {
+        let what = format!("the extension has more than {MAX_FILES} files");
+        return Err(at(folder, Code::ManifestValue, what).help(
+            "Leave out what it does not need to run, or put it into a folder whose name begins with a dot.",
+        ));
+    }
+    let inside = files.iter().filter_map(|path| path.strip_prefix(folder).ok()?.to_str());
+    let mut files: Vec<String> = inside.filter(|name| *name != "manifest.yaml").map(str::to_owned).collect();
+    files.sort();
+    Ok(files)
+}
+
+/// The largest file that is read.
+const MAX_FILE_BYTES: u64 = 256 << 20;
+
+/// A file of the extension's own: not one elsewhere that a link or `..` leads to.
+fn read_within(folder: &Path, name: &str) -> Result<Vec<u8>, Problem> {
+    let path = folder.join(name);
+    let unreadable = |error: std::io::Error| {
+        let problem = at(&path, Code::ComponentInvalid, format!("`{name}` cannot be read: {error}"));
+        problem.help("`holdfast ext build` makes it.")
+    };
+    let (inside, whole) =
+        (folder.canonicalize().map_err(unreadable)?, path.canonicalize().map_err(unreadable)?);
+    let about = fs::metadata(&whole).map_err(unreadable)?;
+    if !whole.starts_with(inside) || !about.is_file() {
+        let what = format!("`{name}` is no file of the extension's folder");
+        return Err(at(&path, Code::ComponentInvalid, what));
+    }
+    if about.len() > MAX_FILE_BYTES {
+        let what = format!("`{name}` has {} bytes; at most {MAX_FILE_BYTES} are read", about.len());
+        return Err(at(&path, Code::ComponentInvalid, what));
+    }
+    fs::read(whole).map_err(unreadable)
+}
+
+/// The user's settings over the manifest's, field by field.
+pub(crate) fn overlay(base: &mut Value, over: &Value) {
+    match (base, over) {
+        (Value::Object(base), Value::Object(over)) => {
+            for (name, value) in over {
+                overlay(base.entry(name.as_str()).or_insert(Value::Null), value);
+            }
+        }
+        (base, over) => *base = over.clone(),
+    }
+}

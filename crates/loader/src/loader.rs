@@ -1,0 +1,403 @@
+//! Scanning the extensions of a home. The file system is the registry.
+//!
+//! [`Loader::scan`] reads every folder and reports what is new, changed, removed or invalid since the last scan. An invalid
+//! extension affects no other. Which generation is active, and the start order, is decided by the kernel.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use holdfast_contract::budgets::Budgets;
+use holdfast_contract::digest::Digest;
+use holdfast_contract::hook::HookSpec;
+use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::manifest::{LaneKind, RESERVED_IDS};
+use holdfast_contract::problem::{Code, Problem, Severity};
+use holdfast_contract::system_frames::{FoundExtension, ScheduleSpec, SetupSpec, SubscriptionSpec};
+use holdfast_contract::wire::Bundle;
+use holdfast_policy::Policy;
+use serde_json::{Map, Value};
+
+use crate::candidate::{Candidate, DEPENDS_ON, REQUIREMENTS, SINGLE, candidate, helpers, single};
+use crate::disk::{Stamp, at, is_dir, names, stamp, stamps_of, tree, unreadable};
+use crate::embedded::EmbeddedComponent;
+use crate::vault::HomeVault;
+
+/// Looks through the extensions of a home.
+pub struct Loader {
+    folder: PathBuf,
+    vault: Arc<HomeVault>,
+    /// The user's configuration of each extension.
+    settings: BTreeMap<ExtensionId, Map<String, Value>>,
+    budgets: Budgets,
+    /// The ids of the built-in extensions, which no folder may take.
+    built_in: BTreeSet<ExtensionId>,
+    /// The components that the program carries.
+    carried: Vec<EmbeddedComponent>,
+    seen: BTreeMap<ExtensionId, Snapshot>,
+    /// Why not everything could be seen at the last look. What is missing then is not gone.
+    blind: Option<Problem>,
+}
+
+/// What was there at the last look.
+struct Snapshot {
+    /// The files that mattered, by how they lay on the disk, and the policy.
+    stamps: Vec<Stamp>,
+    policy: Digest,
+    /// What the user had set for it.
+    set: Option<Map<String, Value>>,
+    /// What it came to.
+    state: State,
+    /// What of the disk decides about it.
+    reach: FileDependencies,
+}
+
+/// What an extension came to at the last look.
+enum State {
+    /// It can be used, and this is its digest.
+    Usable(Digest),
+    /// Its manifest leaves it out.
+    Disabled,
+    /// It cannot be used, for this reason.
+    Broken(Problem),
+}
+
+/// What of the disk decides about an extension, besides the files that lie in its folder.
+#[derive(Clone, Default, PartialEq)]
+struct FileDependencies {
+    /// Whether the files in its folders are its own too.
+    deep: bool,
+    /// The folders of other extensions whose code it imports.
+    others: Vec<PathBuf>,
+}
+
+/// What differs from the last look.
+#[derive(Default)]
+pub struct Changes {
+    /// New or changed.
+    pub found: Vec<FoundExtension>,
+    /// No longer there.
+    pub removed: Vec<ExtensionId>,
+    /// There, but not to be used.
+    pub rejected: Vec<(ExtensionId, Problem)>,
+    /// What is odd; none of it stops anything.
+    pub warnings: Vec<Problem>,
+}
+
+impl Changes {
+    /// Whether nothing differs.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty() && self.removed.is_empty() && self.rejected.is_empty()
+    }
+}
+
+impl Loader {
+    /// A loader that has not looked yet.
+    pub fn new(
+        folder: PathBuf,
+        vault: Arc<HomeVault>,
+        settings: BTreeMap<ExtensionId, Map<String, Value>>,
+        budgets: Budgets,
+        built_in: BTreeSet<ExtensionId>,
+    ) -> Self {
+        let (carried, seen) = (Vec::new(), BTreeMap::new());
+        Self { folder, vault, settings, budgets, built_in, carried, seen, blind: None }
+    }
+
+    /// The same, with components that the program carries.
+    pub fn carrying(mut self, components: Vec<EmbeddedComponent>) -> Self {
+        self.carried = components;
+        self
+    }
+
+    /// Goes by other settings from the next look on.
+    pub fn set(&mut self, settings: BTreeMap<ExtensionId, Map<String, Value>>) {
+        self.settings = settings;
+    }
+
+    /// The folders to watch: the one of all extensions, and each extension's.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        // What cannot be read cannot be watched either; what becomes of it is told of by the folder above it.
+        let above = self.blind.as_ref().and_then(|_| self.folder.parent()).map(Path::to_owned);
+        let all = Some(self.folder.clone()).filter(|folder| self.blind.is_none() || folder.is_dir());
+        let folders = self.seen.iter().map(|(id, seen)| (self.folder.join(id.as_str()), seen));
+        let each = folders.filter(|(folder, _)| folder.is_dir()).flat_map(|(folder, seen)| {
+            let inside = if seen.reach.deep { tree(&folder).folders } else { Vec::new() };
+            std::iter::once(folder).chain(inside)
+        });
+        let single = SINGLE.iter().map(|kind| self.folder.join(kind)).filter(|folder| folder.is_dir());
+        above.into_iter().chain(all).chain(single).chain(each).collect()
+    }
+
+    /// Looks at every folder.
+    pub fn scan(&mut self, policy: &Policy) -> Changes {
+        let mut changes = Changes::default();
+        let there = self.there(&mut changes);
+        let missing = self.seen.keys().filter(|id| !there.contains_key(id)).cloned();
+        for id in missing.collect::<Vec<_>>() {
+            match self.is_absent(&id) {
+                Ok(()) => {
+                    self.seen.remove(&id);
+                    changes.removed.push(id);
+                }
+                Err(problem) => self.unreadable(&id, problem, &mut changes),
+            }
+        }
+        for (id, place) in there {
+            self.look(&id, &place, policy, &mut changes);
+        }
+        changes
+    }
+
+    /// Whether an extension that was not found at the last look is gone: not on the disk any more, or disabled. A problem if that
+    /// cannot be told.
+    pub fn is_gone(&self, id: &ExtensionId) -> Result<(), Problem> {
+        match self.seen.get(id).map(|seen| &seen.state) {
+            Some(State::Disabled) => Ok(()),
+            Some(State::Broken(problem)) => Err(problem.clone()),
+            Some(State::Usable(_)) | None => self.is_absent(id),
+        }
+    }
+
+    /// Whether nothing of this name is on the disk. An error other than that there is nothing is no answer.
+    fn is_absent(&self, id: &ExtensionId) -> Result<(), Problem> {
+        if let Some(problem) = &self.blind {
+            return Err(problem.clone());
+        }
+        let files = SINGLE.iter().map(|kind| self.folder.join(kind).join(format!("{id}.py")));
+        for path in std::iter::once(self.folder.join(id.as_str())).chain(files) {
+            match fs::symlink_metadata(&path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(unreadable(&path, &error)),
+                Ok(_) => {
+                    let what =
+                        format!("`{id}` is there, but it is neither a folder nor a file that can be read");
+                    return Err(at(&path, Code::ExtensionUnreadable, what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An extension that was there cannot be seen any more. It is read again when it can.
+    fn unreadable(&mut self, id: &ExtensionId, problem: Problem, changes: &mut Changes) {
+        let Some(seen) = self.seen.get_mut(id) else { return };
+        if !matches!(&seen.state, State::Broken(before) if *before == problem) {
+            changes.rejected.push((id.clone(), problem.clone()));
+        }
+        (seen.stamps, seen.state) = (Vec::new(), State::Broken(problem));
+    }
+
+    /// What is there: a folder each, or a single file. Where two have one name, the folder has it.
+    fn there(&mut self, changes: &mut Changes) -> BTreeMap<ExtensionId, ExtensionLocation> {
+        let (folders, single, blind) = listed(&self.folder);
+        changes.warnings.extend(blind.clone().map(|problem| problem.with(Severity::Warning)));
+        self.blind = blind;
+        let folders = folders.into_iter();
+        let mut there: BTreeMap<ExtensionId, ExtensionLocation> = folders
+            .map(|name| (name.as_str().into(), ExtensionLocation::Folder(self.folder.join(name))))
+            .collect();
+        for (kind, file) in single {
+            let id = file.trim_end_matches(".py").into();
+            if let Some(other) = there.get(&id) {
+                let path = self.folder.join(kind).join(&file);
+                let what = format!("`{id}` is also the name of {}", other.path().display());
+                changes.warnings.push(
+                    at(&path, Code::ManifestValue, what)
+                        .help("Rename one of them: this file is passed over."),
+                );
+                continue;
+            }
+            there.insert(
+                id,
+                ExtensionLocation::File { folder: self.folder.clone(), file: format!("{kind}/{file}") },
+            );
+        }
+        for component in &self.carried {
+            if component.is_overridable() && there.contains_key(&component.extension()) {
+                continue;
+            }
+            if let Some(other) = there.insert(component.extension(), ExtensionLocation::Carried(*component)) {
+                let what = format!("`{}` is the id of a built-in extension", component.id);
+                let help = "Give it another name: this one is passed over.";
+                changes.warnings.push(at(&other.path(), Code::ManifestValue, what).help(help));
+            }
+        }
+        there
+    }
+
+    fn look(&mut self, id: &ExtensionId, place: &ExtensionLocation, policy: &Policy, changes: &mut Changes) {
+        let mut reach = self.seen.get(id).map(|seen| seen.reach.clone()).unwrap_or_default();
+        let mut stamps = place.stamps(&reach);
+        let (seen, in_force, set) = (self.seen.get(id), policy.digest(), self.settings.get(id).cloned());
+        if seen.is_some_and(|seen| seen.stamps == stamps && seen.policy == in_force && seen.set == set) {
+            return;
+        }
+        let before = seen.map(|seen| &seen.state);
+        let state = match self.read(id, place, policy) {
+            Ok(Some((found, warnings, now))) => {
+                let digest = found.digest;
+                if now != reach {
+                    reach = now;
+                    stamps = place.stamps(&reach);
+                }
+                changes.warnings.extend(warnings);
+                if !matches!(before, Some(State::Usable(before)) if *before == digest) {
+                    changes.found.push(found);
+                }
+                State::Usable(digest)
+            }
+            Ok(None) => {
+                if matches!(before, Some(State::Usable(_) | State::Broken(_))) {
+                    changes.removed.push(id.clone());
+                }
+                State::Disabled
+            }
+            Err(problem) => {
+                changes.rejected.push((id.clone(), problem.clone()));
+                State::Broken(problem)
+            }
+        };
+        self.seen.insert(id.clone(), Snapshot { stamps, policy: in_force, set, state, reach });
+    }
+
+    fn read(
+        &self,
+        id: &ExtensionId,
+        place: &ExtensionLocation,
+        policy: &Policy,
+    ) -> Result<Option<(FoundExtension, Vec<Problem>, FileDependencies)>, Problem> {
+        if self.built_in.contains(id) {
+            let what = format!("`{id}` is the id of a built-in extension");
+            return Err(at(&place.path(), Code::ManifestValue, what).help("Give it another name."));
+        }
+        let set = self.settings.get(id);
+        let Candidate { manifest, warnings, bundle, files } = match place {
+            ExtensionLocation::Folder(folder) => candidate(folder, policy, set, self.budgets)?,
+            ExtensionLocation::File { folder, file } => single(folder, file, policy, set, self.budgets)?,
+            ExtensionLocation::Carried(component) => component.candidate(set, self.budgets)?,
+        };
+        if !manifest.enabled {
+            return Ok(None);
+        }
+        let reach = match place {
+            ExtensionLocation::Folder(folder) => reach_of(folder, &bundle),
+            ExtensionLocation::File { .. } | ExtensionLocation::Carried(_) => FileDependencies::default(),
+        };
+        let needed = manifest.secrets.iter().filter(|need| !need.optional).map(|need| need.id.clone());
+        let setup =
+            SetupSpec { instructions: manifest.setup_instructions.clone(), secrets: needed.collect() };
+        let found = FoundExtension {
+            id: id.clone(),
+            version: manifest.version.as_str().into(),
+            digest: self.vault.keep(&bundle, files)?,
+            lane: bundle.lane.clone(),
+            description: in_short(&manifest.description),
+            depends_on: manifest.depends_on,
+            priority: manifest.priority,
+            judges: manifest.hooks.iter().map(HookSpec::from).filter(HookSpec::judges).collect(),
+            schedules: manifest.schedules.iter().map(ScheduleSpec::from).collect(),
+            subscribes: manifest.events.subscribes.iter().map(SubscriptionSpec::from).collect(),
+            secrets: bundle.grants.secrets.clone(),
+            interfaces: bundle.grants.interfaces.clone(),
+            setup: (setup != SetupSpec::default()).then_some(setup),
+            built_in: match place {
+                ExtensionLocation::Carried(component) => Some(component.built_in()),
+                ExtensionLocation::Folder(_) | ExtensionLocation::File { .. } => None,
+            },
+        };
+        Ok(Some((found, warnings, reach)))
+    }
+}
+
+/// The longest description that is kept in mind.
+const MAX_DESCRIPTION_CHARS: usize = 240;
+
+/// A description in a line.
+fn in_short(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MAX_DESCRIPTION_CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// Where an extension lies.
+enum ExtensionLocation {
+    Folder(PathBuf),
+    /// A file, by its path from the folder of all extensions.
+    File {
+        folder: PathBuf,
+        file: String,
+    },
+    /// In the program itself.
+    Carried(EmbeddedComponent),
+}
+
+impl ExtensionLocation {
+    fn path(&self) -> PathBuf {
+        match self {
+            Self::Folder(folder) => folder.clone(),
+            Self::File { folder, file } => folder.join(file),
+            Self::Carried(component) => PathBuf::from(component.id),
+        }
+    }
+
+    fn stamps(&self, reach: &FileDependencies) -> Vec<Stamp> {
+        match self {
+            Self::Folder(folder) => {
+                let others = reach.others.iter().flat_map(|other| stamps_of(other, true));
+                stamps_of(folder, reach.deep).into_iter().chain(others).collect()
+            }
+            Self::File { folder, file } => {
+                let beside = helpers(folder, file).unwrap_or_default().into_iter();
+                let beside = beside.map(|helper| folder.join(helper));
+                [self.path(), folder.join(REQUIREMENTS)].into_iter().chain(beside).filter_map(stamp).collect()
+            }
+            // The program does not change while it runs.
+            Self::Carried(_) => Vec::new(),
+        }
+    }
+}
+
+/// The files in a folder of single files that are extensions: those whose names do not begin with `_`.
+fn single_files(folder: &Path) -> Result<Vec<String>, Problem> {
+    let mut files = names(folder)?;
+    files.retain(|name| name.ends_with(".py") && !name.starts_with('_'));
+    Ok(files)
+}
+
+/// What of the disk decides about a folder.
+fn reach_of(folder: &Path, bundle: &Bundle) -> FileDependencies {
+    let deep = [LaneKind::Process, LaneKind::Python].iter().any(|lane| lane.as_str() == bundle.lane);
+    let inside = bundle.files.keys().filter_map(|path| path.strip_prefix(DEPENDS_ON)?.split('/').nth(1));
+    let others: BTreeSet<&str> = inside.collect();
+    let all = folder.parent().unwrap_or(folder);
+    FileDependencies { deep, others: others.into_iter().map(|other| all.join(other)).collect() }
+}
+
+/// The names of the extensions' folders, the files that are extensions by themselves, each with its kind, and why that may not be all.
+fn listed(folder: &Path) -> (Vec<String>, Vec<(&'static str, String)>, Option<Problem>) {
+    let folders = match extension_folders(folder) {
+        Ok(folders) => folders,
+        Err(problem) => return (Vec::new(), Vec::new(), Some(problem)),
+    };
+    let (mut files, mut unread) = (Vec::new(), None);
+    for kind in SINGLE {
+        match single_files(&folder.join(kind)) {
+            Ok(found) => files.extend(found.into_iter().map(|file| (*kind, file))),
+            Err(problem) => unread = unread.or(Some(problem)),
+        }
+    }
+    (folders, files, unread)
+}
+
+/// The folders of extensions in the folder of all of them. What is there and cannot be looked at is taken for one, and reported when
+/// it is read.
+fn extension_folders(folder: &Path) -> Result<Vec<String>, Problem> {
+    let mut names = names(folder)?;
+    names.retain(|name| !RESERVED_IDS.contains(&name.as_str()) && is_dir(&folder.join(name)).unwrap_or(true));
+    Ok(names)
+}

@@ -1,0 +1,42 @@
+//! Calls into extensions: starting a call, waiting for its reply, reading the reply, limits on concurrency, and the instance
+//! that a call runs on.
+//!
+//! What is public here is what decides how a recorded call is repeated: strict replay, the test harness for authors and the
+//! benchmarks make their calls through the same functions as the session's actor.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `call.rs` | one call: panics become faults, timeouts, replies that are ready immediately |
+//! | `reply.rs` | the decision or the result in a reply |
+//! | `instances.rs` | which sandboxed instance serves which call of a turn |
+//! | `schema_check.rs` | arguments and results against the JSON Schemas of a tool |
+//! | `context_budget.rs` | how many tokens context providers may add to a prompt |
+//! | `chunk.rs`, `stream_windows.rs` | guardrails on streamed text: the windows, the questions, the verdicts |
+//! | `executor.rs` | concurrency limits, queues and circuit breakers for tool calls |
+//! | `call_gate.rs` | calls in progress per extension, held back while an exclusive generation is replaced |
+//! | `identity_hash.rs` | maps whose keys are digests or addresses |
+
+mod call;
+mod call_gate;
+mod chunk;
+mod context_budget;
+mod executor;
+mod identity_hash;
+mod instances;
+mod reply;
+mod schema_check;
+mod stream_windows;
+
+pub use call::{CallState, start_call, wait_timeout};
+pub(crate) use call::{join_all, later, try_now, wait};
+pub(crate) use call_gate::{CallGates, CallGuard};
+pub use chunk::{chunk_guards, chunk_input, chunk_instance, chunk_verdict};
+pub use context_budget::ContextTokenBudget;
+pub(crate) use executor::{Admission, Executor, Permit, Suspended, run};
+pub(crate) use identity_hash::IdentityMap;
+pub use instances::{CallEnd, CallKey, Instances};
+pub(crate) use reply::accepted;
+pub use reply::{decision_of, result_of};
+pub use schema_check::SchemaChecks;
+pub(crate) use stream_windows::{releasable_until, window_end};
+pub use stream_windows::{window_with_overlap, windows};

@@ -1,0 +1,159 @@
+//! Which of many tools a model is shown, and how the others are found.
+//!
+//! A few dozen tools are all shown. Where there are more, a model is shown those that are built in, the agents, what its last search
+//! found, what it has used, and what it found before, up to a limit; [`FIND_TOOLS`] searches the rest (`rank.rs`). A tool that is not shown is there
+//! all the same: a call of it goes the way of every call.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use holdfast_contract::discovery::{FIND_TOOLS, FoundTools, MAX_FOUND_TOOLS};
+use holdfast_contract::ids::{AgentId, ExtensionId, ToolName};
+use holdfast_contract::message::Message;
+use holdfast_contract::registry::{AgentUse, Implementation, Registry, ToolEntry};
+use serde_json::{Value, json};
+
+use super::rank::{Ranker, parameters};
+
+/// Places that what was found or used has in any case, however many tools are always shown.
+const MIN_FOUND_SLOTS: usize = 12;
+
+/// How many tools a search finds that names no number.
+const DEFAULT_FOUND_TOOLS: usize = 5;
+
+/// Which tools models are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolsShown {
+    /// The extensions whose tools are always shown: those that are built in.
+    pub always: BTreeSet<ExtensionId>,
+    /// Where there are no more tools than this, all are shown.
+    pub at_most: usize,
+}
+
+impl Default for ToolsShown {
+    fn default() -> Self {
+        Self { always: BTreeSet::new(), at_most: 40 }
+    }
+}
+
+/// The tools that a model is shown of those within its scope, by name. `recent` are those that it found or used, the most important
+/// first. Where nothing can be searched with, everything is shown.
+pub(crate) fn shown<'r>(
+    registry: &'r Registry,
+    scope: impl Fn(&ToolEntry) -> bool,
+    recent: &[ToolName],
+    settings: &ToolsShown,
+) -> Vec<&'r ToolEntry> {
+    let within: Vec<&ToolEntry> = registry.tools.iter().filter(|entry| scope(entry)).collect();
+    let searches = within.iter().any(|entry| entry.name.as_str() == FIND_TOOLS);
+    if within.len() <= settings.at_most || !searches {
+        return within;
+    }
+    let always = |entry: &ToolEntry| {
+        let listed = |it: &Implementation| it.agent.is_some() || settings.always.contains(&it.extension.id);
+        entry.stack.first().is_some_and(listed)
+    };
+    let standing = within.iter().filter(|entry| always(entry)).count();
+    let places = settings.at_most.saturating_sub(standing).max(MIN_FOUND_SLOTS);
+    let chosen =
+        recent.iter().filter(|name| within.iter().any(|entry| entry.name == **name && !always(entry)));
+    let chosen: BTreeSet<&ToolName> = chosen.take(places).collect();
+    within.into_iter().filter(|entry| always(entry) || chosen.contains(&entry.name)).collect()
+}
+
+/// What a model has found and used, the most important first: the last search, the tools that the conversation has calls of, the latest
+/// first, and then the earlier searches.
+pub(crate) fn recent(messages: &[Message], mut searches: Vec<FoundTools>) -> Vec<ToolName> {
+    searches.sort_by_key(|found| std::cmp::Reverse(found.search));
+    let mut searches = searches.into_iter().map(|found| found.tools);
+    let last = searches.next().unwrap_or_default();
+    let used = messages.iter().rev().flat_map(|message| match message {
+        Message::Assistant { calls, .. } => calls.as_slice(),
+        _ => &[],
+    });
+    let mut all: Vec<ToolName> = Vec::new();
+    for name in last.into_iter().chain(used.map(|call| call.tool.clone())).chain(searches.flatten()) {
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    all
+}
+
+/// A registry with which a model sees these tools and no others. The others keep their names: what a tool is called on the wire
+/// depends on all that there are, and must not change from one request to the next.
+pub(crate) fn narrowed(registry: &Arc<Registry>, shown: &[&ToolEntry]) -> Arc<Registry> {
+    if shown.len() == registry.tools.len() {
+        return registry.clone();
+    }
+    let mut shown = shown.iter().peekable();
+    let tools = registry.tools.iter().map(|entry| match shown.next_if(|next| next.name == entry.name) {
+        Some(_) => entry.clone(),
+        None => ToolEntry { name: entry.name.clone(), stack: Vec::new() },
+    });
+    Arc::new(Registry { tools: tools.collect(), ..Registry::default() })
+}
+
+/// What a search says that was asked for so many: the tools, best first, and how many there are in all.
+pub(crate) fn search(
+    tools: &[&ToolEntry],
+    request: &str,
+    limit: Option<usize>,
+    about: impl Fn(&Implementation) -> String,
+) -> (Vec<ToolName>, Value) {
+    let limit = limit.unwrap_or(DEFAULT_FOUND_TOOLS).clamp(1, MAX_FOUND_TOOLS);
+    let searched = tools.iter().copied().filter(|entry| entry.name.as_str() != FIND_TOOLS);
+    let hits = Ranker::new(searched, about).search(request, limit);
+    let lines = hits.iter().filter_map(|entry| {
+        let active = entry.stack.first()?;
+        Some(json!({
+            "name": entry.name,
+            "description": active.spec.description,
+            "parameters": parameters(active),
+            "extension": active.extension.id,
+        }))
+    });
+    let told = json!({ "tools": lines.collect::<Vec<_>>(), "searched": tools.len() });
+    (hits.iter().map(|entry| entry.name.clone()).collect(), told)
+}
+
+/// What is there, for a summary: the agents, and the extensions that are not built in, each with how many tools it has and
+/// how many of them are not shown.
+pub(crate) fn capabilities(
+    registry: &Registry,
+    within: &[&ToolEntry],
+    shown: &[&ToolEntry],
+    settings: &ToolsShown,
+    about: impl Fn(&Implementation) -> String,
+) -> Value {
+    let called = |id: &AgentId| {
+        within.iter().any(|entry| {
+            entry.stack.first().is_some_and(|it| it.agent.as_ref().and_then(AgentUse::agent) == Some(id))
+        })
+    };
+    let reached = registry.agents.iter().filter(|agent| called(&agent.id));
+    let agents =
+        reached.map(|agent| json!({ "id": agent.id, "description": agent.description, "mode": agent.mode }));
+    let mut extensions: Vec<(&ExtensionId, String, usize, usize)> = Vec::new();
+    for entry in within {
+        let Some(active) = entry.stack.first().filter(|it| it.agent.is_none()) else { continue };
+        let id = &active.extension.id;
+        if settings.always.contains(id) {
+            continue;
+        }
+        let hidden = usize::from(!shown.iter().any(|other| other.name == entry.name));
+        match extensions.iter_mut().find(|(other, ..)| *other == id) {
+            Some((.., tools, unseen)) => (*tools, *unseen) = (*tools + 1, *unseen + hidden),
+            None => extensions.push((id, about(active), 1, hidden)),
+        }
+    }
+    extensions.sort_by_key(|(id, ..)| *id);
+    let extensions = extensions.into_iter().map(|(id, description, tools, hidden)| {
+        json!({ "id": id, "description": description, "tools": tools, "hidden": hidden })
+    });
+    json!({ "agents": agents.collect::<Vec<_>>(), "extensions": extensions.collect::<Vec<_>>() })
+}
+
+#[cfg(test)]
+#[path = "discovery_tests.rs"]
+mod tests;

@@ -1,0 +1,255 @@
+//! The database file: its tables, how a connection is set up, and what is checked before anything is touched.
+//!
+//! The format's version is SQLite's `user_version`. A newer one is refused on a look that cannot write; an older one is
+//! backed up beside itself and carried forward by [`crate::tables::migrations`].
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use holdfast_contract::problem::{Code, Problem};
+use rusqlite::{Connection, OpenFlags};
+
+use crate::failure;
+use crate::tables::deliveries::DELIVERIES;
+use crate::tables::migrations::{self, Migration};
+
+/// The format that this build writes.
+pub const VERSION: u32 = 4;
+/// Marks the file as ours: "HOLD".
+const APPLICATION: i64 = 0x484f_4c44;
+/// Statements that a connection keeps prepared.
+const STATEMENTS: usize = 64;
+/// What the writer keeps of the file in memory: enough for a full transaction of ordinary frames.
+const CACHE_KIB: i64 = 16 * 1024;
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// What the write-ahead log is cut back to once it has grown longer, for instance during a long backup.
+const WAL_LIMIT: i64 = 64 * 1024 * 1024;
+
+/// The tables that have not changed since format 1.
+///
+/// A frame's body stands in `body`, or, past the inline limit, in `blobs` under `body_digest`, or is erased. `base_seq` and
+/// `base_hash` are the last frame that was collected.
+const TABLES: &str = "
+    CREATE TABLE streams (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        base_seq INTEGER,
+        base_hash BLOB
+    ) STRICT;
+    CREATE TABLE frames (
+        stream INTEGER NOT NULL REFERENCES streams (id),
+        seq INTEGER NOT NULL,
+        at INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        source TEXT NOT NULL,
+        cause INTEGER,
+        body BLOB,
+        body_digest BLOB NOT NULL,
+        prev BLOB NOT NULL,
+        hash BLOB NOT NULL,
+        erased_at INTEGER,
+        erased_reason TEXT,
+        PRIMARY KEY (stream, seq)
+    ) STRICT;
+    CREATE TABLE blobs (digest BLOB PRIMARY KEY NOT NULL, size INTEGER NOT NULL, data BLOB NOT NULL) STRICT;
+    CREATE TABLE objects (
+        digest BLOB PRIMARY KEY NOT NULL,
+        kind TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        data BLOB NOT NULL
+    ) STRICT;
+";
+
+/// What format 2 adds: who refers to which blob, short ways to the frames that prove things and to those without a body, and
+/// snapshots that are sealed with the digest of their reference.
+pub(crate) const REFERENCES: &str = "
+    CREATE TABLE snapshots (
+        stream INTEGER PRIMARY KEY REFERENCES streams (id),
+        seq INTEGER NOT NULL,
+        hash BLOB NOT NULL,
+        kernel INTEGER NOT NULL,
+        digest BLOB NOT NULL,
+        size INTEGER NOT NULL,
+        data BLOB NOT NULL,
+        seal BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE blob_refs (
+        stream INTEGER NOT NULL REFERENCES streams (id),
+        seq INTEGER NOT NULL,
+        digest BLOB NOT NULL,
+        PRIMARY KEY (stream, seq, digest)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX blob_refs_by_digest ON blob_refs (digest);
+    CREATE TABLE snapshot_refs (
+        stream INTEGER NOT NULL REFERENCES streams (id),
+        digest BLOB NOT NULL,
+        PRIMARY KEY (stream, digest)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX snapshot_refs_by_digest ON snapshot_refs (digest);
+    CREATE INDEX evidence ON frames (stream, kind, seq)
+        WHERE kind = 'head.anchored' OR kind = 'log.checkpointed' OR kind = 'log.erased';
+    CREATE INDEX tombstones ON frames (stream, seq) WHERE erased_at IS NOT NULL;
+";
+
+/// What format 3 adds: the digests of what is derived from objects and kept in files beside the log.
+pub(crate) const DERIVED: &str = "
+    CREATE TABLE derived (name TEXT PRIMARY KEY NOT NULL, digest BLOB NOT NULL) STRICT, WITHOUT ROWID;
+";
+
+/// Where the log is and through which VFS it is reached.
+#[derive(Clone, Debug)]
+pub(crate) struct LogLocation {
+    pub(crate) path: PathBuf,
+    pub(crate) vfs: Option<String>,
+}
+
+impl LogLocation {
+    /// A connection that can only read.
+    pub(crate) fn reader(&self) -> rusqlite::Result<Connection> {
+        self.connect(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+    }
+
+    /// A connection that can write, to this or another file.
+    pub(crate) fn writer(&self, path: &Path) -> rusqlite::Result<Connection> {
+        if self.vfs.is_none() {
+            make_private(path);
+        }
+        self.connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
+    }
+
+    fn connect(&self, path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = match &self.vfs {
+            Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs.as_str())?,
+            None => Connection::open_with_flags(path, flags)?,
+        };
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        Ok(connection)
+    }
+
+    /// A look at the file itself, which takes no lock, makes no files beside it and cannot change anything.
+    fn untouched(&self) -> rusqlite::Result<Connection> {
+        let mut uri = String::from("file:");
+        for byte in self.path.as_os_str().as_encoded_bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
+                    uri.push(char::from(*byte))
+                }
+                other => uri.push_str(&format!("%{other:02X}")),
+            }
+        }
+        uri.push_str("?immutable=1");
+        self.connect(Path::new(&uri), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+    }
+
+    fn problem(&self, error: &rusqlite::Error) -> Problem {
+        failure::opening(&self.path, error)
+    }
+}
+
+/// A log is its user's alone, and so are the files that SQLite makes beside it, which take over its mode.
+fn make_private(path: &Path) {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    // One that is there keeps its mode; one that cannot be made is SQLite's to complain about.
+    drop(options.open(path));
+}
+
+/// What stands at the path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    Log { version: u32 },
+}
+
+/// Opens the log for writing; creates it or carries it forward if it must.
+pub(crate) fn open(place: &LogLocation) -> Result<(Connection, Option<Migration>), Problem> {
+    // The file first, without touching it; then with what its write-ahead log adds.
+    // On its own the file may be torn by a crash: only a clear answer counts.
+    if let Ok(found) = look(place, place.untouched()) {
+        refuse_newer(place, found)?;
+    }
+    // Able to write, because a journal that a crash left can only be rolled back by someone who is.
+    let found = look(place, place.connect(&place.path, OpenFlags::SQLITE_OPEN_READ_WRITE))?;
+    refuse_newer(place, found)?;
+
+    let mut migration = None;
+    let mut connection = match found {
+        Found::Nothing => create(place)?,
+        Found::Log { .. } => place.writer(&place.path).map_err(|error| place.problem(&error))?,
+    };
+    if let Found::Log { version } = found
+        && version < VERSION
+    {
+        migration = Some(migrations::run(place, &mut connection, version)?);
+    }
+    let mode = set_up(&connection).map_err(|error| place.problem(&error))?;
+    if mode != "wal" {
+        let what = format!("{} cannot have a write-ahead log, only `{mode}`", place.path.display());
+        return Err(failure::at(&place.path, Problem::new(Code::StoreUnavailable, what)));
+    }
+    Ok((connection, migration))
+}
+
+fn look(place: &LogLocation, connection: rusqlite::Result<Connection>) -> Result<Found, Problem> {
+    let found = connection.and_then(|connection| {
+        let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+        let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        Ok((version, application, tables))
+    });
+    match found {
+        Ok((0, 0, 0)) => Ok(Found::Nothing),
+        Ok((version, APPLICATION, _)) if version > 0 => Ok(Found::Log { version }),
+        Ok(_) => {
+            let what = format!("{} is a database, but not a log of Holdfast's", place.path.display());
+            Err(failure::at(&place.path, Problem::new(Code::StoreCorrupt, what)))
+        }
+        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::CannotOpen) => {
+            Ok(Found::Nothing)
+        }
+        Err(error) => Err(place.problem(&error)),
+    }
+}
+
+fn refuse_newer(place: &LogLocation, found: Found) -> Result<(), Problem> {
+    match found {
+        Found::Log { version } if version > VERSION => {
+            let path = place.path.display();
+            let what = format!("{path} has format {version}; this version reads up to {VERSION}");
+            Err(failure::at(&place.path, Problem::new(Code::StoreNewer, what)))
+        }
+        Found::Log { .. } | Found::Nothing => Ok(()),
+    }
+}
+
+/// The tables are made before the write-ahead log is switched on, so the file itself says what it is from the first moment.
+fn create(place: &LogLocation) -> Result<Connection, Problem> {
+    let make = || {
+        let connection = place.writer(&place.path)?;
+        connection.pragma_update(None, "page_size", 4096)?;
+        connection.execute_batch(&format!(
+            "BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};
+             {TABLES} {REFERENCES} {DERIVED} {DELIVERIES} COMMIT;"
+        ))?;
+        Ok(connection)
+    };
+    make().map_err(|error| place.problem(&error))
+}
+
+/// `FULL` syncs the write-ahead log at every commit, so acknowledged means on disk. Checkpoints are the writer's business: an
+/// automatic one that failed would make a commit that succeeded look as if it had not.
+fn set_up(connection: &Connection) -> rusqlite::Result<String> {
+    let mode = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
+    connection.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
+    connection.pragma_update_and_check(None, "journal_size_limit", WAL_LIMIT, |_| Ok(()))?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    // Every row that refers to a stream is written with the stream's row in the same transaction.
+    connection.pragma_update(None, "foreign_keys", false)?;
+    Ok(mode)
+}

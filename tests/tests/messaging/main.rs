@@ -1,0 +1,26 @@
+//! Extensions, users and agents on the bus: who is told what, once, in order, and across a restart.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop loudly"
+)]
+
+mod agents;
+mod artifacts;
+mod attachments;
+mod chunks;
+mod commands;
+mod events;
+mod file_models;
+mod fixtures;
+mod messages;
+mod privileges;
+mod reloads;
+mod rpc;
+mod sandboxed;
+mod shared;
+mod streaming;
+mod streaming_fixtures;
+mod upkeep;
