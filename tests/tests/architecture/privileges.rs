@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 use super::rust_text::{Literals, code_only, without_inline_tests};
 use super::tree::File;
 
+/// Files that compare with names of WIT interfaces, one of which is also the id of an extension.
+const COMPARES_INTERFACES: &[&str] = &["crates/lane-wasm/src/wit/interfaces.rs"];
+
 /// The ids of the built-in extensions: the names of their folders.
 pub fn built_in_ids(root: &std::path::Path) -> BTreeSet<String> {
     let folders = std::fs::read_dir(root.join("extensions")).unwrap().map(Result::unwrap);
