@@ -210,7 +210,7 @@ async fn only_those_who_depend_on_the_owner_get_at_it_and_only_through_the_host(
     let lab = lab(&pool, steps).extension(stranger).start().await;
     lab.say("go").await;
     let told: Vec<String> = outcomes(&lab).into_iter().map(|told| told.unwrap_err().message).collect();
-    let parts = ["does not depend on `pool`", "`db` is no key", "is the host's to call"];
+    let parts = ["does not depend on `pool`", "invalid key `db`", "only the host calls"];
     assert!(told.iter().zip(parts).all(|(told, part)| told.contains(part)), "{told:#?}");
     assert!(pool.notes().is_empty());
     lab.stop().await;

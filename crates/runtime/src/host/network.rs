@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use super::Caller;
 use crate::runtime::Inner;
 
-/// How long a name may take to be looked up.
+/// How long resolving a name may take.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a user has to answer.
@@ -35,11 +35,11 @@ const NO: &str = "no";
 /// An activation, a host and a port.
 type Key = (Digest, String, u16);
 
-/// What users have said about hosts for as long as an activation serves.
+/// The users' answers about hosts, for as long as an activation is active.
 #[derive(Default)]
 pub(crate) struct HostAnswers {
     said: Mutex<HashMap<Key, bool>>,
-    /// Whose turn it is to ask, for each activation: what one connection is answered, the next one needs not ask.
+    /// One question at a time for each activation: the answer for one connection counts for the next.
     turns: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -57,7 +57,7 @@ impl HostAnswers {
     }
 }
 
-/// Why a host may be reached.
+/// Why a host may be connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Granted {
     /// By its own name, or by its address.
@@ -103,7 +103,7 @@ impl Inner {
         Ok(Content::new(json!({ "addresses": open })))
     }
 
-    /// Why the host may be reached: by a grant, or by the user's word.
+    /// Why the host may be connected to: by a grant, or by the user's answer.
     async fn granted(&self, caller: &Caller, target: &ConnectArguments) -> Result<Granted, Fault> {
         let ConnectArguments { host, port } = target;
         let (id, digest) = (caller.extension.id.clone(), caller.extension.digest);
@@ -173,7 +173,7 @@ impl Inner {
         serde_json::from_slice(&bytes).map_err(|_| none())
     }
 
-    /// Writes a grant down, as `holdfast ext grant` does.
+    /// Stores a grant, as `holdfast ext grant` does.
     async fn remember_grant(&self, grant: Grant) -> Result<(), Fault> {
         let none = || Fault::new(Code::SettingsInvalid, "this system keeps no settings");
         let configuration = self.configuration.clone().ok_or_else(none)?;
@@ -183,7 +183,7 @@ impl Inner {
     }
 }
 
-/// Whether a grant of this would count: a manifest asks for what it may be given, and a single file has none.
+/// Whether a lasting grant would have an effect: a manifest must ask for it, and a single file has no manifest.
 fn can_last(bundle: &Bundle, wanted: &Grants) -> bool {
     let single = bundle.entrypoint.starts_with("tools/") || bundle.entrypoint.starts_with("channels/");
     let requested = || bundle.parsed().map(|manifest| manifest.requests()).unwrap_or_default();
@@ -195,7 +195,7 @@ fn place(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
-/// Why not, and what to do about it.
+/// Why a host is refused, and what to do about it.
 fn refusal(id: &ExtensionId, host: &str, port: u16, why: &str, lasting: bool) -> String {
     let place = place(host, port);
     let help = match lasting {
@@ -205,8 +205,8 @@ fn refusal(id: &ExtensionId, host: &str, port: u16, why: &str, lasting: bool) ->
     format!("`{id}` may not reach {place}: {why}; {help}")
 }
 
-/// Whether a host that may be reached may be at this address. Names lead wherever their owner likes, so that this machine, its link and whatever gives
-/// machines their credentials are reached by a grant of the address alone, or of `localhost`; a network of one's own by one of the name, too.
+/// Whether a host that may be connected to may have this address. The owner of a name chooses its addresses, so loopback, link-local and
+/// metadata addresses need a grant of the address itself or of `localhost`, and private networks need a grant that names the host.
 fn may_be(address: IpAddr, host: &str, granted: Granted) -> bool {
     let literal = host.parse::<IpAddr>().is_ok() || host.eq_ignore_ascii_case("localhost");
     match place_of(address) {
@@ -216,13 +216,13 @@ fn may_be(address: IpAddr, host: &str, granted: Granted) -> bool {
     }
 }
 
-/// Where an address leads.
+/// What kind of address it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AddressClass {
     Public,
-    /// A network of somebody's own.
+    /// A private network.
     Private,
-    /// This machine, its link, and what is no single machine.
+    /// Loopback, link-local, multicast and reserved addresses.
     Near,
 }
 
@@ -254,10 +254,10 @@ fn place_of_six(address: Ipv6Addr) -> AddressClass {
         return place_of_four(four);
     }
     match (a, b, c, d) {
-        // What carries an address of the fourth version leads where that does.
+        // An address with an IPv4 address in it counts as that one.
         (0x64, 0xff9b, _, _) | (0, 0, 0, 0) if h > 1 || g > 0 => inner(g, h),
         (0x2002, high, low, _) => inner(high, low),
-        // What the clouds have in place of 169.254.169.254.
+        // The metadata service of clouds, as 169.254.169.254 is.
         (0xfd00, 0x0ec2, 0, 0) => AddressClass::Near,
         (0xfc00..=0xfdff, ..) => AddressClass::Private,
         (0x2000..=0x3fff, second, ..) if (a, second) != (0x2001, 0x0db8) && (a, second) != (0x2001, 0) => {

@@ -28,21 +28,21 @@ use crate::runtime::Inner;
 pub struct Secrets {
     chain: Chain,
     digester: Digester,
-    /// Names that no store lists but that are secrets all the same: variables with the keys of models.
+    /// Secrets that no store lists: environment variables with the keys of models.
     also: Vec<SecretName>,
     redactor: RwLock<Arc<Redactor>>,
 }
 
 impl Secrets {
-    /// Reads what there is to hide.
+    /// Reads what has to be redacted.
     pub fn new(chain: Chain, digester: Digester, also: Vec<SecretName>) -> Result<Self, Problem> {
         let secrets = Self { chain, digester, also, redactor: RwLock::default() };
-        // What cannot be read cannot be hidden either, so nothing is given out.
+        // A secret that cannot be read cannot be redacted either, so nothing is given out.
         secrets.look()?;
         Ok(secrets)
     }
 
-    /// Looks again for what is to be hidden.
+    /// Reads again what has to be redacted.
     fn look(&self) -> Result<(), Problem> {
         let redactor = self.chain.redactor(self.also.iter().cloned())?;
         *self.redactor.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(redactor);
@@ -54,7 +54,7 @@ impl Secrets {
         self.chain.find_for(extension, name)
     }
 
-    /// Keeps a secret, and hides it from now on.
+    /// Stores a secret, and redacts it from now on.
     pub fn keep(&self, name: &SecretName, value: &SecretString) -> Result<StoredSecret, Problem> {
         let kept = self.chain.set(name, value)?;
         self.look()?;
@@ -66,7 +66,7 @@ impl Secrets {
         self.digester.digest(name, &SecretString::from(value.to_text()))
     }
 
-    /// A text without the values.
+    /// A text with the values redacted.
     pub fn hide_in_text(&self, text: &str) -> String {
         self.redactor().redact(text).into_owned()
     }
@@ -75,7 +75,7 @@ impl Secrets {
         self.redactor.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes the values out of a fact before anything is made of it.
+    /// Redacts the values in a fact before anything is decided on it.
     pub(crate) fn hide(&self, body: &mut Body) {
         let redactor = self.redactor();
         body.contents(&mut |content| hide_in(&redactor, content));
@@ -84,22 +84,22 @@ impl Secrets {
         }
     }
 
-    /// Takes the values out of something that is passed on.
+    /// Redacts the values in something that is passed on.
     pub(crate) fn hide_in_content(&self, content: &mut Content) {
         hide_in(&self.redactor(), content);
     }
 
-    /// Takes the values out of a text that comes in pieces.
+    /// Redacts the values in a text that comes in pieces.
     pub(crate) fn hide_in_stream(&self) -> RedactedStream {
         self.redactor().stream()
     }
 
-    /// A log whose lines have no values in them, for whatever extensions write there.
+    /// A log whose lines are redacted, for what extensions write there.
     pub fn hide_in_log(self: Arc<Self>, log: LogSink) -> LogSink {
         Arc::new(move |id, level, line| log(id, level, &self.hide_in_text(line)))
     }
 
-    /// Does something that blocks where that disturbs nobody.
+    /// Runs blocking work on a blocking thread.
     pub(crate) async fn on_thread<T: Send + 'static>(
         self: Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
