@@ -1,4 +1,4 @@
-/* Checksums of a text: CRC-32, Adler-32, Fletcher-16. They compute from their arguments alone. */
+/* Checksums of a text: CRC-32, Adler-32, Fletcher-16. They are pure functions. */
 #include "holdfast.h"
 
 static uint32_t crc32(holdfast_text text) {

@@ -1,6 +1,6 @@
-// How two documents differ, as a list of places.
+// The differences of two documents, as a list of paths.
 
-/** Each difference has `path` and, where there is something, `before` and `after`. */
+/** Each difference has `path` and, if there is a value, `before` and `after`. */
 export function differences(before, after, path = "") {
   if (Object.is(before, after)) return [];
   if (!nested(before) || !nested(after) || Array.isArray(before) !== Array.isArray(after)) {

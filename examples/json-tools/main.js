@@ -1,4 +1,4 @@
-// Tools for JSON: ask for a part of a document, and say how two documents differ. They compute from their arguments alone.
+// Tools for JSON: extract a part of a document, and compare two documents. They are pure functions.
 
 import { invalidArguments, notFound, tool } from "holdfast";
 
@@ -35,7 +35,7 @@ tool(
   ({ before, after }) => differences(read(before, "before"), read(after, "after")),
 );
 
-/** Models hand documents over both as JSON and as text that holds JSON. */
+/** Models pass documents both as JSON and as strings that contain JSON. */
 function read(document, name) {
   if (typeof document !== "string") return document;
   try {

@@ -2,7 +2,7 @@
 
 import { invalidArguments } from "holdfast";
 
-/** What is at the path; undefined if it leads nowhere. */
+/** The value at the path; undefined if there is none. */
 export function follow(document, path) {
   return walk(document, steps(path));
 }

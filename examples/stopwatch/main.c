@@ -1,4 +1,4 @@
-/* Stopwatches, as a program in plain C: reads a request to a line, writes an answer to a line, and needs nothing but libc. */
+/* Stopwatches, as a program in plain C: reads one request per line, writes one response per line, and needs only libc. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static const char *blank(const char *at) {
     return at;
 }
 
-/* The end of the JSON value that begins here. The host writes no other than valid JSON. */
+/* The end of the JSON value that begins here. The host sends only valid JSON. */
 static const char *after(const char *at) {
     int depth = 0;
     for (at = blank(at); *at; at++) {
@@ -36,7 +36,7 @@ static const char *after(const char *at) {
     return at;
 }
 
-/* A member of an object, or nothing. */
+/* A member of an object, or NULL. */
 static const char *member(const char *object, const char *name) {
     if (!object) return NULL;
     const char *at = blank(object);
@@ -96,7 +96,7 @@ static void tool(const char *id, const char *params) {
 #define SCHEMA "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"minLength\":1}}," \
                "\"required\":[\"name\"],\"additionalProperties\":false}"
 
-/* What this program is. It lives from `start` to `stop`, so that it is not ended when nobody has called it for a minute. */
+/* The answer to `hello`. With `start` and `stop` the program keeps running when it is idle for a minute. */
 static const char *welcome =
     "{\"protocol\":\"0.1\",\"functions\":{\"lifecycle\":[\"start\",\"stop\"]},\"tools\":["
     "{\"name\":\"stopwatch_start\",\"description\":\"Starts a stopwatch.\",\"effects\":\"write\",\"input_schema\":" SCHEMA "},"
@@ -107,7 +107,7 @@ int main(void) {
     size_t room = 0;
     while (getline(&line, &room, stdin) > 0) {
         const char *id = member(line, "id"), *method = member(line, "method");
-        if (!id) continue; /* A notice: nothing here takes long enough to be cancelled. */
+        if (!id) continue; /* A notification: no call here takes long enough to be cancelled. */
         if (is(method, "hello")) reply(id, "result", welcome);
         else if (is(method, "tool")) tool(id, member(line, "params"));
         else reply(id, "result", "null");

@@ -1,4 +1,4 @@
-"""Tools for texts: counting, slugs, letter case. They compute from their arguments alone."""
+"""Tools for texts: counting, slugs, letter case. They are pure functions."""
 
 import re
 import unicodedata

@@ -4,8 +4,8 @@
  * docs/extensions/c.md for every macro. `holdfast ext build` compiles the folder's .c files; include this header in exactly one
  * of them with the macros that export (HOLDFAST_TOOLS, HOLDFAST_TOOL_GATE …), in the others for the types.
  *
- * Memory: holdfast_allocate takes from a heap that is empty when a call begins. Nothing need be freed, and nothing but `state`
- * lasts from one call to the next.
+ * Memory: holdfast_allocate uses a heap that is reset at the beginning of every call. Nothing need be freed, and only `state`
+ * persists between calls.
  */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
@@ -30,13 +30,13 @@ typedef struct {
 
 #define HOLDFAST_TEXT(literal) ((holdfast_text){(literal), sizeof(literal) - 1})
 
-/* What is on its way: plain text, or JSON. */
+/* Content: plain text, or JSON. */
 typedef struct {
     enum { HOLDFAST_PLAIN, HOLDFAST_JSON } kind;
     holdfast_text text;
 } holdfast_content;
 
-/* What a tool does to the world. */
+/* The side effects of a tool. */
 typedef enum {
     HOLDFAST_UNKNOWN,
     HOLDFAST_PURE,
@@ -53,7 +53,7 @@ typedef struct {
     holdfast_text arguments;
 } holdfast_call;
 
-/* What a function answers. Make one with the functions below. */
+/* The answer of a function. Create one with the functions below. */
 typedef struct {
     uint32_t failed; /* 0, or 1 and then `word` says which failure */
     uint32_t word;
@@ -68,7 +68,7 @@ extern unsigned char __heap_base;
 __attribute__((weak)) uint32_t hf_top, hf_answered;
 
 static inline void *holdfast_allocate(uint32_t bytes) {
-    /* Whoever asks for room after an answer belongs to the next call: the host has read what the last one left. */
+    /* An allocation after an answer belongs to the next call: the host has read the last answer. */
     if (hf_top == 0 || hf_answered) hf_top = (uint32_t)(size_t)&__heap_base, hf_answered = 0;
     uint32_t start = (hf_top + 7u) & ~7u, end = start + bytes;
     uint32_t have = (uint32_t)__builtin_wasm_memory_size(0) << 16;
@@ -107,7 +107,7 @@ static inline int holdfast_same(holdfast_text a, holdfast_text b) {
     return 1;
 }
 
-/* Whether `part` stands somewhere in `whole`. */
+/* Whether `whole` contains `part`. */
 static inline int holdfast_contains(holdfast_text whole, holdfast_text part) {
     for (uint32_t i = 0; i + part.length <= whole.length; i++)
         if (holdfast_same((holdfast_text){whole.data + i, part.length}, part)) return 1;
@@ -169,7 +169,7 @@ static inline holdfast_text holdfast_built(const holdfast_builder *builder) {
     return (holdfast_text){builder->data, builder->length};
 }
 
-/* ---- JSON that the host hands over: canonical, so no spaces and valid ------------------------------------------------- */
+/* ---- JSON from the host: canonical, so valid and without spaces -------------------------------------------------------- */
 
 /* The end of the value that begins at `at`. */
 static inline uint32_t hf_skip(holdfast_text json, uint32_t at) {
@@ -296,11 +296,11 @@ static inline holdfast_answer holdfast_replaced(holdfast_content by) {
 }
 static inline holdfast_answer holdfast_flagged(const char *why) { return (holdfast_answer){0, 2, 0, holdfast_from(why)}; }
 static inline holdfast_answer holdfast_blocked(const char *why) { return (holdfast_answer){0, 3, 0, holdfast_from(why)}; }
-/* Context, normalisers, response processors: nothing to say, or this. */
+/* Context, normalisers, response processors: no text, or this text. */
 static inline holdfast_answer holdfast_nothing(void) { return (holdfast_answer){0, 0, 0, {0, 0}}; }
 static inline holdfast_answer holdfast_some(holdfast_text text) { return (holdfast_answer){0, 1, 0, text}; }
 
-/* Where an answer is laid out for the host, as the canonical ABI wants it. */
+/* The memory layout of an answer in the canonical ABI. */
 __attribute__((weak)) uint32_t hf_area[5];
 
 static inline uint32_t *hf_laid_out(void) {
@@ -452,7 +452,7 @@ static inline int holdfast_state_get(holdfast_text key, holdfast_text *json) {
     return 1;
 }
 
-/* Keeps a value, as JSON; one without data removes it. 0 if the host failed. */
+/* Stores a value, as JSON; one without data removes it. 0 if the host failed. */
 static inline int holdfast_state_set(holdfast_text key, holdfast_text json) {
     uint32_t area[4];
     hf_host_state_set(key.data, key.length, json.data != 0, json.data, json.length, area);

@@ -8,8 +8,8 @@
 //
 //     toolGate((call) => (call.tool === "delete" ? deny("nothing is deleted here") : allow()));
 //
-// What the host offers is in `log`, `config`, `state` and the other objects of that kind below. `holdfast ext build` makes the
-// component; it looks for what is imported from here, so import names rather than everything.
+// The interfaces of the host are `log`, `config`, `state` and the similar objects below. `holdfast ext build` builds the component; it
+// scans the imports from this module, so import names, not everything.
 
 import { host } from "./host.js";
 
@@ -23,26 +23,26 @@ export class Failure extends Error {
   }
 }
 
-/** The arguments make no sense. */
+/** The arguments are invalid. */
 export const invalidArguments = (message) => new Failure(message, "invalid-arguments");
 /** It was refused. */
 export const denied = (message) => new Failure(message, "denied");
-/** What was asked for is not there. */
+/** The requested item does not exist. */
 export const notFound = (message) => new Failure(message, "not-found");
 
-/** A gate or a guardrail: it may pass. */
+/** A gate or a guardrail: allows the call or text. */
 export const allow = () => ({ tag: "allow" });
-/** A gate: the call is refused. */
+/** A gate: refuses the call. */
 export const deny = (reason) => ({ tag: "deny", val: String(reason) });
-/** A gate: a person must decide. */
+/** A gate: asks a person to decide. */
 export const ask = (reason) => ({ tag: "ask", val: String(reason) });
-/** A guardrail or a sanitizer: it may pass, with a remark. */
+/** A guardrail or a sanitizer: allows the text, with a remark. */
 export const flag = (reason) => ({ tag: "flag", val: String(reason) });
-/** A guardrail or a sanitizer: it may not pass. */
+/** A guardrail or a sanitizer: blocks the text. */
 export const block = (reason) => ({ tag: "block", val: String(reason) });
-/** A sanitizer: nothing to change. */
+/** A sanitizer: leaves the text unchanged. */
 export const unchanged = () => ({ tag: "unchanged" });
-/** A sanitizer: this in its place, text or anything that JSON can say. */
+/** A sanitizer: replaces the text, by text or by any JSON value. */
 export const replace = (content) => ({ tag: "replaced", val: toContent(content) });
 
 const EFFECTS = ["unknown", "pure", "read", "write", "exec", "network"];
@@ -80,13 +80,13 @@ const hook = (name) => (run) => {
 
 /** Once, before anything else: () => void */
 export const initialize = hook("initialize");
-/** Begin: () => void */
+/** Starts work: () => void */
 export const start = hook("start");
-/** End: () => void */
+/** Stops work: () => void */
 export const stop = hook("stop");
-/** Free what is held: () => void */
+/** Releases resources: () => void */
 export const destroy = hook("destroy");
-/** Is it well: () => boolean */
+/** Whether it is healthy: () => boolean */
 export const healthCheck = hook("healthCheck");
 /** A session began: () => void */
 export const sessionStart = hook("sessionStart");
@@ -135,7 +135,7 @@ export const renderCall = hook("renderCall");
 /** (tool, result) => Markdown or null */
 export const renderResult = hook("renderResult");
 
-/** An interface of the host, which `ext build` links where the source or the grants name it. */
+/** An interface of the host, which `ext build` links if the source or the grants name it. */
 function linked(name) {
   if (!host[name]) throw new Failure(`the host interface ${name} is not linked; import it from holdfast by its name`);
   return host[name];
@@ -152,7 +152,7 @@ function called(name, run) {
   }
 }
 
-// A component has no clock and no dice of its own. What the host gives in their place is recorded.
+// A component has no clock and no random numbers of its own. Those of the host are recorded.
 Date.now = () => linked("clock").now();
 Math.random = () => linked("random").bytes(4).reduce((sum, byte) => (sum + byte) / 256, 0);
 
@@ -169,7 +169,7 @@ export const config = {
 };
 /** The turn that is served. */
 export const session = { current: () => linked("session").current() };
-/** What lasts: values of this extension in this session. */
+/** Persistent values of this extension in this session. */
 export const state = {
   get: (key) => called("state", (it) => parsed(it.get(key))),
   set: (key, value) => called("state", (it) => it.set(key, JSON.stringify(value))),
@@ -221,7 +221,7 @@ const fromCall = ({ id, tool, arguments: given }) => ({ id, tool, arguments: JSO
 const same = (value) => value ?? null;
 const maybe = (change) => (value) => (value === null || value === undefined ? null : change(value));
 
-/** Runs the author's code; whatever it throws becomes the interface's failure. */
+/** Runs the author's code; an exception becomes the interface's failure. */
 function guarded(run) {
   try {
     return run();

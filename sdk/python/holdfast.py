@@ -38,7 +38,7 @@ class Failure(Exception):
 
 
 class InvalidArguments(Failure):
-    """The arguments make no sense."""
+    """The arguments are invalid."""
 
     kind = "invalid_arguments"
 
@@ -50,7 +50,7 @@ class Denied(Failure):
 
 
 class NotFound(Failure):
-    """What was asked for is not there."""
+    """The requested item does not exist."""
 
     kind = "not_found"
 
@@ -66,44 +66,44 @@ class ToolCall:
 
 @dataclasses.dataclass
 class Answer:
-    """What a gate, a guardrail or a sanitizer says. Made by the functions below."""
+    """The decision of a gate, a guardrail or a sanitizer. Created by the functions below."""
 
     word: str
     value: typing.Any = None
 
 
 def allow():
-    """It may pass."""
+    """Allows the call or text."""
     return Answer("allow")
 
 
 def deny(reason):
-    """The call is refused."""
+    """Refuses the call."""
     return Answer("deny", reason)
 
 
 def ask(reason):
-    """A person must decide about the call."""
+    """Asks a person to decide about the call."""
     return Answer("ask", reason)
 
 
 def flag(reason):
-    """It may pass, with a remark."""
+    """Allows the text, with a remark."""
     return Answer("flag", reason)
 
 
 def block(reason):
-    """It may not pass."""
+    """Blocks the text."""
     return Answer("block", reason)
 
 
 def unchanged():
-    """A sanitizer has nothing to change."""
+    """Leaves the text unchanged, from a sanitizer."""
     return Answer("unchanged")
 
 
 def replace(content):
-    """A sanitizer puts this in its place: text, or anything that JSON can say."""
+    """Replaces the text, from a sanitizer: by text, or by any JSON value."""
     return Answer("replace", content)
 
 
@@ -152,7 +152,7 @@ class Plan:
 
 @dataclasses.dataclass
 class _Function:
-    """A function that was given a decorator."""
+    """A decorated function."""
 
     name: str
     description: str
@@ -256,7 +256,7 @@ render_result = _hook("render_result", "f(tool, result) -> Markdown or None")
 
 
 class _Interface:
-    """An interface of the host. `ext build` links it where the source or the grants name it."""
+    """An interface of the host. `ext build` links it if the source or the grants name it."""
 
     def __init__(self, name):
         self._name = name
@@ -455,7 +455,7 @@ def _schema(hint):
 
 
 def _read(hint, value):
-    """A JSON value as its type hint wants it. The schema was checked before."""
+    """Converts a JSON value to its type hint. The schema was checked before."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
         return _read(arguments[0], value)
@@ -492,7 +492,7 @@ def _call(entry, arguments):
 
 
 def _plain(value):
-    """A value as JSON has it."""
+    """Converts a value to JSON."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     if isinstance(value, enum.Enum):

@@ -16,7 +16,7 @@ except ImportError:
 
 
 def _module(package, name):
-    """A generated module, if the world has its interface. They are all loaded now: later there is no file system."""
+    """A generated module, if the world has its interface. All are loaded at build time: at run time there is no file system."""
     try:
         return getattr(__import__(f"wit_world.{package}", fromlist=[name]), name, None) or __import__(
             f"wit_world.{package}.{name}", fromlist=[name]
@@ -62,7 +62,7 @@ _FAILURES = {
 
 
 def _guarded(function, *arguments):
-    """Runs the author's code; whatever it raises becomes the interface's failure."""
+    """Runs the author's code; an exception becomes the interface's failure."""
     try:
         return function(*arguments)
     except Err:
@@ -223,7 +223,7 @@ def _plan(plan):
 
 
 def _hook(function, name, takes, gives):
-    """A class with one method that reads its arguments, calls the author's function and writes its answer."""
+    """A class with one method that converts its arguments, calls the author's function and converts the answer."""
 
     def method(self, *arguments):
         read = [take(argument) for take, argument in zip(takes, arguments)]

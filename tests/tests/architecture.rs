@@ -184,10 +184,44 @@ fn the_kernel_is_small() {
 
 #[test]
 fn only_code_counts_as_kernel_lines_and_too_much_is_noticed() {
-    let text = "//! Doc.\n\nfn a() {\n    // why\n    b();\n}\n/* more\nmore */\n#[cfg(test)]\nmod tests {\n    fn c() {}\n}\n";
-    assert_eq!(rules::kernel_lines(&in_kernel(text)), 3);
+    let text = "//! Doc.\n\nuse d::E;\npub use f::{\n    G,\n};\nfn a() {\n    // why\n    b(E {\n        h,\n    });\n}\n/* more\nmore */\n\
+                #[cfg(test)]\nmod tests {\n    fn c() {}\n}\n";
+    assert_eq!(rules::kernel_lines(&in_kernel(text)), 3, "`fn a() {{`, `b(E {{` and `h,`");
     let long = "step();\n".repeat(rules::KERNEL_LIMIT + 1);
     breaks(rules::kernel_is_small(rules::kernel_lines(&in_kernel(&long))), "2501 lines");
+}
+
+#[test]
+fn the_contract_holds_values() {
+    holds(rules::contract_is_data(&tree::files(&["rs"])));
+}
+
+#[test]
+fn a_method_that_changes_a_value_of_the_contract_is_noticed() {
+    let text = "impl A {\n    fn read(&self, b: &mut B) {}\n    pub fn add<T: Into<B>>(&mut self, b: T) {}\n    \
+                fn next<'a>(&'a mut self) {}\n    fn contents(&mut self, visit: V) {}\n}\n";
+    let planted = |path: &str| rules::contract_is_data(&[File::new(path, text)]);
+    let broken = planted("crates/contract/src/planted.rs");
+    breaks(broken.clone(), "crates/contract/src/planted.rs:3: `add` takes `&mut self`");
+    breaks(broken.clone(), "crates/contract/src/planted.rs:4: `next` takes `&mut self`");
+    assert_eq!(broken.len(), 2, "{broken:#?}");
+    holds(planted("crates/contract/src/planted_tests.rs"));
+    holds(planted("crates/kernel/src/planted.rs"));
+}
+
+#[test]
+fn folders_of_contract_and_kernel_are_small() {
+    holds(rules::folder_size(&tree::files(&["rs"])));
+}
+
+#[test]
+fn a_folder_with_too_many_files_is_noticed() {
+    let file = |number: usize| File::new(&format!("crates/kernel/src/session/{number}.rs"), "");
+    let test = File::new("crates/kernel/src/session/call_tests.rs", "");
+    let mut files: Vec<File> = (0..rules::FOLDER_LIMIT).map(file).chain([test]).collect();
+    holds(rules::folder_size(&files));
+    files.push(file(rules::FOLDER_LIMIT));
+    breaks(rules::folder_size(&files), "crates/kernel/src/session: 13 files; 12 is the limit");
 }
 
 #[test]

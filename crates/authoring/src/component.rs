@@ -1,4 +1,4 @@
-//! What every build ends in: a core module becomes a component, and a component is looked at before anybody gets it.
+//! The last steps of every build: a core module is encoded as a component, and the component is checked.
 
 use holdfast_contract::problem::{Code, Problem};
 use wasmparser::{Parser, Payload, Validator};
@@ -6,11 +6,11 @@ use wit_component::{ComponentEncoder, DecodedWasm, StringEncoding};
 
 use crate::wit::{self, World};
 
-/// What a core module exports and imports of the interface, by the names of its functions. This is how a language without a
-/// description of its types in the module says what it is.
+/// The interfaces that a core module exports and imports, by the names of its functions. For languages whose modules do not describe
+/// their types.
 pub(crate) fn world_of_module(module: &[u8]) -> Result<World, Problem> {
     let broken = |error: wasmparser::BinaryReaderError| {
-        Problem::new(Code::BuildFailed, format!("the compiler made no readable module: {error}"))
+        Problem::new(Code::BuildFailed, format!("the compiler produced an invalid module: {error}"))
     };
     let mut world = World::default();
     for payload in Parser::new(0).parse_all(module) {
@@ -41,8 +41,8 @@ pub(crate) fn world_of_module(module: &[u8]) -> Result<World, Problem> {
 }
 
 fn foreign(module: &str, name: &str) -> Problem {
-    let what = format!("the module needs `{name}` of `{module}`, which nobody gives it");
-    let help = "A function was declared and not defined, or the C library was used; a component has neither files nor a libc.";
+    let what = format!("the module imports `{name}` from `{module}`, which is not available");
+    let help = "Define every function that is declared, and do not use the C library: a component has neither files nor a libc.";
     Problem::new(Code::BuildFailed, what).help(help)
 }
 
@@ -60,11 +60,11 @@ pub(crate) fn encode(module: &[u8]) -> Result<Vec<u8>, Problem> {
 }
 
 fn failed(error: &dyn std::fmt::Debug) -> Problem {
-    Problem::new(Code::BuildFailed, format!("the module cannot be made a component: {error:?}"))
-        .help("Use the SDK that this program brings; `holdfast ext new` shows how.")
+    Problem::new(Code::BuildFailed, format!("the module cannot be encoded as a component: {error:?}"))
+        .help("Use the SDK of this program; `holdfast ext new` shows how.")
 }
 
-/// Validates a component and says what it exports and imports. It fails where the host would refuse it.
+/// Validates a component and returns its exports and imports. Fails if the host would refuse it.
 pub(crate) fn check(bytes: &[u8]) -> Result<World, Problem> {
     let invalid = |error: &dyn std::fmt::Display| {
         Problem::new(Code::BuildFailed, format!("the component is not valid: {error}"))
@@ -89,8 +89,8 @@ fn read(bytes: &[u8]) -> Result<World, Problem> {
     for (key, _) in &decoded.imports {
         let full = resolve.name_world_key(key);
         let Some(name) = wit::own_interface(&full)? else {
-            let what = format!("the component imports `{full}`, which it does not get");
-            let help = "Use what the SDK offers in its place: time, random values and lasting values come from the host.";
+            let what = format!("the component imports `{full}`, which is not available");
+            let help = "Use the SDK instead: time, random values and persistent values are host calls.";
             return Err(Problem::new(Code::BuildFailed, what).help(help));
         };
         if wit::kind(name)? != Some(wit::ComponentKind::Types) {
@@ -100,8 +100,9 @@ fn read(bytes: &[u8]) -> Result<World, Problem> {
     for (key, _) in &decoded.exports {
         let full = resolve.name_world_key(key);
         let Some(name) = wit::own_interface(&full)? else {
-            let what = format!("the component exports `{full}`, which is no interface of `{}`", wit::PACKAGE);
-            let help = "The toolchain may be of another version than the one that `docs/extensions/README.md` names.";
+            let what =
+                format!("the component exports `{full}`, which is not an interface of `{}`", wit::PACKAGE);
+            let help = "Use the toolchain version in `docs/extensions/README.md`.";
             return Err(Problem::new(Code::BuildFailed, what).help(help));
         };
         found.exports.insert(name.to_owned());

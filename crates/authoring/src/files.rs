@@ -1,18 +1,18 @@
-//! Writing files so that nobody ever sees half of one.
+//! Writing files atomically.
 
 use std::io::Write;
 use std::path::Path;
 
 use holdfast_contract::problem::{Code, Problem};
 
-/// Writes a file by way of a temporary one beside it.
+/// Writes a file atomically, through a temporary file in the same folder.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Problem> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let written = || -> std::io::Result<()> {
         std::fs::create_dir_all(folder)?;
         let mut file = tempfile::Builder::new().prefix(".holdfast-").tempfile_in(folder)?;
         file.write_all(bytes)?;
-        // A temporary file is its owner's alone; what comes out is an ordinary one.
+        // Temporary files are readable by their owner only; the result has ordinary permissions.
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
@@ -49,10 +49,10 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Problem> {
     std::fs::read_to_string(path).map_err(|error| unusable(path, "read", &error))
 }
 
-/// A folder that goes away with what is in it.
+/// A temporary folder, removed when it is dropped.
 pub(crate) fn temporary() -> Result<tempfile::TempDir, Problem> {
     tempfile::Builder::new().prefix("holdfast-build-").tempdir().map_err(|error| {
-        Problem::new(Code::BuildFailed, format!("no temporary folder can be made: {error}"))
+        Problem::new(Code::BuildFailed, format!("could not create a temporary folder: {error}"))
             .help("Check the disk and `TMPDIR`.")
     })
 }

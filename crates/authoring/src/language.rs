@@ -58,7 +58,7 @@ impl FromStr for Language {
             "python" | "py" => Ok(Self::Python),
             "javascript" | "js" => Ok(Self::JavaScript),
             "c" => Ok(Self::C),
-            _ => Err("it is rust, python, javascript or c".to_owned()),
+            _ => Err("expected rust, python, javascript or c".to_owned()),
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Use this crate for making extensions: [`new`] writes a folder from a template, [`build`] turns its source into a component,
+//! Use this crate for making extensions: [`new`] creates a folder from a template, [`build`] compiles its source to a component,
 //! [`harness`] loads and tests it. It does not install anything in a home.
 //!
-//! `wit.rs` has the interface and worlds made of parts of it, `project.rs` finds out what a folder holds, `tool.rs` runs compilers.
-//! Each language has a file in `language/`; `component.rs` makes, checks and writes what they all end in. `sdk.rs` and `template.rs`
-//! carry what the program brings along, so that all of this works without its source tree. Only `harness` runs extension code.
+//! `wit.rs` has the interface and builds worlds from parts of it, `project.rs` reads a folder, `tool.rs` runs compilers. Each language
+//! has a file in `language/`; `component.rs` encodes and checks the component. `sdk.rs` and `template.rs` embed the SDKs and the
+//! templates, so that all of this works without the source tree. Only `harness` runs extension code.
 
 mod component;
 mod files;
@@ -33,9 +33,9 @@ pub use template::{NewExtension, TemplateRole, new};
 pub enum BuildStep {
     /// The source is compiled with this tool.
     Compile(String),
-    /// The compiler's output is made a component.
+    /// The compiler's output is encoded as a component.
     Encode,
-    /// The component is validated, and its imports and exports are looked at.
+    /// The component is validated, and its imports and exports are checked.
     Check,
 }
 
@@ -73,8 +73,8 @@ fn milliseconds<S: serde::Serializer>(took: &Duration, serializer: S) -> Result<
     serializer.serialize_u64(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Builds the extension in a folder and writes its component, all at once, where the manifest's `entrypoint` says. `progress` is
-/// told of each step as it begins.
+/// Builds the extension in a folder and writes its component atomically to the manifest's `entrypoint`. `progress` is called at the
+/// beginning of each step.
 pub fn build(folder: &Path, progress: &mut dyn FnMut(BuildStep)) -> Result<Built, Problem> {
     let started = Instant::now();
     let project = project::read(folder)?;

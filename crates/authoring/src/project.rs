@@ -1,7 +1,7 @@
-//! What a folder holds: the manifest, the language, where the component goes.
+//! The project in a folder: the manifest, the language, and the path of the component.
 //!
-//! The language is found by the files: `Cargo.toml` is Rust, `main.py` Python, `main.js` or `main.mjs` JavaScript, `main.c` C. Without
-//! a `main`, files of one language alone will do. Two languages are a problem that names them.
+//! The language is detected by the files: `Cargo.toml` is Rust, `main.py` Python, `main.js` or `main.mjs` JavaScript, `main.c` C. Without
+//! a `main`, a single source file is enough. Two languages are an error that names them.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ pub(crate) struct Project {
     pub(crate) folder: PathBuf,
     pub(crate) manifest: Manifest,
     pub(crate) language: Language,
-    /// The file to begin with; for Rust its `Cargo.toml`.
+    /// The main file; for Rust its `Cargo.toml`.
     pub(crate) main: String,
     /// The component's file.
     pub(crate) component: PathBuf,
@@ -28,7 +28,7 @@ pub(crate) fn read(folder: &Path) -> Result<Project, Problem> {
     let path = folder.join("manifest.yaml");
     if !path.exists() {
         let what = format!("{} has no manifest.yaml", folder.display());
-        let help = "Name an extension's folder, or make one with `holdfast ext new`.";
+        let help = "Give the folder of an extension, or create one with `holdfast ext new`.";
         return Err(Problem::new(Code::BuildFailed, what).help(help));
     }
     let bytes = std::fs::read(&path).map_err(|error| files::unusable(&path, "read", &error))?;
@@ -38,7 +38,7 @@ pub(crate) fn read(folder: &Path) -> Result<Project, Problem> {
     Ok(Project { folder, manifest, language, main, component })
 }
 
-/// Where the component goes: what `entrypoint` names, or the id's.
+/// The path of the component: the manifest's `entrypoint`, or one made from the id.
 fn component(folder: &Path, manifest: &Manifest, path: &Path) -> Result<PathBuf, Problem> {
     let Some(entrypoint) = &manifest.entrypoint else {
         return Ok(folder.join(format!("{}.wasm", manifest.id)));
@@ -49,7 +49,8 @@ fn component(folder: &Path, manifest: &Manifest, path: &Path) -> Result<PathBuf,
     if entrypoint.ends_with(".wasm") && inside {
         return Ok(folder.join(entrypoint));
     }
-    let what = format!("`entrypoint` is `{entrypoint}`, and a component is a `.wasm` file in the folder");
+    let what =
+        format!("`entrypoint` is `{entrypoint}`, but a component must be a `.wasm` file in the folder");
     let location =
         Location { file: path.to_owned(), field: Some("entrypoint".to_owned()), ..Location::default() };
     Err(Problem::new(Code::BuildFailed, what)
@@ -57,7 +58,7 @@ fn component(folder: &Path, manifest: &Manifest, path: &Path) -> Result<PathBuf,
         .help(format!("Write `entrypoint: {}.wasm`.", manifest.id)))
 }
 
-/// The language, and the file to begin with.
+/// The language, and the main file.
 fn language(folder: &Path) -> Result<(Language, String), Problem> {
     let names = files::names(folder)?;
     let main = |name: &str| names.iter().any(|found| found == name).then(|| name.to_owned());
@@ -67,29 +68,28 @@ fn language(folder: &Path) -> Result<(Language, String), Problem> {
     found.extend(main("main.js").or_else(|| main("main.mjs")).map(|name| (Language::JavaScript, name)));
     found.extend(main("main.c").map(|name| (Language::C, name)));
     if found.is_empty() {
-        found.extend(alone(&names, &["py"]).map(|name| (Language::Python, name)));
-        found.extend(alone(&names, &["js", "mjs"]).map(|name| (Language::JavaScript, name)));
-        found.extend(alone(&names, &["c"]).map(|name| (Language::C, name)));
+        found.extend(single(&names, &["py"]).map(|name| (Language::Python, name)));
+        found.extend(single(&names, &["js", "mjs"]).map(|name| (Language::JavaScript, name)));
+        found.extend(single(&names, &["c"]).map(|name| (Language::C, name)));
     }
     match found.as_slice() {
         [one] => Ok(one.clone()),
         [] => {
-            let what = format!("{} holds no source that can be built", folder.display());
+            let what = format!("{} has no source that can be built", folder.display());
             let help = "Add a `Cargo.toml`, `main.py`, `main.js` or `main.c`.";
             Err(Problem::new(Code::BuildFailed, what).help(help))
         }
         several => {
             let list: Vec<_> =
                 several.iter().map(|(language, name)| format!("`{name}` ({language})")).collect();
-            let what =
-                format!("{} could be built in more than one way: {}", folder.display(), list.join(", "));
+            let what = format!("{} has sources in several languages: {}", folder.display(), list.join(", "));
             Err(Problem::new(Code::BuildFailed, what).help("Keep one of them in the folder."))
         }
     }
 }
 
-/// The only file that ends so.
-fn alone(names: &[String], endings: &[&str]) -> Option<String> {
+/// The only file with one of these extensions, if there is exactly one.
+fn single(names: &[String], endings: &[&str]) -> Option<String> {
     let mut fitting = names.iter().filter(|name| {
         let ending = name.rsplit_once('.').map(|(_, ending)| ending);
         ending.is_some_and(|ending| endings.contains(&ending))
@@ -99,7 +99,7 @@ fn alone(names: &[String], endings: &[&str]) -> Option<String> {
 }
 
 impl Project {
-    /// Source files with one of these endings, in the folder and below, as paths within it.
+    /// Source files with one of these extensions, recursively, as relative paths.
     pub(crate) fn sources(&self, endings: &[&str]) -> Result<Vec<PathBuf>, Problem> {
         let mut found = Vec::new();
         let mut folders = vec![PathBuf::new()];
@@ -108,7 +108,7 @@ impl Project {
                 let path = inside.join(&name);
                 let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
                 if self.folder.join(&path).is_dir() {
-                    // Hidden folders, caches and other people's packages are not the extension's own source.
+                    // Hidden folders, caches and third-party packages are not part of the extension's source.
                     let foreign = ["__pycache__", "node_modules", "target", "vendor", "venv"];
                     if !name.starts_with('.') && !foreign.contains(&name.as_str()) {
                         folders.push(path);

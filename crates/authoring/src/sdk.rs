@@ -1,4 +1,4 @@
-//! The SDKs as this program carries them.
+//! The embedded SDKs.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use holdfast_contract::problem::Problem;
 
 use crate::files;
 
-/// Where an extension in Rust has its SDK. Its `Cargo.toml` names this path.
+/// The path of the SDK in an extension written in Rust. Its `Cargo.toml` refers to it.
 pub(crate) const RUST_FOLDER: &str = ".holdfast/sdk";
 
-/// Outside our workspace there are no lints to take over.
+/// Removed from the copies: outside this workspace there are no lints to inherit.
 pub(crate) const LINTS: &str = "[lints]\nworkspace = true\n";
 
 macro_rules! embedded {
@@ -119,7 +119,7 @@ pub(crate) fn write_rust(folder: &Path) -> Result<(), Problem> {
     for (name, text) in RUST {
         let path = root.join(name);
         let text = text.replace(LINTS, "");
-        // Files that are as they should be stay as old as they are: cargo builds what is newer.
+        // Unchanged files keep their modification time, so that cargo does not rebuild them.
         if std::fs::read_to_string(&path).is_ok_and(|there| there == text) {
             continue;
         }
@@ -128,10 +128,10 @@ pub(crate) fn write_rust(folder: &Path) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Brings an extension's copy of the Rust SDK up to date, if it refers to one.
+/// Updates an extension's copy of the Rust SDK, if it uses one.
 pub(crate) fn refresh_rust(folder: &Path) -> Result<(), Problem> {
-    match files::read_text(&folder.join("Cargo.toml"))?.contains(RUST_FOLDER) {
-        true => write_rust(folder),
-        false => Ok(()),
+    if files::read_text(&folder.join("Cargo.toml"))?.contains(RUST_FOLDER) {
+        write_rust(folder)?;
     }
+    Ok(())
 }

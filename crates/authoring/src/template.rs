@@ -1,4 +1,4 @@
-//! The folders that `ext new` writes. Their files are under `templates/`, with `{{id}}` where the id goes.
+//! The folders that `ext new` creates. Their files are in `templates/`, with `{{id}}` as the placeholder of the id.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::language::Language;
 use crate::{files, sdk};
 
-/// What a new extension begins as. It can have any other role besides: a role is a function more.
+/// The role of a new extension. Others can be added: a role is one more function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TemplateRole {
     /// A tool that a model may call.
@@ -31,12 +31,12 @@ impl FromStr for TemplateRole {
             "tool" => Ok(Self::Tool),
             "gate" => Ok(Self::Gate),
             "guardrail" => Ok(Self::Guardrail),
-            _ => Err("it is tool, gate or guardrail".to_owned()),
+            _ => Err("expected tool, gate or guardrail".to_owned()),
         }
     }
 }
 
-/// A folder that was made.
+/// A folder that was created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NewExtension {
     /// The extension.
@@ -45,7 +45,7 @@ pub struct NewExtension {
     pub language: Language,
     /// The folder.
     pub folder: PathBuf,
-    /// The files to look at, within the folder.
+    /// The files to edit, relative to the folder.
     pub files: Vec<String>,
 }
 
@@ -58,10 +58,10 @@ macro_rules! template {
 /// Writes the folder of a new extension. It must not exist, or be empty.
 pub fn new(language: Language, id: &str, role: TemplateRole, folder: &Path) -> Result<NewExtension, Problem> {
     let text = manifest_text(id, role);
-    // The manifest's own rules decide about the id.
+    // Parsing the manifest validates the id.
     let parsed = manifest::parse(&folder.join("manifest.yaml"), &text)?;
     if folder.exists() && files::names(folder)?.iter().any(|name| name != ".git") {
-        let what = format!("{} is there already", folder.display());
+        let what = format!("{} exists and is not empty", folder.display());
         return Err(Problem::new(Code::UsageInvalid, what)
             .help("Choose another id, or another folder with `--path`."));
     }

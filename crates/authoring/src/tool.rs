@@ -1,4 +1,4 @@
-//! Compilers and other people's tools: finding them, running them, and saying what they said.
+//! Compilers and other external tools: finding them, running them, and reporting their errors.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use holdfast_contract::problem::{Code, Problem};
 
 /// A program that builds something.
 pub(crate) struct Tool {
-    /// What people call it.
+    /// Its name.
     pub(crate) name: &'static str,
     /// The environment variable that may name it.
     pub(crate) variable: &'static str,
@@ -39,7 +39,7 @@ pub(crate) const CARGO: Tool = Tool {
 };
 
 impl Tool {
-    /// Where it is: what the variable names, else what the path has.
+    /// Finds it: the path in the variable, else on the `PATH`.
     pub(crate) fn find(&self) -> Option<PathBuf> {
         match std::env::var_os(self.variable) {
             Some(named) if !named.is_empty() => on_path(&named),
@@ -47,15 +47,15 @@ impl Tool {
         }
     }
 
-    /// The same, or a problem that says how to install it.
+    /// Finds it, or fails with instructions for installing it.
     pub(crate) fn require(&self) -> Result<PathBuf, Problem> {
         self.find().ok_or_else(|| self.missing())
     }
 
-    /// That it is missing, and how to install it.
+    /// The error that it is missing, with instructions for installing it.
     pub(crate) fn missing(&self) -> Problem {
         Problem::new(Code::BuildTool, format!("`{}` is not installed", self.name))
-            .help(format!("Run `{}`; or name the program in {}.", self.install, self.variable))
+            .help(format!("Run `{}`, or set {} to the path of the program.", self.install, self.variable))
     }
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn on_path(name: &OsString) -> Option<PathBuf> {
     std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// Runs a program to its end. What it prints is kept.
+/// Runs a program to completion and captures its output.
 pub(crate) fn run(command: &mut Command) -> Result<Output, Problem> {
     command.stdin(Stdio::null()).output().map_err(|error| {
         let program = command.get_program().to_string_lossy().into_owned();
@@ -78,7 +78,7 @@ pub(crate) fn run(command: &mut Command) -> Result<Output, Problem> {
     })
 }
 
-/// Runs a compiler. Where it fails, its own words are the problem.
+/// Runs a compiler. If it fails, its output is the error message.
 pub(crate) fn compile(what: &str, command: &mut Command) -> Result<Output, Problem> {
     let output = run(command)?;
     if output.status.success() { Ok(output) } else { Err(failed(what, &output_text(&output))) }
@@ -90,11 +90,11 @@ pub(crate) fn output_text(output: &Output) -> String {
     format!("{}\n{}", out.trim(), err.trim()).trim().to_owned()
 }
 
-/// That a compiler failed, in its own words, cut where nobody reads on.
+/// The failure of a compiler, with its output, truncated.
 pub(crate) fn failed(what: &str, words: &str) -> Problem {
-    const LONGEST: usize = 8_000;
+    const MAX_BYTES: usize = 8_000;
     let words = plain(words);
-    let mut cut = words.len().min(LONGEST);
+    let mut cut = words.len().min(MAX_BYTES);
     while !words.is_char_boundary(cut) {
         cut -= 1;
     }
@@ -103,7 +103,7 @@ pub(crate) fn failed(what: &str, words: &str) -> Problem {
     Problem::new(code, format!("{what} failed:\n{}{more}", &words[..cut])).help(code.help())
 }
 
-/// Text without the escapes that colour it.
+/// Text without terminal escape sequences.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut letters = text.chars();

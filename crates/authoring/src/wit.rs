@@ -1,5 +1,5 @@
-//! The extension interface as this program carries it: the text of `wit/`, what each interface is for, and worlds made of some
-//! of them. Toolchains import every interface of their world, so a world names only what an extension has and uses.
+//! The embedded extension interface: the text of `wit/`, the purpose of each interface, and worlds built from some of them. Toolchains
+//! import every interface of their world, so a world lists only what an extension exports and uses.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -29,13 +29,13 @@ pub const FILES: &[(&str, &str)] = &[
 pub enum ComponentKind {
     /// Types that others use; it has no functions.
     Types,
-    /// What an extension can be: it exports it.
+    /// A role, which an extension exports.
     Role,
-    /// Where a turn asks an extension: it exports it.
+    /// A hook, which an extension exports.
     Hook,
     /// What an extension may import.
     Host,
-    /// Named, and not offered yet.
+    /// Defined, but not offered yet.
     Planned,
 }
 
@@ -80,7 +80,7 @@ pub fn package() -> Result<(Resolve, PackageId), Problem> {
     resolve(None)
 }
 
-/// The package with a world of one's own, whose text is one more file of the package.
+/// The package with an additional world, whose text is one more file of the package.
 pub fn resolve_with(world: &str) -> Result<(Resolve, WorldId), Problem> {
     let (resolve, package) = resolve(Some(world))?;
     let world = resolve.packages[package].worlds.values().next().copied();
@@ -140,7 +140,7 @@ impl World {
         crate::files::write_all(folder, files)
     }
 
-    /// Fails where the world names what this program does not offer, or nothing at all.
+    /// Fails if the world is empty or contains an interface that this program does not offer.
     pub(crate) fn check(&self) -> Result<(), Problem> {
         if self.exports.is_empty() {
             let help = "Give a function the SDK's `tool` attribute, or that of a hook such as `tool_gate`.";
@@ -161,7 +161,7 @@ impl World {
     }
 }
 
-/// The interface's name in `holdfast:extension/NAME@VERSION`. Nothing for other packages; another version is a problem.
+/// The interface's name in `holdfast:extension/NAME@VERSION`; `None` for other packages. Another version is an error.
 pub(crate) fn own_interface(full: &str) -> Result<Option<&str>, Problem> {
     let Some(rest) = full.strip_prefix(PACKAGE).and_then(|rest| rest.strip_prefix('/')) else {
         return Ok(None);
@@ -169,8 +169,9 @@ pub(crate) fn own_interface(full: &str) -> Result<Option<&str>, Problem> {
     match rest.split_once('@') {
         Some((name, VERSION)) => Ok(Some(name)),
         _ => {
-            let what = format!("`{full}` is of another version of the interface than {VERSION}");
-            Err(Problem::new(Code::BuildFailed, what).help("Use the SDK that this program brings."))
+            let what =
+                format!("`{full}` has another version of the interface; this program supports {VERSION}");
+            Err(Problem::new(Code::BuildFailed, what).help("Use the SDK of this program."))
         }
     }
 }

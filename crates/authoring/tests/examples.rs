@@ -1,5 +1,4 @@
-//! From source to component: every example, and every template in every language. What cannot be built because a toolchain is
-//! missing fails, with the command that installs it.
+//! Builds every example, and every template in every language. A missing toolchain is a failure, with the command that installs it.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop loudly")]
 
@@ -30,7 +29,7 @@ fn built(folder: &Path) -> Built {
     built
 }
 
-/// The component as other tools see it: a world with these exports, and imports of the host's package alone.
+/// The exports of a component, as other tools see them. It imports only the host's package.
 fn exports(built: &Built) -> Vec<String> {
     let bytes = std::fs::read(&built.component).unwrap();
     let decoded = wit_component::decode(&bytes).unwrap();
@@ -86,7 +85,7 @@ fn checksum() {
     check_example("checksum", Language::C, &["tools"], 16 * 1024);
 }
 
-/// A folder for extensions. Those in Rust share what they have in common, so that it is built once.
+/// A folder for extensions. Those in Rust share a target folder, so that common crates are built once.
 fn workshop() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests");
@@ -134,7 +133,7 @@ fn c_templates() {
     check_templates(Language::C);
 }
 
-/// A tool of this id with another source. Tests run side by side, and ids name files that they share.
+/// Builds a tool of this id with another source. Tests run concurrently, and ids name files that they share.
 fn rewritten(id: &str, language: Language, file: &str, text: &str) -> Result<Built, Problem> {
     let folder = workshop();
     let made = new(language, id, TemplateRole::Tool, &folder.path().join(id)).unwrap();
@@ -156,7 +155,7 @@ fn only_what_is_used_is_imported() {
 }
 
 #[test]
-fn a_mistake_is_told_in_the_compilers_words() {
+fn a_compile_error_has_the_compilers_message() {
     let wrong = [
         (Language::Rust, "src/lib.rs", "fn f() -> u8 { \"text\" }", "mismatched types"),
         (Language::Python, "main.py", "from holdfast import tool\ndef f(:\n", "SyntaxError"),
@@ -171,14 +170,14 @@ fn a_mistake_is_told_in_the_compilers_words() {
 }
 
 #[test]
-fn what_cannot_be_built_says_why() {
+fn folders_that_cannot_be_built_are_reported() {
     let nothing = rewritten("unbuildable", Language::C, "main.c", "int unused;\n").unwrap_err();
     assert!(nothing.what.contains("no tool, no hook"), "{nothing}");
     let libc = "#include \"holdfast.h\"\nint puts(const char *);\nstatic holdfast_answer f(holdfast_text a) { puts(\"\"); return holdfast_plain(a); }\nHOLDFAST_TOOLS({.name = \"a\", .description = \"b\", .input_schema = \"{}\", .call = f})\n";
     let libc = rewritten("unbuildable", Language::C, "main.c", libc).unwrap_err();
     assert!(libc.what.contains("puts"), "{libc}");
     let star = rewritten("unbuildable", Language::Python, "main.py", "from holdfast import *\n").unwrap_err();
-    assert!(star.what.contains("everything is imported"), "{star}");
+    assert!(star.what.contains("a wildcard import"), "{star}");
     let two = rewritten("unbuildable", Language::Python, "main.js", "").unwrap_err();
     assert!(two.what.contains("`main.py` (python), `main.js` (javascript)"), "{two}");
     let folder = tempfile::tempdir().unwrap();

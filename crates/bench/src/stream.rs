@@ -139,7 +139,7 @@ impl StreamingChannel for Watch {
 
 impl Surface for Watch {
     fn show(&self, session: &StreamId, event: SessionEvent) {
-        if let (SessionEvent::Text(_), Some(user)) = (event, session.as_str().strip_prefix("bench.")) {
+        if let (SessionEvent::Output(_), Some(user)) = (event, session.as_str().strip_prefix("bench.")) {
             note(&self.surface, user);
         }
     }

@@ -1,4 +1,4 @@
-//! The handle: opening, publishing, subscribing, closing, and what all its clones share with the conductor.
+//! The handle: opening, publishing, subscribing, closing, and what all its clones share with the dispatcher.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
@@ -19,13 +19,13 @@ use crate::subscription::{self, Subscription};
 /// How the bus behaves as a whole. What one subscriber gets is in its [`Subscription`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BusSettings {
-    /// Events that are kept in memory for one subscriber; those behind them are read from the log when it is their turn.
+    /// Events that are kept in memory for one subscriber; later ones are read from the log when they are delivered.
     pub resident: usize,
     /// How long a dead letter is kept.
     pub keep_dead_letters: Millis,
     /// How long an idempotency key is remembered.
     pub keep_names: Millis,
-    /// How long events are kept for a subscriber that is not there any more.
+    /// How long events are kept for a name that no longer subscribes.
     pub keep_leftovers: Millis,
 }
 
@@ -42,8 +42,8 @@ impl Default for BusSettings {
     }
 }
 
-/// The durable bus. Clones are cheap and are the same bus; when the last one goes without [`Bus::close`], everything stops where it is, as
-/// if the process had ended.
+/// The durable bus. Clones are cheap and share the bus. When the last one is dropped without [`Bus::close`], everything stops, as if
+/// the process had ended.
 #[derive(Clone)]
 pub struct Bus(Arc<Handle>);
 
@@ -68,27 +68,27 @@ impl Wake for Wakeup {
     }
 }
 
-/// What handles, tasks and the conductor share.
+/// State shared by handles, tasks and the dispatcher.
 pub(crate) struct BusInner {
     pub(crate) store: Store,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) settings: BusSettings,
     pub(crate) tasks: tokio::runtime::Handle,
-    /// Wakes the conductor.
+    /// Wakes the dispatcher.
     pub(crate) wake: Arc<Notify>,
-    /// The same for whoever wants a waker.
+    /// The same as a [`Waker`].
     pub(crate) waker: Waker,
-    /// Whether the conductor has ended.
+    /// Whether the dispatcher has ended.
     pub(crate) ended: watch::Sender<bool>,
-    /// Held while subscriptions change, or rows that the conductor does not touch.
+    /// Held while subscriptions change, or rows that the dispatcher does not touch.
     pub(crate) changing: tokio::sync::Mutex<()>,
     state: Mutex<Queues>,
     reports: Mutex<Vec<DeliveryReport>>,
 }
 
 impl Bus {
-    /// Takes up the bus that this log holds, with these subscribers. To be called where tasks can be spawned.
+    /// Opens the bus of this log with these subscribers. Must be called inside a tokio runtime.
     pub async fn open(
         store: Store,
         clock: Arc<dyn Clock>,
@@ -97,7 +97,7 @@ impl Bus {
         subscriptions: Vec<Subscription>,
     ) -> Result<Self, Problem> {
         let tasks = tokio::runtime::Handle::try_current()
-            .map_err(|_| Problem::new(Code::Internal, "the bus was opened where no tasks can be spawned"))?;
+            .map_err(|_| Problem::new(Code::Internal, "the bus was opened outside a tokio runtime"))?;
         let wake = Arc::new(Notify::new());
         let state = Queues::new(settings.resident);
         let inner = Arc::new(BusInner {
@@ -121,20 +121,23 @@ impl Bus {
         Ok(bus)
     }
 
-    /// Publishes an event. When it returns, the event is on disk, with a row for every subscriber that wants it. Whoever gives up
-    /// waiting may have published it all the same; an idempotency key makes it safe to try again.
+    /// Publishes an event. When it returns, the event is on disk, with a row for every subscriber that wants it. A caller that stops
+    /// waiting may still have published it; an idempotency key makes a retry safe.
     pub async fn publish(&self, event: NewEvent) -> Result<Published, Problem> {
         let published = self.publish_many(vec![event]).await?;
-        published.first().copied().ok_or_else(|| Problem::new(Code::Internal, "an event got lost"))
+        published
+            .first()
+            .copied()
+            .ok_or_else(|| Problem::new(Code::Internal, "publishing returned no event id"))
     }
 
-    /// Publishes events together: all of them, or none if one cannot be.
+    /// Publishes events in one transaction: all of them or, on an error, none.
     pub async fn publish_many(&self, events: Vec<NewEvent>) -> Result<Vec<Published>, Problem> {
         self.inner().publish(events).await
     }
 
-    /// Sets who subscribes from now on. One that is new gets what is published from now on, and what was left for its name. One that is
-    /// not in the list any more gets nothing; what it had not finished is kept for it, and [`Bus::status`] tells how much.
+    /// Replaces the list of subscriptions. A new one gets later events and those stored for its name. One that is no longer in the
+    /// list gets no more events; its unfinished ones are kept, and [`Bus::status`] shows how many.
     pub async fn subscribe(&self, subscriptions: Vec<Subscription>) -> Result<(), Problem> {
         subscription::check(&subscriptions)?;
         let inner = self.inner();
@@ -163,14 +166,15 @@ impl Bus {
         Ok(())
     }
 
-    /// Takes no more events, lets handlers end for so long, and stops the rest. What is not finished is for the next time.
+    /// Graceful shutdown: accepts no more events, waits for handlers up to the timeout, and stops the others. Unfinished events are
+    /// delivered after the next start.
     pub async fn close(self, within: Millis) {
         let inner = self.inner();
         let by = inner.clock.now().plus(within);
         inner.state().standing = BusState::Closing { by };
         inner.wake.notify_one();
         let mut ended = inner.ended.subscribe();
-        // An error would mean that the conductor is gone, which is what is waited for.
+        // An error means that the dispatcher is gone, which is what this waits for.
         let _gone = ended.wait_for(|ended| *ended).await;
     }
 
@@ -199,7 +203,7 @@ impl BusInner {
         }
     }
 
-    /// Reads or writes the log where that may take its time.
+    /// Reads or writes the log on a thread that may block.
     pub(crate) async fn blocking<R: Send + 'static>(
         &self,
         work: impl FnOnce(&Store) -> Result<R, Problem> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Events: as they are published, as they are kept, as they are handed over.
+//! Events: before publishing, as published, and as delivered.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,26 +10,26 @@ use holdfast_contract::ids::{Millis, Seq, StreamId, Topic};
 use holdfast_contract::serde;
 use holdfast_contract::system_frames::EventPublished;
 
-/// Streams that share the events. Events of one topic and key are always in the same one, so the number is part of the format.
+/// The number of streams for events. Events of one topic and key are always in the same one, so the number is part of the format.
 pub(crate) const PARTITIONS: u8 = 8;
 
-/// The streams that events live in: `bus.00` to `bus.07`.
+/// The streams of the events: `bus.00` to `bus.07`.
 pub fn streams() -> impl Iterator<Item = StreamId> {
     (0..PARTITIONS).map(StreamId::bus)
 }
 
-/// Something to be published.
+/// An event to publish.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewEvent {
     /// The topic.
     pub topic: Topic,
-    /// What it says.
+    /// Its content.
     pub payload: Content,
-    /// Events of the same topic and key are handed over in the order of their publication; those without a key share one order.
+    /// Events of the same topic and key are delivered in the order of their publication; those without a key share one order.
     pub key: Option<String>,
-    /// What it answers or belongs to.
+    /// The correlation id.
     pub correlation: Option<String>,
-    /// Published again under the same one, it is not published twice.
+    /// The idempotency key: a second event with the same topic and key is not published.
     pub idempotency: Option<String>,
     /// Who publishes it.
     pub source: FrameSource,
@@ -53,23 +53,23 @@ impl NewEvent {
         Self { key: Some(key.into()), ..self }
     }
 
-    /// The same with what it belongs to.
+    /// The same with a correlation id.
     pub fn correlation(self, correlation: impl Into<String>) -> Self {
         Self { correlation: Some(correlation.into()), ..self }
     }
 
-    /// The same under a name that is published only once.
+    /// The same with an idempotency key.
     pub fn idempotency(self, idempotency: impl Into<String>) -> Self {
         Self { idempotency: Some(idempotency.into()), ..self }
     }
 
-    /// The same from someone else.
+    /// The same with another source.
     pub fn source(self, source: FrameSource) -> Self {
         Self { source, ..self }
     }
 }
 
-/// Where an event is: its partition and its place there. Written `bus.03/17`.
+/// The id of an event: its partition and its sequence number there. Written `bus.03/17`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId {
     partition: u8,
@@ -102,7 +102,7 @@ impl EventId {
         StreamId::bus(self.partition)
     }
 
-    /// Its place in the stream.
+    /// Its sequence number in the stream.
     pub fn seq(self) -> Seq {
         self.seq
     }
@@ -126,7 +126,7 @@ impl serde::Serialize for EventId {
     }
 }
 
-/// What publishing came to.
+/// The result of publishing an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
     /// The event.
@@ -146,11 +146,11 @@ pub struct BusEvent {
     pub source: FrameSource,
     /// The topic.
     pub topic: Topic,
-    /// What it says.
+    /// Its content.
     pub payload: Content,
     /// The key within which events keep their order.
     pub key: Option<String>,
-    /// What it answers or belongs to.
+    /// The correlation id.
     pub correlation: Option<String>,
 }
 
@@ -161,7 +161,7 @@ impl BusEvent {
     }
 }
 
-/// An event on its way to one subscriber.
+/// An event for one subscriber.
 #[derive(Clone, Debug)]
 pub struct Delivery {
     /// The event.
@@ -173,11 +173,11 @@ pub struct Delivery {
     pub repeat: bool,
 }
 
-/// Where events of a topic and key go: always to this partition, and to each subscriber one after another along this line.
+/// The partition of a topic and key, and the line in which each subscriber gets their events one after another.
 pub(crate) fn route(topic: &Topic, key: Option<&str>) -> (u8, i64) {
     let mut text = Vec::with_capacity(128);
     text.extend_from_slice(topic.as_str().as_bytes());
-    // No topic has a zero in it, and no key that is there is taken for one that is not.
+    // No topic contains a zero byte, so an empty key differs from none.
     if let Some(key) = key {
         text.push(0);
         text.extend_from_slice(key.as_bytes());
@@ -188,7 +188,7 @@ pub(crate) fn route(topic: &Topic, key: Option<&str>) -> (u8, i64) {
     (partition % PARTITIONS, line)
 }
 
-/// The name that a topic and idempotency key are found under.
+/// The digest that stands for a topic and idempotency key in the database.
 pub(crate) fn name(topic: &Topic, idempotency: &str) -> Digest {
     Digest::of([topic.as_str(), idempotency].join("\0").as_bytes())
 }

@@ -1,16 +1,16 @@
-//! Maps whose keys are well mixed already, or count up: hashing them once more would only cost time.
+//! Maps with integer keys that are digests or counters, for which a full hash function would only cost time.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map by numbers of which nobody outside chooses which ones fall together.
-pub(crate) type MixedMap<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
+/// A map by integers that no outside input chooses, so that collisions cannot be provoked.
+pub(crate) type IntegerMap<K, V> = HashMap<K, V, BuildHasherDefault<FibonacciHasher>>;
 
-/// Spreads one number over all bits.
+/// Fibonacci hashing: multiplies the integer, so that all bits of the hash depend on it.
 #[derive(Default)]
-pub(crate) struct Spread(u64);
+pub(crate) struct FibonacciHasher(u64);
 
-impl Hasher for Spread {
+impl Hasher for FibonacciHasher {
     fn finish(&self) -> u64 {
         self.0
     }

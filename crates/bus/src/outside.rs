@@ -1,18 +1,18 @@
-//! What is taken from outside: time and chance, for the bus and for the runtime above it. Tests lend ones that stand still.
+//! Time and random numbers, which the caller of the bus provides, so that tests can control them.
 
 use holdfast_contract::ids::Millis;
 use holdfast_contract::wire::Later;
 
-/// Where time comes from.
+/// A source of time.
 pub trait Clock: Send + Sync {
-    /// The moment.
+    /// The current time.
     fn now(&self) -> Millis;
 
     /// Waits.
     fn sleep(&self, span: Millis) -> Later<()>;
 }
 
-/// Where random bytes come from. What they lead to is recorded: a retry's frame has its time.
+/// A source of random bytes. What follows from them is recorded: a retry's frame contains its time.
 pub trait Entropy: Send + Sync {
     /// So many bytes.
     fn draw(&self, count: u32) -> Vec<u8>;

@@ -1,4 +1,4 @@
-//! Topics and the patterns that choose among them: words with dots between, `*` for one word, `>` for all the rest.
+//! Topics and patterns: words separated by dots, `*` for one word, `>` for all remaining words.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const MAX_TOPIC_BYTES: usize = 256;
 pub struct Pattern(Arc<str>);
 
 impl Pattern {
-    /// A pattern, or what is wrong with it.
+    /// Parses a pattern.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let words = words(text, "pattern")?;
         let last = words.len() - 1;
@@ -29,7 +29,7 @@ impl Pattern {
         Ok(Self(text.into()))
     }
 
-    /// Whether the topic is among those it stands for.
+    /// Whether it matches the topic.
     pub fn matches(&self, topic: &Topic) -> bool {
         let mut words = topic.as_str().split('.');
         for wanted in self.0.split('.') {

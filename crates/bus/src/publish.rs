@@ -1,4 +1,4 @@
-//! From a new event to a durable one: checked and prepared without the lock, given its place under it, waited for after it.
+//! Publishing: an event is checked and serialised without the lock, gets its sequence number under it, and is awaited after it.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::event::{EventId, NewEvent, Published, name, route};
 use crate::pattern::check_topic;
 use crate::state::{Queues, ReadyEvent, WriteBatch};
 
-/// Checks an event and does everything that needs no place.
+/// Checks an event and does all that needs no sequence number.
 pub(crate) fn prepare(new: NewEvent) -> Result<ReadyEvent, Problem> {
     check_topic(&new.topic)?;
     let NewEvent { topic, payload, key, correlation, idempotency, source } = new;
@@ -46,7 +46,7 @@ impl BusInner {
         Ok(published)
     }
 
-    /// Gives the events their places and hands them to the store; nothing to wait for if all were published before.
+    /// Gives the events their sequence numbers and queues them in the store; no receipt if all of them are duplicates.
     fn publish_now(
         &self,
         events: Vec<ReadyEvent>,
@@ -54,7 +54,7 @@ impl BusInner {
     ) -> Result<(Option<Receipt>, Vec<Published>), Problem> {
         let mut state = self.state();
         state.check()?;
-        refuse_if_behind(&mut state, &events, &reserved)?;
+        check_backlog(&mut state, &events, &reserved)?;
         let now = self.clock.now();
         let mut hand = WriteBatch::default();
         let mut published = Vec::with_capacity(events.len());
@@ -65,7 +65,7 @@ impl BusInner {
                 Some(id) => Published { id, duplicate: true },
                 None => {
                     let id = state.add_event(event, now, &mut hand);
-                    // The same name once more among these events is a repeat of this one.
+                    // A later event of this call with the same key is a duplicate of this one.
                     reserved.known.extend(name.map(|name| (name, id)));
                     Published { id, duplicate: false }
                 }
@@ -75,18 +75,18 @@ impl BusInner {
             drop(state);
             return Ok((None, published));
         }
-        // From here on the names are released when what they stand for is on disk or has failed.
+        // From here on the names are released when their events are on disk or have failed.
         reserved.hand_on(&hand.names);
         let first = state.pipeline.is_empty();
         let receipt = state.hand_over(&self.store, hand, CommitPriority::Awaited, false)?;
         if first {
-            // The conductor looks out for whatever is first; before this there was nothing.
+            // The dispatcher waits for the first write of the pipeline; before this there was none.
             receipt.on_outcome(&self.waker);
         }
         Ok((Some(receipt), published))
     }
 
-    /// Takes hold of names, waiting for whoever publishes under one of them, and finds out which are taken.
+    /// Reserves idempotency keys, waits for other callers that publish under one of them, and looks up which are in use.
     async fn reserve(&self, names: Vec<Digest>) -> Result<Reserved<'_>, Problem> {
         let mut reserved = Reserved { inner: self, held: Vec::new(), known: Vec::new() };
         if names.is_empty() {
@@ -110,7 +110,7 @@ impl BusInner {
         Ok(reserved)
     }
 
-    /// Holds all of the names, or says which one to wait for.
+    /// Reserves all of the names, or returns the one to wait for.
     fn hold(&self, names: &[Digest], reserved: &mut Reserved<'_>) -> Result<(), watch::Receiver<()>> {
         let mut state = self.state();
         if let Some(busy) = names.iter().find_map(|name| state.names.get(name)) {
@@ -125,11 +125,11 @@ impl BusInner {
     }
 }
 
-/// Names that nobody else can publish under meanwhile.
+/// Reserved idempotency keys: no other caller can publish under them until this is dropped.
 struct Reserved<'a> {
     inner: &'a BusInner,
     held: Vec<Digest>,
-    /// Those that are taken, with their events.
+    /// Those in use, with their events.
     known: Vec<(Digest, EventId)>,
 }
 
@@ -152,12 +152,8 @@ impl Drop for Reserved<'_> {
     }
 }
 
-/// Refuses all of the events if one of those they are for has too many waiting.
-fn refuse_if_behind(
-    state: &mut Queues,
-    events: &[ReadyEvent],
-    reserved: &Reserved<'_>,
-) -> Result<(), Problem> {
+/// Back-pressure: refuses all of the events if the backlog of one of their subscribers is full.
+fn check_backlog(state: &mut Queues, events: &[ReadyEvent], reserved: &Reserved<'_>) -> Result<(), Problem> {
     let mut coming: Vec<(usize, usize)> = Vec::new();
     for event in events {
         if event.name.is_some_and(|name| reserved.known(name).is_some()) {

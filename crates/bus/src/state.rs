@@ -1,8 +1,8 @@
-//! What the bus knows in memory, under one lock: where each partition ends, who subscribes, what is under way, and what was handed to
-//! the store and is not on disk yet.
+//! All state in memory, under one lock: where each partition ends, the subscribers, the deliveries in progress, and writes that are
+//! not on disk yet.
 //!
-//! Whatever changes here is handed to the store under the same lock, so that the order in which things are decided is the order in
-//! which they are written. Nothing here waits, but for a store whose queue is full.
+//! Every change is queued in the store under the same lock, so that the order of decisions is the order of writes. Nothing here
+//! blocks, except on a full queue of the store.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -20,37 +20,37 @@ use tokio::sync::watch;
 
 use crate::dispatch::queue::{Item, Queue};
 use crate::event::{BusEvent, EventId};
-use crate::mixed::MixedMap;
+use crate::mixed::IntegerMap;
 use crate::subscription::{EventHandler, Subscription};
 
-/// Topics whose subscribers are remembered.
+/// Topics whose subscribers are cached.
 const TOPICS: usize = 4096;
 
-/// One handing-over of one event to one subscriber.
+/// Identifies one delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Ticket(u64);
 
 #[derive(Default)]
 pub(crate) struct Queues {
     pub(crate) partitions: Vec<Partition>,
-    /// Everyone who ever subscribed; a place in the list is kept for good.
+    /// All subscribers so far; an index stays valid.
     pub(crate) subscribers: Vec<Subscriber>,
     targets: HashMap<Topic, Arc<[usize]>>,
-    /// Names that are being published. Whoever waits for one is told when it goes.
+    /// Reserved idempotency keys. Dropping the sender wakes callers that wait for one.
     pub(crate) names: HashMap<Digest, watch::Sender<()>>,
-    /// What was handed to the store, in order.
+    /// Writes that are queued in the store, in order.
     pub(crate) pipeline: VecDeque<PendingWrite>,
-    pub(crate) under_way: MixedMap<Ticket, InFlight>,
+    pub(crate) under_way: IntegerMap<Ticket, InFlight>,
     tickets: u64,
-    /// The suspicious event under way, which must be the only one.
+    /// The suspicious event in delivery; there is at most one.
     pub(crate) alone: Option<Ticket>,
-    /// What came of events and is not handed to the store yet.
+    /// Outcomes that are not queued in the store yet.
     pub(crate) outcomes: Vec<DeliveryOutcome>,
     /// Whether other events wait behind one of these.
     pub(crate) pressing: bool,
-    /// Why the store takes nothing, until everything has been read from it anew.
+    /// Why nothing can be written, until the state has been reloaded.
     pub(crate) trouble: Option<Problem>,
-    /// How often in a row that happened, and when it is tried again.
+    /// How often in a row that happened, and when to reload.
     pub(crate) troubles: u32,
     pub(crate) retry_at: Millis,
     pub(crate) standing: BusState,
@@ -63,26 +63,26 @@ pub(crate) struct Partition {
     pub(crate) next: Seq,
 }
 
-/// Whether the bus takes and hands over events.
+/// Whether the bus accepts and delivers events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum BusState {
     #[default]
     Open,
-    /// What is under way may end until then.
+    /// Graceful shutdown: deliveries may finish until then.
     Closing { by: Millis },
-    /// Nobody holds it any more: everything is dropped where it stands.
+    /// All handles were dropped: everything stops immediately.
     Abandoned,
 }
 
 pub(crate) struct Subscriber {
     pub(crate) key: SubscriberKey,
     pub(crate) name: Arc<str>,
-    /// What it asked for; nothing if nobody of its name subscribes now.
+    /// Its subscription; none if its name does not subscribe now.
     pub(crate) terms: Option<Arc<Subscription>>,
     pub(crate) queue: Queue,
-    /// How many handlers run or are about to.
+    /// Its deliveries in progress.
     pub(crate) running: usize,
-    /// When handlers must be done, in the order in which they began. Those that are done are passed over.
+    /// The deadlines of its deliveries in the order of their start. Finished ones are skipped.
     pub(crate) deadlines: VecDeque<(Millis, Ticket)>,
     pub(crate) dead: u64,
     pub(crate) last_fault: Option<Fault>,
@@ -107,7 +107,7 @@ impl Subscriber {
     }
 }
 
-/// What is known of an event that is with a handler, or about to be.
+/// A delivery in progress.
 pub(crate) struct InFlight {
     pub(crate) subscriber: usize,
     pub(crate) line: i64,
@@ -115,28 +115,28 @@ pub(crate) struct InFlight {
     pub(crate) terms: Arc<Subscription>,
 }
 
-/// What came of an event.
+/// The outcome of a delivery.
 pub(crate) struct DeliveryOutcome {
     pub(crate) under_way: InFlight,
     pub(crate) verdict: DeliveryVerdict,
-    /// The event, where the handler's task had it at hand.
+    /// The event, if the delivery had loaded it.
     pub(crate) event: Option<Arc<BusEvent>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum DeliveryVerdict {
     Done,
-    /// It failed, and may do better next time.
+    /// It failed and can be retried.
     Failed(Fault),
-    /// Nobody knows: the process ended first.
+    /// Unknown: the process ended first.
     Interrupted(Fault),
-    /// Nobody knows: the bus was closed first.
+    /// Unknown: the bus was closed first.
     Stopped(Fault),
-    /// It failed, and always will.
-    Hopeless(Fault),
+    /// It failed permanently.
+    Permanent(Fault),
 }
 
-/// An event that goes to its handler as soon as that is on disk.
+/// A delivery that starts as soon as its attempt is on disk.
 pub(crate) struct Start {
     pub(crate) ticket: Ticket,
     pub(crate) subscriber: usize,
@@ -148,26 +148,26 @@ pub(crate) struct Start {
     pub(crate) deadline: Millis,
 }
 
-/// An event that a process before this one had under way, of which account must be given.
+/// A delivery that an earlier process did not finish and that must be recorded.
 pub(crate) struct InterruptedDelivery {
     pub(crate) ticket: Ticket,
     pub(crate) id: EventId,
-    /// Whether it has had all its attempts.
+    /// Whether it was the last attempt.
     pub(crate) spent: bool,
 }
 
-/// Something that was handed to the store.
+/// A write that is queued in the store.
 pub(crate) struct PendingWrite {
     pub(crate) receipt: Receipt,
     pub(crate) starts: Vec<Start>,
-    /// What would have to be recorded again if this fails.
+    /// Outcomes that must be recorded again if this write fails.
     pub(crate) outcomes: Vec<DeliveryOutcome>,
     pub(crate) names: Vec<Digest>,
-    /// Whether it is the conductor's own, and whether it waits for it.
+    /// The priority, if it is a write of the dispatcher.
     pub(crate) record: Option<CommitPriority>,
 }
 
-/// What is about to be handed to the store together.
+/// The content of one transaction.
 #[derive(Default)]
 pub(crate) struct WriteBatch {
     parts: Vec<(u8, Vec<Prepared>, Vec<Change>)>,
@@ -195,7 +195,7 @@ impl WriteBatch {
     }
 }
 
-/// An event with everything done that can be done before it has its place.
+/// A checked and serialised event without a sequence number.
 pub(crate) struct ReadyEvent {
     pub(crate) published: EventPublished,
     pub(crate) body: PreparedBody,
@@ -206,12 +206,12 @@ pub(crate) struct ReadyEvent {
 }
 
 impl Queues {
-    /// Nothing yet; so many events are to be kept in memory for one subscriber.
+    /// Empty; `resident` is the number of events that are kept in memory for one subscriber.
     pub(crate) fn new(resident: usize) -> Self {
         Self { resident, ..Self::default() }
     }
 
-    /// Refuses if nothing can be published.
+    /// Fails if nothing can be published.
     pub(crate) fn check(&self) -> Result<(), Problem> {
         if self.standing != BusState::Open {
             return Err(closed());
@@ -219,7 +219,7 @@ impl Queues {
         self.trouble.clone().map_or(Ok(()), Err)
     }
 
-    /// Those who want events of a topic.
+    /// The indexes of the subscribers of a topic.
     pub(crate) fn targets(&mut self, topic: &Topic) -> Arc<[usize]> {
         if let Some(targets) = self.targets.get(topic) {
             return Arc::clone(targets);
@@ -236,12 +236,12 @@ impl Queues {
         targets
     }
 
-    /// To be called when anyone's terms change.
+    /// Clears the cache; call it when subscriptions change.
     pub(crate) fn forget_targets(&mut self) {
         self.targets.clear();
     }
 
-    /// Gives an event its place, and everyone it is for a row. Where nothing is before it, it is on its way to the handler too.
+    /// Gives an event its sequence number and each of its subscribers a row. Where no event is before it, its delivery starts too.
     pub(crate) fn add_event(&mut self, new: ReadyEvent, now: Millis, hand: &mut WriteBatch) -> EventId {
         let ReadyEvent { published, body, source, partition, line, name } = new;
         let targets = self.targets(&published.topic);
@@ -272,7 +272,7 @@ impl Queues {
         id
     }
 
-    /// Notes durably that the first event of a line, which the queue has under way, goes to its handler.
+    /// Records the attempt to deliver the first event of a line, which the queue has marked as in delivery.
     pub(crate) fn claim(
         &mut self,
         index: usize,
@@ -303,12 +303,12 @@ impl Queues {
         Some(ticket)
     }
 
-    /// The same for everyone who subscribes now.
+    /// The same for all current subscribers.
     pub(crate) fn adopt_all_stale(&mut self) -> Vec<InterruptedDelivery> {
         (0..self.subscribers.len()).flat_map(|index| self.adopt_stale(index)).collect()
     }
 
-    /// Counts what a process before this one left under way as under way once more, without a handler.
+    /// Marks deliveries that an earlier process did not finish as in delivery, without a handler.
     pub(crate) fn adopt_stale(&mut self, index: usize) -> Vec<InterruptedDelivery> {
         let Some(subscriber) = self.subscribers.get_mut(index) else { return Vec::new() };
         let Some(terms) = subscriber.terms.clone() else { return Vec::new() };
@@ -326,7 +326,7 @@ impl Queues {
         adopted
     }
 
-    /// An event is no longer with its handler.
+    /// Ends a delivery.
     pub(crate) fn end(&mut self, ticket: Ticket) -> Option<InFlight> {
         let ended = self.under_way.remove(&ticket)?;
         if let Some(subscriber) = self.subscribers.get_mut(ended.subscriber) {
@@ -338,7 +338,7 @@ impl Queues {
         Some(ended)
     }
 
-    /// Adds a frame of the bus's own to a partition.
+    /// Adds a frame of the bus itself to a partition.
     pub(crate) fn add_frame(
         &mut self,
         partition: u8,
@@ -362,7 +362,7 @@ impl Queues {
         }
     }
 
-    /// Hands it to the store. Whoever calls this has the lock, so what is handed over later is written later.
+    /// Queues it in the store. The caller has the lock, so the order of calls is the order of writes.
     pub(crate) fn hand_over(
         &mut self,
         store: &Store,
@@ -388,7 +388,7 @@ impl Queues {
                 Ok(receipt)
             }
             Err(problem) => {
-                // The log is closed: nothing that was decided here will ever be written.
+                // The log is closed: these decisions will never be written.
                 self.trouble = Some(problem.clone());
                 self.take_back(starts, outcomes, &names);
                 Err(problem)
@@ -396,7 +396,7 @@ impl Queues {
         }
     }
 
-    /// What was decided could not be written. Places and queues are set right by what is read from the log anew.
+    /// Undoes decisions that could not be written. Sequence numbers and queues are corrected by the reload that follows.
     pub(crate) fn take_back(&mut self, starts: Vec<Start>, outcomes: Vec<DeliveryOutcome>, names: &[Digest]) {
         starts.iter().for_each(|start| drop(self.end(start.ticket)));
         self.outcomes.extend(outcomes);
@@ -423,7 +423,7 @@ fn fresh_row(id: EventId, subscriber: SubscriberKey, line: i64, now: Millis) -> 
     }
 }
 
-/// An event as its row has it.
+/// The row of an event.
 pub(crate) fn row(
     item: &Item,
     subscriber: SubscriberKey,

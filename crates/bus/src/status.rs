@@ -1,4 +1,4 @@
-//! How the bus is doing, for whoever asks.
+//! The status of the bus.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use holdfast_contract::serde::{self, Serialize};
 use crate::bus::Bus;
 use crate::state::Subscriber;
 
-/// How the bus is doing.
+/// The status of the bus.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(crate = "self::serde")]
 pub struct BusSnapshot {
-    /// By subscriber, in the order in which their names were first heard.
+    /// By subscriber, in the order of their first subscription.
     pub subscribers: Vec<SubscriberStatus>,
-    /// Why nothing can be published or recorded at the moment, if that is so.
+    /// Why nothing can be published or recorded at present, if that is so.
     pub trouble: Option<Problem>,
 }
 
-/// How a subscriber is doing.
+/// The status of a subscriber.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(crate = "self::serde")]
 pub struct SubscriberStatus {
@@ -29,7 +29,7 @@ pub struct SubscriberStatus {
     pub active: bool,
     /// Events that it has not finished.
     pub open: usize,
-    /// Of these, how many are with its handler or about to be.
+    /// Of these, how many are in delivery.
     pub under_way: usize,
     /// How many wait because the first of their topic and key failed.
     pub delayed: usize,
@@ -37,12 +37,12 @@ pub struct SubscriberStatus {
     pub oldest: Option<Millis>,
     /// Its dead letters.
     pub dead: u64,
-    /// What went wrong last, since the bus was opened.
+    /// Its last failure since the bus was opened.
     pub fault: Option<Fault>,
 }
 
 impl Bus {
-    /// How the bus is doing at this moment.
+    /// The current status.
     pub fn status(&self) -> BusSnapshot {
         let state = self.inner().state();
         let subscribers = state.subscribers.iter().map(SubscriberStatus::of).collect();

@@ -1,4 +1,4 @@
-//! What a subscriber asks for, and what it is given.
+//! Subscriptions: what a subscriber asks for.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,9 +11,9 @@ use holdfast_contract::wire::Later;
 use crate::event::Delivery;
 use crate::pattern::Pattern;
 
-/// Takes events. It may be called again with one that it has had; the delivery says so.
+/// Handles events. Delivery is at least once: an event can be delivered again, and the delivery tells that.
 pub trait EventHandler: Send + Sync {
-    /// Takes one event. `Ok` means that it will never be needed again. If it does not end within its deadline it is dropped.
+    /// Handles one event. `Ok` means that it is finished. If it does not end within its deadline it is dropped.
     fn handle(&self, delivery: Delivery) -> Later<Result<(), Fault>>;
 }
 
@@ -28,29 +28,29 @@ where
     }
 }
 
-/// One subscriber, under a name that lasts: after a restart it gets what it had not finished.
+/// One subscriber under a permanent name: after a restart it gets its unfinished events.
 #[derive(Clone)]
 pub struct Subscription {
     /// The name, such as `reminders/on_due`.
     pub name: Arc<str>,
     /// The topics it wants.
     pub patterns: Vec<Pattern>,
-    /// How often an event is tried before it is its dead letter.
+    /// The number of attempts before an event is a dead letter.
     pub max_attempts: u32,
-    /// How long it is left alone after a failure.
+    /// The backoff after a failure.
     pub backoff: RetryBackoff,
     /// How long one event may take.
     pub deadline: Millis,
-    /// How many events it takes at once. Those of one topic and key are never taken at once.
+    /// How many events it handles concurrently. Those of one topic and key are always handled one after another.
     pub concurrency: usize,
     /// How many events may wait for it before publishing is refused.
     pub backlog: usize,
-    /// What takes them.
+    /// The handler.
     pub handler: Arc<dyn EventHandler>,
 }
 
 impl Subscription {
-    /// A subscription with the usual terms: five attempts, a minute each, eight events at once, ten thousand that wait.
+    /// A subscription with the defaults: five attempts, a deadline of a minute, eight events concurrently, a backlog of ten thousand.
     pub fn new(
         name: impl Into<Arc<str>>,
         patterns: &[&str],
@@ -80,7 +80,7 @@ impl fmt::Debug for Subscription {
     }
 }
 
-/// How long a subscriber is left alone after a failure: twice as long each time, a random half of it taken off, up to a limit.
+/// Exponential backoff with jitter: doubled after each failure up to a limit, of which a random part up to a half is subtracted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryBackoff {
     /// After the first failure.
@@ -96,23 +96,22 @@ impl Default for RetryBackoff {
 }
 
 impl RetryBackoff {
-    /// The pause after so many attempts: between half and all of what they call for, as chance has it.
-    pub fn pause(self, attempts: u32, chance: u64) -> Millis {
-        let doubled = 1_u64.checked_shl(attempts.saturating_sub(1)).unwrap_or(u64::MAX);
-        let whole = self.first.0.saturating_mul(doubled).min(self.most.0);
+    /// The pause after so many attempts: between half of the backoff and all of it, by a random number.
+    pub fn pause(self, attempts: u32, random: u64) -> Millis {
+        let whole = self.first.backoff(attempts.saturating_sub(1), self.most).0;
         let half = whole / 2;
-        Millis(whole - half + chance % (half + 1))
+        Millis(whole - half + random % (half + 1))
     }
 }
 
-/// Refuses a list that could not be carried out as it stands.
+/// Rejects invalid and duplicate subscriptions.
 pub(crate) fn check(list: &[Subscription]) -> Result<(), Problem> {
     let mut names = BTreeSet::new();
     for Subscription { name, patterns, max_attempts, deadline, concurrency, backlog, .. } in list {
         let wrong = if name.is_empty() {
             "a subscription has no name".to_owned()
         } else if !names.insert(name) {
-            format!("there are two subscriptions named `{name}`")
+            format!("duplicate subscription `{name}`")
         } else if patterns.is_empty() {
             format!("the subscription `{name}` names no topics")
         } else if *max_attempts == 0 || deadline.0 == 0 || *concurrency == 0 || *backlog == 0 {

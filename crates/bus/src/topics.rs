@@ -1,4 +1,4 @@
-//! The topics that the program itself speaks, in one place. To the bus they are topics like any other.
+//! The topics that the program itself uses. The bus treats them like any other.
 
 /// A user said something on a channel.
 pub const USER_MESSAGE: &str = "user.message";
@@ -6,13 +6,13 @@ pub const USER_MESSAGE: &str = "user.message";
 pub const USER_NOTIFY: &str = "system.user.notify";
 /// An agent is to do something, and the user is told the answer.
 pub const AGENT_TASK: &str = "system.agent.task";
-/// An agent is to do something, and nobody is told.
+/// An agent is to do something; the answer is not shown.
 pub const AGENT_BACKGROUND: &str = "system.agent.background";
 /// An extension failed.
 pub const EXTENSION_ERROR: &str = "system.extension.error";
 /// An extension's state changed.
 pub const EXTENSION_STATE: &str = "system.extension.state";
-/// A subscriber failed for good. Of a failure to take one of these, none is published.
+/// An event became a dead letter. No such notice is published for a notice.
 pub const DEAD_LETTER: &str = "system.dead_letter";
 
 /// Every one of them.

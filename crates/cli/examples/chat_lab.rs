@@ -12,8 +12,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
+use holdfast_contract::frame::Frame;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
 use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::{CallId, Millis, StreamId};
@@ -27,8 +29,8 @@ use holdfast_lane_native::{FnTool, Hook, NativeExtension, NativeLane, Tool};
 use holdfast_model::{Delta, Deltas, Model};
 use holdfast_policy::Policy;
 use holdfast_rpc::{
-    ApprovalAnswer, ApprovalChoice, Client, Hub, Notification, Request, Server, ServerContext, ServerHello,
-    SessionOpen, VERSION,
+    ApprovalAnswer, ApprovalChoice, Client, Hub, Notification, Server, ServerContext, ServerHello,
+    SessionMethod, SessionOpen, VERSION,
 };
 use holdfast_runtime::{HomeParts, NewSession, OsEntropy, Parts, Routes, Runtime, SystemClock};
 use holdfast_store::{Store, StoreOptions};
@@ -39,7 +41,7 @@ async fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let home = std::path::PathBuf::from(arguments.next().unwrap_or_else(|| ".".to_owned()));
     let session = arguments.next().map(StreamId::from);
-    let (store, server) = match owner(&home).await {
+    let server = match owner(&home).await {
         Ok(owner) => owner,
         Err(problem) => {
             eprintln!("{problem}");
@@ -56,7 +58,7 @@ async fn main() -> ExitCode {
             () = written("CHAT_LAB_GONE") => {}
         }
     });
-    holdfast_cli::chat_over(ours, &store, session, home.join("history")).await
+    holdfast_cli::chat_over(ours, session, home.join("history")).await
 }
 
 /// Waits until the FIFO that this variable names was written and closed; for ever if there is none.
@@ -76,18 +78,21 @@ async fn other(server: Server) {
     let (client, mut notices) = Client::new(near);
     let session = Some(StreamId::from("lab-1"));
     let open = SessionOpen { session, answers: true, ..SessionOpen::default() };
-    let opened = client.ask::<Value>(&Request::SessionOpen(open)).await;
+    let opened = client.ask::<Value>(&SessionMethod::Open(open)).await;
     assert!(opened.is_ok(), "{opened:?}");
     while let Some(notice) = notices.recv().await {
-        if let Notification::Approval { session, approval, .. } = notice {
+        if let Notification::Frame(Frame { envelope, .. }) = notice
+            && envelope.kind == FrameKind::ApprovalRequested
+        {
+            let (session, approval) = (envelope.stream, envelope.seq);
             let answer = ApprovalChoice::Deny { reason: "somebody else said no".to_owned() };
             let answer = ApprovalAnswer { session, approval, answer };
-            client.ask::<Value>(&Request::ApprovalAnswer(answer)).await.ok();
+            client.ask::<Value>(&SessionMethod::ApprovalAnswer(answer)).await.ok();
         }
     }
 }
 
-async fn owner(home: &std::path::Path) -> Result<(Store, Server), Problem> {
+async fn owner(home: &std::path::Path) -> Result<Server, Problem> {
     let store = Store::open(&home.join("holdfast.db"), StoreOptions::default())?;
     let lane = NativeLane::default();
     let found = lane.add(extension());
@@ -106,8 +111,8 @@ async fn owner(home: &std::path::Path) -> Result<(Store, Server), Problem> {
         home: HomeParts::default(),
     })
     .await?;
-    let names = store.clone();
-    let server = Server::new(ServerContext {
+    let names = store;
+    Ok(Server::new(ServerContext {
         runtime,
         hub,
         welcome: ServerHello {
@@ -129,8 +134,7 @@ async fn owner(home: &std::path::Path) -> Result<(Store, Server), Problem> {
             })
         }),
         remember: Box::new(|_| Ok(Policy::profile(Profile::Standard))),
-    });
-    Ok((store, server))
+    }))
 }
 
 fn extension() -> NativeExtension {

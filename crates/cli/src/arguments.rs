@@ -153,6 +153,17 @@ pub(crate) struct Call {
 
 #[derive(Subcommand)]
 pub(crate) enum Ext {
+    #[command(flatten)]
+    Owner(OwnerExt),
+    #[command(flatten)]
+    Local(LocalExt),
+    #[command(flatten)]
+    Offline(OfflineExt),
+}
+
+/// Those about extensions that run.
+#[derive(Subcommand)]
+pub(crate) enum OwnerExt {
     /// List the extensions
     List,
     /// Show one extension: state, tools, hooks, faults
@@ -170,6 +181,11 @@ pub(crate) enum Ext {
         /// Its id
         id: String,
     },
+}
+
+/// Those about one extension, which is loaded here.
+#[derive(Subcommand)]
+pub(crate) enum LocalExt {
     /// Check whether it would load, and what it would register: manifest, component, roles, grants
     Check {
         /// Its id, or its folder [default: the current folder]
@@ -198,6 +214,11 @@ pub(crate) enum Ext {
         /// Its id
         id: String,
     },
+}
+
+/// Those that write an extension's files.
+#[derive(Subcommand)]
+pub(crate) enum OfflineExt {
     /// Create an extension: a folder with a manifest, source and tests
     New(ExtNew),
     /// Build an extension's component from its source
@@ -255,6 +276,15 @@ pub(crate) struct ExtNew {
 
 #[derive(Subcommand)]
 pub(crate) enum Session {
+    #[command(flatten)]
+    Read(ReadSession),
+    #[command(flatten)]
+    Change(ChangeSession),
+}
+
+/// Those that read conversations, also without their owner.
+#[derive(Subcommand)]
+pub(crate) enum ReadSession {
     /// List the conversations, the latest first
     List {
         /// Include sessions of agents that were called by others
@@ -266,6 +296,11 @@ pub(crate) enum Session {
         /// The session
         id: String,
     },
+}
+
+/// Those that change conversations, which are the owner's.
+#[derive(Subcommand)]
+pub(crate) enum ChangeSession {
     /// Give a conversation a name
     Rename {
         /// The session
@@ -392,6 +427,15 @@ pub(crate) struct Demo {
 
 #[derive(Subcommand)]
 pub(crate) enum Log {
+    #[command(flatten)]
+    Read(ReadLog),
+    #[command(flatten)]
+    Change(ChangeLog),
+}
+
+/// Those that read the log, also without its owner.
+#[derive(Subcommand)]
+pub(crate) enum ReadLog {
     /// List the streams
     List,
     /// Show a stream's frames
@@ -406,6 +450,11 @@ pub(crate) enum Log {
         /// The stream
         id: String,
     },
+}
+
+/// Those that change the log, which is the owner's.
+#[derive(Subcommand)]
+pub(crate) enum ChangeLog {
     /// Collect frames past their retention. The chain stays verifiable from its checkpoint on
     Gc(Gc),
     /// Erase a session's content. Its frames stay, with tombstones
@@ -491,6 +540,6 @@ pub(crate) enum BenchSuite {
 
 #[derive(Args)]
 pub(crate) struct Schema {
-    /// frames, manifest, settings, policy, process (the extension protocol) or protocol (the client protocol)
+    /// frames, manifest, settings, policy, process (the extension protocol) or rpc (the client protocol)
     pub name: String,
 }

@@ -1,22 +1,20 @@
 //! `holdfast chat`: talk in the terminal with the owner of a home.
 //!
 //! This file is the conversation itself: what is typed goes to the owner, what the owner tells is shown. `input.rs` and
-//! `terminal.rs` read the user, `ask.rs` asks questions, `screen.rs` and `markdown.rs` show, `calls.rs`, `why.rs` and
-//! `commands.rs` read frames. Everything that is shown and not written here goes through `safe.rs`.
+//! `terminal.rs` read the user, `ask.rs` asks questions, `screen.rs` and `text/` show, `calls.rs`, `why.rs` and
+//! `commands.rs` read frames. Everything that is shown and not written here goes through `text/sanitize.rs`.
+//!
+//! The chat has nothing but the protocol: one feed of frames and output, in order, and requests.
 
 mod ask;
 mod calls;
 mod commands;
-mod inline;
 mod input;
 mod live;
-mod margin;
-mod markdown;
 mod renders;
-mod sanitize;
 mod screen;
-mod style;
 mod terminal;
+mod text;
 mod why;
 
 use std::collections::VecDeque;
@@ -29,31 +27,40 @@ use holdfast_contract::body::{Body, FrameKind};
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{ModelName, Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
-use holdfast_contract::session_frames::{TurnEnded, TurnOutcome};
+use holdfast_contract::session_frames::{ApprovalAnswered, TurnEnded, TurnOutcome, UiAnswered};
 use holdfast_rpc::{
-    ApprovalAnswer, Client, Notification, Request, ServerHello, SessionOpen, SessionOpened, SessionParams,
-    SessionSend, ToolRendered, UiAnswer,
+    ApprovalAnswer, Client, ExtensionMethod, Notification, Request, ServerHello, SessionMethod, SessionOpen,
+    SessionOpened, SessionParams, SessionSend, SessionTurn, ToolRendered, TurnDetails, UiAnswer,
 };
-use holdfast_store::Store;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-use crate::attach;
-use crate::link::Link;
+use crate::client::attach;
+use crate::client::link::Link;
 use crate::output::problem_rows;
 pub(crate) use ask::{Prompt, PromptKind, QuestionReply, ask, read_line};
-pub(crate) use margin::{MARGIN, Margin, line_of, margined, wrapped};
-pub(crate) use sanitize::{cut, one_line, safe_json, sanitize_for_terminal};
-pub(crate) use style::TextStyle;
 pub(crate) use terminal::{Terminal, error_width, width};
+pub(crate) use text::margin::{MARGIN, Margin, line_of, margined, wrapped};
+pub(crate) use text::sanitize::{cut, one_line, safe_json, sanitize_for_terminal};
+pub(crate) use text::style::TextStyle;
 
 use calls::{Calls, Over};
 use input::{Input, InputRequest, Typed, Words};
 use live::LiveText;
 use renders::markdown;
 use screen::{Screen, Speaker};
+
+/// Frames that are looked at to introduce a session that is resumed, and which kinds of them.
+const INTRODUCED_FRAMES: u64 = 2000;
+const INTRODUCED_KINDS: &[FrameKind] = &[
+    FrameKind::SessionStarted,
+    FrameKind::InputReceived,
+    FrameKind::TurnStarted,
+    FrameKind::ModelRouted,
+    FrameKind::TurnEnded,
+];
 
 /// How a chat is to be.
 pub(crate) struct ChatOptions {
@@ -71,7 +78,7 @@ pub(crate) struct ChatOptions {
 
 /// Talks until the user leaves. An error with [`Code::TurnCancelled`] means that they left in the middle of a turn, with
 /// Ctrl-C: the exit code is 130.
-pub(crate) async fn chat(link: Link, store: &Store, options: ChatOptions) -> Result<bool, Problem> {
+pub(crate) async fn chat(link: &mut Link, options: ChatOptions) -> Result<bool, Problem> {
     let terminal = Terminal::take().map(Arc::new);
     let _leave = Leave(terminal.clone());
     let ink = if options.color && terminal.is_some() { TextStyle::Color } else { TextStyle::Plain };
@@ -79,9 +86,8 @@ pub(crate) async fn chat(link: Link, store: &Store, options: ChatOptions) -> Res
     let mut input = Input::start(terminal.clone(), options.history, ink, words.clone())?;
     let (finish, finished) = mpsc::unbounded_channel();
     let mut chat = Chat {
-        store,
-        client: link.client,
-        welcome: link.welcome,
+        client: link.client.clone(),
+        welcome: link.welcome.clone(),
         screen: Screen::new(ink, terminal.is_some(), input.printer.take()),
         input,
         words,
@@ -90,12 +96,13 @@ pub(crate) async fn chat(link: Link, store: &Store, options: ChatOptions) -> Res
         model: options.model,
         session: StreamId::default(),
         next: Seq(0),
+        shown_from: Seq(0),
         hand: InputState::Free,
         waiting: VecDeque::new(),
         held: VecDeque::new(),
         turn: TurnState::default(),
         attached: Vec::new(),
-        made: Default::default(),
+        made: MadeFiles::default(),
         calls: Calls::default(),
         live: LiveText::default(),
         finish,
@@ -104,7 +111,7 @@ pub(crate) async fn chat(link: Link, store: &Store, options: ChatOptions) -> Res
     };
     chat.open(options.session).await?;
     chat.learn_words().await;
-    chat.talk(link.notices, finished).await
+    chat.talk(&mut link.notices, finished).await
 }
 
 /// Gives the terminal back, whichever way the chat ends.
@@ -119,8 +126,7 @@ impl Drop for Leave {
 }
 
 /// A conversation in a session.
-struct Chat<'a> {
-    store: &'a Store,
+struct Chat {
     client: Client,
     welcome: ServerHello,
     screen: Screen,
@@ -133,16 +139,18 @@ struct Chat<'a> {
     session: StreamId,
     /// The next frame that has not been seen.
     next: Seq,
+    /// The first frame that is shown: earlier ones were recorded before the session was opened here.
+    shown_from: Seq,
     hand: InputState,
-    /// Questions that have not been put yet.
-    waiting: VecDeque<Prompt>,
+    /// The frames of questions that have not been asked yet.
+    waiting: VecDeque<Frame>,
     /// What happened while a question was being asked; it is shown afterwards.
     held: VecDeque<Notification>,
     turn: TurnState,
     /// Files that go with what is said next.
     attached: Vec<Attachment>,
-    /// Files that the last turn made, and whether they were shown.
-    made: (Vec<Attachment>, bool),
+    /// Files that the last turn made.
+    made: MadeFiles,
     calls: Calls,
     live: LiveText,
     finish: mpsc::UnboundedSender<Finished>,
@@ -171,6 +179,14 @@ struct TurnState {
     interrupts: u32,
 }
 
+/// Files that a turn made.
+#[derive(Default)]
+struct MadeFiles {
+    files: Vec<Attachment>,
+    /// Whether the user is still to be told of them.
+    unseen: bool,
+}
+
 /// A request in the background was answered.
 enum Finished {
     /// What was said, or a compaction.
@@ -181,10 +197,10 @@ enum Finished {
     Other(Result<Value, Problem>),
 }
 
-impl Chat<'_> {
+impl Chat {
     async fn talk(
         &mut self,
-        mut notices: mpsc::UnboundedReceiver<Notification>,
+        notices: &mut mpsc::UnboundedReceiver<Notification>,
         mut finished: mpsc::UnboundedReceiver<Finished>,
     ) -> Result<bool, Problem> {
         let mut interrupt = listen(SignalKind::interrupt())?;
@@ -196,17 +212,19 @@ impl Chat<'_> {
                 self.screen.settle();
                 return left;
             }
-            self.go_on();
-            let due = self.live.due();
+            self.go_on().await;
             tokio::select! {
                 notice = notices.recv() => match notice {
-                    Some(notice) => self.notice(notice),
+                    Some(notice) => self.notice(notice).await,
                     None => self.left = Some(Err(self.gone())),
                 },
                 typed = self.input.typed.recv() => self.typed(typed.unwrap_or(Typed::End)).await,
-                Some(finished) = finished.recv() => self.finished(finished),
-                () = tokio::time::sleep_until(due.unwrap_or_else(tokio::time::Instant::now)), if due.is_some() => {
-                    self.show_text();
+                Some(finished) = finished.recv() => {
+                    // The owner sends the frames of a turn before the answer to who asked for it.
+                    while let Ok(notice) = notices.try_recv() {
+                        self.notice(notice).await;
+                    }
+                    self.finished(finished);
                 }
                 _ = interrupt.recv() => self.interrupt(),
                 _ = terminate.recv() => self.left = Some(Ok(true)),
@@ -224,13 +242,12 @@ impl Chat<'_> {
         Problem::new(Code::ConnectionLost, what).help(help)
     }
 
-    /// Gives the user something to do, if their hands are free.
-    fn go_on(&mut self) {
+    /// Asks the next question, or for the next line, if the user is asked nothing.
+    async fn go_on(&mut self) {
         if !matches!(self.hand, InputState::Free) {
             return;
         }
-        if let Some(asked) = self.waiting.pop_front() {
-            self.show_text();
+        if let Some(asked) = self.next_question().await {
             self.screen.settle();
             self.screen.status(None);
             let withdrawn = Arc::new(AtomicBool::new(false));
@@ -243,6 +260,16 @@ impl Chat<'_> {
             self.hand = InputState::Prompt;
             self.input.want(InputRequest::Line);
         }
+    }
+
+    async fn next_question(&mut self) -> Option<Prompt> {
+        while let Some(frame) = self.waiting.pop_front() {
+            // One that somebody else has answered meanwhile is left out.
+            if let Ok(asked) = Prompt::of(&frame, &self.client).await {
+                return Some(asked);
+            }
+        }
+        None
     }
 
     async fn typed(&mut self, typed: Typed) {
@@ -263,8 +290,9 @@ impl Chat<'_> {
                 if let InputState::Question(request, _) = hand {
                     self.reply(request, reply);
                 }
-                let held = std::mem::take(&mut self.held);
-                held.into_iter().for_each(|notice| self.notice(notice));
+                for notice in std::mem::take(&mut self.held) {
+                    self.notice(notice).await;
+                }
             }
         }
     }
@@ -285,17 +313,17 @@ impl Chat<'_> {
         self.turn = TurnState { asked: true, ..TurnState::default() };
         self.live = LiveText::default();
         let attachments = std::mem::take(&mut self.attached);
-        self.made = (Vec::new(), true);
-        let request = Request::SessionSend(SessionSend { session: self.session.clone(), text, attachments });
+        self.made = MadeFiles::default();
+        let request = SessionMethod::Send(SessionSend { session: self.session.clone(), text, attachments });
         self.ask_later(request, Finished::Asked);
     }
 
     fn ask_later(
         &self,
-        request: Request,
+        request: impl Into<Request>,
         finished: impl FnOnce(Result<Value, Problem>) -> Finished + Send + 'static,
     ) {
-        let (client, finish) = (self.client.clone(), self.finish.clone());
+        let (client, finish, request) = (self.client.clone(), self.finish.clone(), request.into());
         tokio::spawn(async move {
             let answer = client.ask(&request).await;
             // A chat that is over wants no answer.
@@ -307,11 +335,15 @@ impl Chat<'_> {
         let session = self.session.clone();
         match reply {
             QuestionReply::Approval(answer) => {
-                let request = Request::ApprovalAnswer(ApprovalAnswer { session, approval: request, answer });
+                let request =
+                    SessionMethod::ApprovalAnswer(ApprovalAnswer { session, approval: request, answer });
                 self.ask_later(request, Finished::Other);
             }
             QuestionReply::Extension(answer) => {
-                self.ask_later(Request::UiAnswer(UiAnswer { session, request, answer }), Finished::Other);
+                self.ask_later(
+                    SessionMethod::UiAnswer(UiAnswer { session, request, answer }),
+                    Finished::Other,
+                );
             }
             QuestionReply::Interrupt => self.interrupt(),
             QuestionReply::End => self.left = Some(Ok(true)),
@@ -324,9 +356,8 @@ impl Chat<'_> {
         let busy = self.turn.running || self.turn.asked;
         self.turn.interrupts += 1;
         if busy && self.turn.interrupts == 1 {
-            self.show_text();
             self.screen.line("cancelling the turn; Ctrl-C again leaves");
-            let request = Request::SessionCancel(SessionParams { session: self.session.clone() });
+            let request = SessionMethod::Cancel(SessionParams { session: self.session.clone() });
             self.ask_later(request, Finished::Other);
             return;
         }
@@ -339,12 +370,13 @@ impl Chat<'_> {
         let answer = match finished {
             Finished::Asked(answer) => {
                 self.turn.asked = false;
-                // The turn runs until its last frame has been seen, which may come behind the answer.
-                let ended = answer.as_ref().ok().and_then(|answer| answer["ended"].as_u64());
-                self.turn.running = ended.is_some_and(|ended| ended >= self.next.0);
+                // A compaction has no end to wait for, and a session that cannot go on has none either.
+                if answer.as_ref().is_ok_and(|answer| answer["ended"].is_null()) || answer.is_err() {
+                    self.turn.running = false;
+                }
                 let made =
                     answer.as_ref().ok().and_then(|answer| Vec::deserialize(&answer["attachments"]).ok());
-                self.made = (made.unwrap_or_default(), false);
+                self.made = MadeFiles { files: made.unwrap_or_default(), unseen: true };
                 self.show_made();
                 answer
             }
@@ -358,19 +390,17 @@ impl Chat<'_> {
         }
     }
 
-    fn notice(&mut self, notice: Notification) {
-        if matches!(self.hand, InputState::Question(..))
+    async fn notice(&mut self, notice: Notification) {
+        if let InputState::Question(asked, _) = self.hand
             && matches!(
                 notice,
-                Notification::Frame(_)
-                    | Notification::Text { .. }
-                    | Notification::Reasoning { .. }
-                    | Notification::Ended { .. }
+                Notification::Frame(_) | Notification::Text { .. } | Notification::Reasoning { .. }
             )
         {
-            // A turn that is over takes its question with it.
-            if matches!(&notice, Notification::Frame(frame)
-                if frame.envelope.kind == FrameKind::TurnEnded && frame.envelope.stream == self.session)
+            // A question that somebody else has answered, or whose turn is over, is taken down.
+            if let Notification::Frame(frame) = &notice
+                && frame.envelope.stream == self.session
+                && (frame.envelope.kind == FrameKind::TurnEnded || Prompt::answered_by(frame) == Some(asked))
             {
                 self.withdraw();
             }
@@ -378,41 +408,19 @@ impl Chat<'_> {
             return;
         }
         match notice {
-            Notification::Frame(frame) if frame.envelope.stream == self.session => self.frame(&frame),
-            Notification::Text { session, text } if session == self.session => self.live.wrote(&text),
-            Notification::Reasoning { session, text }
+            Notification::Frame(frame) if frame.envelope.stream == self.session => self.frame(frame).await,
+            Notification::Text { session, offset, text, .. } if session == self.session => {
+                self.wrote(offset, &text);
+            }
+            Notification::Reasoning { session, text, .. }
                 if session == self.session && !self.screen.prompting =>
             {
-                self.show_text();
                 self.screen.text(Speaker::Reasoning, &text);
             }
-            Notification::Progress { session, extension, text }
+            Notification::Progress { session, extension, text, .. }
                 if session == self.session && !self.screen.prompting =>
             {
-                self.show_text();
                 self.screen.line(line_of(&format!("{extension}: "), &text, self.screen.width()));
-            }
-            Notification::Approval { ref session, .. } | Notification::Question { ref session, .. }
-                if *session == self.session =>
-            {
-                if let Some(asked) = Prompt::of(notice) {
-                    self.question(asked);
-                }
-            }
-            Notification::Answered { session, request } if session == self.session => {
-                self.waiting.retain(|asked| asked.request != request);
-                if matches!(&self.hand, InputState::Question(asked, _) if *asked == request) {
-                    self.withdraw();
-                }
-            }
-            Notification::Ended {
-                session,
-                outcome: TurnOutcome::Limited(limit),
-                limit_set_in: Some(place),
-                ..
-            } if session == self.session => {
-                let line = wrapped(&format!("the limit on {limit} is {place}"), self.screen.width());
-                self.screen.line(line);
             }
             Notification::Told { extension: Some(extension), text } => {
                 self.screen.foreign(Some(extension.as_str()), &text);
@@ -426,18 +434,24 @@ impl Chat<'_> {
         }
     }
 
-    /// A question that waits for a person.
-    fn question(&mut self, asked: Prompt) {
-        let request = asked.request;
-        let known = self.waiting.iter().any(|asked| asked.request == request)
-            || matches!(&self.hand, InputState::Question(asked, _) if *asked == request);
-        if known || !self.attended {
+    /// The model wrote a piece of its answer.
+    fn wrote(&mut self, offset: u64, text: &str) {
+        let is_next = self.live.wrote(offset, text);
+        // At the prompt the answer is shown when it is complete.
+        if is_next && !self.screen.prompting {
+            self.screen.text(Speaker::Answer, text);
+        }
+    }
+
+    /// Keeps a frame that asks a person something.
+    fn question(&mut self, frame: Frame) {
+        if !self.attended {
             return;
         }
         if self.screen.prompting {
             self.screen.line("a question waits for your answer: press Enter");
         }
-        self.waiting.push_back(asked);
+        self.waiting.push_back(frame);
     }
 
     /// Takes down the question that is being asked.
@@ -447,26 +461,31 @@ impl Chat<'_> {
         }
     }
 
-    fn frame(&mut self, frame: &Frame) {
-        if frame.envelope.seq < self.next {
+    async fn frame(&mut self, frame: Frame) {
+        let seq = frame.envelope.seq;
+        if seq < self.next {
             return;
         }
-        self.next = frame.envelope.seq.next();
-        let Ok(body) = self.store.body(frame) else { return };
-        if let Body::ModelReturned(returned) = &body {
-            let text = self.live.returned(&returned.text.to_text());
-            self.show(&text);
-        }
+        self.next = seq.next();
+        let Ok(body) = self.client.body(&frame).await else { return };
+        // What was recorded before this chat opened the session is taken note of, and not shown.
+        let earlier = seq < self.shown_from;
         let columns = self.screen.width();
-        if let Some(over) = self.calls.frame(frame.envelope.at, &body, self.screen.ink, columns) {
+        let over = self.calls.frame(frame.envelope.at, &body, self.screen.ink, columns);
+        if let Some(over) = over.filter(|_| !earlier) {
             self.over(over);
         }
         match &body {
             Body::TurnStarted(_) => self.turn.running = true,
-            Body::StreamInterrupted(_) => {
-                self.show_text();
-                self.note("the model broke off; what it wrote does not count");
+            Body::ModelReturned(_) => self.live.returned(),
+            Body::ApprovalRequested(_) | Body::UiRequested(_) => self.question(frame),
+            Body::ApprovalAnswered(ApprovalAnswered { approval: request, .. })
+            | Body::UiAnswered(UiAnswered { request, .. }) => {
+                self.waiting.retain(|waiting| waiting.envelope.seq != *request);
             }
+            Body::TurnEnded(ended) => self.ended(seq, ended, earlier).await,
+            _ if earlier => {}
+            Body::StreamInterrupted(_) => self.note("the model broke off; what it wrote does not count"),
             Body::ModelFailed(failed) => self.note(&format!("the model failed: {}", failed.fault)),
             Body::CompactionApplied(applied) => {
                 self.note(&format!(
@@ -474,10 +493,9 @@ impl Chat<'_> {
                     applied.replaced, applied.kept
                 ));
             }
-            Body::TurnEnded(ended) => self.ended(ended),
             _ => {}
         }
-        if self.turn.running {
+        if self.turn.running && !earlier {
             let running = self.calls.running();
             if running.is_some() {
                 self.screen.settle();
@@ -492,7 +510,7 @@ impl Chat<'_> {
         self.screen.line(line);
         match asked {
             Some(asked) => {
-                self.ask_later(Request::ToolRender(asked), |answer| Finished::Shown(block, answer))
+                self.ask_later(ExtensionMethod::ToolRender(asked), |answer| Finished::Shown(block, answer))
             }
             None => self.screen.block(&block),
         }
@@ -515,10 +533,22 @@ impl Chat<'_> {
         }
     }
 
-    fn ended(&mut self, ended: &TurnEnded) {
-        let rest = self.live.rest();
-        self.show(&rest);
-        self.screen.settle();
+    async fn ended(&mut self, seq: Seq, ended: &TurnEnded, earlier: bool) {
+        if !earlier {
+            self.screen.settle();
+            self.show_end(seq, ended).await;
+        }
+        self.turn.running = false;
+        self.live = LiveText::default();
+        self.waiting.clear();
+        self.show_made();
+    }
+
+    async fn show_end(&mut self, seq: Seq, ended: &TurnEnded) {
+        if ended.outcome != TurnOutcome::Answered {
+            let line = wrapped(&format!("the turn ended {}", how(&ended.outcome)), self.screen.width());
+            self.screen.line(self.screen.ink.notable(&line));
+        }
         match &ended.outcome {
             TurnOutcome::Answered => {
                 let answer = ended.answer.as_ref().map(|answer| answer.to_text()).unwrap_or_default();
@@ -529,37 +559,25 @@ impl Chat<'_> {
                     self.screen.whole(&answer);
                 }
             }
-            other => {
-                let line = wrapped(&format!("the turn ended {}", how(other)), self.screen.width());
-                self.screen.line(self.screen.ink.notable(&line));
+            TurnOutcome::Limited(limit) => {
+                let turn = SessionTurn { session: self.session.clone(), ended: seq };
+                let details = self.client.ask::<TurnDetails>(&SessionMethod::Turn(turn)).await;
+                if let Some(place) = details.ok().and_then(|details| details.limit_set_in) {
+                    let line = wrapped(&format!("the limit on {limit} is {place}"), self.screen.width());
+                    self.screen.line(line);
+                }
             }
+            _ => {}
         }
-        self.turn.running = false;
-        self.live = LiveText::default();
-        self.waiting.clear();
-        self.show_made();
     }
 
     /// Names the files that the turn has made, once its answer has been shown.
     fn show_made(&mut self) {
-        if self.turn.running || self.turn.asked || std::mem::replace(&mut self.made.1, true) {
+        if self.turn.running || self.turn.asked || !std::mem::take(&mut self.made.unseen) {
             return;
         }
-        for file in &self.made.0 {
+        for file in &self.made.files {
             self.screen.line(format!("{}; /save keeps it", attach::made(file)));
-        }
-    }
-
-    /// Shows what the model wrote and was not shown yet.
-    fn show_text(&mut self) {
-        let text = self.live.shown();
-        self.show(&text);
-    }
-
-    fn show(&mut self, text: &str) {
-        // At the prompt the answer is shown when it is whole.
-        if !text.is_empty() && !self.screen.prompting {
-            self.screen.text(Speaker::Answer, text);
         }
     }
 
@@ -578,38 +596,31 @@ impl Chat<'_> {
 
     /// Opens a session, and says which.
     async fn open(&mut self, session: Option<StreamId>) -> Result<(), Problem> {
-        let head = session.as_ref().map(|id| self.store.head(id)).transpose()?.flatten();
-        let next = head.map_or(Seq(0), |head| head.seq.next());
-        let request = Request::SessionOpen(SessionOpen {
+        let request = SessionMethod::Open(SessionOpen {
             session,
             create: false,
             model: self.model.clone(),
             channel: "chat".to_owned(),
             answers: self.attended,
-            frames_from: Some(next),
+            frames_from: None,
         });
         let opened: SessionOpened = self.client.ask(&request).await?;
         self.session = opened.session;
-        self.next = next;
+        (self.next, self.shown_from) = (Seq(0), opened.next);
         self.turn = TurnState::default();
         self.live = LiveText::default();
         self.waiting.clear();
-        self.introduce(opened.resumed)?;
-        opened.waiting.into_iter().for_each(|notice| self.notice(notice));
-        Ok(())
+        self.introduce(opened.resumed).await
     }
 
-    fn introduce(&mut self, resumed: bool) -> Result<(), Problem> {
-        let tail = if resumed { self.tail(2000)? } else { Vec::new() };
+    async fn introduce(&mut self, resumed: bool) -> Result<(), Problem> {
+        let tail = if resumed { self.tail(INTRODUCED_FRAMES, INTRODUCED_KINDS).await? } else { Vec::new() };
         let last = tail.iter().rev().find_map(|read| match &read.body {
             Body::TurnStarted(_) => Some(true),
             Body::TurnEnded(_) => Some(false),
             _ => None,
         });
         self.turn.running = last.unwrap_or(false);
-        for read in &tail {
-            self.calls.frame(Default::default(), &read.body, TextStyle::Plain, 80);
-        }
         if self.quiet {
             return Ok(());
         }

@@ -1,46 +1,29 @@
-//! The words every other crate speaks: frames, roles, hook points, manifests, wire messages, error codes.
+//! The types that all other crates share: frames, roles, hook points, manifests, calls into extensions, error codes.
 //!
-//! Start at [`frame`] for the log's envelope and at [`body`] for the list of frame kinds. [`hook`] and [`tool`] say what
+//! Start at [`frame`] for the log's envelope and at [`body`] for the list of frame kinds. [`hook`] and [`tool`] define what
 //! extensions may decide and do, [`registry`] what a turn is pinned to, [`effect`] what the kernel may ask of the
-//! outside. [`manifest`] reads `manifest.yaml`. [`problem`] holds the stable `HF-` codes.
+//! outside. [`manifest`] reads `manifest.yaml`. [`problem`] has the stable `HF-` codes.
 //!
-//! Use this crate for a type that two layers share. Do not put I/O here, nor a decision: those live in the kernel.
+//! Use this crate for a type that two layers share. Do not put I/O here, nor a decision: decisions belong to the kernel.
 
-pub mod agents;
-pub mod attachment;
-pub mod body;
-pub mod budgets;
-mod canonical;
-pub mod content;
-pub mod context;
-pub mod digest;
-pub mod discovery;
-pub mod effect;
-mod event_json;
-pub mod exports;
-pub mod frame;
-pub mod hook;
-pub mod host_call;
-pub mod ids;
-pub mod limits;
+mod extension;
+mod frames;
+mod session;
+mod values;
+
 pub mod log;
 pub mod manifest;
-pub mod matcher;
-pub mod message;
-pub mod names;
-mod plain;
 pub mod problem;
 pub mod protocol;
-pub mod registry;
-pub mod role;
-pub mod sandbox;
-pub mod schema;
-mod session_choices;
-pub mod session_frames;
-pub mod snapshot;
-pub mod system_frames;
-pub mod tool;
 pub mod wire;
+
+pub use extension::{
+    budgets, discovery, exports, hook, host_call, matcher, names, registry, role, sandbox, tool,
+};
+pub use frames::{body, frame, session_frames, snapshot, system_frames};
+pub use session::{agents, context, effect, limits, message};
+pub use values::{attachment, content, digest, ids, schema};
+pub(crate) use values::{canonical, event_json, plain};
 
 /// The serialiser, for crates that may depend on nothing but this one.
 pub use serde;

@@ -5,7 +5,7 @@
 //! `docs/reference/errors.md` is generated from [`Code::ALL`].
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -339,6 +339,11 @@ impl Problem {
     /// A warning with the code's usual help.
     pub fn warning(code: Code, what: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::new(code, what) }
+    }
+
+    /// An error that concerns a whole file or folder.
+    pub fn in_file(code: Code, file: &Path, what: impl Into<String>) -> Self {
+        Self::new(code, what).at(Location { file: file.to_owned(), ..Location::default() })
     }
 
     /// Several problems as one, which is printed as all of them.

@@ -87,9 +87,10 @@ impl Home {
 
     fn link(&self) -> Check {
         let target = self.canonical();
-        match fs::symlink_metadata(self.root()).is_ok_and(|found| found.is_symlink()) {
-            true => Check::fine("link", format!("the home is a link to {}", target.display())),
-            false => Check::fine("link", "the home is a folder of its own"),
+        if fs::symlink_metadata(self.root()).is_ok_and(|found| found.is_symlink()) {
+            Check::fine("link", format!("the home is a link to {}", target.display()))
+        } else {
+            Check::fine("link", "the home is a folder of its own")
         }
     }
 
@@ -167,9 +168,10 @@ impl Home {
             Ok(found) => {
                 let free = found.f_bavail.saturating_mul(found.f_frsize);
                 let detail = format!("{} MiB are free", free / (1024 * 1024));
-                match free >= LEAST_FREE {
-                    true => Check::fine("space", detail),
-                    false => Check::bad("space", detail, "Free some space; the log needs room to grow."),
+                if free >= LEAST_FREE {
+                    Check::fine("space", detail)
+                } else {
+                    Check::bad("space", detail, "Free some space; the log needs room to grow.")
                 }
             }
         }
@@ -177,17 +179,19 @@ impl Home {
 
     fn socket_check(&self) -> Check {
         let socket = self.control_socket();
-        let detail = match fits(&self.usual_socket()) {
-            true => "the control socket lies in the home".to_owned(),
-            false => format!("the home's path is long, so the control socket is {}", socket.display()),
+        let detail = if fits(&self.usual_socket()) {
+            "the control socket lies in the home".to_owned()
+        } else {
+            format!("the home's path is long, so the control socket is {}", socket.display())
         };
-        match fits(&socket) {
-            true => Check::fine("socket", detail),
-            false => Check::bad(
+        if fits(&socket) {
+            Check::fine("socket", detail)
+        } else {
+            Check::bad(
                 "socket",
                 format!("{} has more than {LONGEST} bytes", socket.display()),
                 "Set XDG_RUNTIME_DIR to a folder with a short path.",
-            ),
+            )
         }
     }
 }

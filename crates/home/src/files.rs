@@ -11,15 +11,10 @@ use holdfast_contract::problem::{Code, Location, Problem};
 /// Bits of a mode that give something to others than the owner.
 pub(crate) const OTHERS: u32 = 0o077;
 
-/// A problem with a whole file or folder.
-pub(crate) fn problem(code: Code, path: &Path, what: impl Into<String>) -> Problem {
-    Problem::new(code, what).at(Location { file: path.to_owned(), ..Location::default() })
-}
-
 /// What a failure of the system means for the home.
 pub(crate) fn failed(code: Code, path: &Path, doing: &str, error: &io::Error) -> Problem {
     let shown = path.display();
-    let found = problem(code, path, format!("{shown} cannot be {doing}: {}", in_words(error)));
+    let found = Problem::in_file(code, path, format!("{shown} cannot be {doing}: {}", in_words(error)));
     match error.kind() {
         ErrorKind::PermissionDenied => {
             found.help(format!("Look at `ls -ld {shown}`, or name another home with --home."))
@@ -62,13 +57,12 @@ pub(crate) fn read(path: &Path, bounds: &Bounds) -> Result<Option<Vec<u8>>, Prob
     // Asked before it is opened: to open a pipe is to wait for somebody to write.
     if !found.is_file() {
         let what = format!("{} is not a file", path.display());
-        return Err(
-            problem(bounds.unreadable, path, what).help("Move it away, and write a file of that name.")
-        );
+        return Err(Problem::in_file(bounds.unreadable, path, what)
+            .help("Move it away, and write a file of that name."));
     }
     if found.len() > bounds.most {
         let what = format!("the file has {} bytes; the limit is {}", found.len(), bounds.most);
-        return Err(problem(bounds.too_large, path, what));
+        return Err(Problem::in_file(bounds.too_large, path, what));
     }
     let mut bytes = Vec::new();
     File::open(path).and_then(|file| file.take(bounds.most + 1).read_to_end(&mut bytes)).map_err(failed)?;
@@ -99,7 +93,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<bool, Problem> {
     }
     if fs::symlink_metadata(path).is_ok() {
         let what = format!("{} is not a folder, and must be one", path.display());
-        return Err(problem(Code::HomeUnavailable, path, what)
+        return Err(Problem::in_file(Code::HomeUnavailable, path, what)
             .help("Move it away, or name another home with --home."));
     }
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
@@ -123,27 +117,12 @@ pub(crate) fn make_file(path: &Path, text: &str) -> Result<bool, Problem> {
     Ok(true)
 }
 
-/// Replaces a file as a whole: whoever reads it, at whatever moment the machine stops, finds the old text or the new one. Links are
-/// followed and the file's mode is kept.
+/// Replaces a file atomically. Links are followed and the file's permissions are kept.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Problem> {
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let folder = path.parent().unwrap_or(path);
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let draft = folder.join(format!(".{name}.{}.draft", std::process::id()));
     let mode = fs::metadata(path).map_or(0o600, |found| found.permissions().mode() & 0o7777);
-    let written = (|| {
-        let _ = fs::remove_file(&draft);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-        file.write_all(text.as_bytes())?;
-        file.set_permissions(fs::Permissions::from_mode(mode))?;
-        file.sync_all()?;
-        fs::rename(&draft, path)?;
-        File::open(folder)?.sync_all()
-    })();
-    written.map_err(|error| {
-        let _ = fs::remove_file(&draft);
-        failed(Code::HomeUnavailable, path, "written", &error)
-    })
+    holdfast_atomic_file::replace(path, text.as_bytes(), mode)
+        .map_err(|error| failed(Code::HomeUnavailable, path, "written", &error))
 }
 
 /// A field of a file whose line is not known.

@@ -141,11 +141,12 @@ fn a_link_to_nothing_is_not_written_through() {
 #[test]
 fn a_home_that_may_not_be_written_or_read() {
     let Some(place) = given_by_parent() else {
-        let become_nobody = match geteuid().is_root() {
-            true => "exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$0\" --exact \"$1\"",
-            false => "exec \"$0\" --exact \"$1\"",
+        let become_nobody = if geteuid().is_root() {
+            "exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$0\" --exact \"$1\""
+        } else {
+            "exec \"$0\" --exact \"$1\""
         };
-        return again("make_tests::a_home_that_may_not_be_written_or_read", become_nobody);
+        return again("init_tests::a_home_that_may_not_be_written_or_read", become_nobody);
     };
     let home = at(&place.join("closed/home"));
     fs::create_dir(place.join("closed")).unwrap();
@@ -177,7 +178,7 @@ fn a_home_on_a_read_only_mount() {
         let may_mount = std::process::Command::new("unshare").args(["-m", "true"]).status();
         if may_mount.is_ok_and(|status| status.success()) {
             let mount = "unshare -m sh -c 'mount -t tmpfs -o ro none \"$2\" && exec \"$0\" --exact \"$1\"' \"$0\" \"$1\" \"$2\"";
-            again("make_tests::a_home_on_a_read_only_mount", mount);
+            again("init_tests::a_home_on_a_read_only_mount", mount);
         }
         return;
     };

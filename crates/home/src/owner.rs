@@ -124,5 +124,5 @@ fn is_running(pid: u32) -> bool {
 fn owned(home: &Home, info: OwnerInfo) -> Problem {
     let by = info.pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
     let what = format!("the home {} is owned by {by}", home.root().display());
-    files::problem(Code::HomeOwned, &home.lock_file(), what)
+    Problem::in_file(Code::HomeOwned, &home.lock_file(), what)
 }

@@ -89,7 +89,7 @@ impl Home {
             files::replace(&file.with_extension("yaml.before"), &text)?;
         }
         let Some(written) = kept.or_else(|| Some(anew(&policy)).filter(says_it)) else {
-            let problem = files::problem(Code::PolicyInvalid, &file, "the change cannot be written down");
+            let problem = Problem::in_file(Code::PolicyInvalid, &file, "the change cannot be written down");
             return Err(problem.help("Write it into the file by hand."));
         };
         files::replace(&file, &written)?;

@@ -28,12 +28,12 @@ use crate::home::Home;
 /// The model that is built in and needs no network.
 pub const OFFLINE: &str = "offline";
 
-const MOST_BYTES: usize = 1024 * 1024;
+const MAX_BYTES: usize = 1024 * 1024;
 
 const BOUNDS: Bounds = Bounds {
     unreadable: Code::SettingsUnreadable,
     too_large: Code::SettingsTooLarge,
-    most: MOST_BYTES as u64,
+    most: MAX_BYTES as u64,
 };
 
 /// What `config/settings.yaml` says. Everything can be left out.

@@ -5,9 +5,10 @@
 //! recorded as a frame and followed by the frames and acts it leads to; one that does not is refused and changes nothing. The
 //! machines number their frames themselves, so feeding a stream's facts to a fresh machine gives the stream's decisions again.
 //!
-//! Where to look: `session/walk.rs` is the way of a turn, `session/turn.rs` what it waits for, `session/call.rs` the phases of
-//! a tool call, `session/round.rs` how hooks are asked, `session/recovery.rs` what a crash leads to; `system/life.rs` starts
-//! and stops extensions in order, `system/stacks.rs` makes the registry, `system/outages.rs` keeps in it who judges and is not up.
+//! Where to look: `session/turn.rs` has the states of a turn, `session/call.rs` those of a tool call, `session/pipeline.rs` the order of
+//! hook points, `hook_round.rs` how answers of hooks are combined, `session/recovery.rs` what a crash leads to; `system/reconcile.rs`
+//! starts and stops extensions in order, `registry.rs` ranks what they register, `system/outages.rs` keeps the hooks of those that judge
+//! and are down. `limits.rs` has the arithmetic of limits, `barrier.rs` what must be durable first.
 
 mod barrier;
 mod hook_round;
@@ -38,4 +39,4 @@ pub use system::System;
 
 /// The behaviour version. It changes whenever the same facts would give other decisions, and every recorded session names the
 /// one it was made with.
-pub const BEHAVIOUR: u32 = 7;
+pub const BEHAVIOUR: u32 = 8;

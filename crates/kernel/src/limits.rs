@@ -25,38 +25,66 @@ impl TimeLimit {
     }
 }
 
-/// What is left of limits for a session that has limits of its own, after the turn and the session have used this much and with this
-/// much time to go.
-pub fn remaining(limits: &Limits, own: Limits, turn: &Spent, session: &Spent, time: Millis) -> Limits {
+/// What is left of limits after the turn and the session have used this much, with this much time to go.
+pub fn left(limits: &Limits, turn: &Spent, session: &Spent, time: Millis) -> Limits {
+    let less = |limit: Option<u64>, used: u64| limit.map(|limit| limit.saturating_sub(used));
+    let fewer = |limit: Option<u32>, used: u32| limit.map(|limit| limit.saturating_sub(used));
     Limits {
-        max_turns: own.max_turns,
-        max_tokens: own.max_tokens.min(limits.max_tokens.saturating_sub(turn.tokens)),
-        time_budget: own.time_budget.min(time),
-        max_cost_micros: least(own.max_cost_micros, left(limits.max_cost_micros, turn.cost_micros)),
-        max_tool_calls: least(own.max_tool_calls, left_calls(limits.max_tool_calls, turn.tool_calls)),
-        session_tokens: least(own.session_tokens, left(limits.session_tokens, session.tokens)),
-        session_cost_micros: least(
-            own.session_cost_micros,
-            left(limits.session_cost_micros, session.cost_micros),
-        ),
-        session_tool_calls: least(
-            own.session_tool_calls,
-            left_calls(limits.session_tool_calls, session.tool_calls),
-        ),
-        session_time: least(own.session_time, limits.session_time.map(|limit| limit.since(session.time))),
+        max_turns: limits.max_turns.saturating_sub(turn.turns),
+        max_tokens: limits.max_tokens.saturating_sub(turn.tokens),
+        time_budget: time,
+        max_cost_micros: less(limits.max_cost_micros, turn.cost_micros),
+        max_tool_calls: fewer(limits.max_tool_calls, turn.tool_calls),
+        session_tokens: less(limits.session_tokens, session.tokens),
+        session_cost_micros: less(limits.session_cost_micros, session.cost_micros),
+        session_tool_calls: fewer(limits.session_tool_calls, session.tool_calls),
+        session_time: limits.session_time.map(|limit| limit.since(session.time)),
     }
 }
 
-fn left(limit: Option<u64>, used: u64) -> Option<u64> {
-    limit.map(|limit| limit.saturating_sub(used))
+/// Limits of an agent's own, within what is left for it. It has its own number of model calls.
+pub fn within(own: Limits, left: &Limits) -> Limits {
+    Limits {
+        max_turns: own.max_turns,
+        max_tokens: own.max_tokens.min(left.max_tokens),
+        time_budget: own.time_budget.min(left.time_budget),
+        max_cost_micros: stricter(own.max_cost_micros, left.max_cost_micros),
+        max_tool_calls: stricter(own.max_tool_calls, left.max_tool_calls),
+        session_tokens: stricter(own.session_tokens, left.session_tokens),
+        session_cost_micros: stricter(own.session_cost_micros, left.session_cost_micros),
+        session_tool_calls: stricter(own.session_tool_calls, left.session_tool_calls),
+        session_time: stricter(own.session_time, left.session_time),
+    }
 }
 
-fn left_calls(limit: Option<u32>, used: u32) -> Option<u32> {
-    limit.map(|limit| limit.saturating_sub(used))
+/// One of this many equal parts of what is left. Time is not divided: it passes for all of them at once.
+pub(crate) fn share(left: Limits, parts: u32) -> Limits {
+    let parts = parts.max(1);
+    let part = |limit: Option<u64>| limit.map(|limit| limit / u64::from(parts));
+    let few = |limit: Option<u32>| limit.map(|limit| limit / parts);
+    Limits {
+        max_tokens: left.max_tokens / u64::from(parts),
+        max_cost_micros: part(left.max_cost_micros),
+        max_tool_calls: few(left.max_tool_calls),
+        session_tokens: part(left.session_tokens),
+        session_cost_micros: part(left.session_cost_micros),
+        session_tool_calls: few(left.session_tool_calls),
+        ..left
+    }
+}
+
+/// The most that a session with these limits is expected to use.
+pub(crate) fn most_used(limits: &Limits) -> Spent {
+    Spent {
+        tokens: stricter(Some(limits.max_tokens), limits.session_tokens).unwrap_or_default(),
+        cost_micros: stricter(limits.max_cost_micros, limits.session_cost_micros).unwrap_or_default(),
+        tool_calls: stricter(limits.max_tool_calls, limits.session_tool_calls).unwrap_or_default(),
+        ..Spent::default()
+    }
 }
 
 /// The stricter of two limits, of which either may be absent.
-fn least<T: Ord>(own: Option<T>, other: Option<T>) -> Option<T> {
+fn stricter<T: Ord>(own: Option<T>, other: Option<T>) -> Option<T> {
     own.into_iter().chain(other).min()
 }
 

@@ -26,14 +26,17 @@ use holdfast_contract::digest::Digest;
 use holdfast_contract::effect::{Act, Effects, Input};
 use holdfast_contract::hook::Artifact;
 use holdfast_contract::ids::{AgentId, ExtensionId, Seq, StreamId, ToolName};
-use holdfast_contract::message::{Message, Spent, TurnContext};
+use holdfast_contract::message::{Limits, Message, Spent, TurnContext};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{Implementation, RegistryPin};
 use holdfast_contract::serde::{Deserialize, Serialize};
 use holdfast_contract::session_frames::{SessionSettings, SessionStarted, StateWritten};
 
+use self::budget::{charge, delegated};
+use self::children::left_in_turn;
 use self::turn::{ActiveTurn, Purpose, Turn, TurnStage, TurnStep};
 use crate::BEHAVIOUR;
+use crate::limits::left;
 use crate::phase::{Accepted, Phase, unexpected};
 use crate::registry::tool_scope::is_offered;
 use crate::step_recorder::{StepRecorder, StreamClock};
@@ -68,7 +71,7 @@ struct SessionState {
 
 impl Session {
     /// The version of the serialised state: the behaviour's, and the changes of its form since.
-    pub const STATE_VERSION: u32 = BEHAVIOUR * 1_000 + 2;
+    pub const STATE_VERSION: u32 = BEHAVIOUR * 1_000;
 
     /// A machine for a stream that has no frames yet. Its first fact is `session.started`.
     pub fn new(id: StreamId) -> Self {
@@ -119,6 +122,19 @@ impl Session {
         &self.state.start.settings
     }
 
+    /// What is left of the limits for an agent that an extension invokes: of the turn that runs, or of the session between turns.
+    pub fn left(&self) -> Limits {
+        let limits = self.state.limits();
+        match &self.active {
+            Some(active) => Limits {
+                // It ends with the call that invokes it, and the time of a turn that waits for a person does not pass.
+                time_budget: limits.time_budget,
+                ..left_in_turn(&self.state, &active.turn, self.clock.now)
+            },
+            None => left(&limits, &Spent::default(), &self.state.spent, limits.time_budget),
+        }
+    }
+
     /// An extension's value in this session.
     pub fn state(&self, extension: &ExtensionId, key: &str) -> Option<&Content> {
         self.state.values.get(extension)?.get(key)
@@ -166,6 +182,7 @@ impl Session {
                 Arc::make_mut(&mut self.state.start.settings).models = fact.models.clone();
             }
             Body::StateWritten(fact) => self.state.write(fact),
+            Body::HostCalled(fact) => self.charge_agent(fact.spent),
             Body::UiRequested(fact) => recorder.act(Act::AskUi {
                 decided_by: recorder.cause,
                 extension: fact.extension.clone(),
@@ -175,7 +192,6 @@ impl Session {
             | Body::ClockRead(_)
             | Body::RandomDrawn(_)
             | Body::SecretUsed(_)
-            | Body::HostCalled(_)
             | Body::RpcRequested(_)
             | Body::RpcReturned(_)
             | Body::ConnectionJudged(_)
@@ -191,6 +207,15 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Charges what an agent used that an extension invoked, to the turn that runs and to the session.
+    fn charge_agent(&mut self, spent: Option<Spent>) {
+        let Some(spent) = spent.map(delegated) else { return };
+        match &mut self.active {
+            Some(active) => charge(&mut self.state, &mut active.turn, spent),
+            None => self.state.spent = self.state.spent.plus(spent),
+        }
     }
 
     fn start(&mut self, body: &Body) -> Accepted {

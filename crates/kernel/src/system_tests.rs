@@ -93,7 +93,7 @@ impl Scene {
             }
         }
         let mut lines: Vec<String> = frames.into_iter().skip(1).flat_map(|draft| line(draft.body)).collect();
-        if self.system.is_stirred() {
+        if self.system.is_dirty() {
             lines.extend(self.tell(SystemSettled::default()));
         } else if self.system.misses_outages() {
             lines.extend(self.tell(SystemSettled { outages: true }));

@@ -1,6 +1,6 @@
-//! The declarative lane: a manifest with an `agent` section is an agent, and there is nothing to run.
+//! The declarative lane: a manifest with an `agent` section is an agent; there is no code to run.
 //!
-//! Use it for an agent that consists of words: instructions, a model, limits. What needs code is a component.
+//! Use it for an agent that consists of instructions, a model and limits. An extension that needs code is a component.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use holdfast_contract::system_frames::LifecycleCommand;
 use holdfast_contract::wire::{Call, Host, Instance, InstanceCapabilities, Lane, Later, Reply, Vault};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
 
-/// The file beside the manifest whose text comes before the manifest's instructions.
+/// A file beside the manifest with text that precedes the manifest's instructions.
 pub const PROMPT: &str = "prompt.jinja2";
 
 const NAME: &str = "declarative";
 
-/// Steps that a prompt's template may take.
-const FUEL: u64 = 1_000_000;
+/// Steps of rendering a prompt, so that a template cannot loop forever.
+const MAX_TEMPLATE_STEPS: u64 = 1_000_000;
 
 /// Turns manifests into agents.
 pub struct DeclarativeLane(Arc<dyn Vault>);
@@ -35,7 +35,7 @@ impl DeclarativeLane {
     fn read(&self, extension: &ExtensionRef) -> Result<DeclarativeInstance, Fault> {
         let bundle = self.0.bundle(extension.digest)?;
         if bundle.lane != NAME {
-            let message = format!("`{}` is no extension of the declarative lane", extension.id);
+            let message = format!("`{}` is not an extension of the declarative lane", extension.id);
             return Err(Fault::new(Code::ExtensionUnknown, message));
         }
         let prompt = match bundle.files.get(PROMPT) {
@@ -77,25 +77,25 @@ pub fn agent(manifest: Manifest, prompt: &str) -> Result<AgentSpec, Fault> {
     })
 }
 
-/// A prompt as its template makes it. It knows the manifest, and nothing else; one that does not come to an end is stopped.
+/// Renders a prompt. The template has access to the manifest only, and is stopped after a number of steps.
 fn render(manifest: &Manifest, prompt: &str) -> Result<String, Fault> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
-    environment.set_fuel(Some(FUEL));
+    environment.set_fuel(Some(MAX_TEMPLATE_STEPS));
     let Manifest { id, name, description, agent, .. } = manifest;
     let uses_tools: Vec<String> =
         agent.iter().flat_map(|agent| &agent.uses_tools).map(ToString::to_string).collect();
     environment.render_str(prompt, context! { id => id.as_str(), name, description, uses_tools }).map_err(
         |error| {
             let line = error.line().map(|line| format!(" in line {line}")).unwrap_or_default();
-            let help = "A prompt knows `id`, `name`, `description` and `uses_tools`.";
+            let help = "A prompt may use `id`, `name`, `description` and `uses_tools`.";
             Fault::new(Code::PromptInvalid, format!("`{PROMPT}` cannot be used{line}: {error}. {help}"))
         },
     )
 }
 
-/// An agent that is all words.
+/// A loaded agent without code.
 struct DeclarativeInstance(Descriptor);
 
 impl Instance for DeclarativeInstance {
@@ -104,10 +104,7 @@ impl Instance for DeclarativeInstance {
             Call::Lifecycle(LifecycleCommand::Load) => Ok(Reply::Descriptors(vec![self.0.clone()])),
             Call::Lifecycle(_) => Ok(Reply::Done),
             Call::Health => Ok(Reply::Health(true)),
-            _ => Err(Fault::new(
-                Code::ExtensionFault,
-                format!("`{}` has no code that could be called", self.0.id),
-            )),
+            _ => Err(Fault::new(Code::ExtensionFault, format!("`{}` has no code to call", self.0.id))),
         }))
     }
 

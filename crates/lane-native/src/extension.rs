@@ -14,7 +14,7 @@ use crate::roles::{
     Api, Channel, Functions, Hook, Lifecycle, Service, StreamingChannel, Subscriber, Tasks, Tool,
 };
 
-/// A native extension: its roles, gathered one by one.
+/// Builds a native extension from its roles.
 pub struct NativeExtension {
     pub(crate) found: FoundExtension,
     pub(crate) descriptors: Vec<Descriptor>,
@@ -30,12 +30,12 @@ pub struct NativeExtension {
     pub(crate) service: Option<Arc<dyn Service>>,
     pub(crate) exclusive: bool,
     pub(crate) replayable: bool,
-    /// Names that are kept for its tools, also where it does not offer them.
+    /// Names that are reserved for its tools, even if it does not offer them.
     reserved: Vec<ToolName>,
 }
 
 impl NativeExtension {
-    /// An extension without any role yet.
+    /// An extension without roles.
     pub fn new(id: &str, version: &str) -> Self {
         let found = FoundExtension {
             id: id.into(),
@@ -72,13 +72,13 @@ impl NativeExtension {
         }
     }
 
-    /// What it does, in a line, for whoever decides whether to use it.
+    /// What it does, in one line.
     pub fn described(mut self, description: &str) -> Self {
         self.found.description = description.to_owned();
         self
     }
 
-    /// Loaded after these.
+    /// Dependencies, which are loaded first.
     pub fn depends_on(mut self, ids: &[&str]) -> Self {
         self.found.depends_on = ids.iter().map(|id| ExtensionId::from(*id)).collect();
         self
@@ -90,7 +90,7 @@ impl NativeExtension {
         self
     }
 
-    /// With a tool.
+    /// Adds a tool.
     pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
         let spec = tool.spec();
         self.tools.insert(spec.name.clone(), Arc::new(tool));
@@ -98,7 +98,7 @@ impl NativeExtension {
         self
     }
 
-    /// With a hook.
+    /// Adds a hook.
     pub fn hook(mut self, hook: impl Hook + 'static) -> Self {
         let descriptor = Descriptor::hook(&self.found.id, self.hooks.len(), hook.spec());
         self.hooks.insert(descriptor.id.as_str().into(), Arc::new(hook));
@@ -106,80 +106,80 @@ impl NativeExtension {
         self
     }
 
-    /// With an agent.
+    /// Adds an agent.
     pub fn agent(mut self, agent: AgentSpec) -> Self {
         self.descriptors.push(Descriptor::agent(agent));
         self
     }
 
-    /// With a descriptor of an open kind.
+    /// Adds a descriptor of any kind.
     pub fn descriptor(mut self, descriptor: Descriptor) -> Self {
         self.descriptors.push(descriptor);
         self
     }
 
-    /// With a life of its own.
+    /// Adds lifecycle steps.
     pub fn lifecycle(mut self, lifecycle: impl Lifecycle + 'static) -> Self {
         self.lifecycle = Some(Arc::new(lifecycle));
         self
     }
 
-    /// With tasks for its schedules.
+    /// Adds the tasks of its schedules.
     pub fn tasks(mut self, tasks: impl Tasks + 'static) -> Self {
         self.tasks = Some(Arc::new(tasks));
         self
     }
 
-    /// With a schedule, whose task is among its tasks.
+    /// Adds a schedule, which runs one of its tasks.
     pub fn schedule(mut self, schedule: ScheduleSpec) -> Self {
         self.found.schedules.push(schedule);
         self
     }
 
-    /// With secrets that it may have, by name.
+    /// The secrets that it may use, by name.
     pub fn secrets(mut self, names: &[&str]) -> Self {
         self.found.secrets = names.iter().map(|name| (*name).to_owned()).collect();
         self
     }
 
-    /// With interfaces of the host that it needs and is granted, by name. Who registers it decides that; no privilege follows from its id.
+    /// Interfaces of the host that it needs and is granted, by name. Who registers it decides that; no privilege follows from its id.
     pub fn interfaces(mut self, names: &[&str]) -> Self {
         self.found.interfaces = names.iter().map(|name| (*name).to_owned()).collect();
         self
     }
 
-    /// With something to be set up before it can work.
+    /// Parameters to set before it can work.
     pub fn setup(mut self, setup: SetupSpec) -> Self {
         self.found.setup = Some(setup);
         self
     }
 
-    /// With methods for other extensions.
+    /// Adds methods for other extensions.
     pub fn api(mut self, api: impl Api + 'static) -> Self {
         self.api = Some(Arc::new(api));
         self
     }
 
-    /// Told of the events of this topic, or of a pattern of topics, in this way.
+    /// Subscribes to a topic, or to a pattern of topics.
     pub fn subscribes(mut self, topic: &str, handler: HandlerSpec) -> Self {
         self.found.subscribes.push(SubscriptionSpec { topic: topic.into(), handler });
         self
     }
 
-    /// With what takes the events that it subscribes to.
+    /// Adds the handler of its subscriptions.
     pub fn subscriber(mut self, subscriber: impl Subscriber + 'static) -> Self {
         self.subscriber = Some(Arc::new(subscriber));
         self
     }
 
-    /// A channel, under its own id.
+    /// Adds a channel with the id of the extension.
     pub fn channel(mut self, channel: impl Channel + 'static) -> Self {
         self.descriptors.push(described(&self.found.id, &channel));
         self.channel = Some(Arc::new(channel));
         self
     }
 
-    /// A channel, under its own id, that shows answers as they are written.
+    /// Adds a channel with the id of the extension that shows answers while they are generated.
     pub fn streaming_channel(mut self, channel: impl StreamingChannel + 'static) -> Self {
         let descriptor = described(&self.found.id, &channel).able("streams", true);
         self.descriptors.push(descriptor);
@@ -189,36 +189,36 @@ impl NativeExtension {
         self
     }
 
-    /// With a slash command, which its [`Functions`] run.
+    /// Adds a slash command, which its [`Functions`] run.
     pub fn command(self, name: &str, description: &str) -> Self {
         self.descriptor(Descriptor::command(name, description))
     }
 
-    /// With functions of other roles.
+    /// Adds functions of other roles.
     pub fn functions(mut self, functions: impl Functions + 'static) -> Self {
         self.functions = Some(Arc::new(functions));
         self
     }
 
-    /// With a loop in the background.
+    /// Adds a background loop.
     pub fn service(mut self, service: impl Service + 'static) -> Self {
         self.service = Some(Arc::new(service));
         self.exclusive()
     }
 
-    /// Two of its generations never run side by side: it polls, listens or holds something that there is once.
+    /// Two of its generations never run concurrently: it polls, listens or holds an exclusive resource.
     pub fn exclusive(mut self) -> Self {
         self.exclusive = true;
         self
     }
 
-    /// Promises that each call's answer depends on nothing but its input and what the host answers.
+    /// Declares that the answer to a call depends only on its input and the host's answers.
     pub fn replayable(mut self) -> Self {
         self.replayable = true;
         self
     }
 
-    /// Keeps these names for its tools where it is built in, also while it does not offer them.
+    /// Reserves these names for its tools if it is built in, even while it does not offer them.
     pub fn reserving(mut self, tools: &[&str]) -> Self {
         self.reserved.extend(tools.iter().map(|name| ToolName::from(*name)));
         self
@@ -234,7 +234,7 @@ impl NativeExtension {
         self
     }
 
-    /// What it has where it is built in: the names of all its tools, those that it does not offer too.
+    /// The reserved names if it is built in: those of its tools, and those that it does not offer.
     pub(crate) fn built_in(&self) -> BuiltIn {
         let registered = self.descriptors.iter().flat_map(Descriptor::tool_names);
         let names: BTreeSet<ToolName> = registered.chain(self.reserved.iter().cloned()).collect();
@@ -253,7 +253,7 @@ impl NativeExtension {
     }
 }
 
-/// A channel, and what it can do.
+/// The descriptor of a channel.
 fn described(id: &ExtensionId, channel: &dyn Channel) -> Descriptor {
     Descriptor::channel(id, channel.has_messages()).able("files", channel.has_files())
 }

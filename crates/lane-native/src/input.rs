@@ -1,11 +1,11 @@
-//! What a tool takes: its parameters, written as the JSON Schema that models are shown and calls are held against.
+//! The parameters of a tool, as the JSON Schema that models see and calls are validated against.
 
 use std::ops::{Bound, RangeBounds};
 
 use holdfast_contract::content::Content;
 use serde_json::{Map, Value, json};
 
-/// A parameter of a tool. A call must name it unless it is [`optional`](Parameter::optional).
+/// A parameter of a tool. Required unless it is [`optional`](Parameter::optional).
 pub struct Parameter {
     name: &'static str,
     schema: Value,
@@ -37,7 +37,7 @@ pub fn text(name: &'static str, about: impl Into<String>) -> Parameter {
     parameter(name, json!({ "type": "string", "description": about.into() }))
 }
 
-/// Yes or no, and what yes means.
+/// A boolean, and what true means.
 pub fn flag(name: &'static str, about: impl Into<String>) -> Parameter {
     parameter(name, json!({ "type": "boolean", "description": about.into() }))
 }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_schema_names_what_must_be_there_and_allows_nothing_else() {
+    fn the_schema_lists_required_parameters_and_allows_no_others() {
         let schema = takes([
             text("path", "The file."),
             flag("all", "Everything.").optional(),
@@ -91,6 +91,6 @@ mod tests {
         });
         assert_eq!(schema, Content::new(expected));
         let nothing = json!({ "type": "object", "properties": {}, "additionalProperties": false });
-        assert_eq!(takes([]), Content::new(nothing), "what need not be named is not listed");
+        assert_eq!(takes([]), Content::new(nothing), "no `required` without required parameters");
     }
 }

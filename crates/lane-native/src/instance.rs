@@ -38,7 +38,7 @@ impl NativeInstance {
         Self { extension, capabilities }
     }
 
-    fn life(&self, command: LifecycleCommand, host: Arc<dyn Host>) -> Later<Result<Reply, Fault>> {
+    fn lifecycle(&self, command: LifecycleCommand, host: Arc<dyn Host>) -> Later<Result<Reply, Fault>> {
         let step = match (command, &self.extension.lifecycle) {
             (LifecycleCommand::Load, _) => {
                 return now(Ok(Reply::Descriptors(self.extension.descriptors.clone())));
@@ -52,13 +52,13 @@ impl NativeInstance {
         done(step)
     }
 
-    fn lacks(&self, what: &str) -> Later<Result<Reply, Fault>> {
+    fn missing(&self, what: &str) -> Later<Result<Reply, Fault>> {
         let message = format!("`{}` has no {what}", self.extension.found.id);
         now(Err(Fault::new(Code::ExtensionFault, message)))
     }
 }
 
-/// A step that has nothing to say.
+/// The reply of a step without a result.
 fn done(step: Later<Result<(), Fault>>) -> Later<Result<Reply, Fault>> {
     Box::pin(async move { step.await.map(|()| Reply::Done) })
 }
@@ -94,16 +94,16 @@ impl Instance for NativeInstance {
                     let decided = hook.decide(input, host);
                     Box::pin(async move { decided.await.map(Reply::Decision) })
                 }
-                None => self.lacks(&format!("hook `{}`", input.hook)),
+                None => self.missing(&format!("hook `{}`", input.hook)),
             },
             Call::Tool { call, tool, arguments, turn } => match self.extension.tools.get(&tool) {
                 Some(found) => {
                     let result = found.call(call, arguments, turn, host);
                     Box::pin(async move { result.await.map(Reply::Content) })
                 }
-                None => self.lacks(&format!("tool `{tool}`")),
+                None => self.missing(&format!("tool `{tool}`")),
             },
-            Call::Lifecycle(command) => self.life(command, host),
+            Call::Lifecycle(command) => self.lifecycle(command, host),
             Call::Health => match &self.extension.lifecycle {
                 Some(life) => {
                     let health = life.health_check();
@@ -116,25 +116,25 @@ impl Instance for NativeInstance {
                     let result = tasks.execute_task(task, host);
                     Box::pin(async move { result.await.map(Reply::Content) })
                 }
-                None => self.lacks("tasks"),
+                None => self.missing("tasks"),
             },
             Call::Api { method, arguments } => match &self.extension.api {
                 Some(api) => {
                     let result = api.call(method, arguments, host);
                     Box::pin(async move { result.await.map(Reply::Content) })
                 }
-                None => self.lacks("methods"),
+                None => self.missing("methods"),
             },
             Call::Function { role: Role::Service, .. } => match &self.extension.service {
                 Some(service) => {
                     let run = service.run_background(host);
                     Box::pin(async move { run.await.map(|()| Reply::Done) })
                 }
-                None => self.lacks("loop in the background"),
+                None => self.missing("loop in the background"),
             },
             Call::Function { role: Role::Subscriber, arguments, .. } => match &self.extension.subscriber {
                 Some(subscriber) => done(subscriber.on_event(arguments, host)),
-                None => self.lacks("subscriber"),
+                None => self.missing("subscriber"),
             },
             Call::Function { role: Role::Channel, function, arguments } => match &self.extension.channel {
                 Some(channel) => {
@@ -151,7 +151,7 @@ impl Instance for NativeInstance {
                         _ => done(channel.send_message(text("text"), delivery, host)),
                     }
                 }
-                None => self.lacks("channel"),
+                None => self.missing("channel"),
             },
             Call::Function { role: Role::StreamingChannel, function, arguments } => {
                 match self
@@ -161,15 +161,15 @@ impl Instance for NativeInstance {
                     .and_then(|it| streamed(it, &function, &arguments, host))
                 {
                     Some(step) => done(step),
-                    None => self.lacks(&format!("function `{function}`")),
+                    None => self.missing(&format!("function `{function}`")),
                 }
             }
             Call::Function { role, function, arguments } => {
-                let lacks = || self.lacks(&format!("function `{function}`"));
+                let missing = || self.missing(&format!("function `{function}`"));
                 let functions = self.extension.functions.as_ref();
                 match functions.and_then(|it| it.call(role, function.clone(), arguments, host)) {
                     Some(result) => Box::pin(async move { result.await.map(Reply::Content) }),
-                    None => lacks(),
+                    None => missing(),
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The lane itself: finds a built-in extension by its id and digest.
+//! The lane: looks up built-in extensions by id and digest.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,14 +14,14 @@ use crate::extension::NativeExtension;
 use crate::instance::NativeInstance;
 use crate::roles::now;
 
-/// The extensions that are built into the program, in every version it carries.
+/// The extensions that are built into the program, in every version.
 #[derive(Default)]
 pub struct NativeLane {
     extensions: RwLock<BTreeMap<(ExtensionId, Digest), Arc<NativeInstance>>>,
 }
 
 impl NativeLane {
-    /// Adds an extension and says how discovery reports it.
+    /// Adds an extension and returns it as discovery reports it.
     pub fn add(&self, extension: NativeExtension) -> FoundExtension {
         let found = extension.to_found();
         let mut extensions = self.extensions.write().unwrap_or_else(PoisonError::into_inner);
@@ -31,7 +31,7 @@ impl NativeLane {
 }
 
 impl NativeLane {
-    /// Adds an extension that the program brings along: the names of its tools are reserved for it.
+    /// Adds a built-in extension: the names of its tools are reserved for it.
     pub fn add_built_in(&self, extension: NativeExtension) -> FoundExtension {
         let built_in = Some(extension.built_in());
         FoundExtension { built_in, ..self.add(extension) }

@@ -1,11 +1,12 @@
 //! The native lane: extensions written as plain Rust against the role traits, built into the program.
 //!
-//! [`NativeExtension`] gathers an extension's roles; [`NativeLane`] runs them under the same calls as every other lane. Native code
-//! is trusted: it must not block its thread, and what it keeps between calls is its own affair. Roles that depend on nothing
-//! but their input and the host's answers can say so with [`NativeExtension::replayable`], and strict replay then runs them again.
+//! [`NativeExtension`] is the builder with which an author assembles the roles of an extension; [`NativeLane`] runs them under the same
+//! calls as every other lane. Native code is trusted: it must not block its thread, and it manages its own state between calls. If
+//! roles depend only on their input and the host's answers, declare them [`NativeExtension::replayable`]; strict replay then runs
+//! them again.
 //!
-//! [`on_thread`] is for work that blocks, and [`Workspace`] is the folder that tools may work in, kept apart from the home.
-//! [`input`] writes down what a tool takes.
+//! [`on_thread`] is for blocking work, and [`Workspace`] is the folder that tools may work in, separate from the home.
+//! [`input`] builds the input schema of a tool.
 
 mod extension;
 pub mod input;

@@ -1,5 +1,5 @@
-//! Where a path lies on its file system, whatever mount leads there. A bind mount gives a folder a second path that has
-//! nothing in common with its first; the kernel's list of mounts shows both as the same place.
+//! Resolves a path to its location on its file system, independent of mounts. A bind mount gives a folder a second, unrelated path;
+//! the kernel's list of mounts shows that both are the same folder.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -25,7 +25,7 @@ struct Place<'a> {
 }
 
 impl Mounts {
-    /// This process's mounts; nothing where the system has no such list.
+    /// The mounts of this process; `None` if the system has no such list.
     pub(crate) fn of_this_process() -> std::io::Result<Option<Self>> {
         if cfg!(target_os = "linux") {
             std::fs::read("/proc/self/mountinfo").map(|text| Some(Self::parse(&text)))
@@ -34,12 +34,12 @@ impl Mounts {
         }
     }
 
-    /// Reads the format of `/proc/self/mountinfo`. Lines that do not have it are passed over.
+    /// Parses the format of `/proc/self/mountinfo`. Invalid lines are skipped.
     pub(crate) fn parse(text: &[u8]) -> Self {
         Self(text.split(|byte| *byte == b'\n').filter_map(mount).collect())
     }
 
-    /// Whether two folders, or what is mounted in them, lie on top of each other. Paths are canonical.
+    /// Whether two folders, or file systems mounted in them, overlap. Paths are canonical.
     pub(crate) fn overlap(&self, one: &Path, other: &Path) -> bool {
         let others = self.places(other);
         self.places(one).iter().any(|one| others.iter().any(|other| one.overlaps(other)))
@@ -47,7 +47,7 @@ impl Mounts {
 
     /// The folder itself, and everything that is mounted in it.
     fn places(&self, folder: &Path) -> Vec<Place<'_>> {
-        // Of several mounts on one point the last one counts, and `max_by_key` keeps the last of equals.
+        // Of several mounts on one point the last one is visible, and `max_by_key` returns the last of equal elements.
         let holding = self.0.iter().filter(|mount| folder.starts_with(&mount.point));
         let holding = holding.max_by_key(|mount| mount.point.components().count());
         let itself = holding.and_then(|mount| {

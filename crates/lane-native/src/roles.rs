@@ -1,4 +1,4 @@
-//! The role traits, and the small adapters that make a role of a closure.
+//! The role traits, and adapters that turn a closure into a role.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use holdfast_contract::role::Role;
 use holdfast_contract::tool::ToolSpec;
 use holdfast_contract::wire::{Host, Later};
 
-/// An answer that is there at once.
+/// A future that is ready.
 pub fn now<T: Send + 'static>(value: T) -> Later<T> {
     Box::pin(std::future::ready(value))
 }
@@ -21,7 +21,7 @@ pub trait Tool: Send + Sync {
     /// What it is.
     fn spec(&self) -> ToolSpec;
 
-    /// Runs it on arguments that fit its schema and that every gate let pass.
+    /// Runs it. The arguments fit its schema and have passed every gate.
     fn call(
         &self,
         call: CallId,
@@ -31,9 +31,9 @@ pub trait Tool: Send + Sync {
     ) -> Later<Result<Content, Fault>>;
 }
 
-/// A hook, guardrail, context provider or router: whatever is asked at a hook point.
+/// A hook, guardrail, context provider or router: anything that is called at a hook point.
 pub trait Hook: Send + Sync {
-    /// Where and when it is asked.
+    /// Where and when it is called.
     fn spec(&self) -> HookSpec;
 
     /// Decides.
@@ -50,33 +50,33 @@ pub trait Hook: Send + Sync {
     }
 }
 
-/// A life of its own. Every step is optional.
+/// Lifecycle steps. Every step is optional.
 pub trait Lifecycle: Send + Sync {
     /// Once, before anything else.
     fn initialize(&self, _host: Arc<dyn Host>) -> Later<Result<(), Fault>> {
         now(Ok(()))
     }
-    /// Begin.
+    /// Starts work.
     fn start(&self) -> Later<Result<(), Fault>> {
         now(Ok(()))
     }
-    /// End.
+    /// Stops work.
     fn stop(&self) -> Later<Result<(), Fault>> {
         now(Ok(()))
     }
-    /// Free what is held.
+    /// Releases resources.
     fn destroy(&self) -> Later<Result<(), Fault>> {
         now(Ok(()))
     }
-    /// Is it well?
+    /// Whether it is healthy.
     fn health_check(&self) -> Later<bool> {
         now(true)
     }
 }
 
-/// A loop in the background.
+/// A background loop.
 pub trait Service: Send + Sync {
-    /// Runs until it is dropped, which is how it is stopped. That it ends by itself is a failure.
+    /// Runs until it is dropped, which stops it. Returning is a failure.
     fn run_background(&self, host: Arc<dyn Host>) -> Later<Result<(), Fault>>;
 }
 
@@ -92,15 +92,15 @@ pub trait Api: Send + Sync {
     fn call(&self, method: String, arguments: Content, host: Arc<dyn Host>) -> Later<Result<Content, Fault>>;
 }
 
-/// Takes the events of the topics that the extension subscribes to.
+/// Handles the events of the topics that the extension subscribes to.
 pub trait Subscriber: Send + Sync {
-    /// Takes one: an object with `id`, `topic`, `payload`, `key`, `correlation`, `attempt` and `repeat`. What fails is tried again.
+    /// Handles an event: an object with `id`, `topic`, `payload`, `key`, `correlation`, `attempt` and `repeat`. A failure is retried.
     fn on_event(&self, event: Content, host: Arc<dyn Host>) -> Later<Result<(), Fault>>;
 }
 
-/// A way to reach the user.
+/// Sends messages to users.
 pub trait Channel: Send + Sync {
-    /// Sends a text to one user. The delivery is an object with its `id`, and `repeat` where it may have arrived before.
+    /// Sends a text to one user. The delivery is an object with its `id`, and `repeat` if it may have arrived before.
     fn send_to_user(
         &self,
         user: String,
@@ -109,27 +109,27 @@ pub trait Channel: Send + Sync {
         host: Arc<dyn Host>,
     ) -> Later<Result<(), Fault>>;
 
-    /// Whether it knows whom to write to where no user is named. Then [`Channel::send_message`] must do so.
+    /// Whether it has a default recipient. Then [`Channel::send_message`] must be implemented.
     fn has_messages(&self) -> bool {
         false
     }
 
-    /// Sends a text to whomever the channel reaches.
+    /// Sends a text to the default recipient.
     fn send_message(
         &self,
         _text: String,
         _delivery: Content,
         _host: Arc<dyn Host>,
     ) -> Later<Result<(), Fault>> {
-        now(Err(Fault::new(Code::ExtensionFault, "the channel knows nobody to write to")))
+        now(Err(Fault::new(Code::ExtensionFault, "the channel has no default recipient")))
     }
 
-    /// Whether it sends files. Then [`Channel::send_file`] must do so.
+    /// Whether it can send files. Then [`Channel::send_file`] must be implemented.
     fn has_files(&self) -> bool {
         false
     }
 
-    /// Sends a file that a tool has made to one user, or to whomever the channel reaches where none is named.
+    /// Sends a file that a tool has created to one user, or to the default recipient if none is given.
     fn send_file(
         &self,
         _user: Option<String>,
@@ -137,17 +137,17 @@ pub trait Channel: Send + Sync {
         _delivery: Content,
         _host: Arc<dyn Host>,
     ) -> Later<Result<(), Fault>> {
-        now(Err(Fault::new(Code::ExtensionFault, "the channel sends no files")))
+        now(Err(Fault::new(Code::ExtensionFault, "the channel cannot send files")))
     }
 }
 
-/// A channel that shows an answer as it is written. What comes before the end is provisional: the text at the end is what counts. A
-/// function that fails ends the stream, and the whole text goes to [`Channel::send_to_user`].
+/// A channel that shows an answer while it is generated. Chunks are provisional: only the text at the end is final. If a function
+/// fails, the stream ends and the whole text is passed to [`Channel::send_to_user`].
 pub trait StreamingChannel: Channel {
-    /// An answer to a user begins. The id is the stream's.
+    /// Starts the answer to a user. The id identifies the stream.
     fn stream_start(&self, user: String, id: String, host: Arc<dyn Host>) -> Later<Result<(), Fault>>;
 
-    /// More of the text.
+    /// Appends text.
     fn stream_chunk(
         &self,
         user: String,
@@ -156,7 +156,7 @@ pub trait StreamingChannel: Channel {
         host: Arc<dyn Host>,
     ) -> Later<Result<(), Fault>>;
 
-    /// A line on what goes on meanwhile.
+    /// Shows a line about the work in progress.
     fn stream_status(
         &self,
         user: String,
@@ -165,7 +165,7 @@ pub trait StreamingChannel: Channel {
         host: Arc<dyn Host>,
     ) -> Later<Result<(), Fault>>;
 
-    /// The whole text as it counts. The delivery is as with [`Channel::send_to_user`].
+    /// Ends the stream with the final text. The delivery is as in [`Channel::send_to_user`].
     fn stream_end(
         &self,
         user: String,
@@ -176,15 +176,15 @@ pub trait StreamingChannel: Channel {
     ) -> Later<Result<(), Fault>>;
 }
 
-/// Functions of the roles that have no trait of their own: commands, agents, renderers, setup.
+/// Functions of the roles without their own trait: commands, agents, renderers, setup.
 pub trait Functions: Send + Sync {
-    /// Whether there are functions of a role. To be set up, an extension must say so.
+    /// Whether there are functions of a role. Required for `Role::Setup`.
     fn has(&self, _: Role) -> bool {
         false
     }
 
-    /// Calls one by its name in [`Role::functions`]; none where there is no such function. The arguments are an object with the
-    /// fields that `wit/` names.
+    /// Calls a function by its name in [`Role::functions`]; `None` if there is no such function. The arguments are an object with the
+    /// fields that `wit/` defines.
     fn call(
         &self,
         role: Role,
@@ -194,7 +194,7 @@ pub trait Functions: Send + Sync {
     ) -> Option<Later<Result<Content, Fault>>>;
 }
 
-/// A tool made of a closure that answers at once.
+/// A tool from a synchronous closure.
 pub struct FnTool<F>(pub ToolSpec, pub F);
 
 impl<F> Tool for FnTool<F>
@@ -216,7 +216,7 @@ where
     }
 }
 
-/// A hook made of a closure that answers at once.
+/// A hook from a synchronous closure.
 pub struct FnHook<F>(pub HookSpec, pub F);
 
 impl<F> Hook for FnHook<F>

@@ -1,4 +1,4 @@
-//! Work that blocks: it gets a thread of its own, so that the caller's goes on.
+//! Blocking work runs on its own thread, so that the caller's thread does not block.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,7 @@ use holdfast_contract::wire::Later;
 
 use crate::roles::now;
 
-/// Runs work that blocks on a thread of its own. Work whose answer is no longer wanted runs to its end; it must have one.
+/// Runs blocking work on its own thread. Dropping the future does not stop the work, so it must terminate.
 pub fn on_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
 ) -> Later<Result<T, Fault>> {
@@ -28,7 +28,7 @@ pub fn on_thread<T: Send + 'static>(
     };
     match std::thread::Builder::new().spawn(run) {
         Ok(_) => Box::pin(answer),
-        Err(error) => now(Err(Fault::new(Code::ToolFailed, format!("no thread could be started: {error}")))),
+        Err(error) => now(Err(Fault::new(Code::ToolFailed, format!("could not start a thread: {error}")))),
     }
 }
 

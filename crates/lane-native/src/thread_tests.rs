@@ -1,11 +1,11 @@
-//! Work on a thread of its own.
+//! Tests of blocking work on its own thread.
 
 use holdfast_contract::problem::{Code, Fault};
 
 use crate::on_thread;
 
 #[tokio::test]
-async fn work_answers_or_says_why_not() {
+async fn results_faults_and_panics_are_returned() {
     assert_eq!(on_thread(|| Ok(1)).await, Ok(1));
     let failing = on_thread(|| Err::<(), _>(Fault::new(Code::ToolFailed, "no"))).await;
     assert_eq!(failing, Err(Fault::new(Code::ToolFailed, "no")));
@@ -14,7 +14,7 @@ async fn work_answers_or_says_why_not() {
 }
 
 #[tokio::test]
-async fn the_callers_thread_goes_on() {
+async fn the_callers_thread_is_not_blocked() {
     let (release, wait) = std::sync::mpsc::channel::<()>();
     let blocked = on_thread(move || Ok(wait.recv().is_ok()));
     release.send(()).unwrap();

@@ -1,5 +1,5 @@
-//! The folder that tools may work in. It is held by its handle, so that nobody can put another folder in its place, and it is
-//! never on top of the home folder, by whatever path.
+//! The folder that tools may work in. It is accessed through an open handle, so that it cannot be replaced by another folder, and it
+//! never overlaps the home folder, by any path.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,9 +24,9 @@ struct Held {
 }
 
 impl Workspace {
-    /// A folder as a workspace, given the home folder that it must be apart from. Refused are the root of the disk, a
-    /// folder that holds the home and one that lies in it. Paths, devices and inodes, and mounts are all looked at, so that
-    /// neither a symbolic link nor a bind mount hides it.
+    /// Opens a folder as a workspace that must not overlap the home folder. Refused are the root of the disk, a folder that contains
+    /// the home and a folder inside it. Paths, inodes and mounts are all checked, so that neither a symbolic link nor a bind mount
+    /// hides an overlap.
     pub fn new(root: impl AsRef<Path>, home: impl AsRef<Path>) -> Result<Self, Problem> {
         let path = canonical(root.as_ref())?;
         let home = canonical(home.as_ref())?;
@@ -51,7 +51,7 @@ impl Workspace {
         let mounts = Mounts::of_this_process()
             .map_err(|error| refusal(format!("the list of mounts cannot be read: {error}")))?;
         if mounts.is_some_and(|mounts| mounts.overlap(&path, &home)) {
-            return refused("a mount puts it on top of the home folder");
+            return refused("through a mount it overlaps the home folder");
         }
         Ok(Self(Arc::new(Held { path, home, handle })))
     }
@@ -61,20 +61,20 @@ impl Workspace {
         &self.0.path
     }
 
-    /// The canonical path of the home folder that it is apart from.
+    /// The canonical path of the home folder.
     pub fn home(&self) -> &Path {
         &self.0.home
     }
 
-    /// Device and inode of every file of the home that has a second name somewhere. A hard link in the workspace to one of them
-    /// is that file, whatever its path.
+    /// Device and inode of every file of the home with more than one hard link. A file in the workspace with one of them is a file of
+    /// the home, by another path.
     pub fn linked_home_files(&self) -> std::io::Result<BTreeSet<(u64, u64)>> {
         let mut found = BTreeSet::new();
         let mut folders = vec![self.0.home.clone()];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder)? {
                 let entry = entry?;
-                // What is gone since the folder was read has no second name that matters.
+                // The file was removed since the folder was read.
                 let Ok(metadata) = entry.metadata() else { continue };
                 if metadata.is_dir() {
                     folders.push(entry.path());
@@ -111,7 +111,7 @@ type Identity = (u64, u64);
 
 fn identity(handle: &OwnedFd) -> Result<Identity, Problem> {
     let stat = rustix::fs::fstat(handle)
-        .map_err(|error| refusal(format!("the folder cannot be looked at: {error}")))?;
+        .map_err(|error| refusal(format!("could not read the folder's metadata: {error}")))?;
     #[allow(clippy::unnecessary_cast, reason = "not the same width on every system")]
     Ok((stat.st_dev as u64, stat.st_ino as u64))
 }
@@ -135,5 +135,5 @@ fn open_parent(handle: &OwnedFd) -> Result<OwnedFd, Problem> {
     #[cfg(target_os = "linux")]
     let flags = flags | OFlags::PATH;
     rustix::fs::openat(handle, "..", flags, Mode::empty())
-        .map_err(|error| refusal(format!("a folder above cannot be opened: {error}")))
+        .map_err(|error| refusal(format!("could not open a parent folder: {error}")))
 }

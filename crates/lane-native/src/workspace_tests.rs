@@ -1,4 +1,4 @@
-//! Which folders may be worked in.
+//! Which folders may be a workspace.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use crate::Workspace;
 use crate::mounts::Mounts;
 
 #[test]
-fn a_workspace_is_apart_from_the_home() {
+fn a_workspace_that_overlaps_the_home_is_refused() {
     let scratch = tempfile::tempdir().unwrap();
     let at = |path: &str| scratch.path().join(path);
     for folder in ["work", "home/data/kv", "all/home"] {
@@ -41,7 +41,7 @@ fn a_workspace_is_apart_from_the_home() {
 }
 
 #[test]
-fn mounts_that_lie_on_top_of_each_other_are_noticed() {
+fn overlapping_mounts_are_detected() {
     let mounts = Mounts::parse(
         b"20 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
           21 20 0:5 / /proc rw - proc proc rw\n\

@@ -1,5 +1,5 @@
-//! A thousand programs come and go, each another version of the one before that is put in its place while it may still run, and each in
-//! one of the ways in which programs go; and nothing of them is left.
+//! A thousand programs are loaded and end in all possible ways, each replacing the previous version while that may still run. No
+//! process, descriptor or file leaks.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -19,10 +19,10 @@ use serde_json::json;
 use support::{Yard, eventually, go};
 
 const LIVES: usize = 1_000;
-/// How many live at once.
+/// Concurrent programs.
 const TOGETHER: usize = 4;
 
-/// The ways in which they go: ended by their owner, by themselves, by a signal, by a breach, and in the middle of a call.
+/// How they end: stopped by their owner, by exiting, by a signal, by a protocol violation, and in the middle of a call.
 const ENDS: [&str; 5] = [
     "greet()\nwhile True:\n    m = receive()\n    if 'id' in m: send(id=m['id'], result='well')",
     "greet(); m = receive(); send(id=m['id'], result='well'); sys.exit(0)",
@@ -31,7 +31,7 @@ const ENDS: [&str; 5] = [
     "greet(); receive(); os.fork(); os._exit(1)",
 ];
 
-/// What the system says of this process: open descriptors, children that nobody waited for, and kilobytes of its own.
+/// Open descriptors, zombie children and memory of this process, in kilobytes.
 fn left() -> (usize, usize, u64) {
     let descriptors = fs::read_dir("/proc/self/fd").unwrap().count();
     let own = std::process::id().to_string();
@@ -56,7 +56,7 @@ async fn live(yard: &Yard, number: usize) -> Arc<dyn Instance> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_lives_leave_nothing_behind() {
+async fn a_thousand_programs_leak_nothing() {
     let yard = Arc::new(Yard::new());
     for number in 0..ENDS.len() {
         drop(live(&yard, number).await);
@@ -68,7 +68,7 @@ async fn a_thousand_lives_leave_nothing_behind() {
         tokio::spawn(async move {
             let mut serving = None;
             for number in (first..LIVES).step_by(TOGETHER) {
-                // What served until now goes when the next one has answered.
+                // The previous version is dropped when the next one has answered.
                 drop(serving.replace(live(&yard, number).await));
             }
         })
@@ -83,5 +83,5 @@ async fn a_thousand_lives_leave_nothing_behind() {
     assert_eq!(zombies, 0);
     assert!(after < before + (16 << 10), "{after} kB, {before} before");
     let code = fs::read_dir(yard.path().join("code/process")).unwrap().count();
-    assert_eq!(code, 0, "no files of theirs either");
+    assert_eq!(code, 0, "no files are left");
 }

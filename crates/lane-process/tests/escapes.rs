@@ -1,6 +1,6 @@
-//! Ways out of a program's confinement, each tried for real by a program of the process lane: the secret lies there, the server listens, the
-//! socket answers. A way out is closed when the attempt fails with a reason that is expected here, nobody outside was reached, and nothing
-//! outside has changed. What must work stands in the same table, so that a confinement in which nothing works is noticed too.
+//! Escape attempts from a program's confinement, each executed by a program of the process lane: the secret exists, the server listens,
+//! the socket answers. An attempt must fail with an expected reason, reach nothing outside and change nothing outside. Operations that
+//! must work are in the same table, so that a confinement in which nothing works is detected too.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(
@@ -23,11 +23,11 @@ use escapes::cases::{self, Case};
 use escapes::world::{SECRET, World};
 use serde_json::{Value, json};
 
-/// How long one attempt may take, on a machine that does other things too.
+/// The timeout of one attempt, on a loaded machine.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 #[test]
-fn the_table_is_long() {
+fn the_table_is_complete_and_its_names_are_unique() {
     let cases = cases::all();
     let names: std::collections::BTreeSet<_> = cases.iter().map(|case| case.name).collect();
     assert_eq!(names.len(), cases.len(), "names are unique");
@@ -35,7 +35,7 @@ fn the_table_is_long() {
     assert!(escapes >= 60, "{escapes} ways out");
 }
 
-/// What an attempt came to: why it failed, or what it got.
+/// Checks the outcome of an attempt.
 fn judge(case: &Case, answer: &Value) -> Option<String> {
     let (name, failed) = (case.name, answer["failed"].as_str());
     if answer.to_string().contains(SECRET) {
@@ -51,7 +51,7 @@ fn judge(case: &Case, answer: &Value) -> Option<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_escapes() {
+async fn escape_attempts_fail() {
     let world = World::new().await;
     let attacker = world.load("attacker").await;
     let mut broken = Vec::new();
@@ -69,9 +69,9 @@ async fn nothing_escapes() {
     world.yard.empties().await;
 }
 
-/// Those that use everything up. Each has a program of its own, and a neighbour that must not notice.
+/// Resource exhaustion. Each attempt has its own program, and another program must not be affected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_uses_everything_up_is_held() {
+async fn resource_exhaustion_is_contained() {
     let world = World::new().await;
     let neighbour = world.load("neighbour").await;
     let mut broken = Vec::new();
@@ -99,9 +99,9 @@ async fn whoever_uses_everything_up_is_held() {
     world.leaves_no_scratch();
 }
 
-/// Without confinement the same attempts find what they are after: the traps are real.
+/// Without confinement the same attempts succeed, so the tests are meaningful.
 #[test]
-fn without_walls_the_traps_are_sprung() {
+fn without_confinement_the_attempts_succeed() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let world = runtime.block_on(World::new());
     for (code, expected) in cases::SPRUNG {

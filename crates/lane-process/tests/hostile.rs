@@ -1,5 +1,5 @@
-//! Programs that do not keep to the protocol. Each is contained: whoever waits is told why, the program is ended with all it has started,
-//! and its neighbour goes on.
+//! Programs that violate the protocol. Each is contained: the caller gets the reason, the program is killed with all its processes, and
+//! other programs are not affected.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -22,7 +22,7 @@ use holdfast_contract::wire::{Call, Reply};
 use serde_json::json;
 use support::{Echo, Yard, eventually, go};
 
-/// A program that answers as it should.
+/// A correct program.
 const GOOD: &str = r#"
 greet()
 while True:
@@ -30,7 +30,7 @@ while True:
     if "id" in message: send(id=message["id"], result=message["params"]["arguments"])
 "#;
 
-/// Programs that are not let in, and what is said of them.
+/// Programs that fail to load, and the expected error.
 const REFUSED: &[(&str, &str, &str)] = &[
     ("ends before it says a word", "sys.exit(3)", "has exited (exit status: 3)"),
     ("is killed", "os.kill(os.getpid(), 9)", "has exited (signal: 9"),
@@ -107,11 +107,11 @@ const REFUSED: &[(&str, &str, &str)] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_does_not_say_what_it_is_is_not_let_in() {
+async fn an_invalid_answer_to_hello_refuses_the_program() {
     let yard = Yard::new();
     let good = yard.load("good", GOOD).await.unwrap();
     for (what, script, expected) in REFUSED {
-        let fault = yard.load("bad", script).await.err().unwrap_or_else(|| panic!("{what}: it was let in"));
+        let fault = yard.load("bad", script).await.err().unwrap_or_else(|| panic!("{what}: it was loaded"));
         assert!(fault.message.contains(expected), "{what}: {fault}");
         assert_eq!(go(&good, json!({ "n": 1 })).await, Ok(json!({ "n": 1 })), "{what}: its neighbour");
     }
@@ -119,7 +119,7 @@ async fn what_does_not_say_what_it_is_is_not_let_in() {
     yard.empties().await;
 }
 
-/// Programs that were let in and go wrong when they are called, and what is said of them.
+/// Programs that load and fail when they are called, and the expected error.
 const WRONG: &[(&str, &str, &str)] = &[
     ("ends in the middle of a call", "greet(); receive(); sys.exit(7)", "has exited (exit status: 7)"),
     (
@@ -161,7 +161,7 @@ const WRONG: &[(&str, &str, &str)] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_goes_wrong_in_a_call_is_told_to_whoever_waits() {
+async fn a_failed_call_reports_the_reason_to_its_caller() {
     let yard = Yard::new();
     let good = yard.load("good", GOOD).await.unwrap();
     for (what, script, expected) in WRONG {
@@ -175,7 +175,7 @@ async fn what_goes_wrong_in_a_call_is_told_to_whoever_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_without_a_life_of_its_own_is_started_again_by_the_next_call() {
+async fn a_process_without_a_lifecycle_is_restarted_by_the_next_call() {
     let yard = Yard::new();
     let script =
         "greet(); m = receive(); send(id=m['id'], result=time.monotonic_ns()); receive(); sys.exit(1)";
@@ -190,7 +190,7 @@ async fn a_process_without_a_life_of_its_own_is_started_again_by_the_next_call()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn silence_is_bounded_by_whoever_waits_and_the_process_is_told() {
+async fn a_timeout_of_the_caller_cancels_the_request() {
     let yard = Yard::new();
     let script = r#"
 greet()
@@ -211,7 +211,7 @@ send(id=message["id"], result="still here")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_asks_its_host_and_no_more_than_it_may() {
+async fn host_calls_of_a_call_are_limited() {
     let yard = Yard::new();
     let script = r#"
 greet()
@@ -241,7 +241,7 @@ receive()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_loop_in_the_background_asks_as_often_as_it_likes() {
+async fn host_calls_of_a_background_loop_are_not_limited() {
     let yard = Yard::new();
     let script = r#"
 greet(functions={"service": ["run-background"]})
@@ -259,7 +259,7 @@ receive()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_that_knows_more_later_is_initialised_once_before_it_is_registered() {
+async fn exports_after_initialize_are_registered_and_it_is_initialised_once() {
     let yard = Yard::new();
     let script = r#"
 greet(later=True, tools=[], functions={"lifecycle": ["initialize", "start"]})
@@ -281,7 +281,7 @@ while True:
     assert_eq!(step(LifecycleCommand::Initialize).await, Ok(Reply::Done));
     assert_eq!(step(LifecycleCommand::Start).await, Ok(Reply::Done));
     assert_eq!(go(&it, json!({})).await, Ok(json!(["initialize", "hello", "start", "tool"])));
-    // A life that begins anew is told all of it.
+    // A restarted lifecycle gets all steps.
     assert_eq!(step(LifecycleCommand::Destroy).await, Ok(Reply::Done));
     assert_eq!(step(LifecycleCommand::Initialize).await, Ok(Reply::Done));
     assert_eq!(go(&it, json!({})).await, Ok(json!(["initialize", "tool"])));
@@ -292,7 +292,7 @@ while True:
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_it_logs_and_what_it_complains_of_is_kept_within_bounds() {
+async fn log_lines_and_standard_error_are_limited() {
     let yard = Yard::new();
     let script = r#"
 greet()
@@ -314,7 +314,7 @@ receive()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_it_starts_ends_with_it() {
+async fn child_processes_are_killed_with_the_program() {
     let yard = Yard::new();
     let script = r#"
 greet()
@@ -338,7 +338,7 @@ receive()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_reaches_its_data_and_neither_the_home_nor_the_network() {
+async fn a_program_can_access_its_data_but_not_the_home_or_the_network() {
     let yard = Yard::new();
     std::fs::write(yard.path().join("secret"), "key").unwrap();
     let script = r#"
@@ -379,7 +379,7 @@ receive()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_run_side_by_side() {
+async fn calls_run_concurrently() {
     let yard = Yard::new();
     let script = r#"
 greet()

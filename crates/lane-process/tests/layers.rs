@@ -1,4 +1,4 @@
-//! What becomes of programs where a layer of confinement is missing, and what they see of those that they depend on.
+//! Programs without a layer of confinement, and their access to the files of dependencies.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -18,7 +18,7 @@ use holdfast_sandbox::SandboxReport;
 use serde_json::json;
 use support::{Yard, go};
 
-/// Says what it has of the world.
+/// Reports what it can access.
 const CURIOUS: &str = r#"
 import socket
 greet()
@@ -35,7 +35,7 @@ while True:
         "write": [tried(lambda: open(path, "w").close()) for path in message["params"]["arguments"].get("write", [])]})
 "#;
 
-/// A machine that has everything but namespaces.
+/// A machine with every layer but namespaces.
 fn without_namespaces() -> SandboxReport {
     let notes = vec!["programs get no namespaces of their own".to_owned()];
     SandboxReport { confined: true, landlock: Some(7), seccomp: true, namespaces: false, notes }
@@ -56,7 +56,7 @@ async fn without_namespaces_programs_run_and_have_no_network() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_everything_is_demanded_a_missing_layer_is_a_refusal() {
+async fn a_missing_layer_is_refused_where_all_are_required() {
     let demands = Arc::new(AtomicBool::new(true));
     let asked = demands.clone();
     let yard = Yard::with(|lane| {
@@ -72,7 +72,7 @@ async fn where_everything_is_demanded_a_missing_layer_is_a_refusal() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_landlock_or_seccomp_nothing_runs() {
+async fn without_landlock_or_seccomp_no_program_runs() {
     let notes = vec!["the kernel has no Landlock".to_owned()];
     let report = SandboxReport { confined: false, landlock: None, seccomp: true, namespaces: false, notes };
     let yard = Yard::with(|lane| lane.on(report));
@@ -81,7 +81,7 @@ async fn without_landlock_or_seccomp_nothing_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_it_depends_on_is_there_to_read() {
+async fn files_of_dependencies_are_readable() {
     let yard = Yard::new();
     let other = yard.load("other", CURIOUS).await.unwrap();
     let stranger = yard.load("stranger", &format!("{CURIOUS}# stranger")).await.unwrap();
@@ -100,12 +100,12 @@ async fn what_it_depends_on_is_there_to_read() {
     assert!(answer["read"][0].as_str().unwrap().contains("greet"), "{answer}");
     assert_eq!(answer["read"][1], "Permission denied");
     assert_eq!(answer["write"][0], "Read-only file system");
-    // For as long as anybody needs it.
+    // The folder stays as long as a dependent runs.
     drop((other, stranger));
     assert!(go(&it, asked).await.unwrap()["read"][0].as_str().unwrap().contains("greet"));
 }
 
-/// Every layer of a program's confinement is there by itself: a bomb of processes is ended where only counting helps.
+/// Each layer works on its own: a fork bomb is stopped by counting processes where there is no other limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_namespaces_processes_are_counted() {
     let yard = Yard::with(|lane| lane.on(without_namespaces()));

@@ -1,4 +1,4 @@
-//! What is known of a program is not asked again, and what it says while it works.
+//! Caching of a program's exports, and the progress that it reports.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -21,7 +21,7 @@ use holdfast_contract::wire::{Call, Host, Later};
 use serde_json::json;
 use support::{Yard, eventually, go};
 
-/// Counts its starts in its own folder, and has a tool more when it finds a file there.
+/// Counts its starts in its data folder, and has one more tool if it finds a file there.
 const COUNTS: &str = r#"
 hello = receive()
 data = hello["params"]["data_dir"]
@@ -34,16 +34,16 @@ while True:
 "#;
 
 #[tokio::test]
-async fn one_that_is_known_starts_when_it_is_called() {
+async fn a_cached_program_starts_at_its_first_call() {
     let yard = Yard::new();
     let starts = || fs::read_to_string(yard.path().join("data/counts/starts")).unwrap_or_default().len();
     let first = yard.load("counts", COUNTS).await.unwrap();
-    assert_eq!(starts(), 1, "it is asked what it is");
+    assert_eq!(starts(), 1, "the first load asks for its exports");
     drop(first);
     yard.empties().await;
 
     let known = yard.load("counts", COUNTS).await.unwrap();
-    assert_eq!((starts(), yard.running().len()), (1, 0), "it is known");
+    assert_eq!((starts(), yard.running().len()), (1, 0), "its exports are cached");
     assert_eq!(go(&known, json!({ "n": 1 })).await.unwrap(), json!({ "n": 1 }));
     assert_eq!(starts(), 2, "the first call starts it");
     drop(known);
@@ -52,12 +52,16 @@ async fn one_that_is_known_starts_when_it_is_called() {
     let changed = yard.load("counts", COUNTS).await.unwrap();
     let fault = go(&changed, json!({})).await.unwrap_err();
     assert!(fault.message.contains("have changed since it was loaded"), "{fault}");
-    let anew = yard.load("counts", COUNTS).await.unwrap();
-    assert_eq!(go(&anew, json!({ "n": 2 })).await.unwrap(), json!({ "n": 2 }), "the next load asks it anew");
+    let reloaded = yard.load("counts", COUNTS).await.unwrap();
+    assert_eq!(
+        go(&reloaded, json!({ "n": 2 })).await.unwrap(),
+        json!({ "n": 2 }),
+        "the next load asks again"
+    );
 }
 
 #[tokio::test]
-async fn what_it_cannot_do_without_is_checked() {
+async fn required_features_are_checked() {
     let yard = Yard::new();
     assert!(yard.load("fits", "greet(requires=['progress', 'cancel'])\nreceive()").await.is_ok());
     let fault = yard.load("newer", "greet(requires=['telepathy'])\nreceive()").await.err().unwrap();
@@ -65,7 +69,7 @@ async fn what_it_cannot_do_without_is_checked() {
     assert!(fault.message.contains("telepathy"), "{fault}");
 }
 
-/// Notes what it is shown.
+/// Records progress.
 #[derive(Default)]
 struct Watching(Mutex<Vec<String>>);
 
@@ -80,7 +84,7 @@ impl Host for Watching {
 }
 
 #[tokio::test]
-async fn a_call_says_how_it_is_getting_on_and_not_without_end() {
+async fn progress_is_reported_up_to_a_limit() {
     let yard = Yard::new();
     let script = r#"
 greet()
@@ -98,10 +102,10 @@ receive()
     it.call(call, host.clone()).await.unwrap();
     let shown = host.0.lock().unwrap();
     assert_eq!(shown[..3], ["0 of 3", "1 of 3", "2 of 3"]);
-    assert!(shown.len() < 50, "a call that says too much is no longer shown: {}", shown.len());
+    assert!(shown.len() < 50, "progress above the limit is dropped: {}", shown.len());
 }
 
-/// Speaks over what it has for a standard input, and prints what it likes.
+/// Uses its standard input as a socket, and prints freely to standard output.
 const OVER_A_SOCKET: &str = r#"
 import socket
 both = socket.socket(fileno=0).makefile("rw")
@@ -116,11 +120,11 @@ for line in both:
 "#;
 
 #[tokio::test]
-async fn a_socket_leaves_its_output_free() {
+async fn a_socket_transport_leaves_standard_output_free() {
     let yard = Yard::new();
     let it = yard.load_with("socket", OVER_A_SOCKET, "transport: socket\n").await.unwrap();
     let large = json!({ "text": "x".repeat(1 << 20) });
-    assert_eq!(go(&it, large.clone()).await.unwrap(), large, "more than fits at once");
+    assert_eq!(go(&it, large.clone()).await.unwrap(), large, "more than the socket's buffer");
     let printed = || yard.lines.lock().unwrap().iter().any(|line| line.contains("heard tool"));
     eventually(printed).await;
 }

@@ -1,4 +1,4 @@
-//! One activation in this lane: what it registers, its code once somebody needs it, and how a call is made on an instance.
+//! One activation in this lane: what it registers, its lazily loaded code, and how a call is made on an instance.
 
 use std::sync::Arc;
 
@@ -33,26 +33,26 @@ pub(crate) struct WasmExtension {
     pub activation: Arc<Activation>,
     pub origin: Arc<CodeOrigin>,
     pub options: SandboxOptions,
-    /// How long its hooks may compute, by their points.
+    /// How long its hooks may compute, by hook point.
     pub hook_ticks: HookTicks,
-    /// What the code says about itself.
+    /// What the code exports.
     pub known: Known,
-    /// What it can do. Whether hooks are synchronous is known only with its code.
+    /// What it can do. Whether hooks are synchronous is known only after the code is loaded.
     pub capabilities: InstanceCapabilities,
-    /// The code, once somebody needed it.
+    /// The code, after the first use.
     pub code: OnceCell<Arc<CompiledCode>>,
-    /// An instance that nobody has yet, of code that can be called at once.
+    /// An unused instance, of code that can be called synchronously.
     pub spare: Spare,
 }
 
 impl WasmExtension {
-    /// The code, brought in now if nobody needed it before. Whoever comes meanwhile waits for the same.
+    /// The code, loaded at the first use. Concurrent callers wait for the same load.
     pub(crate) async fn code(&self) -> Result<&Arc<CompiledCode>, Fault> {
         let (origin, activation) = (&self.origin, &self.activation);
-        self.code.get_or_try_init(|| bring(origin.clone(), activation.clone())).await
+        self.code.get_or_try_init(|| load_code(origin.clone(), activation.clone())).await
     }
 
-    /// What a call may use up. Hooks have less, because a turn waits for them.
+    /// The limits of a call. Those of hooks are lower, because a turn waits for them.
     pub(crate) fn allowance(&self, call: &Call, yields: bool) -> Allowance {
         match call {
             Call::Hook(input) => self.hook_allowance(input.point, yields),
@@ -63,7 +63,7 @@ impl WasmExtension {
         }
     }
 
-    /// What a hook may use up.
+    /// The limits of a hook.
     pub(crate) fn hook_allowance(&self, point: HookPoint, yields: bool) -> Allowance {
         let ticks = self.hook_ticks[point as usize];
         let ticks = if yields { self.options.patient(ticks) } else { ticks };
@@ -71,7 +71,7 @@ impl WasmExtension {
     }
 
     fn allow(&self, fuel: u64, timeout: Millis, yields: bool) -> Allowance {
-        // Nobody can give up a call that holds the thread, so its own time is all that it has.
+        // A call that holds its thread cannot be cancelled, so its deadline is exact; others have some grace.
         let ticks = if yields { self.options.patient_ticks(timeout) } else { self.options.ticks(timeout) };
         Allowance { fuel, ticks, yields, renews: false }
     }
@@ -91,8 +91,8 @@ impl WasmExtension {
         }
     }
 
-    /// What can be answered without any code.
-    pub(crate) fn at_once(&self, call: &Call) -> Option<Result<Reply, Fault>> {
+    /// The answer to a call that needs no code.
+    pub(crate) fn answer_without_code(&self, call: &Call) -> Option<Result<Reply, Fault>> {
         let missing = |function: Function| !self.known.has(function);
         match call {
             Call::Lifecycle(LifecycleCommand::Load) => {
@@ -100,21 +100,21 @@ impl WasmExtension {
             }
             Call::Lifecycle(command) if missing(step(*command)) => Some(Ok(Reply::Done)),
             Call::Health if missing(Function::Health) => Some(Ok(Reply::Health(true))),
-            Call::Task { .. } if missing(Function::SchedulerTask) => Some(Err(self.lacks("tasks"))),
+            Call::Task { .. } if missing(Function::SchedulerTask) => Some(Err(self.missing("tasks"))),
             _ => None,
         }
     }
 
-    /// An instance that has done nothing but start, if its code is here and can be started at once.
+    /// A new instance, if the code is loaded and can be started synchronously.
     pub(crate) fn fresh(&self) -> Option<RunningInstance> {
         let code = self.code.get().filter(|code| !code.waits)?;
         self.try_start(code).ok()
     }
 
-    /// Starts an instance at once. Starting has an allowance of its own, so that it makes no difference when it was done.
+    /// Starts an instance synchronously. Starting has its own limits, so that it does not matter when it happens.
     pub(crate) fn start(&self, code: &CompiledCode) -> Result<RunningInstance, CallFailure> {
         let started = self.try_start(code);
-        if matches!(&started, Err(trouble) if trouble.is_pool_exhausted()) {
+        if matches!(&started, Err(failure) if failure.is_pool_exhausted()) {
             reclaim();
             return self.try_start(code);
         }
@@ -128,7 +128,7 @@ impl WasmExtension {
         RunningInstance::instantiate(code, store)
     }
 
-    /// Has a hook decide on a live instance at once.
+    /// Calls a hook on an instance synchronously.
     pub(crate) fn decide(
         &self,
         code: &CompiledCode,
@@ -138,34 +138,33 @@ impl WasmExtension {
         let (function, request) = (Function::at(input.point), GuestRequest::Hook(input));
         match live.call(code, function, &request)? {
             GuestAnswer::Decision(decision) => Ok(decision),
-            _ => Err(CallFailure::Nonsense(Fault::new(ErrorCode::HookNonsense, "it is no decision"))),
+            _ => {
+                Err(CallFailure::Invalid(Fault::new(ErrorCode::HookNonsense, "the answer is not a decision")))
+            }
         }
     }
 
-    /// Makes a call on a live instance, where it can wait.
-    pub(crate) async fn make_waiting(
+    /// Makes a call on an instance; the call may wait for the host.
+    pub(crate) async fn call_async(
         &self,
         code: &CompiledCode,
         live: &mut RunningInstance,
         call: &Call,
     ) -> Result<Reply, CallFailure> {
-        let (function, request) = self.request(call).map_err(CallFailure::Nonsense)?;
-        live.call_waiting(code, function, &request).await.map(reply)
+        let (function, request) = self.request(call).map_err(CallFailure::Invalid)?;
+        live.call_async(code, function, &request).await.map(reply)
     }
 
-    /// Which function a call means, and what it is told.
+    /// The function that a call maps to, and its parameters.
     fn request<'a>(&self, call: &'a Call) -> Result<(Function, GuestRequest<'a>), Fault> {
         Ok(match call {
             Call::Hook(input) => (Function::at(input.point), GuestRequest::Hook(input)),
             Call::Tool { tool, arguments, .. } => {
                 let agent = self.known.agent.as_ref();
-                match agent.is_some_and(|agent| agent.id == tool.as_str()) {
-                    true => {
-                        (Function::AgentInvoke, GuestRequest::Named("", field(arguments, "task")?.into()))
-                    }
-                    false => {
-                        (Function::ToolsCall, GuestRequest::Named(tool.as_str(), arguments.json().into()))
-                    }
+                if agent.is_some_and(|agent| agent.id == tool.as_str()) {
+                    (Function::AgentInvoke, GuestRequest::Named("", field(arguments, "task")?.into()))
+                } else {
+                    (Function::ToolsCall, GuestRequest::Named(tool.as_str(), arguments.json().into()))
                 }
             }
             Call::Lifecycle(command) => (step(*command), GuestRequest::Nothing),
@@ -180,7 +179,7 @@ impl WasmExtension {
         })
     }
 
-    /// Functions of the other roles. Their arguments are an object with the fields that `wit/` names.
+    /// Functions of the other roles. Their arguments are an object with the fields that `wit/` defines.
     fn by_name<'a>(
         &self,
         role: Role,
@@ -207,7 +206,7 @@ impl WasmExtension {
             }
             (Role::Renderer, "render-result") => {
                 let result = Content::new(value(arguments, "result"));
-                (Function::RenderResult, GuestRequest::Shown(field(arguments, "tool")?, result))
+                (Function::RenderResult, GuestRequest::Value(field(arguments, "tool")?, result))
             }
             (Role::Channel, "send-to-user") => {
                 let sent = GuestRequest::Sent(
@@ -225,52 +224,52 @@ impl WasmExtension {
             (Role::StreamingChannel, function) => return streamed(function, arguments),
             (Role::Service, "run-background") => (Function::RunBackground, GuestRequest::Nothing),
             (Role::Subscriber, "on-event") => (Function::OnEvent, event(arguments)?),
-            _ => return Err(self.lacks(&format!("function `{function}`"))),
+            _ => return Err(self.missing(&format!("function `{function}`"))),
         })
     }
 
-    /// What a call comes to that found no answer.
-    pub(crate) fn faulted(call: &Call, trouble: CallFailure) -> Fault {
-        match trouble {
-            CallFailure::Broken(fault) | CallFailure::Nonsense(fault) => fault,
-            CallFailure::Said(failure) => match call {
-                Call::Hook(_) => Self::hook_faulted(CallFailure::Said(failure)),
+    /// The fault of a failed call.
+    pub(crate) fn faulted(call: &Call, failure: CallFailure) -> Fault {
+        match failure {
+            CallFailure::Broken(fault) | CallFailure::Invalid(fault) => fault,
+            CallFailure::Returned(failure) => match call {
+                Call::Hook(_) => Self::hook_faulted(CallFailure::Returned(failure)),
                 Call::Lifecycle(_) | Call::Health => Fault::new(ErrorCode::ExtensionFault, failure.text()),
                 _ => failure.into_fault(),
             },
         }
     }
 
-    /// What a hook comes to that found no decision.
-    pub(crate) fn hook_faulted(trouble: CallFailure) -> Fault {
-        match trouble {
-            CallFailure::Broken(fault) | CallFailure::Nonsense(fault) => fault,
-            CallFailure::Said(failure) => Fault::new(ErrorCode::HookFault, failure.text()),
+    /// The fault of a failed hook.
+    pub(crate) fn hook_faulted(failure: CallFailure) -> Fault {
+        match failure {
+            CallFailure::Broken(fault) | CallFailure::Invalid(fault) => fault,
+            CallFailure::Returned(failure) => Fault::new(ErrorCode::HookFault, failure.text()),
         }
     }
 
-    fn lacks(&self, what: &str) -> Fault {
+    fn missing(&self, what: &str) -> Fault {
         Fault::new(ErrorCode::ExtensionFault, format!("`{}` has no {what}", self.activation.id))
     }
 }
 
-/// How long hooks may compute, by their points, in ticks.
+/// How long hooks may compute, by hook point, in ticks.
 pub(crate) type HookTicks = [u64; HookPoint::ALL.len()];
 
-/// How long the hooks among these descriptors may compute. Of several at one point the most patient counts; the caller keeps the
-/// exact time.
+/// How long the hooks among these descriptors may compute. Of several at one point the longest timeout counts; the caller enforces
+/// the exact one.
 pub(crate) fn hook_ticks(options: &SandboxOptions, descriptors: &[Descriptor]) -> HookTicks {
-    let mut most = [options.ticks(Millis(0)); HookPoint::ALL.len()];
+    let mut longest = [options.ticks(Millis(0)); HookPoint::ALL.len()];
     for descriptor in descriptors {
         if let Payload::Hook(spec) = &descriptor.payload {
-            let ticks = &mut most[spec.point as usize];
+            let ticks = &mut longest[spec.point as usize];
             *ticks = options.ticks(spec.timeout).max(*ticks);
         }
     }
-    most
+    longest
 }
 
-/// Whether a call is a loop in the background, which has an instance of its own and no end.
+/// Whether a call is a background loop, which has its own instance and does not return.
 pub(crate) fn is_background(call: &Call) -> bool {
     matches!(call, Call::Function { role: Role::Service, .. })
 }
@@ -284,17 +283,17 @@ pub(crate) fn turn(call: &Call) -> Option<&TurnView> {
     }
 }
 
-/// Brings code in where that disturbs nobody.
-pub(crate) async fn bring(
+/// Loads code on a blocking thread, since compiling takes long.
+pub(crate) async fn load_code(
     origin: Arc<CodeOrigin>,
     activation: Arc<Activation>,
 ) -> Result<Arc<CompiledCode>, Fault> {
-    let brought = tokio::task::spawn_blocking(move || CompiledCode::bring(&origin, &activation)).await;
-    let broken = |error| Fault::new(ErrorCode::Internal, format!("the compiler broke off: {error}"));
-    brought.map_err(broken)?.map(Arc::new)
+    let loaded = tokio::task::spawn_blocking(move || CompiledCode::load(&origin, &activation)).await;
+    let broken = |error| Fault::new(ErrorCode::Internal, format!("the compiler task failed: {error}"));
+    loaded.map_err(broken)?.map(Arc::new)
 }
 
-/// Asks code what it is, in an instance that is dropped afterwards.
+/// Calls the describing functions of code, in an instance that is dropped afterwards.
 pub(crate) async fn describe(
     code: &CompiledCode,
     activation: &Arc<Activation>,
@@ -310,19 +309,18 @@ pub(crate) async fn describe(
     let mut store = RunningInstance::store(code, activation);
     let ticks = options.patient_ticks(tool::default_timeout());
     let allowance = Allowance { fuel: activation.budgets.fuel, ticks, yields: true, renews: false };
-    let outside: Arc<dyn Host> = Arc::new(NoHostCalls);
-    let faulted = |trouble| match trouble {
-        CallFailure::Broken(fault) | CallFailure::Nonsense(fault) => fault,
-        CallFailure::Said(failure) => Fault::new(ErrorCode::ExtensionFault, failure.text()),
+    let host: Arc<dyn Host> = Arc::new(NoHostCalls);
+    let faulted = |failure| match failure {
+        CallFailure::Broken(fault) | CallFailure::Invalid(fault) => fault,
+        CallFailure::Returned(failure) => Fault::new(ErrorCode::ExtensionFault, failure.text()),
     };
     let all = |names: Vec<abi::Named>| names.into_iter().map(Into::into).collect();
-    Guest::begin(&mut store, Some(outside.clone()), None, allowance)
-        .map_err(|error| faulted(error.into()))?;
-    let mut live = RunningInstance::make_waiting(code, store).await.map_err(faulted)?;
+    Guest::begin(&mut store, Some(host.clone()), None, allowance).map_err(|error| faulted(error.into()))?;
+    let mut live = RunningInstance::instantiate_async(code, store).await.map_err(faulted)?;
     for function in describing {
-        Guest::begin(&mut live.store, Some(outside.clone()), None, allowance)
+        Guest::begin(&mut live.store, Some(host.clone()), None, allowance)
             .map_err(|error| faulted(error.into()))?;
-        match live.call_waiting(code, function, &GuestRequest::Nothing).await.map_err(faulted)? {
+        match live.call_async(code, function, &GuestRequest::Nothing).await.map_err(faulted)? {
             GuestAnswer::Tools(tools) => known.tools = tools,
             GuestAnswer::Named(names) if function == Function::ApiMethods => known.methods = all(names),
             GuestAnswer::Named(names) => known.commands = all(names),
@@ -336,12 +334,12 @@ pub(crate) async fn describe(
     Ok(known)
 }
 
-/// Nobody is there to ask while an extension describes itself.
+/// The host while an extension is described: every host call is refused.
 struct NoHostCalls;
 
 impl Host for NoHostCalls {
     fn call_within(&self, _: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
-        let message = "nothing can be asked of the host while an extension is loaded";
+        let message = "host calls are not allowed while an extension is loaded";
         Box::pin(std::future::ready(Err(Fault::new(ErrorCode::ExtensionFault, message))))
     }
 }
@@ -361,21 +359,24 @@ fn value(arguments: &Content, name: &str) -> Value {
 
 fn field<'a>(arguments: &'a Content, name: &str) -> Result<&'a str, Fault> {
     let text = arguments.value().and_then(|value| value.get(name)).and_then(Value::as_str);
-    text.ok_or_else(|| Fault::new(ErrorCode::ToolArguments, format!("the text `{name}` is missing")))
+    text.ok_or_else(|| {
+        Fault::new(ErrorCode::ToolArguments, format!("the argument `{name}` is missing or not a string"))
+    })
 }
 
 /// A file that a channel is to send.
 fn file(arguments: &Content) -> Result<GuestRequest<'_>, Fault> {
     let (user, Attachment { name, media_type, text, base64 }) = attachment::sent(arguments)?;
-    let odd = |error| Fault::new(ErrorCode::ToolArguments, format!("the file is no base64: {error}"));
+    let invalid =
+        |error| Fault::new(ErrorCode::ToolArguments, format!("the file is not valid base64: {error}"));
     let content = match base64 {
-        Some(coded) => STANDARD.decode(coded).map_err(odd)?,
+        Some(coded) => STANDARD.decode(coded).map_err(invalid)?,
         None => text.unwrap_or_default().into_bytes(),
     };
     Ok(GuestRequest::File(SentFile { user, name, media_type, content }, delivery(arguments)?))
 }
 
-/// Which delivery a message is.
+/// The delivery of a message.
 fn delivery(arguments: &Content) -> Result<Delivery<'_>, Fault> {
     let delivery = arguments.value().and_then(|value| value.get("delivery"));
     let id = delivery.and_then(|delivery| delivery.get("id")).and_then(Value::as_str);
@@ -400,11 +401,11 @@ fn streamed<'a>(function: &str, arguments: &'a Content) -> Result<(Function, Gue
             let (text, delivery) = (field(arguments, "text")?, delivery(arguments)?);
             (Function::StreamEnd, GuestRequest::Streamed(user, id, text, delivery))
         }
-        _ => return Err(Fault::new(ErrorCode::ExtensionFault, format!("there is no `{function}`"))),
+        _ => return Err(Fault::new(ErrorCode::ExtensionFault, format!("unknown function `{function}`"))),
     })
 }
 
-/// An event as it is handed over.
+/// An event for a subscriber.
 fn event(arguments: &Content) -> Result<GuestRequest<'_>, Fault> {
     let value = |name: &str| arguments.value().and_then(|value| value.get(name));
     let text = |name: &str| value(name).and_then(Value::as_str);
@@ -418,7 +419,7 @@ fn event(arguments: &Content) -> Result<GuestRequest<'_>, Fault> {
         repeat: value("repeat").and_then(Value::as_bool).unwrap_or_default(),
     };
     let payload = Content::new(value("payload").cloned().unwrap_or_default());
-    Ok(GuestRequest::Handed(event, payload.json().to_owned()))
+    Ok(GuestRequest::Event(event, payload.json().to_owned()))
 }
 
 fn reply(answer: GuestAnswer) -> Reply {

@@ -1,5 +1,5 @@
-//! What the engine reports, as the codes of this project. The text of a fault is the same on every machine: no addresses, no
-//! paths, one line.
+//! Maps the engine's errors to this project's codes. The text of a fault is the same on every machine: no addresses, no paths, one
+//! line.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
 
 use crate::wit::abi::Failure;
 
-/// An error that the host raises in the middle of a guest, with what it comes to.
+/// An error that the host raises in the middle of a guest call, with its fault.
 #[derive(Debug)]
 pub(crate) struct Stop(pub Fault);
 
@@ -25,16 +25,16 @@ pub(crate) fn stop(code: Code, message: impl Into<String>) -> wasmtime::Error {
     Stop(Fault::new(code, message)).into()
 }
 
-/// Functions that a trap's message names, the innermost first.
-const NAMED_FRAMES: usize = 4;
+/// Functions of the backtrace in a trap's message, innermost first.
+const MAX_NAMED_FRAMES: usize = 4;
 
-/// Characters that a message keeps of a function's name, which is the guest's to choose.
-const NAME_LIMIT: usize = 60;
+/// Characters of a function's name in a message; the guest chooses the name.
+const MAX_NAME_CHARS: usize = 60;
 
-/// Characters that a message keeps of the engine's.
-const MESSAGE_LIMIT: usize = 400;
+/// Characters of an engine message.
+const MAX_MESSAGE_CHARS: usize = 400;
 
-/// What an error of the engine comes to.
+/// The fault of an engine error.
 pub(crate) fn fault(error: &wasmtime::Error) -> Fault {
     if let Some(Stop(fault)) = error.downcast_ref::<Stop>() {
         return fault.clone();
@@ -53,23 +53,27 @@ pub(crate) fn fault(error: &wasmtime::Error) -> Fault {
     }
 }
 
-/// Errors that the engine tells apart by their text alone. The hostile corpus holds each of them against the engine.
+/// Errors that the engine distinguishes only by their text. The hostile corpus checks each of them against the engine.
 const KNOWN: &[(&str, Code, &str)] = &[
     (
         "fuel allocated for hostcalls has been exhausted",
         Code::AnswerTooLarge,
-        "it hands over more than it may (`answer_bytes`)",
+        "it passed more data than its limit (`answer_bytes`)",
     ),
     (
         "resource limit exceeded",
         Code::MemoryExhausted,
-        "it consists of more instances, memories or tables than one may",
+        "it has more instances, memories or tables than the limit",
     ),
-    ("store handle limit exceeded", Code::MemoryExhausted, "it holds more handles than it may (`handles`)"),
+    (
+        "store handle limit exceeded",
+        Code::MemoryExhausted,
+        "it holds more handles than its limit (`handles`)",
+    ),
     (
         "exceeds the limit of",
         Code::MemoryExhausted,
-        "it wants more memory or table elements than there is room for",
+        "it requested more memory or table elements than the pool can hold",
     ),
 ];
 
@@ -83,44 +87,41 @@ fn slots(text: &str) -> Fault {
         ("instance", "core_instances"),
     ];
     let named = setting.iter().find(|(part, _)| text.contains(part)).map_or("instances", |(_, name)| name);
-    let message = format!("all slots are taken: {text}; raise `pools.{named}` under `wasm:` in the settings");
+    let message = format!(
+        "the instance pool is exhausted: {text}; raise `pools.{named}` under `wasm:` in the settings"
+    );
     Fault::new(Code::SlotsExhausted, message)
 }
 
 fn trapped(trap: Trap, error: &wasmtime::Error) -> Fault {
     match trap {
-        Trap::OutOfFuel => Fault::new(Code::FuelExhausted, format!("its fuel is used up{}", place(error))),
-        Trap::Interrupt => Fault::new(Code::ComponentLate, "it computed for longer than its time"),
-        Trap::StackOverflow => {
-            Fault::new(Code::StackExhausted, format!("its stack is used up{}", place(error)))
-        }
+        Trap::OutOfFuel => Fault::new(Code::FuelExhausted, format!("out of fuel{}", place(error))),
+        Trap::Interrupt => Fault::new(Code::ComponentLate, "the call exceeded its CPU deadline"),
+        Trap::StackOverflow => Fault::new(Code::StackExhausted, format!("stack overflow{}", place(error))),
         other => Fault::new(Code::ComponentTrap, format!("{}{}", one_line(&other.to_string()), place(error))),
     }
 }
 
-/// The guest's functions that were running, by their names.
+/// The guest's functions on the stack, by name.
 fn place(error: &wasmtime::Error) -> String {
     let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else { return String::new() };
     let names = backtrace.frames().iter().filter_map(|frame| frame.func_name());
-    let names: Vec<_> = names.take(NAMED_FRAMES).map(|name| short(name, NAME_LIMIT)).collect();
-    match names.is_empty() {
-        true => String::new(),
-        false => format!(" (in {})", names.join(" < ")),
-    }
+    let names: Vec<_> = names.take(MAX_NAMED_FRAMES).map(|name| short(name, MAX_NAME_CHARS)).collect();
+    if names.is_empty() { String::new() } else { format!(" (in {})", names.join(" < ")) }
 }
 
-/// The text without line breaks and control characters, and not too much of it.
+/// The text without line breaks and control characters, truncated.
 pub(crate) fn one_line(text: &str) -> String {
-    short(text, MESSAGE_LIMIT)
+    short(text, MAX_MESSAGE_CHARS)
 }
 
 fn short(text: &str, limit: usize) -> String {
-    let harmless = |letter: char| if letter.is_control() { ' ' } else { letter };
-    text.trim().chars().take(limit).map(harmless).collect()
+    let printable = |letter: char| if letter.is_control() { ' ' } else { letter };
+    text.trim().chars().take(limit).map(printable).collect()
 }
 
 impl Failure {
-    /// What the guest says.
+    /// The guest's message.
     pub(crate) fn text(self) -> String {
         match self {
             Self::InvalidArguments(text) | Self::Denied(text) | Self::NotFound(text) | Self::Failed(text) => {
@@ -139,7 +140,7 @@ impl Failure {
     }
 }
 
-/// A fault of the host's, as a guest is told of it.
+/// A fault of the host as a guest receives it.
 impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         match fault.code {

@@ -1,5 +1,4 @@
-//! What the runtime holds of an extension: a handle on one instance of it, which is made at its first call and made anew after a
-//! fault.
+//! A loaded component: a handle on one instance, which is started at the first call and replaced after a fault.
 
 pub(crate) mod guest;
 pub(crate) mod pool;
@@ -19,84 +18,84 @@ use crate::instance::guest::Guest;
 use crate::instance::pool::{reclaim, recycle};
 use crate::instance::running::{CallFailure, RunningInstance};
 
-/// The largest stack that a guest may use on its caller's own; a larger one might not be there, and running over it would end the
-/// process. The threads of the runtime have 2 MiB.
-const STACK_AT_ONCE: u32 = 512 << 10;
+/// The largest guest stack for synchronous calls, which run on the caller's stack: an overflow there would abort the process. The
+/// threads of the runtime have 2 MiB.
+const MAX_SYNCHRONOUS_STACK_BYTES: u32 = 512 << 10;
 
-/// A handle on an extension.
+/// A loaded component.
 pub(crate) struct WasmInstance {
     extension: Arc<WasmExtension>,
-    keeps: InstanceScope,
+    scope: InstanceScope,
 }
 
-/// What a handle keeps between calls.
+/// Which instance serves the calls of a handle.
 #[derive(Clone)]
 enum InstanceScope {
-    /// Nothing: every call has an instance of its own.
-    Nothing,
-    /// One instance, for whoever calls it one call at a time.
+    /// Every call has its own instance.
+    PerCall,
+    /// One instance, for one call at a time.
     Own(Arc<Mutex<Slot>>),
-    /// One instance for everybody. Calls wait for each other.
+    /// One instance for all callers. Calls wait for each other.
     Shared(Arc<tokio::sync::Mutex<Option<RunningInstance>>>),
 }
 
-/// Where a handle's own instance is.
+/// The instance of a handle.
 #[derive(Default)]
 enum Slot {
     #[default]
     Empty,
-    /// A call has it. Others that come meanwhile get an instance for themselves alone.
+    /// A call uses it. Concurrent calls get an instance of their own.
     Busy,
     Idle(RunningInstance),
 }
 
 impl WasmInstance {
-    /// The handle that loading gives.
+    /// The handle that loading returns.
     pub(crate) fn loaded(extension: Arc<WasmExtension>) -> Self {
-        let keeps = match extension.known.scope {
+        let scope = match extension.known.scope {
             Scope::Shared => InstanceScope::Shared(Arc::default()),
-            Scope::Turn | Scope::Call => InstanceScope::Nothing,
+            Scope::Turn | Scope::Call => InstanceScope::PerCall,
         };
-        Self { extension, keeps }
+        Self { extension, scope }
     }
 
-    /// The code, if it is here and a hook can be called at once.
-    fn ready(&self) -> Option<&CompiledCode> {
+    /// The code, if it is loaded and hooks can be called synchronously.
+    fn synchronous_code(&self) -> Option<&CompiledCode> {
         let code = self.extension.code.get().filter(|code| !code.waits)?;
-        let fits =
-            self.extension.options.stack <= STACK_AT_ONCE && !matches!(self.keeps, InstanceScope::Shared(_));
+        let fits = self.extension.options.stack <= MAX_SYNCHRONOUS_STACK_BYTES
+            && !matches!(self.scope, InstanceScope::Shared(_));
         fits.then_some(code)
     }
 }
 
 impl Instance for WasmInstance {
     fn call(&self, call: Call, host: Arc<dyn Host>) -> Later<Result<Reply, Fault>> {
-        if let Some(answer) = self.extension.at_once(&call) {
+        if let Some(answer) = self.extension.answer_without_code(&call) {
             return Box::pin(ready(answer));
         }
-        if let (Call::Hook(input), Some(code)) = (&call, self.ready()) {
-            let answer = now(&self.extension, code, &self.keeps, input);
+        if let (Call::Hook(input), Some(code)) = (&call, self.synchronous_code()) {
+            let answer = decide(&self.extension, code, &self.scope, input);
             return Box::pin(ready(answer.map(Reply::Decision)));
         }
         let extension = self.extension.clone();
-        // Whoever calls the others would wait for a loop for ever.
-        let keeps = if is_background(&call) { InstanceScope::Nothing } else { self.keeps.clone() };
+        // A background loop does not return, so it must not occupy the shared instance.
+        let scope = if is_background(&call) { InstanceScope::PerCall } else { self.scope.clone() };
         Box::pin(async move {
             let code = extension.code().await?;
-            match &keeps {
+            match &scope {
                 InstanceScope::Shared(shared) => {
                     let mut kept = shared.lock().await;
-                    // Taken out: a call that is given up takes the instance with it.
+                    // Taken out, so that a cancelled call drops the instance with it.
                     let live = kept.take();
-                    let (answer, live) = waiting(&extension, code, live, &call, host).await;
+                    let (answer, live) = call_async(&extension, code, live, &call, host).await;
                     *kept = live;
                     answer
                 }
-                keeps => {
-                    let mut taken = Checkout::from(keeps);
-                    let live = taken.live.take();
-                    let (answer, live) = waiting(&extension, code, live, &call, host).await;
-                    taken.live = live;
+                scope => {
+                    let mut checkout = Checkout::from(scope);
+                    let live = checkout.live.take();
+                    let (answer, live) = call_async(&extension, code, live, &call, host).await;
+                    checkout.live = live;
                     answer
                 }
             }
@@ -117,43 +116,43 @@ impl Instance for WasmInstance {
             return None;
         }
         let extension = self.extension.clone();
-        // What is wrong with it, its first call says.
+        // An error is reported by the first call.
         Some(Box::pin(async move { drop(extension.code().await) }))
     }
 
     fn try_decide(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
-        Some(now(&self.extension, self.ready()?, &self.keeps, input))
+        Some(decide(&self.extension, self.synchronous_code()?, &self.scope, input))
     }
 
     fn fresh(&self) -> Option<Arc<dyn Instance>> {
-        let keeps = match self.extension.known.scope {
+        let scope = match self.extension.known.scope {
             Scope::Turn => InstanceScope::Own(Arc::default()),
-            Scope::Call => InstanceScope::Nothing,
+            Scope::Call => InstanceScope::PerCall,
             Scope::Shared => return None,
         };
-        Some(Arc::new(WasmInstance { extension: self.extension.clone(), keeps }))
+        Some(Arc::new(WasmInstance { extension: self.extension.clone(), scope }))
     }
 }
 
 impl Drop for WasmInstance {
     fn drop(&mut self) {
-        let InstanceScope::Own(slot) = &self.keeps else { return };
+        let InstanceScope::Own(slot) = &self.scope else { return };
         if let Slot::Idle(live) = std::mem::take(&mut *lock(slot)) {
             recycle(self.extension.clone(), live);
         }
     }
 }
 
-/// A handle's own instance while a call that can wait has it. Put back when the call ends, and the place freed when the call is given
-/// up.
+/// A handle's own instance while an asynchronous call uses it. Returned when the call completes; the slot is freed when the call is
+/// cancelled.
 struct Checkout<'a> {
     live: Option<RunningInstance>,
     back: Option<&'a Mutex<Slot>>,
 }
 
 impl<'a> Checkout<'a> {
-    fn from(keeps: &'a InstanceScope) -> Self {
-        let InstanceScope::Own(slot) = keeps else { return Self { live: None, back: None } };
+    fn from(scope: &'a InstanceScope) -> Self {
+        let InstanceScope::Own(slot) = scope else { return Self { live: None, back: None } };
         match std::mem::replace(&mut *lock(slot), Slot::Busy) {
             Slot::Idle(live) => Self { live: Some(live), back: Some(slot) },
             Slot::Empty => Self { live: None, back: Some(slot) },
@@ -174,18 +173,18 @@ fn lock(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A hook called at once, on the handle's own instance or on a new one. Code that never waits asks the host for nothing.
-fn now(
+/// Calls a hook synchronously, on the handle's own instance or on a new one. Such code makes no host calls.
+fn decide(
     extension: &WasmExtension,
     code: &CompiledCode,
-    keeps: &InstanceScope,
+    scope: &InstanceScope,
     input: &HookInput,
 ) -> Result<Decision, Fault> {
-    let mut own = match keeps {
+    let mut own = match scope {
         InstanceScope::Own(slot) => slot.try_lock().ok().filter(|slot| !matches!(**slot, Slot::Busy)),
-        InstanceScope::Nothing | InstanceScope::Shared(_) => None,
+        InstanceScope::PerCall | InstanceScope::Shared(_) => None,
     };
-    // Held while it runs, which waits for nothing; a panic leaves the place empty.
+    // The lock is held during the call, which never waits; a panic leaves the slot empty.
     let kept = own.as_mut().and_then(|slot| match std::mem::take(&mut **slot) {
         Slot::Idle(live) => Some(live),
         Slot::Empty | Slot::Busy => None,
@@ -203,8 +202,8 @@ fn now(
     answer.map_err(WasmExtension::hook_faulted)
 }
 
-/// A call that can wait, on a kept instance or on a new one. Gives the instance back if it can be used again.
-async fn waiting(
+/// Makes an asynchronous call, on a kept instance or on a new one. Returns the instance if it can be used again.
+async fn call_async(
     extension: &WasmExtension,
     code: &CompiledCode,
     kept: Option<RunningInstance>,
@@ -217,29 +216,29 @@ async fn waiting(
             let begun = Guest::begin(&mut live.store, Some(host), turn(call), allowance);
             begun.map(|()| live).map_err(CallFailure::from)
         }
-        None => match start_waiting(extension, code, call, &host).await {
-            Err(trouble) if trouble.is_pool_exhausted() => {
+        None => match start_async(extension, code, call, &host).await {
+            Err(failure) if failure.is_pool_exhausted() => {
                 reclaim();
-                start_waiting(extension, code, call, &host).await
+                start_async(extension, code, call, &host).await
             }
             started => started,
         },
     };
     let mut live = match ready {
         Ok(live) => live,
-        Err(trouble) => return (Err(WasmExtension::faulted(call, trouble)), None),
+        Err(failure) => return (Err(WasmExtension::faulted(call, failure)), None),
     };
-    match extension.make_waiting(code, &mut live, call).await {
-        Err(trouble @ CallFailure::Broken(_)) => (Err(WasmExtension::faulted(call, trouble)), None),
+    match extension.call_async(code, &mut live, call).await {
+        Err(failure @ CallFailure::Broken(_)) => (Err(WasmExtension::faulted(call, failure)), None),
         answer => {
             live.store.data_mut().end();
-            (answer.map_err(|trouble| WasmExtension::faulted(call, trouble)), Some(live))
+            (answer.map_err(|failure| WasmExtension::faulted(call, failure)), Some(live))
         }
     }
 }
 
-/// A new instance for a call that can wait, which pays for its start.
-async fn start_waiting(
+/// A new instance for an asynchronous call. Starting it counts against the limits of the call.
+async fn start_async(
     extension: &WasmExtension,
     code: &CompiledCode,
     call: &Call,
@@ -247,5 +246,5 @@ async fn start_waiting(
 ) -> Result<RunningInstance, CallFailure> {
     let mut store = RunningInstance::store(code, &extension.activation);
     Guest::begin(&mut store, Some(host.clone()), turn(call), extension.allowance(call, true))?;
-    RunningInstance::make_waiting(code, store).await
+    RunningInstance::instantiate_async(code, store).await
 }

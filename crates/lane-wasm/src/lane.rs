@@ -11,8 +11,8 @@ use tokio::sync::OnceCell;
 
 use crate::component::code::CodeOrigin;
 use crate::component::descriptors::Known;
-use crate::component::engine::{self, Room};
-use crate::extension::{WasmExtension, bring, describe, hook_ticks};
+use crate::component::engine::{self, LazyEngine};
+use crate::extension::{WasmExtension, describe, hook_ticks, load_code};
 use crate::instance::WasmInstance;
 use crate::instance::guest::Activation;
 use crate::instance::pool::Spare;
@@ -22,37 +22,37 @@ use holdfast_contract::sandbox::SandboxOptions;
 /// Runs extensions as sandboxed components.
 #[derive(Clone)]
 pub struct WasmLane {
-    room: Arc<Room>,
+    engine: Arc<LazyEngine>,
     options: SandboxOptions,
     vault: Arc<dyn Vault>,
     sinks: Sinks,
-    /// Whether something was loaded that the room has not been started for.
+    /// Whether a component was loaded since the engine was last asked to start.
     expects_calls: Arc<AtomicBool>,
 }
 
 impl WasmLane {
-    /// A lane that takes code from this vault. Fails where the room that the options ask for cannot be reserved.
+    /// A lane over the code of a vault. Fails if the pools of the options cannot be reserved.
     pub fn new(options: SandboxOptions, vault: Arc<dyn Vault>) -> Result<Self, Problem> {
         let reserved = engine::shared(&options)?;
         let lane = Self::when_needed(options, vault);
-        lane.room.started()?;
+        lane.engine.get()?;
         drop(reserved);
         Ok(lane)
     }
 
-    /// The same, but the room is reserved after the first component was loaded, on a thread of its own, and may then be less.
+    /// The same, but the pools are reserved in the background after the first component was loaded, and may then be smaller.
     pub fn when_needed(options: SandboxOptions, vault: Arc<dyn Vault>) -> Self {
-        let (room, expects_calls) = (Arc::new(Room::new(options)), Arc::default());
-        Self { room, options, vault, sinks: Sinks::default(), expects_calls }
+        let (engine, expects_calls) = (Arc::new(LazyEngine::new(options)), Arc::default());
+        Self { engine, options, vault, sinks: Sinks::default(), expects_calls }
     }
 
-    /// The same, with someone who takes what extensions log.
+    /// The same, with a sink for what extensions log.
     pub fn with_log(mut self, sink: LogSink) -> Self {
         self.sinks.log = Some(sink);
         self
     }
 
-    /// The same, with someone who is told of compilations.
+    /// The same, with a sink for the progress of compilations.
     pub fn with_progress(mut self, sink: ProgressSink) -> Self {
         self.sinks.progress = Some(sink);
         self
@@ -65,8 +65,8 @@ impl WasmLane {
             budgets: bundle.budgets,
             config: bundle.config.clone(),
             secrets: bundle.grants.secrets.clone(),
-            table_room: pools.table_elements as usize,
-            memory_room: usize::try_from(pools.memory_reservation).unwrap_or(usize::MAX).min(4 << 30),
+            max_table_elements: pools.table_elements as usize,
+            max_memory_bytes: usize::try_from(pools.memory_reservation).unwrap_or(usize::MAX).min(4 << 30),
             sinks: self.sinks.clone(),
         })
     }
@@ -77,7 +77,7 @@ impl WasmLane {
             return Err(Fault::new(ErrorCode::ExtensionGone, message));
         };
         Ok(Arc::new(CodeOrigin {
-            room: self.room.clone(),
+            engine: self.engine.clone(),
             vault: self.vault.clone(),
             component,
             grants: bundle.grants,
@@ -86,27 +86,27 @@ impl WasmLane {
     }
 
     async fn bring_up(self, extension: ExtensionRef) -> Result<Arc<dyn Instance>, Fault> {
-        // Only what is in the vault is this lane's to run.
+        // This lane runs only what is in the vault.
         let bundle = self.vault.bundle(extension.digest)?;
         if bundle.lane != self.name() {
-            let message = format!("`{}` is no component", extension.id);
+            let message = format!("`{}` is not a component", extension.id);
             return Err(Fault::new(ErrorCode::ExtensionUnknown, message));
         }
         self.expects_calls.store(true, Ordering::Relaxed);
         let name = format!("descriptors-{}", extension.digest);
-        let remembered = self.vault.derived(&name).as_deref().and_then(Known::read);
+        let cached = self.vault.derived(&name).as_deref().and_then(Known::read);
         let activation = self.activation(&extension, &bundle);
         let code = OnceCell::new();
-        let (origin, known) = match remembered {
+        let (origin, known) = match cached {
             Some(known) => (self.origin(bundle)?, known),
             None => {
                 let manifest = bundle.parsed()?;
                 let origin = self.origin(bundle)?;
-                let brought = bring(origin.clone(), activation.clone()).await?;
-                let known = describe(&brought, &activation, &self.options).await?.under(&manifest)?;
+                let loaded = load_code(origin.clone(), activation.clone()).await?;
+                let known = describe(&loaded, &activation, &self.options).await?.under(&manifest)?;
                 self.vault.keep_derived(&name, &known.written());
-                // It was empty a moment ago, and nobody else has it yet.
-                let _only = code.set(brought);
+                // The cell is new and not shared yet, so setting it cannot fail.
+                let _only = code.set(loaded);
                 (origin, known)
             }
         };
@@ -129,7 +129,7 @@ impl Lane for WasmLane {
 
     fn at_rest(&self) {
         if self.expects_calls.swap(false, Ordering::Relaxed) {
-            self.room.begin();
+            self.engine.start_in_background();
         }
     }
 }

@@ -1,12 +1,11 @@
 //! The WASM lane: extensions as sandboxed components, built against the interface in `wit/`.
 //!
-//! [`WasmLane`] finds an activation's code in the vault and runs it under hard budgets. What a component is, is read from its
-//! type ([`inspect`]) before anything of it runs: the interfaces that it exports are its roles, and what it imports must be
-//! everybody's or granted. Code is compiled once and brought back from the vault afterwards, and only when the first
-//! call needs it.
+//! [`WasmLane`] finds an activation's code in the vault and runs it under hard limits. A component's type is read ([`inspect`])
+//! before any of it runs: the interfaces that it exports are its roles, and those that it imports must be public or granted.
+//! Code is compiled once and cached in the vault, and loaded only when the first call needs it.
 //!
-//! Every instance has a store of its own, and any trap throws that store away. Fuel decides how long a call may compute, so that it
-//! is the same on every machine; the epoch only makes a long call share its thread, and stops it in the end.
+//! Every instance has its own store, and any trap discards that store. Fuel limits how much a call may compute, so that the limit is
+//! the same on every machine; the epoch only makes a long call yield its thread, and interrupts it in the end.
 //!
 //! Where to look: [`SandboxOptions`](holdfast_contract::sandbox::SandboxOptions) for the settings; `wit` for names, signatures and
 //! types of the interface; `component` for inspection and compilation; `host` for the imports; `extension` for one activation;

@@ -1,4 +1,4 @@
-//! What hooks answer, point by point, as the decisions that the kernel knows.
+//! The answers of hooks as kernel decisions, point by point.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod support;

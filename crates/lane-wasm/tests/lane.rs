@@ -1,4 +1,4 @@
-//! Components through the lane: what they register, how long they live, what they may ask.
+//! Components through the lane: what they register, how long an instance is used, which host calls they make.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod support;
@@ -63,7 +63,7 @@ fn remembered() -> Reply {
 }
 
 #[tokio::test]
-async fn a_turns_instance_remembers_and_a_fresh_one_does_not() {
+async fn an_instance_keeps_state_within_a_turn_and_a_fresh_one_has_none() {
     let loaded = load(Extension::guest("gate.wat")).await;
     assert_eq!(scope_and_replayable(&loaded), (Scope::Turn, true));
     let turn = loaded.fresh().unwrap();
@@ -72,12 +72,12 @@ async fn a_turns_instance_remembers_and_a_fresh_one_does_not() {
     }
     assert_eq!(call(&loaded.fresh().unwrap(), gate(json!([]))).await, Ok(ALLOW));
     for _ in 0..4 {
-        assert_eq!(call(&loaded, gate(json!([]))).await, Ok(ALLOW), "outside a turn nothing is kept");
+        assert_eq!(call(&loaded, gate(json!([]))).await, Ok(ALLOW), "outside a turn no state is kept");
     }
 }
 
 #[tokio::test]
-async fn scope_call_remembers_nothing_and_scope_shared_everything() {
+async fn scope_call_keeps_no_state_and_scope_shared_keeps_all() {
     let each = load(Extension::guest("gate.wat").manifest("scope: call")).await;
     assert_eq!(scope_and_replayable(&each), (Scope::Call, true));
     let fresh = each.fresh().unwrap();
@@ -93,7 +93,7 @@ async fn scope_call_remembers_nothing_and_scope_shared_everything() {
 }
 
 #[tokio::test]
-async fn a_gate_that_can_wait_for_nothing_is_answered_at_once() {
+async fn a_gate_without_host_calls_answers_synchronously() {
     let loaded = load(Extension::guest("gate.wat")).await;
     let fresh = loaded.fresh().unwrap();
     let mut answer = fresh.call(gate(json!({})), Arc::new(NotingHost::default()));
@@ -101,7 +101,7 @@ async fn a_gate_that_can_wait_for_nothing_is_answered_at_once() {
 }
 
 #[tokio::test]
-async fn what_a_gate_asks_is_asked_of_its_host() {
+async fn host_calls_of_a_gate_reach_its_host() {
     let loaded = load(Extension::guest("waiting.wat")).await;
     let host = Arc::new(NotingHost::default());
     assert_eq!(loaded.fresh().unwrap().call(gate(json!({})), host.clone()).await, Ok(ALLOW));
@@ -118,25 +118,25 @@ async fn what_a_gate_asks_is_asked_of_its_host() {
 }
 
 #[tokio::test]
-async fn a_call_given_up_midway_leaves_nothing_behind() {
+async fn a_cancelled_call_releases_its_instance_and_host() {
     for scope in ["scope: turn", "scope: call", "scope: shared"] {
         let loaded = load(Extension::guest("waiting.wat").manifest(scope)).await;
         let handle = loaded.fresh().unwrap_or_else(|| loaded.clone());
         let host = Arc::new(NotingHost { silent: true, ..NotingHost::default() });
         let mut given_up = handle.call(gate(json!({})), host.clone() as Arc<dyn Host>);
-        // A tick of the epoch may make it let others have the thread before it asks.
+        // An epoch tick may make it yield before its host call.
         while host.asked.lock().unwrap().is_empty() {
             assert!(poll(&mut given_up).is_pending());
         }
         assert_eq!(*host.asked.lock().unwrap(), [HostCall::Clock]);
         drop(given_up);
         assert_eq!(call(&handle, gate(json!({}))).await, Ok(ALLOW), "{scope}");
-        assert_eq!(Arc::strong_count(&host), 1, "{scope}: nobody holds the host any longer");
+        assert_eq!(Arc::strong_count(&host), 1, "{scope}: the host is released");
     }
 }
 
 #[tokio::test]
-async fn a_second_call_on_a_busy_instance_gets_one_of_its_own() {
+async fn a_second_call_on_a_busy_instance_gets_its_own() {
     let loaded = load(Extension::guest("waiting.wat")).await;
     let turn = loaded.fresh().unwrap();
     let silent = Arc::new(NotingHost { silent: true, ..NotingHost::default() });
@@ -155,13 +155,13 @@ async fn calls_of_a_shared_instance_wait_for_each_other() {
     let host = Arc::new(NotingHost::default());
     let mut second = loaded.call(gate(json!({})), host.clone());
     assert!(poll(&mut second).is_pending());
-    assert!(host.asked.lock().unwrap().is_empty(), "its turn has not come");
+    assert!(host.asked.lock().unwrap().is_empty(), "it waits for the first call");
     drop(first);
     assert_eq!(second.await, Ok(ALLOW));
 }
 
 #[tokio::test]
-async fn an_instance_is_made_anew_after_a_trap() {
+async fn an_instance_is_replaced_after_a_trap() {
     let text = std::fs::read_to_string(support::here().join("tests/guests/gate.wat")).unwrap();
     let text = text.replace("(i32.store (i32.const 20) (i32.const 1))", "(unreachable)");
     for scope in ["scope: turn", "scope: shared"] {
@@ -176,7 +176,7 @@ async fn an_instance_is_made_anew_after_a_trap() {
 }
 
 #[tokio::test]
-async fn a_known_extension_is_loaded_without_its_code() {
+async fn a_cached_extension_is_loaded_without_its_code() {
     let (vault, lane) = lane();
     let extension = vault.put(&Extension::guest("echo.wat"));
     let first = descriptors(&lane.load(&extension).await.unwrap()).await;
@@ -184,12 +184,12 @@ async fn a_known_extension_is_loaded_without_its_code() {
     vault.derived.lock().unwrap().retain(|name, _| name.starts_with("descriptors-"));
     let second = lane.load(&extension).await.unwrap();
     assert_eq!(descriptors(&second).await, first);
-    assert_eq!(vault.files_read.load(Ordering::Relaxed), 1, "nothing was read to load it");
+    assert_eq!(vault.files_read.load(Ordering::Relaxed), 1, "no file was read to load it");
     let (one, two) = (second.fresh().unwrap(), second.fresh().unwrap());
     let both = tokio::join!(call(&one, tool("echo", json!({}))), call(&two, tool("echo", json!({}))));
     assert_eq!(both.0, Ok(Reply::Content(json!({}).into())));
     assert_eq!(both.1, both.0);
-    assert_eq!(vault.files_read.load(Ordering::Relaxed), 2, "two first calls bring the code in once");
+    assert_eq!(vault.files_read.load(Ordering::Relaxed), 2, "two concurrent first calls load the code once");
 }
 
 #[tokio::test]
@@ -203,16 +203,16 @@ async fn extensions_with_the_same_component_share_its_code_and_nothing_else() {
     assert_eq!(call(&one, gate(json!([]))).await, Ok(ALLOW));
     assert_eq!(call(&one, gate(json!([]))).await, Ok(ALLOW));
     assert_eq!(call(&one, gate(json!([]))).await, Ok(remembered()), "it remembers");
-    assert_eq!(call(&other, gate(json!([]))).await, Ok(ALLOW), "the other has nothing to remember");
+    assert_eq!(call(&other, gate(json!([]))).await, Ok(ALLOW), "the other has no state");
 }
 
 #[tokio::test]
-async fn an_instance_made_while_waiting_for_its_code_goes_on_at_once() {
+async fn an_instance_started_while_its_code_loads_answers_synchronously_afterwards() {
     let (vault, lane) = lane();
     let extension = vault.put(&Extension::guest("gate.wat"));
     lane.load(&extension).await.unwrap();
     let turn = lane.load(&extension).await.unwrap().fresh().unwrap();
-    assert_eq!(call(&turn, gate(json!([]))).await, Ok(ALLOW), "its code had to be brought in");
+    assert_eq!(call(&turn, gate(json!([]))).await, Ok(ALLOW), "its code had to be loaded");
     for expected in [ALLOW, remembered()] {
         let mut next = turn.call(gate(json!([])), Arc::new(NotingHost::default()));
         assert_eq!(poll(&mut next), Poll::Ready(Ok(expected)), "the same instance, and no task");
@@ -220,7 +220,7 @@ async fn an_instance_made_while_waiting_for_its_code_goes_on_at_once() {
 }
 
 #[tokio::test]
-async fn compiled_code_is_brought_back_and_a_spoilt_copy_is_compiled_again() {
+async fn compiled_code_is_cached_and_an_invalid_cache_entry_is_compiled_again() {
     let (vault, lane) = lane();
     let heard = Arc::new(Mutex::new(Vec::new()));
     let sink = heard.clone();
@@ -243,11 +243,11 @@ async fn compiled_code_is_brought_back_and_a_spoilt_copy_is_compiled_again() {
     }
     let again = lane.load(&extension).await.unwrap();
     assert_eq!(call(&again, gate(json!({}))).await, Ok(ALLOW));
-    assert_eq!(heard.lock().unwrap().len(), 4, "and again where what was kept is of no use");
+    assert_eq!(heard.lock().unwrap().len(), 4, "compiled again where the cache is invalid");
 }
 
 #[tokio::test]
-async fn descriptors_are_the_codes_with_the_manifests_hints() {
+async fn descriptors_combine_exports_and_manifest() {
     let hints = "tools: { echo: { timeout_ms: 1234, effects: write } }\ndescriptors: [{ id: echo, kind: tool, priority: 7 }]";
     let loaded = load(Extension::guest("echo.wat").manifest(hints)).await;
     let all = descriptors(&loaded).await;
@@ -270,9 +270,9 @@ async fn descriptors_are_the_codes_with_the_manifests_hints() {
 }
 
 #[tokio::test]
-async fn tasks_are_run_and_questions_answered_by_an_instance_that_lasts() {
+async fn tasks_and_setup_are_served_by_a_shared_instance() {
     let loaded = load(Extension::guest("chores.wat")).await;
-    assert_eq!(loaded.capabilities().scope, Scope::Shared, "what has tasks lives on between them");
+    assert_eq!(loaded.capabilities().scope, Scope::Shared, "an extension with tasks has a shared instance");
     let roles = loaded.capabilities().roles;
     assert!(roles.contains(Role::Setup) && roles.contains(Role::Scheduler) && !roles.contains(Role::Agent));
     let told = call(&loaded, Call::Task { task: "clean".to_owned() }).await.unwrap();
@@ -324,7 +324,7 @@ async fn the_other_roles_register_and_answer() {
 }
 
 #[tokio::test]
-async fn a_full_house_is_the_hosts_fault_and_names_the_setting() {
+async fn an_exhausted_pool_is_a_fault_that_names_the_setting() {
     let vault = Arc::new(MemoryVault::default());
     let pools = Pools { memories: 2, ..SandboxOptions::small().pools };
     let lane = WasmLane::new(SandboxOptions { pools, ..SandboxOptions::small() }, vault.clone()).unwrap();
@@ -341,7 +341,7 @@ async fn a_full_house_is_the_hosts_fault_and_names_the_setting() {
 }
 
 #[tokio::test]
-async fn what_is_only_in_store_takes_no_place_from_anybody() {
+async fn spare_instances_are_reclaimed_when_the_pool_is_exhausted() {
     let vault = Arc::new(MemoryVault::default());
     let pools = Pools { memories: 2, ..SandboxOptions::small().pools };
     let lane = WasmLane::new(SandboxOptions { pools, ..SandboxOptions::small() }, vault.clone()).unwrap();
@@ -358,7 +358,7 @@ async fn what_is_only_in_store_takes_no_place_from_anybody() {
 }
 
 #[test]
-fn room_that_cannot_be_reserved_is_a_problem_that_names_the_setting() {
+fn pools_that_cannot_be_reserved_are_a_problem_that_names_the_setting() {
     let pools = Pools { memories: 1_000_000, ..Pools::default() };
     let refused = WasmLane::new(
         SandboxOptions { pools, ..SandboxOptions::default() },
@@ -370,7 +370,7 @@ fn room_that_cannot_be_reserved_is_a_problem_that_names_the_setting() {
 }
 
 #[tokio::test]
-async fn a_lane_can_reserve_its_room_when_it_is_needed() {
+async fn a_lane_can_reserve_its_pools_lazily() {
     let vault = Arc::new(MemoryVault::default());
     let extension = vault.put(&Extension::guest("gate.wat"));
     let loaded =
@@ -381,11 +381,11 @@ async fn a_lane_can_reserve_its_room_when_it_is_needed() {
     let refused = WasmLane::new(options, vault.clone()).err().unwrap();
     assert_eq!(refused.code, Code::SlotsExhausted, "{refused}");
     let known = WasmLane::when_needed(options, vault.clone()).load(&extension).await.unwrap();
-    assert_eq!(call(&known, gate(json!({}))).await, Ok(ALLOW), "where too much is asked for, it has less");
+    assert_eq!(call(&known, gate(json!({}))).await, Ok(ALLOW), "it falls back to smaller pools");
 }
 
 #[tokio::test]
-async fn a_file_that_is_gone_is_said_to_be_gone() {
+async fn a_missing_file_is_reported() {
     let (vault, lane) = lane();
     let mut extension = vault.put(&Extension::guest("gate.wat"));
     extension.digest = holdfast_contract::digest::Digest::ZERO;

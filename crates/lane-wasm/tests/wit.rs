@@ -1,5 +1,5 @@
-//! The interface package is whole, and the lane's signatures are those of `wit/`: components made from it, as toolchains make
-//! them, are understood, linked and refused as they should be.
+//! The interface package is valid, and the lane's signatures are those of `wit/`: components built from it, as toolchains do, are
+//! inspected, linked and refused correctly.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod support;
@@ -45,7 +45,7 @@ fn toolchain(imports: &[String], exports: &[String]) -> Vec<u8> {
     ComponentEncoder::default().module(&module).unwrap().validate(true).encode().unwrap()
 }
 
-fn look(bytes: &[u8], grants: &Grants) -> Result<Inspection, (Code, String)> {
+fn inspected(bytes: &[u8], grants: &Grants) -> Result<Inspection, (Code, String)> {
     inspect(&"guest".into(), bytes, grants).map_err(|problem| (problem.code, problem.what))
 }
 
@@ -60,14 +60,14 @@ fn the_package_resolves() {
 }
 
 #[test]
-fn every_role_of_the_package_is_understood() {
+fn every_role_of_the_package_is_recognised() {
     let roles: Vec<_> = interfaces("roles.wit").into_iter().chain(interfaces("hooks.wit")).collect();
     assert_eq!(roles.len(), 41);
     for role in &roles {
-        let found = look(&toolchain(&[], std::slice::from_ref(role)), &Grants::default());
+        let found = inspected(&toolchain(&[], std::slice::from_ref(role)), &Grants::default());
         assert_eq!(found.unwrap_or_else(|why| panic!("{role}: {why:?}")).exports, [role.as_str()]);
     }
-    let all = look(&toolchain(&[], &roles), &Grants::default()).unwrap();
+    let all = inspected(&toolchain(&[], &roles), &Grants::default()).unwrap();
     assert_eq!(all.exports.len(), roles.len());
     assert!(all.roles.contains(&Role::Guardrail) && all.roles.contains(&Role::Lifecycle));
     assert_eq!(all.hook_points, holdfast_contract::hook::HookPoint::ALL);
@@ -83,7 +83,7 @@ async fn every_import_of_the_package_is_linked() {
     assert_eq!(imports.len(), 15);
     for import in &imports {
         let bytes = toolchain(std::slice::from_ref(import), &names(&["lifecycle-start"]));
-        let found = look(&bytes, &grants).unwrap();
+        let found = inspected(&bytes, &grants).unwrap();
         assert!(found.imports.iter().any(|full| full.contains(&format!("/{import}@"))), "{found:?}");
         let waits = !["log", "config", "session"].contains(&import.as_str());
         assert_eq!(found.waits, waits, "{import}");
@@ -93,14 +93,14 @@ async fn every_import_of_the_package_is_linked() {
 }
 
 #[test]
-fn what_is_planned_is_refused_in_both_directions() {
+fn planned_interfaces_are_refused_as_import_and_export() {
     let granted = Grants { interfaces: interfaces("planned.wit"), ..Grants::default() };
     for planned in interfaces("planned.wit") {
-        let exported = look(&toolchain(&[], std::slice::from_ref(&planned)), &granted).unwrap_err();
+        let exported = inspected(&toolchain(&[], std::slice::from_ref(&planned)), &granted).unwrap_err();
         assert_eq!(exported.0, Code::ComponentExport);
         assert!(exported.1.contains(&planned) && exported.1.contains("not offer yet"), "{exported:?}");
         let imported = toolchain(std::slice::from_ref(&planned), &names(&["tool-gate"]));
-        let imported = look(&imported, &granted).unwrap_err();
+        let imported = inspected(&imported, &granted).unwrap_err();
         assert_eq!(imported.0, Code::ComponentImport);
         assert!(imported.1.contains(&planned) && imported.1.contains("not offered yet"), "{imported:?}");
     }
@@ -109,7 +109,7 @@ fn what_is_planned_is_refused_in_both_directions() {
 #[test]
 fn a_missing_grant_is_named_with_its_command() {
     let ungranted = |import: &str| {
-        look(&toolchain(&names(&[import]), &names(&["tools"])), &Grants::default()).unwrap_err()
+        inspected(&toolchain(&names(&[import]), &names(&["tools"])), &Grants::default()).unwrap_err()
     };
     assert_eq!(
         ungranted("ui"),
@@ -122,7 +122,7 @@ fn a_missing_grant_is_named_with_its_command() {
     assert!(ungranted("events").1.ends_with("`holdfast ext grant guest --interface events`"));
     assert!(ungranted("secrets").1.ends_with("`holdfast ext grant guest --secret NAME`"));
     let granted = Grants { interfaces: names(&["events"]), ..Grants::default() };
-    let hook = look(&toolchain(&names(&["events"]), &names(&["context"])), &granted).unwrap_err();
+    let hook = inspected(&toolchain(&names(&["events"]), &names(&["context"])), &granted).unwrap_err();
     assert!(hook.1.contains("reaches outside"), "{hook:?}");
 }
 

@@ -6,8 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -72,11 +71,7 @@ impl Vault for HomeVault {
         let write = || -> std::io::Result<()> {
             // Like everything in the home it is its owner's alone.
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-            let beside = self.folder.join(format!(".{name}.{}", std::process::id()));
-            let mut file =
-                fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-            file.write_all(bytes)?;
-            fs::rename(&beside, self.folder.join(name))
+            holdfast_atomic_file::replace(&self.folder.join(name), bytes, 0o600)
         };
         if write().is_ok() {
             drop(self.store.note_derived(name, Digest::of(bytes)));

@@ -108,9 +108,10 @@ fn ollama_address(host: Option<&str>) -> String {
     let (scheme, rest) = host.split_once("://").unwrap_or(("http", host));
     let rest = rest.trim_end_matches('/').replacen("0.0.0.0", "127.0.0.1", 1);
     let has_port = rest.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    match has_port || host.contains("://") {
-        true => format!("{scheme}://{rest}"),
-        false => format!("{scheme}://{rest}:11434"),
+    if has_port || host.contains("://") {
+        format!("{scheme}://{rest}")
+    } else {
+        format!("{scheme}://{rest}:11434")
     }
 }
 

@@ -49,9 +49,10 @@ impl Policy {
 
     /// Whether a rule counts under the policy's profile.
     pub(crate) fn counts(&self, rule: &Rule) -> bool {
-        match rule.profiles.is_empty() {
-            true => rule.decision.narrows() || self.document.profile != Profile::Safe,
-            false => rule.profiles.contains(&self.document.profile),
+        if rule.profiles.is_empty() {
+            rule.decision.narrows() || self.document.profile != Profile::Safe
+        } else {
+            rule.profiles.contains(&self.document.profile)
         }
     }
 
@@ -120,9 +121,10 @@ pub(crate) fn subject<'a>(request: &PolicyRequest<'a>, classes: Classes) -> Subj
 
 fn by_rule(rule: &Rule, truth: Truth) -> PolicyVerdict {
     let reason = || {
-        let mut reason = match rule.reason.is_empty() {
-            true => format!("the rule `{}` says so", rule.name),
-            false => rule.reason.clone(),
+        let mut reason = if rule.reason.is_empty() {
+            format!("the rule `{}` says so", rule.name)
+        } else {
+            rule.reason.clone()
         };
         if truth == Truth::Unknown {
             reason += " (the arguments are not at hand, so the rule counts)";

@@ -67,9 +67,12 @@ impl Policy {
         let verdict = self.evaluate(request);
         let classes = self.classes(request);
         let subject = subject(request, classes);
-        let applying = |rule: &RuleName| match *rule == verdict.rule {
-            true => ExplainOutcome::Decided,
-            false => ExplainOutcome::Outweighed { by: verdict.rule.clone() },
+        let applying = |rule: &RuleName| {
+            if *rule == verdict.rule {
+                ExplainOutcome::Decided
+            } else {
+                ExplainOutcome::Outweighed { by: verdict.rule.clone() }
+            }
         };
         let outcome = |rule: &Rule| {
             if !self.counts(rule) {

@@ -8,6 +8,7 @@ mod given;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use holdfast_contract::digest::MAX_EXACT_INTEGER;
 use holdfast_contract::ids::RuleName;
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::manifest::yaml::{self, Codes, Format};
@@ -167,12 +168,10 @@ fn glob(field: &Field<'_>) -> Result<String> {
 /// A list that is written down must have something in it: it is not clear whether an empty one means everything or nothing.
 fn filled<T>(field: &Field<'_>, read: impl FnOnce(&Field<'_>) -> Result<Vec<T>>) -> Result<Vec<T>> {
     let items = read(field)?;
-    match items.is_empty() {
-        true => {
-            Err(field
-                .reject(format!("{} is empty", field.subject()), "Name something, or leave the field out."))
-        }
-        false => Ok(items),
+    if items.is_empty() {
+        Err(field.reject(format!("{} is empty", field.subject()), "Name something, or leave the field out."))
+    } else {
+        Ok(items)
     }
 }
 
@@ -189,12 +188,11 @@ fn example(field: &Field<'_>) -> Result<Example> {
         let tool = object.required("tool", "shell", Field::word);
         let arguments = object.defaulted("arguments", no_arguments(), |field| {
             let arguments = Value::Object(field.json_map()?);
-            match is_exact(&arguments) {
-                true => Ok(arguments),
-                false => {
-                    let what = format!("{} has a number that JSON cannot carry exactly", field.subject());
-                    Err(field.reject(what, "Put it in quotes; such numbers reach a rule as text."))
-                }
+            if is_exact(&arguments) {
+                Ok(arguments)
+            } else {
+                let what = format!("{} has a number that JSON cannot carry exactly", field.subject());
+                Err(field.reject(what, "Put it in quotes; such numbers reach a rule as text."))
             }
         });
         let origin = object.optional("origin", Field::text);
@@ -214,13 +212,12 @@ fn example(field: &Field<'_>) -> Result<Example> {
     })
 }
 
-/// Whether every whole number is one that JSON carries exactly everywhere (I-JSON, RFC 7493).
+/// Whether every JSON reader represents all whole numbers in it exactly (I-JSON, RFC 7493).
 fn is_exact(value: &Value) -> bool {
-    const EXACT: u64 = (1 << 53) - 1;
     match value {
         Value::Number(number) => {
-            number.as_u64().is_none_or(|number| number <= EXACT)
-                && number.as_i64().is_none_or(|number| number.unsigned_abs() <= EXACT)
+            number.as_u64().is_none_or(|number| number <= MAX_EXACT_INTEGER)
+                && number.as_i64().is_none_or(|number| number.unsigned_abs() <= MAX_EXACT_INTEGER)
         }
         Value::Array(items) => items.iter().all(is_exact),
         Value::Object(fields) => fields.values().all(is_exact),

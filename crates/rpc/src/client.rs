@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use holdfast_contract::content::to_whole_json;
+use holdfast_contract::body::Body;
+use holdfast_contract::content::{BlobRef, load_references, to_whole_json};
+use holdfast_contract::frame::Frame;
 use holdfast_contract::problem::{Code, Problem};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -11,7 +13,10 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::line::{self, Response};
-use crate::protocol::{ClientHello, Notification, Request, ServerHello, VERSION};
+use crate::protocol::{
+    ClientHello, ClientRequest, FramePage, Notification, ServerHello, SessionContent, SessionFrames,
+    SessionMethod, SystemMethod, VERSION,
+};
 
 type Waiting = Arc<Mutex<Option<HashMap<u64, oneshot::Sender<Response>>>>>;
 
@@ -24,7 +29,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Speaks over this connection. The second value gives the notices; it ends when the owner has gone.
+    /// Speaks over this connection. The second value gives the notifications, in their order; it ends when the owner has gone.
     pub fn new(
         connection: impl AsyncRead + AsyncWrite + Send + 'static,
     ) -> (Self, mpsc::UnboundedReceiver<Notification>) {
@@ -45,9 +50,9 @@ impl Client {
             while let Ok(Some(line)) = line::read(&mut reader).await {
                 let Ok(message) = serde_json::from_slice::<Value>(&line) else { break };
                 if message.get("method").is_some() {
-                    // A notice of a later version is nothing to this one.
+                    // A notification of a later version is ignored.
                     if let Ok(notice) = serde_json::from_value::<Notification>(message) {
-                        // Nobody has to listen.
+                        // A client need not read notifications.
                         let _unheard = notices.send(notice);
                     }
                 } else if let Ok(answer) = serde_json::from_value::<Response>(message) {
@@ -58,14 +63,14 @@ impl Client {
                     }
                 }
             }
-            // Whoever still waits is told that nothing comes.
+            // Requests without an answer fail.
             lock(&answers).take();
         });
         (Self { lines, waiting, next: Arc::default() }, noticed)
     }
 
     /// Asks, and waits for the answer.
-    pub async fn ask<T: DeserializeOwned>(&self, request: &Request) -> Result<T, Problem> {
+    pub async fn ask<T: DeserializeOwned>(&self, request: &impl ClientRequest) -> Result<T, Problem> {
         let gone = || {
             Problem::new(Code::ConnectionLost, "the process that owns the home has gone")
                 .help("What was acknowledged is on disk; run the command again.")
@@ -95,9 +100,54 @@ impl Client {
         }
     }
 
-    /// The first thing that is said.
+    /// The first request: compares versions.
     pub async fn hello(&self, client: &str) -> Result<ServerHello, Problem> {
-        self.ask(&Request::Hello(ClientHello { version: VERSION, client: client.to_owned() })).await
+        self.ask(&SystemMethod::Hello(ClientHello { version: VERSION, client: client.to_owned() })).await
+    }
+
+    /// All frames of a session that are asked for, as they are stored.
+    pub async fn frames(&self, mut asked: SessionFrames) -> Result<Vec<Frame>, Problem> {
+        let mut frames = Vec::new();
+        loop {
+            let page: FramePage = self.ask(&SessionMethod::Frames(asked.clone())).await?;
+            frames.extend(page.frames);
+            match page.next {
+                Some(next) => asked.from = next,
+                None => return Ok(frames),
+            }
+        }
+    }
+
+    /// A frame with every value that it refers to in its place.
+    pub async fn whole(&self, mut frame: Frame) -> Result<Frame, Problem> {
+        let Some(body) = &mut frame.body else { return Ok(frame) };
+        let mut missing = Vec::new();
+        let mut note = |blob: BlobRef| {
+            missing.push(blob.digest);
+            Ok::<_, Problem>(Value::Null)
+        };
+        load_references(&mut body.clone(), &mut note)?;
+        let mut values = HashMap::new();
+        for digest in missing {
+            let session = frame.envelope.stream.clone();
+            let fetch = SessionMethod::Content(SessionContent { session, digest });
+            let mut answer: Value = self.ask(&fetch).await?;
+            values.insert(digest, answer["value"].take());
+        }
+        let mut load =
+            |blob: BlobRef| Ok::<_, Problem>(values.get(&blob.digest).cloned().unwrap_or_default());
+        load_references(body, &mut load)?;
+        Ok(frame)
+    }
+
+    /// What a frame says, typed, with every value that it refers to.
+    pub async fn body(&self, frame: &Frame) -> Result<Body, Problem> {
+        let frame = self.whole(frame.clone()).await?;
+        let name = || format!("frame {} of {}", frame.envelope.seq, frame.envelope.stream);
+        let erased = || Problem::new(Code::StoreErased, format!("{} was erased", name()));
+        let body = frame.body.clone().ok_or_else(erased)?;
+        Body::read(frame.envelope.kind, body)
+            .map_err(|error| Problem::new(Code::Internal, format!("{}: {error}", name())))
     }
 }
 

@@ -1,143 +1,89 @@
-//! The hub: the surface that carries what happens in sessions to those who watch them, and remembers what waits for a person.
+//! The hub: the surface that hands what happens in sessions to the feeds of the clients that have opened them. It keeps nothing of it:
+//! what waits for a person, and how a turn ended, is in the frames.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use holdfast_contract::content::Content;
-use holdfast_contract::ids::{ExtensionId, Seq, StreamId};
-use holdfast_runtime::{SessionEvent, Surface};
-use serde_json::Value;
-use tokio::sync::mpsc;
+use holdfast_contract::ids::{ExtensionId, StreamId};
+use holdfast_runtime::{OutputDelta, OutputKind, SessionEvent, Surface};
 
+use crate::feed::Feed;
+use crate::line;
+use crate::outgoing::Outgoing;
 use crate::protocol::Notification;
 
 /// A surface for any number of clients.
 #[derive(Default)]
-pub struct Hub(Mutex<Watched>);
+pub struct Hub(Mutex<Vec<Arc<Feed>>>);
 
-#[derive(Default)]
-struct Watched {
-    watchers: Vec<Watcher>,
-    /// What waits for a person, by session and frame.
-    waiting: BTreeMap<(StreamId, Seq), Notification>,
-    next: u64,
+/// A feed that is in the hub until this is dropped.
+pub(crate) struct Subscription {
+    hub: Arc<Hub>,
+    feed: Arc<Feed>,
 }
 
-struct Watcher {
-    ticket: u64,
-    session: StreamId,
-    answers: bool,
-    notices: mpsc::UnboundedSender<Notification>,
-}
-
-/// Watches a session until it is dropped.
-pub(crate) struct Watch {
-    hub: std::sync::Arc<Hub>,
-    ticket: u64,
-}
-
-impl Drop for Watch {
+impl Drop for Subscription {
     fn drop(&mut self) {
-        self.hub.watched().watchers.retain(|watcher| watcher.ticket != self.ticket);
+        self.hub.feeds().retain(|feed| !Arc::ptr_eq(feed, &self.feed));
     }
 }
 
 impl Hub {
-    fn watched(&self) -> MutexGuard<'_, Watched> {
+    fn feeds(&self) -> MutexGuard<'_, Vec<Arc<Feed>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends what happens in a session there, and gives what waits for a person in it.
-    pub(crate) fn watch(
-        self: &std::sync::Arc<Self>,
-        session: &StreamId,
-        answers: bool,
-        notices: mpsc::UnboundedSender<Notification>,
-    ) -> (Watch, Vec<Notification>) {
-        let mut watched = self.watched();
-        let ticket = watched.next;
-        watched.next += 1;
-        watched.watchers.push(Watcher { ticket, session: session.clone(), answers, notices });
-        let waiting = watched.waiting.iter().filter(|((stream, _), _)| stream == session);
-        let waiting = waiting.map(|(_, notice)| notice.clone()).collect();
-        (Watch { hub: self.clone(), ticket }, waiting)
+    /// Hands this feed what is provisional in its session.
+    pub(crate) fn subscribe(self: &Arc<Self>, feed: Arc<Feed>) -> Subscription {
+        self.feeds().push(feed.clone());
+        Subscription { hub: self.clone(), feed }
     }
 
-    /// Tells everybody who is there.
-    pub(crate) fn tell_all(&self, text: String) {
-        self.watched().tell_all(None, text);
+    fn of(&self, session: &StreamId) -> Vec<Arc<Feed>> {
+        self.feeds().iter().filter(|feed| feed.session == *session).cloned().collect()
     }
 
-    /// Whether this waits for a person.
-    pub(crate) fn waits(&self, session: &StreamId, request: Seq) -> bool {
-        self.watched().waiting.contains_key(&(session.clone(), request))
-    }
-
-    /// A question was answered: it waits no longer, and whoever shows it may take it down.
-    pub(crate) fn answered(&self, session: &StreamId, request: Seq) {
-        let mut watched = self.watched();
-        if watched.waiting.remove(&(session.clone(), request)).is_some() {
-            watched.send(session, &Notification::Answered { session: session.clone(), request });
+    /// Tells every client that has a session open.
+    pub(crate) fn tell_all(&self, extension: Option<ExtensionId>, text: String) {
+        let line = line::notice(&Notification::Told { extension, text });
+        let mut told: Vec<Outgoing> = Vec::new();
+        for feed in self.feeds().iter() {
+            if !told.iter().any(|lines| lines.is_same(&feed.lines)) {
+                feed.lines.send(line.clone());
+                told.push(feed.lines.clone());
+            }
         }
-    }
-}
-
-impl Watched {
-    fn tell_all(&mut self, extension: Option<ExtensionId>, text: String) {
-        let notice = Notification::Told { extension, text };
-        self.watchers.retain(|watcher| watcher.notices.send(notice.clone()).is_ok());
-    }
-
-    fn send(&mut self, session: &StreamId, notice: &Notification) {
-        // Whoever has gone is forgotten.
-        self.watchers
-            .retain(|watcher| watcher.session != *session || watcher.notices.send(notice.clone()).is_ok());
     }
 }
 
 impl Surface for Hub {
     fn show(&self, stream: &StreamId, event: SessionEvent) {
-        let session = stream.clone();
-        let mut watched = self.watched();
-        let notice = match event {
-            SessionEvent::Text(text) => Notification::Text { session, text },
-            SessionEvent::Reasoning(text) => Notification::Reasoning { session, text },
-            SessionEvent::Progress { extension, text } => Notification::Progress { session, extension, text },
-            SessionEvent::Approval(pending) => {
-                let approval = pending.approval;
-                let notice = Notification::Approval {
-                    session,
-                    approval,
-                    call: pending.call.id,
-                    tool: pending.call.tool,
-                    extension: pending.extension,
-                    arguments: value(&pending.call.arguments),
-                    reasons: pending.reasons,
-                };
-                watched.waiting.insert((stream.clone(), approval), notice.clone());
-                notice
+        match event {
+            SessionEvent::Output(delta) => {
+                let after = delta.after;
+                let notification = provisional(stream.clone(), delta);
+                self.of(stream).iter().for_each(|feed| feed.output(after, &notification));
             }
-            SessionEvent::Question { request, extension, question } => {
-                let notice = Notification::Question { session, request, extension, question };
-                watched.waiting.insert((stream.clone(), request), notice.clone());
-                notice
+            SessionEvent::Broken(problem) => {
+                let notification = Notification::Broken { session: stream.clone(), problem };
+                self.of(stream).iter().for_each(|feed| feed.lines.send(line::notice(&notification)));
             }
-            SessionEvent::Ended { outcome, answer, limit_set_in } => {
-                watched.waiting.retain(|(waiting, _), _| waiting != stream);
-                Notification::Ended { session, outcome, answer, limit_set_in }
-            }
-            // It is nobody's session, and so it is for everybody who is there.
-            SessionEvent::Notice { extension, text } => return watched.tell_all(Some(extension), text),
-            SessionEvent::Broken(problem) => Notification::Broken { session, problem },
-        };
-        watched.send(stream, &notice);
+            // It belongs to no session, so every client is told.
+            SessionEvent::Notice { extension, text } => self.tell_all(Some(extension), text),
+            // Clients read these from the frames.
+            SessionEvent::Approval(_) | SessionEvent::Question { .. } => {}
+        }
     }
 
     fn attended(&self, session: &StreamId) -> bool {
-        self.watched().watchers.iter().any(|watcher| watcher.answers && watcher.session == *session)
+        self.feeds().iter().any(|feed| feed.answers && feed.session == *session)
     }
 }
 
-fn value(content: &Content) -> Value {
-    content.value().cloned().unwrap_or_default()
+fn provisional(session: StreamId, delta: OutputDelta) -> Notification {
+    let OutputDelta { after, kind, text } = delta;
+    match kind {
+        OutputKind::Text { offset } => Notification::Text { session, after, offset, text },
+        OutputKind::Reasoning => Notification::Reasoning { session, after, text },
+        OutputKind::Progress { extension } => Notification::Progress { session, after, extension, text },
+    }
 }

@@ -1,12 +1,12 @@
-//! The protocol between the process that owns a home and everyone else: JSON-RPC 2.0, one message per line, over a socket, a
-//! pipe or memory. Whoever embeds the runtime talks to itself in the same words, so a command prints the same either way.
+//! The protocol between the process that owns a home and its clients: JSON-RPC 2.0, one message per line, over a socket, a
+//! pipe or memory. A process that embeds the runtime is a client of itself, so a command prints the same either way.
 //!
-//! `protocol.rs` has every request and notice. [`Server`] answers for an owner, [`Client`] asks, [`Hub`] is the surface that
-//! carries what happens in a session to those who watch it.
+//! `protocol.rs` has every request and notification. [`Server`] answers for an owner, [`Client`] asks. [`Hub`] is the surface that
+//! hands output to the feeds of clients; `feed.rs` puts it and the frames of a session into one order.
 
 mod active_clients;
-mod bus;
 mod client;
+mod feed;
 mod hub;
 mod line;
 mod outgoing;
@@ -18,5 +18,5 @@ pub use active_clients::ActiveClients;
 pub use client::Client;
 pub use hub::Hub;
 pub use protocol::*;
-pub use server::{RENAME, Server, ServerContext};
+pub use server::{RENAME, Server, ServerContext, existing_stream, session_summaries};
 pub use socket::{connect, listen};

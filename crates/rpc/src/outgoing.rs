@@ -1,5 +1,5 @@
-//! What is on its way to a client. One that does not read is let go before what waits for it is too much; it can come back and follow
-//! the log from where it was.
+//! The queue of messages for a client. A client that does not read is disconnected before too much is queued for it; it can reconnect
+//! and follow the log from where it was.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc};
 
-/// Bytes that may wait for a client before it is let go. One answer may be longer.
+/// Bytes that may be queued or held for a client before it is disconnected. One answer may be longer.
 const MAX_QUEUED_BYTES: usize = 32 << 20;
-/// Bytes that may wait before what can wait does.
+/// Bytes that may be queued before frames wait for the client to read.
 const HIGH_WATER_BYTES: usize = 1 << 20;
 
-/// The way to a client. Clones share it.
+/// A client's queue. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Outgoing {
     lines: mpsc::UnboundedSender<String>,
@@ -22,14 +22,17 @@ pub(crate) struct Outgoing {
 #[derive(Default)]
 struct Queue {
     bytes: AtomicUsize,
+    /// Bytes of output that waits for its frame and is not queued yet.
+    held: AtomicUsize,
     /// Something was written.
     less: Notify,
-    /// Too much waits.
+    /// Too much is queued or held.
     full: Notify,
 }
 
 impl Outgoing {
-    /// Writes there until the client has gone, is let go, or nobody has anything more to send. True if it was let go.
+    /// Writes there until the client has gone, is disconnected, or nothing more can be sent. True if it was disconnected because it did
+    /// not read.
     pub(crate) fn open(
         writer: impl AsyncWrite + Send + 'static,
     ) -> (Self, impl Future<Output = bool> + Send + 'static) {
@@ -56,30 +59,49 @@ impl Outgoing {
         (Self { lines, queue }, write)
     }
 
-    /// Sends a line. A client that has gone needs none.
+    /// Sends a line. To a client that has gone, nothing is sent.
     pub(crate) fn send(&self, line: String) {
         let before = self.queue.bytes.fetch_add(line.len(), Ordering::Relaxed);
-        if before > MAX_QUEUED_BYTES {
-            self.queue.full.notify_one();
-        }
+        self.check(before + self.queue.held.load(Ordering::Relaxed));
         let _gone = self.lines.send(line);
     }
 
-    /// Sends a line once little enough waits before it. False if the client has gone.
-    pub(crate) async fn send_in_time(&self, line: String) -> bool {
+    /// Counts a line that is sent later, with [`Self::send_held`].
+    pub(crate) fn hold(&self, line: &str) {
+        let before = self.queue.held.fetch_add(line.len(), Ordering::Relaxed);
+        self.check(before + self.queue.bytes.load(Ordering::Relaxed));
+    }
+
+    /// Sends a line that was held.
+    pub(crate) fn send_held(&self, line: String) {
+        self.queue.held.fetch_sub(line.len(), Ordering::Relaxed);
+        self.send(line);
+    }
+
+    fn check(&self, before: usize) {
+        if before > MAX_QUEUED_BYTES {
+            self.queue.full.notify_one();
+        }
+    }
+
+    /// Waits until little enough is queued. False if the client has gone.
+    pub(crate) async fn room(&self) -> bool {
         loop {
-            // Asked for first, so that nothing written meanwhile is missed.
+            // Registered first, so that nothing written meanwhile is missed.
             let less = self.queue.less.notified();
             if self.queue.bytes.load(Ordering::Relaxed) < HIGH_WATER_BYTES {
-                break;
+                return !self.lines.is_closed();
             }
             tokio::select! {
                 () = less => {}
                 () = self.closed() => return false,
             }
         }
-        self.send(line);
-        !self.lines.is_closed()
+    }
+
+    /// Whether both are the queue of the same client.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.queue, &other.queue)
     }
 
     /// Waits until the client has gone.
@@ -89,47 +111,5 @@ impl Outgoing {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop loudly")]
-mod tests {
-    use std::time::Duration;
-
-    use tokio::io::AsyncReadExt;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_client_that_does_not_read_is_let_go() {
-        let (ours, theirs) = tokio::io::duplex(1 << 10);
-        let (outgoing, write) = Outgoing::open(ours);
-        let write = tokio::spawn(write);
-        for _ in 0..(MAX_QUEUED_BYTES >> 16) {
-            outgoing.send("x".repeat(1 << 16));
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        assert!(!write.is_finished(), "so much may wait");
-        outgoing.send("x".repeat(2));
-        outgoing.send("x".to_owned());
-        assert!(write.await.unwrap());
-        outgoing.closed().await;
-        assert!(!outgoing.send_in_time("x".to_owned()).await);
-        drop(theirs);
-    }
-
-    #[tokio::test]
-    async fn what_can_wait_does_and_all_of_it_comes() {
-        let (ours, mut theirs) = tokio::io::duplex(1 << 10);
-        let (outgoing, write) = Outgoing::open(ours);
-        tokio::spawn(write);
-        const LINES: usize = 100;
-        let sent = tokio::spawn(async move {
-            for _ in 0..LINES {
-                assert!(outgoing.send_in_time("x".repeat(1 << 17)).await);
-                assert!(outgoing.queue.bytes.load(Ordering::Relaxed) < HIGH_WATER_BYTES + (1 << 17));
-            }
-        });
-        let mut read = Vec::new();
-        theirs.read_to_end(&mut read).await.unwrap();
-        assert_eq!(read.len(), LINES << 17);
-        sent.await.unwrap();
-    }
-}
+#[path = "outgoing_tests.rs"]
+mod tests;

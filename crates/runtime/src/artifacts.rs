@@ -5,12 +5,13 @@
 use std::ops::ControlFlow;
 
 use holdfast_contract::body::{Body, FrameKind};
-use holdfast_contract::frame::Draft;
+use holdfast_contract::frame::{Draft, Frame};
 use holdfast_contract::hook::Artifact;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::TurnOutcome;
 
+use crate::log_search::find_last_before;
 use crate::runtime::Inner;
 
 /// Whether frames tell of files, or of an agent that may have made some.
@@ -34,12 +35,11 @@ impl Inner {
         if *outcome != TurnOutcome::Answered {
             return Ok(files);
         }
-        self.store.for_each_frame(session, Seq(0), |frame| {
+        let started = |frame: &Frame| frame.envelope.kind == FrameKind::TurnStarted;
+        let first = find_last_before(&self.store, session, ended, started)?;
+        let first = first.map_or(Seq(0), |frame| frame.envelope.seq);
+        self.store.for_each_frame(session, first, |frame| {
             match frame.envelope.kind {
-                FrameKind::TurnStarted => {
-                    files.clear();
-                    children.clear();
-                }
                 FrameKind::ToolSettled | FrameKind::ChildEnded | FrameKind::ChildOpened => match self
                     .store
                     .body(&frame)?

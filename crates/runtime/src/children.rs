@@ -12,7 +12,7 @@ use holdfast_contract::registry::{Descriptor, Payload};
 use holdfast_contract::session_frames::{Parent, SessionSettings, TurnEnded};
 
 use crate::driver::TurnReport;
-use crate::runtime::{Inner, NewSession};
+use crate::runtime::{Inner, NewSession, Runtime};
 
 impl Inner {
     /// Runs a child session to the end of its turn; one that a crash left half-done is taken up again.
@@ -88,9 +88,8 @@ impl Inner {
 
     /// How a session's last turn ended, from the log.
     pub(crate) fn ended_turn(&self, id: &StreamId) -> Result<Option<TurnReport>, Problem> {
-        let frames = self.store.frames(id, Seq(0)..)?;
-        let ended = frames.iter().rev().find(|frame| frame.envelope.kind == FrameKind::TurnEnded);
-        ended.map(|frame| self.report(id, frame)).transpose()
+        let ended = self.store.last_of_kind(id, FrameKind::TurnEnded)?;
+        ended.map(|frame| self.report(id, &frame)).transpose()
     }
 
     /// How a turn ended, from the frame that says so.
@@ -103,6 +102,16 @@ impl Inner {
         let limit_set_in = self.limit_set_in(&outcome, session, ended);
         let files = self.turn_artifacts(session, ended, &outcome)?;
         Ok(TurnReport { ended, outcome, answer, files, spent, limit_set_in })
+    }
+}
+
+impl Runtime {
+    /// How a turn ended, from the log. The frame is its `turn.ended`.
+    pub fn ended_turn(&self, session: &StreamId, ended: Seq) -> Result<TurnReport, Problem> {
+        let frame = self.store().frames(session, ended..=ended)?.pop();
+        let frame = frame.filter(|frame| frame.envelope.kind == FrameKind::TurnEnded);
+        let missing = || Problem::new(Code::StoreMissing, format!("no turn of `{session}` ended at {ended}"));
+        self.inner().report(session, &frame.ok_or_else(missing)?)
     }
 }
 

@@ -26,6 +26,7 @@ use holdfast_contract::registry::{ExtensionRef, RegistryPin};
 use holdfast_contract::session_frames::{Answer, TurnOutcome};
 use holdfast_contract::tool::ToolSpec;
 use holdfast_contract::wire;
+use holdfast_kernel::Pending;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::calls::Permit;
@@ -73,7 +74,7 @@ pub(crate) enum SessionCommand {
         reply: oneshot::Sender<Result<Content, Fault>>,
     },
     /// How a call is getting on.
-    Progress { extension: ExtensionId, text: String },
+    Progress { extension: ExtensionId, under: Seq, text: String },
     /// A host call that is served outside the session was answered.
     Answered(Box<HostAnswer>),
     /// A command that the user gave, and what it printed.
@@ -86,6 +87,8 @@ pub(crate) enum SessionCommand {
     Cancel { reason: String, reply: ReplySender<()> },
     /// End the session.
     End { reason: String, reply: ReplySender<()> },
+    /// What is to be approved.
+    Approval { approval: Seq, reply: ReplySender<Pending> },
     /// A person's answer to an approval.
     Approve { approval: Seq, answer: Answer, reply: ReplySender<()> },
     /// The user's answer to an extension's question.
@@ -125,6 +128,8 @@ pub(crate) struct HostAnswer {
     pub hook: Option<HookId>,
     pub call: CallRecord,
     pub answer: Result<Content, Fault>,
+    /// What an agent used that was invoked.
+    pub spent: Option<Spent>,
     pub reply: oneshot::Sender<Result<Content, Fault>>,
 }
 
@@ -224,6 +229,11 @@ impl SessionHandle {
     /// Ends the session for good.
     pub async fn end(&self, reason: &str) -> Result<(), Problem> {
         self.ask(|reply| SessionCommand::End { reason: reason.to_owned(), reply }).await
+    }
+
+    /// The call that waits for an approval.
+    pub async fn approval(&self, approval: Seq) -> Result<Pending, Problem> {
+        self.ask(|reply| SessionCommand::Approval { approval, reply }).await
     }
 
     /// Answers an approval.

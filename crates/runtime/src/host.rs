@@ -173,7 +173,7 @@ impl Inner {
             return SecretUsed { extension: extension.id.clone(), name, keyed_digest }.into();
         }
         let outcome = ToolOutcome::from(answer.clone());
-        HostCalled { extension: extension.id.clone(), hook, ask, arguments, outcome }.into()
+        HostCalled { extension: extension.id.clone(), hook, ask, arguments, outcome, spent: None }.into()
     }
 }
 
@@ -215,7 +215,7 @@ impl Host for SessionHost {
     fn progress(&self, text: &str) {
         let (extension, text) = (self.extension.id.clone(), text.to_owned());
         // Nobody watches a session that has ended.
-        let _ = self.inbox.send(SessionCommand::Progress { extension, text });
+        let _ = self.inbox.send(SessionCommand::Progress { extension, under: self.under, text });
     }
 }
 

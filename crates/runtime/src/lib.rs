@@ -16,6 +16,7 @@ mod driver;
 mod fork;
 mod host;
 mod limit_source;
+mod log_search;
 mod machine;
 mod messaging;
 mod meter;
@@ -43,7 +44,8 @@ pub use messaging::{
 };
 pub use meter::ModelUsage;
 pub use parts::{
-    Configuration, Entropy, HomeParts, OsEntropy, Parts, SessionEvent, SilentSurface, Surface, Zone,
+    Configuration, Entropy, HomeParts, OsEntropy, OutputDelta, OutputKind, Parts, SessionEvent,
+    SilentSurface, Surface, Zone,
 };
 pub use runtime::{NewSession, Runtime, ShutdownRequest};
 pub use tools::{CommandDone, CommandInfo, ToolsShown};

@@ -4,14 +4,16 @@
 use std::ops::ControlFlow;
 
 use holdfast_contract::body::{Body, FrameKind};
+use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{AgentId, ExtensionId, Seq, StreamId};
 use holdfast_contract::message::{LimitKind, Limits, Spent};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::registry::Registry;
 use holdfast_contract::session_frames::{Parent, TurnOutcome};
-use holdfast_kernel::limits::{TimeLimit, remaining};
+use holdfast_kernel::limits::{TimeLimit, within};
 use holdfast_store::Store;
 
+use crate::log_search::find_last_before;
 use crate::runtime::Inner;
 
 /// What a session was bounded by when a turn of it ended or asked an agent.
@@ -24,39 +26,16 @@ struct EffectiveLimits {
     limits: Limits,
     /// Who asked for it.
     parent: Option<Parent>,
-    /// What its earlier turns had used.
-    earlier: Spent,
 }
 
 impl EffectiveLimits {
     fn read(store: &Store, session: &StreamId, until: Seq) -> Result<Self, Problem> {
-        let mut found: Option<Self> = None;
-        store.for_each_frame(session, Seq(0), |frame| {
-            if frame.envelope.seq >= until {
-                return Ok(ControlFlow::Break(()));
-            }
-            if matches!(
-                frame.envelope.kind,
-                FrameKind::SessionStarted | FrameKind::AgentChanged | FrameKind::TurnEnded
-            ) {
-                match (store.body(&frame)?, &mut found) {
-                    (Body::SessionStarted(fact), found) => {
-                        let (agent, limits, parent) = (fact.agent, fact.settings.limits, fact.parent);
-                        let earlier = Spent::default();
-                        *found = Some(Self { agent, speaker: None, limits, parent, earlier });
-                    }
-                    (Body::AgentChanged(fact), Some(standing)) => {
-                        standing.speaker = Some(fact.agent).filter(|agent| *agent != standing.agent);
-                    }
-                    (Body::TurnEnded(fact), Some(standing)) => {
-                        standing.earlier = standing.earlier.plus(fact.spent);
-                    }
-                    _ => {}
-                }
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
-        found.ok_or_else(|| Problem::new(Code::StoreCorrupt, format!("`{session}` has no beginning")))
+        let missing = || Problem::new(Code::StoreCorrupt, format!("`{session}` has no beginning"));
+        let first = store.frames(session, Seq(0)..=Seq(0))?.pop().ok_or_else(missing)?;
+        let Body::SessionStarted(fact) = store.body(&first)? else { return Err(missing()) };
+        let (agent, limits, parent) = (fact.agent, fact.settings.limits, fact.parent);
+        let speaker = speaker(store, session, until)?.filter(|speaker| *speaker != agent);
+        Ok(Self { agent, speaker, limits, parent })
     }
 
     /// The limits of the agent that has the conversation, if it has its own.
@@ -66,12 +45,45 @@ impl EffectiveLimits {
     }
 
     /// Which limit it is that ends a turn in time.
-    fn time(&self, registry: &Registry) -> LimitKind {
-        let (all, nothing) = (self.limits, Spent::default());
+    fn time(&self, registry: &Registry, earlier: &Spent) -> LimitKind {
+        let all = self.limits;
         let own = self.speakers(registry);
-        let limits = own.map_or(all, |(_, own)| remaining(&all, own, &nothing, &nothing, all.time_budget));
-        TimeLimit::of(&limits, &self.earlier).kind
+        let limits = own.map_or(all, |(_, own)| within(own, &all));
+        TimeLimit::of(&limits, earlier).kind
     }
+}
+
+/// The agent that had the conversation, if it was handed over.
+fn speaker(store: &Store, session: &StreamId, until: Seq) -> Result<Option<AgentId>, Problem> {
+    let changed = match store.last_of_kind(session, FrameKind::AgentChanged)? {
+        Some(frame) if frame.envelope.seq >= until => {
+            let changed = |frame: &Frame| frame.envelope.kind == FrameKind::AgentChanged;
+            find_last_before(store, session, until, changed)?
+        }
+        changed => changed,
+    };
+    Ok(match changed.map(|frame| store.body(&frame)).transpose()? {
+        Some(Body::AgentChanged(fact)) => Some(fact.agent),
+        _ => None,
+    })
+}
+
+/// What the turns that had ended by then had used. Each turn's end has its own part of it, so all of them are read: only for a child
+/// that was ended by its parent's time.
+fn spent_before(store: &Store, session: &StreamId, until: Seq) -> Result<Spent, Problem> {
+    let mut spent = Spent::default();
+    store.for_each_frame(session, Seq(0), |frame| {
+        if frame.envelope.seq >= until {
+            return Ok(ControlFlow::Break(()));
+        }
+        if frame.envelope.kind == FrameKind::TurnEnded
+            && let Body::TurnEnded(fact) = store.body(&frame)?
+        {
+            spent = spent.plus(fact.spent);
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(spent)
 }
 
 /// What a bound comes of.
@@ -100,7 +112,9 @@ impl Inner {
                 LimitSource::Lent(Parent { stream, seq }) => {
                     lent = "what was left of ";
                     if matches!(limit, LimitKind::Time | LimitKind::SessionTime) {
-                        limit = EffectiveLimits::read(&self.store, &stream, seq).ok()?.time(&registry);
+                        let earlier = spent_before(&self.store, &stream, seq).ok()?;
+                        let parent = EffectiveLimits::read(&self.store, &stream, seq).ok()?;
+                        limit = parent.time(&registry, &earlier);
                     }
                     (session, until) = (stream, seq);
                 }

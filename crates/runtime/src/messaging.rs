@@ -11,6 +11,7 @@ mod subscriptions;
 mod topics;
 mod turns;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,7 +20,7 @@ use holdfast_bus::topics::{AGENT_BACKGROUND, AGENT_TASK, EXTENSION_ERROR};
 use holdfast_bus::{Bus, BusSettings, NewEvent, Published};
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::Millis;
+use holdfast_contract::ids::{ExtensionId, Millis};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::system_frames::{ExtensionFaulted, ExtensionRejected, HeadAnchored};
 use holdfast_store::Store;
@@ -52,6 +53,8 @@ pub(crate) struct Messaging {
     announcements: mpsc::UnboundedSender<NewEvent>,
     /// Counts the sessions that were opened for extensions.
     opened: AtomicU64,
+    /// The user who wrote last, by channel.
+    last_users: Mutex<HashMap<ExtensionId, String>>,
     /// The answers that are shown on channels while they are written.
     streams: Streams,
 }
@@ -76,12 +79,17 @@ impl Messaging {
             changes: watch::Sender::new(0),
             announcements,
             opened: AtomicU64::default(),
+            last_users: Mutex::default(),
             streams: Streams::default(),
         })
     }
 
     fn wiring(&self) -> MutexGuard<'_, Subscriptions> {
         self.wiring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn last_users(&self) -> MutexGuard<'_, HashMap<ExtensionId, String>> {
+        self.last_users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Who serves has changed.

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use holdfast_bus::Entropy;
-use holdfast_contract::content::Content;
 use holdfast_contract::context::ContextBudget;
 use holdfast_contract::ids::{AgentId, ExtensionId, ModelName, Seq, StreamId};
 use holdfast_contract::problem::{Fault, Problem};
-use holdfast_contract::session_frames::{TurnOutcome, UiQuestion};
+use holdfast_contract::session_frames::UiQuestion;
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
 use holdfast_home::{AgentSettings, CallSettings, LimitSettings};
@@ -121,20 +120,11 @@ impl Entropy for OsEntropy {
 /// Something that happened in a session, for whoever watches.
 #[derive(Clone, Debug)]
 pub enum SessionEvent {
-    /// The model wrote some text. Provisional until the turn has ended.
-    Text(String),
-    /// The model wrote down what it considers. Provisional, and not part of its answer.
-    Reasoning(String),
-    /// How a call is getting on. Provisional: only the call's result is recorded.
-    Progress {
-        /// Whose.
-        extension: ExtensionId,
-        /// What it says.
-        text: String,
-    },
-    /// A person must decide on a call.
+    /// Provisional output of the running turn.
+    Output(OutputDelta),
+    /// A person must decide on a call. Its frame is durable.
     Approval(Pending),
-    /// An extension asks the user.
+    /// An extension asks the user. Its frame is durable.
     Question {
         /// The `ui.requested` frame.
         request: Seq,
@@ -142,15 +132,6 @@ pub enum SessionEvent {
         extension: ExtensionId,
         /// The question.
         question: UiQuestion,
-    },
-    /// A turn has ended, durably.
-    Ended {
-        /// How.
-        outcome: TurnOutcome,
-        /// What the user is told.
-        answer: Option<Content>,
-        /// Where the limit is set that ended it, if one did.
-        limit_set_in: Option<String>,
     },
     /// Something that an extension tells the user, in no session.
     Notice {
@@ -161,6 +142,34 @@ pub enum SessionEvent {
     },
     /// The session stopped because its log cannot be written.
     Broken(Problem),
+}
+
+/// Provisional output: shown while a turn runs, and not recorded.
+#[derive(Clone, Debug)]
+pub struct OutputDelta {
+    /// The frame that it follows. A delta is shown before any later frame is recorded that depends on it.
+    pub after: Seq,
+    /// What kind of output it is.
+    pub kind: OutputKind,
+    /// The piece itself.
+    pub text: String,
+}
+
+/// What provisional output belongs to.
+#[derive(Clone, Debug)]
+pub enum OutputKind {
+    /// A piece of a model's answer.
+    Text {
+        /// Bytes of this answer that were shown before it.
+        offset: u64,
+    },
+    /// What a model considers; not part of its answer.
+    Reasoning,
+    /// How a call is getting on.
+    Progress {
+        /// The extension that runs it.
+        extension: ExtensionId,
+    },
 }
 
 /// A surface: shows what happens. It decides nothing.

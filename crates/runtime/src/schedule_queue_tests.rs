@@ -96,7 +96,7 @@ impl World {
                 _ => {}
             }
         }
-        if self.system.is_stirred() {
+        if self.system.is_dirty() {
             runs.extend(self.feed(SystemSettled::default().into(), None));
         }
         runs

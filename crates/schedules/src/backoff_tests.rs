@@ -1,4 +1,4 @@
-//! How long to wait.
+//! Exponential backoff.
 
 use holdfast_contract::ids::Millis;
 
@@ -7,7 +7,7 @@ use crate::{Backoff, Jitter};
 const WHOLE: Jitter = Jitter(u32::MAX);
 
 #[test]
-fn waits_double_up_to_the_cap_and_end() {
+fn backoff_doubles_up_to_the_cap_and_ends() {
     let backoff = Backoff { cap: Millis(60_000), ..Backoff::default() };
     let waits: Vec<_> = (1..=5).map(|failures| backoff.wait(failures, WHOLE)).collect();
     let expected = [10_000, 20_000, 40_000, 60_000].map(|wait| Some(Millis(wait)));
@@ -15,7 +15,7 @@ fn waits_double_up_to_the_cap_and_end() {
 }
 
 #[test]
-fn chance_takes_away_half_at_most_and_is_given() {
+fn jitter_subtracts_at_most_half_and_is_a_parameter() {
     let backoff = Backoff::default();
     assert_eq!(backoff.wait(1, Jitter(0)), Some(Millis(5_000)));
     assert_eq!(backoff.wait(1, Jitter(u32::MAX / 2)), Some(Millis(7_499)));
@@ -23,11 +23,9 @@ fn chance_takes_away_half_at_most_and_is_given() {
 }
 
 #[test]
-fn no_number_is_too_large() {
-    let backoff =
-        Backoff { first: Millis(u64::MAX), factor: u32::MAX, cap: Millis(u64::MAX), attempts: u32::MAX };
+fn backoff_saturates_at_large_numbers() {
+    let backoff = Backoff { first: Millis(u64::MAX), cap: Millis(u64::MAX), attempts: u32::MAX };
     assert_eq!(backoff.wait(u32::MAX - 1, WHOLE), Some(Millis(u64::MAX)));
     assert_eq!(backoff.wait(u32::MAX, WHOLE), None);
-    assert_eq!(Backoff { factor: 0, ..Backoff::default() }.wait(2, WHOLE), Some(Millis(0)));
     assert_eq!(Backoff { attempts: 0, ..Backoff::default() }.wait(1, WHOLE), None);
 }

@@ -34,10 +34,7 @@ pub(crate) struct Cron {
 impl Cron {
     /// Reads five fields, six with seconds in front, or a nickname. One that never comes is refused.
     pub(crate) fn parse(text: &str) -> Result<Self, Problem> {
-        let fields = match text.starts_with('@') {
-            true => nickname(text)?,
-            false => text,
-        };
+        let fields = if text.starts_with('@') { nickname(text)? } else { text };
         let plain = field::plain(fields)?;
         let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
         let pattern = parser.parse(&plain).map_err(|error| {
@@ -54,10 +51,7 @@ impl Cron {
 
     /// The first due time that is later than a moment.
     pub(crate) fn next_after(&self, moment: Timestamp, zone: &Zone) -> Option<Timestamp> {
-        match self.every_hour {
-            true => self.next_shown(moment, zone),
-            false => self.next_named(moment, zone),
-        }
+        if self.every_hour { self.next_shown(moment, zone) } else { self.next_named(moment, zone) }
     }
 
     /// When the clocks next show a time that fits, also if they have shown it before.

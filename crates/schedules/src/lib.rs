@@ -1,11 +1,12 @@
-//! When things are due.
+//! Due times of schedules.
 //!
-//! Start at [`Timetable`]: it reads a cron expression, an interval or a moment in a [`Zone`], and says what comes next.
-//! [`Timetable::settle`] judges what came due since it was looked at last, [`RunKey`] names one run for good, and [`Backoff`] says how long to
-//! wait after a failure. `docs/schedules.md` is the user's page.
+//! Start at [`Timetable`]: it reads a cron expression, an interval or a point in time in a [`Zone`], and computes the next due time.
+//! [`Timetable::settle`] judges runs that came due since the last look, [`RunKey`] identifies one run permanently, and
+//! [`Backoff`] gives the wait after a failure.
+//! `docs/schedules.md` is the user's page.
 //!
-//! Use this crate for questions about time that must have the same answer everywhere and after every restart. Do not look at a clock here,
-//! nor draw a random number: both are handed in. The time zone database is part of the program, so no answer depends on the machine.
+//! Use this crate for questions about time that must have the same answer everywhere and after every restart. Do not read a clock or
+//! draw random numbers here: both are parameters. The time zone database is built in, so no answer depends on the machine.
 
 mod backoff;
 mod cron;

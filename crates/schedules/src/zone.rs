@@ -113,10 +113,11 @@ fn nearest(name: &str) -> Option<String> {
     let scored = DATABASE.available().filter_map(|known| {
         let known = known.as_str().to_owned();
         let spelled = plain(&known);
-        let distance = match city(&spelled) == city(&wanted) {
-            true => 0,
-            false => strsim::damerau_levenshtein(&spelled, &wanted)
-                .min(strsim::damerau_levenshtein(&city(&spelled), &wanted)),
+        let distance = if city(&spelled) == city(&wanted) {
+            0
+        } else {
+            strsim::damerau_levenshtein(&spelled, &wanted)
+                .min(strsim::damerau_levenshtein(&city(&spelled), &wanted))
         };
         (distance <= (wanted.chars().count() / 4).min(3)).then_some((distance, known))
     });

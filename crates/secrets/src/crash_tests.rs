@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use holdfast_contract::problem::Code;
 
-use crate::files::{FileDraft, WriteLock};
+use crate::files::{self, WriteLock};
 use crate::testing::{again, encrypted, files, given_by_parent, got, name, put, secret};
 use crate::{Digester, SecretStore};
 
@@ -17,7 +17,7 @@ fn a_crash_before_the_new_file_is_in_place_leaves_the_old_one() {
     let path = home.path().join("secrets.age");
     for half in [&b""[..], b"age-encryption.org/v1\n-> half a"] {
         // Never committed, as if the process had ended here.
-        drop(FileDraft::write(&path, half).unwrap());
+        drop(files::write_draft(&path, half).unwrap());
         assert!(home.path().join(".secrets.age.draft").exists());
         assert_eq!(got(&encrypted(home.path()), "TOKEN").as_deref(), Some("old"));
     }

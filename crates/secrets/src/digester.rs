@@ -8,7 +8,7 @@ use holdfast_contract::problem::{Code, Problem};
 use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::files::{self, FileDraft, Private, WriteLock};
+use crate::files::{self, Private, WriteLock};
 
 const LENGTH: usize = 32;
 
@@ -27,11 +27,11 @@ impl Digester {
         let _lock = WriteLock::take(home)?;
         let mut key = Zeroizing::new([0; LENGTH]);
         getrandom::fill(&mut *key)
-            .map_err(|_| files::problem(Code::Internal, &path, "the system gives no random bytes"))?;
-        FileDraft::write(&path, &*key)?.commit_new()?;
+            .map_err(|_| Problem::in_file(Code::Internal, &path, "the system gives no random bytes"))?;
+        files::write_draft(&path, &*key)?.commit_new()?;
         // Another process may have been first; then its key counts.
         Self::read(&path)?
-            .ok_or_else(|| files::problem(Code::SecretsUnreadable, &path, "the key is gone again"))
+            .ok_or_else(|| Problem::in_file(Code::SecretsUnreadable, &path, "the key is gone again"))
     }
 
     fn read(path: &Path) -> Result<Option<Self>, Problem> {
@@ -40,7 +40,7 @@ impl Digester {
         let key = <[u8; LENGTH]>::try_from(bytes.as_slice()).map_err(|_| {
             let what = format!("{} does not have {LENGTH} bytes", path.display());
             let help = "Restore it from a backup, or move it away: then secrets in older frames match nothing any more.";
-            files::problem(Code::SecretsDamaged, path, what).help(help)
+            Problem::in_file(Code::SecretsDamaged, path, what).help(help)
         })?;
         Ok(Some(Self { key: Zeroizing::new(key) }))
     }

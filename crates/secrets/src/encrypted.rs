@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use holdfast_contract::problem::{Code, Problem};
 use secrecy::SecretString;
 
-use crate::files::{self, FileDraft, Private, Stamp, WriteLock};
+use crate::files::{self, Private, Stamp, WriteLock};
 use crate::name::SecretName;
 use crate::store::{Description, SecretStore, SecretStoreState, StoreKind};
 use content::SecretsContent;
@@ -67,7 +67,7 @@ impl EncryptedFile {
         let plain = self.key.decrypt(&path, bytes)?;
         SecretsContent::parse(&plain).ok_or_else(|| {
             let what = format!("{} holds something other than secrets of this version", path.display());
-            files::problem(Code::SecretsDamaged, &path, what)
+            Problem::in_file(Code::SecretsDamaged, &path, what)
         })
     }
 
@@ -83,14 +83,14 @@ impl EncryptedFile {
     }
 
     /// The content on the disk, encrypted and read back, and not yet in its place.
-    fn draft(&self, content: &SecretsContent) -> Result<FileDraft, Problem> {
+    fn draft(&self, content: &SecretsContent) -> Result<files::PrivateDraft, Problem> {
         let path = self.path();
         let bytes = self.key.encrypt(&path, &content.to_bytes())?;
         if self.decrypt(&bytes)? != *content {
             let what = "what was encrypted does not come back the same, so nothing was written";
-            return Err(files::problem(Code::Internal, &path, what));
+            return Err(Problem::in_file(Code::Internal, &path, what));
         }
-        FileDraft::write(&path, &bytes)
+        files::write_draft(&path, &bytes)
     }
 }
 

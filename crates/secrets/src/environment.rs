@@ -13,7 +13,7 @@ use holdfast_contract::problem::{Code, Problem};
 use secrecy::SecretString;
 use secrecy::zeroize::Zeroizing;
 
-use crate::files::{self, FileDraft, WriteLock};
+use crate::files::{self, WriteLock};
 use crate::name::SecretName;
 use crate::store::{Description, SecretStore, SecretStoreState, StoreKind};
 
@@ -52,13 +52,13 @@ impl EnvironmentStore {
         };
         if !found.is_file() || found.len() > MOST {
             let what = format!("{} is no file of variables", path.display());
-            return Err(files::problem(Code::EnvironmentInvalid, &path, what));
+            return Err(Problem::in_file(Code::EnvironmentInvalid, &path, what));
         }
         let mode = found.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
             let what = format!("others can reach {} (mode {mode:03o}), so it was not used", path.display());
             let help = format!("Take their access away: `chmod 600 {}`.", path.display());
-            return Err(files::problem(Code::EnvironmentExposed, &path, what).help(help));
+            return Err(Problem::in_file(Code::EnvironmentExposed, &path, what).help(help));
         }
         let text = fs::read_to_string(&path).map_err(|error| files::failed(&path, "read", &error))?;
         Ok(Some(Zeroizing::new(text)))
@@ -68,7 +68,7 @@ impl EnvironmentStore {
         match self.text()? {
             Some(text) => edit::parse(&text).ok_or_else(|| {
                 let what = format!("{} has a line that cannot be understood", self.path().display());
-                files::problem(Code::EnvironmentInvalid, &self.path(), what)
+                Problem::in_file(Code::EnvironmentInvalid, &self.path(), what)
             }),
             None => Ok(edit::Variables::new()),
         }
@@ -80,9 +80,9 @@ impl EnvironmentStore {
         let text = self.text()?.unwrap_or_default();
         let changed = edit::change(&text, &name.to_string(), value).ok_or_else(|| {
             let what = format!("{name} cannot be changed in {} without touching more", self.path().display());
-            files::problem(Code::SecretReadOnly, &self.path(), what).help("Change the line by hand.")
+            Problem::in_file(Code::SecretReadOnly, &self.path(), what).help("Change the line by hand.")
         })?;
-        FileDraft::write(&self.path(), changed.as_bytes())?.commit()
+        files::write_draft(&self.path(), changed.as_bytes())?.commit()
     }
 }
 

@@ -1,13 +1,14 @@
 //! Files with secrets in them: read only if they are the owner's alone, replaced as a whole, and written by one process at a time.
 
-use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Read, Write};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use holdfast_contract::problem::{Code, Location, Problem};
+use holdfast_atomic_file::FileDraft;
+use holdfast_contract::problem::{Code, Problem};
 use rustix::fs::OFlags;
 use secrecy::zeroize::Zeroizing;
 
@@ -21,16 +22,11 @@ const MOST: u64 = 16 * 1024 * 1024;
 const TRIES: u32 = 1_000;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A problem with a file.
-pub(crate) fn problem(code: Code, path: &Path, what: impl Into<String>) -> Problem {
-    Problem::new(code, what).at(Location { file: path.to_owned(), ..Location::default() })
-}
-
 /// What a failure of the system means.
 pub(crate) fn failed(path: &Path, doing: &str, error: &io::Error) -> Problem {
     let text = error.to_string();
     let words = text.split(" (os error").next().unwrap_or(&text).to_lowercase();
-    problem(Code::SecretsUnreadable, path, format!("{} cannot be {doing}: {words}", path.display()))
+    Problem::in_file(Code::SecretsUnreadable, path, format!("{} cannot be {doing}: {words}", path.display()))
 }
 
 /// A file that is the owner's alone, opened.
@@ -56,7 +52,7 @@ impl Private {
         let found = file.metadata().map_err(|error| failed(path, "read", &error))?;
         if !found.is_file() {
             let what = format!("{} is not a file", path.display());
-            return Err(problem(Code::SecretsUnreadable, path, what).help("Move it away."));
+            return Err(Problem::in_file(Code::SecretsUnreadable, path, what).help("Move it away."));
         }
         owned_alone(path, &found)?;
         Ok(Some(Self { file, path: path.to_owned(), found }))
@@ -78,7 +74,7 @@ impl Private {
     pub(crate) fn read(self) -> Result<Zeroizing<Vec<u8>>, Problem> {
         if self.found.len() > MOST {
             let what = format!("{} is too large to be a file of secrets", self.path.display());
-            return Err(problem(Code::SecretsUnreadable, &self.path, what));
+            return Err(Problem::in_file(Code::SecretsUnreadable, &self.path, what));
         }
         // Room for all of it at once, so that no part is left behind where a smaller room was.
         let room = usize::try_from(self.found.len()).unwrap_or_default() + 1;
@@ -95,14 +91,16 @@ pub(crate) struct Stamp([i128; 5]);
 
 fn linked(path: &Path) -> Problem {
     let what = format!("{} is a link, and secrets are not followed to other places", path.display());
-    problem(Code::SecretsUnreadable, path, what).help("Put the file itself there.")
+    Problem::in_file(Code::SecretsUnreadable, path, what).help("Put the file itself there.")
 }
 
 fn owned_alone(path: &Path, found: &Metadata) -> Result<(), Problem> {
     let (owner, user) = (found.uid(), rustix::process::geteuid());
     if !user.is_root() && owner != user.as_raw() {
         let what = format!("{} belongs to another user", path.display());
-        return Err(problem(Code::SecretsExposed, path, what).help("Move it away, or make it yours."));
+        return Err(
+            Problem::in_file(Code::SecretsExposed, path, what).help("Move it away, or make it yours.")
+        );
     }
     let mode = found.mode() & 0o777;
     if mode & OTHERS != 0 {
@@ -111,62 +109,40 @@ fn owned_alone(path: &Path, found: &Metadata) -> Result<(), Problem> {
             "`chmod 600 {}`, and set secrets anew that others may have read in the meantime.",
             path.display()
         );
-        return Err(problem(Code::SecretsExposed, path, what).help(help));
+        return Err(Problem::in_file(Code::SecretsExposed, path, what).help(help));
     }
     Ok(())
 }
 
-/// A new content for a file, on the disk beside it and not yet in its place.
-pub(crate) struct FileDraft {
-    draft: PathBuf,
+/// Writes the new content of a file beside it. The caller has the write lock, so the draft has a fixed name, and one that a crash
+/// left is removed rather than kept with secrets in it.
+pub(crate) fn write_draft(path: &Path, bytes: &[u8]) -> Result<PrivateDraft, Problem> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let draft = path.with_file_name(format!(".{name}.draft"));
+    let written = FileDraft::write(draft, path, bytes, 0o600);
+    let draft = written.map_err(|error| failed(path, "written", &error))?;
+    Ok(PrivateDraft { draft, path: path.to_owned() })
+}
+
+/// The new content of a file, on disk and not yet in its place.
+pub(crate) struct PrivateDraft {
+    draft: FileDraft,
     path: PathBuf,
 }
 
-impl FileDraft {
-    /// Writes a draft. One that a crash left behind makes way; whoever writes has the lock.
-    pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<Self, Problem> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let draft = path.with_file_name(format!(".{name}.draft"));
-        let written = (|| {
-            match fs::remove_file(&draft) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-            file.write_all(bytes)?;
-            file.sync_all()
-        })();
-        written.map_err(|error| {
-            let _ = fs::remove_file(&draft);
-            failed(path, "written", &error)
-        })?;
-        Ok(Self { draft, path: path.to_owned() })
-    }
-
-    /// Puts the draft in its place. Whoever reads, at whatever moment the machine stops, finds the old content or the new one.
+impl PrivateDraft {
+    /// Replaces the file atomically. A link is not followed.
     pub(crate) fn commit(self) -> Result<(), Problem> {
         if self.path.is_symlink() {
             return Err(linked(&self.path));
         }
-        let moved = fs::rename(&self.draft, &self.path).and_then(|()| sync_folder(&self.path));
-        moved.map_err(|error| failed(&self.path, "written", &error))
+        self.draft.commit().map_err(|error| failed(&self.path, "written", &error))
     }
 
-    /// Puts the draft in its place unless something is there already, which stays.
+    /// Creates the file unless it exists; then it stays.
     pub(crate) fn commit_new(self) -> Result<(), Problem> {
-        let linked = fs::hard_link(&self.draft, &self.path).and_then(|()| sync_folder(&self.path));
-        let _ = fs::remove_file(&self.draft);
-        match linked {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                Err(failed(&self.path, "written", &error))
-            }
-            _ => Ok(()),
-        }
+        self.draft.commit_new().map(drop).map_err(|error| failed(&self.path, "written", &error))
     }
-}
-
-fn sync_folder(path: &Path) -> io::Result<()> {
-    File::open(path.parent().unwrap_or(path))?.sync_all()
 }
 
 /// The right to write secrets in a home. It ends when this is dropped, and when the process does.
@@ -195,6 +171,6 @@ impl WriteLock {
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
         }
-        Err(problem(Code::SecretsBusy, &path, "another process is writing secrets in this home"))
+        Err(Problem::in_file(Code::SecretsBusy, &path, "another process is writing secrets in this home"))
     }
 }

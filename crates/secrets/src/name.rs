@@ -21,9 +21,10 @@ impl SecretName {
     pub fn global(name: &str) -> Result<Self, Problem> {
         let begins = |sign: char| sign.is_ascii_alphabetic() || sign == '_';
         let goes_on = |sign: char| sign.is_ascii_alphanumeric() || sign == '_' || sign == '-';
-        match name.starts_with(begins) && name.chars().all(goes_on) && name.len() <= LONGEST {
-            true => Ok(Self { extension: None, name: name.to_owned() }),
-            false => Err(refused(name)),
+        if name.starts_with(begins) && name.chars().all(goes_on) && name.len() <= LONGEST {
+            Ok(Self { extension: None, name: name.to_owned() })
+        } else {
+            Err(refused(name))
         }
     }
 
@@ -31,9 +32,10 @@ impl SecretName {
     pub fn own(extension: &ExtensionId, name: &str) -> Result<Self, Problem> {
         let id = extension.as_str();
         let goes_on = |sign: char| matches!(sign, 'a'..='z' | '0'..='9' | '_' | '-');
-        match id.starts_with(|sign: char| sign.is_ascii_lowercase()) && id.chars().all(goes_on) {
-            true => Ok(Self { extension: Some(extension.clone()), ..Self::global(name)? }),
-            false => Err(refused(&format!("{id}.{name}"))),
+        if id.starts_with(|sign: char| sign.is_ascii_lowercase()) && id.chars().all(goes_on) {
+            Ok(Self { extension: Some(extension.clone()), ..Self::global(name)? })
+        } else {
+            Err(refused(&format!("{id}.{name}")))
         }
     }
 

@@ -55,10 +55,7 @@ impl Redactor {
     /// The text without the values.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let ranges = self.ranges(text);
-        match ranges.is_empty() {
-            true => Cow::Borrowed(text),
-            false => Cow::Owned(self.replace(text, &ranges)),
-        }
+        if ranges.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(self.replace(text, &ranges)) }
     }
 
     /// For a text that comes in pieces.

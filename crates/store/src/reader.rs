@@ -21,7 +21,7 @@ use crate::tables::rows::{self, Bytes32, COLUMNS, Stored, StoredBody, Unsigned};
 use crate::tables::schema::LogLocation;
 use crate::write::stream::Head;
 
-/// Rows that are held in memory at once.
+/// Rows that are read into memory per query.
 const CHUNK: usize = 256;
 /// A place that no frame ever reaches.
 const END: Seq = Seq(i64::MAX as u64);
@@ -405,7 +405,7 @@ impl Readers {
         read(loan.connection.insert(connection))
     }
 
-    /// Closes the connections that nobody uses. Only a connection that can write tidies up behind itself, so the writer's must
+    /// Closes idle connections. Only a connection that can write removes the write-ahead log when it closes, so the writer's must
     /// be the last to go.
     pub(crate) fn rest(&self) {
         self.lock().idle.clear();

@@ -41,7 +41,7 @@ counters! {
     objects,
     /// Snapshots written.
     snapshots,
-    /// Snapshots that could not be written or used. They are a cache, so nothing else comes of it.
+    /// Snapshots that could not be written or used. They are a cache, so this has no other effect.
     snapshots_skipped,
     /// Times the write-ahead log was copied into the database file.
     checkpoints,

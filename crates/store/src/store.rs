@@ -24,11 +24,11 @@ use crate::write::writer::{self, WriterThread};
 pub struct StoreOptions {
     /// The name of a registered SQLite VFS; the default one if none.
     pub vfs: Option<String>,
-    /// How long a frame that nobody waits for may stay in memory.
+    /// How long a frame without a waiting caller may stay in memory.
     pub linger: Duration,
     /// How many frames may be queued before [`StreamLog::append`] blocks.
     pub queue: usize,
-    /// How many threads can read at once.
+    /// How many threads can read concurrently.
     pub readers: usize,
 }
 
@@ -138,7 +138,7 @@ impl Store {
     ) -> Result<R, Problem> {
         let (answer, answered) = mpsc::sync_channel(1);
         let task = Box::new(move |desk: &mut WriterThread| {
-            // Whoever asked may have gone; what was done stays done.
+            // The caller may have stopped waiting; the work is done all the same.
             let _ = answer.send(task(desk));
         });
         self.inner.shared.queue.push(QueueEntry::Task(task))?;
@@ -151,7 +151,7 @@ impl Inner {
         self.shared.queue.close();
         self.readers.rest();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // The last handle may go on the writer's own thread, with something that was handed over; then nobody can wait for it.
+        // The last handle may be dropped on the writer thread itself, with a queued entry; joining there would be a deadlock.
         if let Some(writer) = writer.filter(|writer| writer.thread().id() != std::thread::current().id()) {
             // A writer that panicked has already failed every stream.
             let _ = writer.join();

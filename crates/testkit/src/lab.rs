@@ -23,8 +23,8 @@ use holdfast_replay::{Mode, ReplayVerdict, replay};
 use holdfast_replay::{VerificationFinding, verify};
 use holdfast_runtime::secrets::Secrets;
 use holdfast_runtime::{
-    Configuration, Entropy, HomeParts, NewSession, Parts, Routes, Runtime, SessionEvent, SessionFactory,
-    SessionHandle, SessionRequest, Surface, ToolsShown, TurnReport,
+    Configuration, Entropy, HomeParts, NewSession, OutputDelta, OutputKind, Parts, Routes, Runtime,
+    SessionEvent, SessionFactory, SessionHandle, SessionRequest, Surface, ToolsShown, TurnReport,
 };
 use holdfast_store::{Store, StoreOptions};
 
@@ -405,15 +405,14 @@ impl Surface for Watcher {
     fn show(&self, _: &StreamId, event: SessionEvent) {
         match event {
             SessionEvent::Approval(pending) => self.approvals.lock().unwrap().push(pending),
-            SessionEvent::Text(text) => self.text.lock().unwrap().push_str(&text),
+            SessionEvent::Output(OutputDelta { kind: OutputKind::Text { .. }, text, .. }) => {
+                self.text.lock().unwrap().push_str(&text);
+            }
             SessionEvent::Notice { text, .. } => self.notices.lock().unwrap().push(text),
             SessionEvent::Question { request, question, .. } => {
                 self.questions.lock().unwrap().push((request, question));
             }
-            SessionEvent::Reasoning(_)
-            | SessionEvent::Progress { .. }
-            | SessionEvent::Ended { .. }
-            | SessionEvent::Broken(_) => {}
+            SessionEvent::Output(_) | SessionEvent::Broken(_) => {}
         }
     }
 

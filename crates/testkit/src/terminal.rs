@@ -15,7 +15,8 @@ pub const TIMEOUT: Duration = Duration::from_secs(180);
 pub struct TestTerminal(pub OsSession);
 
 impl TestTerminal {
-    /// Starts a program in a terminal of this width. A shell sets the size and becomes the program: the program never sees another size.
+    /// Starts a program in a terminal of this width. A shell waits until the terminal has its size and then becomes the program,
+    /// which never sees another size.
     pub fn start(command: Command, columns: u16) -> Self {
         Self::start_from(Command::new("sh"), command, columns)
     }
@@ -27,19 +28,24 @@ impl TestTerminal {
         Self::start_from(shell, command, columns)
     }
 
-    fn start_from(mut sized: Command, command: Command, columns: u16) -> Self {
-        let size = format!("stty cols {columns} rows 30 && exec \"$0\" \"$@\"");
-        sized.arg("-c").arg(size).arg(command.get_program()).args(command.get_args());
+    fn start_from(mut shell: Command, command: Command, columns: u16) -> Self {
+        shell
+            .arg("-c")
+            .arg("read -r _ && exec \"$0\" \"$@\"")
+            .arg(command.get_program())
+            .args(command.get_args());
         if let Some(folder) = command.get_current_dir() {
-            sized.current_dir(folder);
+            shell.current_dir(folder);
         }
         for (name, value) in command.get_envs() {
             match value {
-                Some(value) => sized.env(name, value),
-                None => sized.env_remove(name),
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
             };
         }
-        let mut session = Session::spawn(sized).unwrap();
+        let mut session = Session::spawn(shell).unwrap();
+        session.get_process_mut().set_window_size(columns, 30).unwrap();
+        session.write_all(b"\n").unwrap();
         session.set_expect_timeout(Some(TIMEOUT));
         Self(session)
     }

@@ -1,4 +1,4 @@
-//! Notes, as a program in Rust: reads a request to a line, writes an answer to a line. The notes lie in its own folder, one to a file.
+//! Notes, as a program in Rust: reads one request per line, writes one response per line. The notes are files in its data folder.
 
 use std::fs;
 use std::io::{self, BufRead, Write};
@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-/// What this program remembers of `hello`.
+/// The parameters of `hello`.
 struct Notes {
     folder: PathBuf,
-    /// How many notes an answer has at most.
+    /// The largest number of notes in an answer.
     most: usize,
 }
 
-/// Why a request cannot be done, for whoever made it.
+/// Why a request failed.
 struct Refusal(i32, String);
 
 impl From<io::Error> for Refusal {
@@ -26,7 +26,7 @@ fn main() -> io::Result<()> {
     let mut notes = None;
     for line in io::stdin().lock().lines() {
         let Ok(message) = serde_json::from_str::<Value>(&line?) else { continue };
-        // A message without an id is a notice: nothing here takes long enough to be cancelled.
+        // A message without an id is a notification: no call here takes long enough to be cancelled.
         let Some(id) = message.get("id") else { continue };
         let answer = match answer(&mut notes, message["method"].as_str(), &message["params"]) {
             Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
@@ -60,7 +60,7 @@ fn answer(notes: &mut Option<Notes>, method: Option<&str>, params: &Value) -> Re
     }
 }
 
-/// What this program is.
+/// The answer to `hello`.
 fn welcome() -> Value {
     let takes = |name: &str, about: &str| {
         json!({
@@ -101,7 +101,7 @@ impl Notes {
             return Err(Refusal(-32602, "a note has some text".to_owned()));
         }
         let number = self.files()?.len() + 1;
-        // Written beside its place and moved there, so that nobody ever reads half a note.
+        // Written to a temporary file and renamed, so that a note is never read half-written.
         let beside = self.folder.join("new");
         fs::write(&beside, text)?;
         fs::rename(beside, self.folder.join(format!("{number:08}.note")))?;

@@ -1,12 +1,12 @@
-//! What a key looks like: a known beginning followed by enough characters of the right kind.
+//! Detects keys: a known prefix followed by enough characters of the right kind.
 
 use std::ops::Range;
 
-/// Something that looks like a key.
+/// A detected key.
 pub struct Key {
-    /// What it looks like.
+    /// The kind of key.
     pub what: &'static str,
-    /// Where it stands.
+    /// Its range in the text.
     pub place: Range<usize>,
 }
 
@@ -36,7 +36,7 @@ pub fn find(text: &str) -> impl Iterator<Item = Key> + '_ {
     })
 }
 
-/// The text without its keys; nothing if there are none.
+/// The text without its keys; `None` if there are none.
 pub fn blank(text: &str) -> Option<String> {
     let mut blanked = String::new();
     let mut from = 0;

@@ -1,6 +1,6 @@
-//! A guardrail against leaked keys: the user's text and the answer are stopped, a tool's result is blanked.
+//! A guardrail against leaked keys: the user's text and the answer are blocked, a tool's result is redacted.
 //!
-//! `keys.rs` knows what a key looks like; here is what is done about it.
+//! `keys.rs` detects keys; this file decides what happens to them.
 
 mod keys;
 
@@ -8,7 +8,7 @@ use holdfast_extension::{
     Content, Sanitized, ToolCall, Verdict, guard_input, guard_output, sanitize_result,
 };
 
-/// A key that the user pastes would go to a model, and into the log of whoever runs it.
+/// A key that the user pastes would be sent to a model and appear in its provider's log.
 #[guard_input]
 fn no_keys_in(text: String) -> Verdict {
     judge(&text, "your message")
@@ -20,7 +20,7 @@ fn no_keys_out(answer: String) -> Verdict {
     judge(&answer, "the answer")
 }
 
-/// What a tool returns is needed; only the keys in it are not.
+/// A tool's result is needed, but not the keys in it.
 #[sanitize_result]
 fn blank_keys(_call: ToolCall, result: Content) -> Sanitized {
     let blanked = keys::blank(result.as_str());

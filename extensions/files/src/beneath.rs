@@ -1,6 +1,6 @@
-//! Opening by handle, never leaving the folder that the handle stands for. On Linux the kernel resolves the path and refuses
-//! whatever leads out, at every step, whoever changes the tree meanwhile. Elsewhere the path is walked name by name, and no
-//! link is followed at all.
+//! Opens paths relative to a handle, without leaving its folder. On Linux the kernel resolves the path and refuses every step that
+//! leads out, also under concurrent changes of the tree. On other systems the path is walked name by name, and links are not
+//! followed.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub(crate) use self::linux::{find, folder, reopen, true_path};
 #[cfg(not(target_os = "linux"))]
 pub(crate) use self::stepwise::{find, folder, reopen, true_path};
 
-/// Why an open failed, in words.
+/// Why an open failed, for messages.
 pub(crate) fn because(error: Errno) -> String {
     match error {
         Errno::XDEV => "it leads out of the workspace".to_owned(),
@@ -36,12 +36,12 @@ mod linux {
 
     use super::*;
 
-    /// How often a path is resolved again when something above it moved meanwhile.
-    const ATTEMPTS: usize = 128;
+    /// How often resolving a path is retried when a parent folder moves concurrently.
+    const MAX_ATTEMPTS: usize = 128;
 
     fn open(root: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             match openat2(root.as_fd(), path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
                 Err(Errno::AGAIN) => {}
                 other => return other,
@@ -50,7 +50,7 @@ mod linux {
         Err(Errno::AGAIN)
     }
 
-    /// A handle on what the path names. Nothing is opened in the sense of a driver: a device or a pipe does not notice.
+    /// A handle on what the path names. It only locates the file (`O_PATH`), so opening has no effect on a device or pipe.
     pub(crate) fn find(root: impl AsFd, path: &Path) -> Result<OwnedFd> {
         open(root, path, OFlags::PATH)
     }
@@ -60,13 +60,13 @@ mod linux {
         open(root, path, OFlags::RDONLY | OFlags::DIRECTORY)
     }
 
-    /// The very file that a handle stands for, opened for reading.
+    /// The file of a handle, opened for reading.
     pub(crate) fn reopen(handle: OwnedFd) -> Result<OwnedFd> {
         let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
         rustix::fs::open(path, OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())
     }
 
-    /// The path of what a handle stands for, all links resolved.
+    /// The path of a handle, with all links resolved.
     pub(crate) fn true_path(handle: &OwnedFd, _: &Path, _: &Path) -> Result<PathBuf> {
         let link = format!("/proc/self/fd/{}", handle.as_raw_fd());
         std::fs::read_link(link).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
@@ -121,12 +121,12 @@ pub(crate) mod stepwise {
         open(root, path, STEP)
     }
 
-    /// The very file that a handle stands for; it is open for reading.
+    /// The file of a handle; it is open for reading already.
     pub(crate) fn reopen(handle: OwnedFd) -> Result<OwnedFd> {
         Ok(handle)
     }
 
-    /// The path of what a handle stands for: without links, it is the one that was asked for.
+    /// The path of a handle: since links are not followed, it is the given one.
     pub(crate) fn true_path(_: &OwnedFd, root: &Path, path: &Path) -> Result<PathBuf> {
         Ok(root.join(path))
     }

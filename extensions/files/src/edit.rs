@@ -1,4 +1,4 @@
-//! `file_edit`: one exact text in place of another.
+//! `file_edit`: replaces an exact text.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use crate::tool::{FileTool, failed};
 use crate::tree::{Existing, Tree};
 
-/// Bytes that a file may have to be edited.
-const BYTES: u64 = 8 * 1024 * 1024;
-/// Lines among which the nearest is looked for.
-const LINES: usize = 20_000;
+/// The largest file that can be edited.
+const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
+/// Lines that are searched for the nearest match.
+const MAX_COMPARED_LINES: usize = 20_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -51,11 +51,14 @@ fn edit(tree: &Tree, arguments: Arguments) -> Result<Value, Fault> {
         return Err(failed("`old` and `new` are the same"));
     }
     let (file, found) = tree.open(&path, &tree.relative(&path)?)?;
-    if found.bytes > BYTES {
-        return Err(failed(format!("{path:?} has {} bytes; {BYTES} is the limit for an edit", found.bytes)));
+    if found.bytes > MAX_FILE_BYTES {
+        return Err(failed(format!(
+            "{path:?} has {} bytes; {MAX_FILE_BYTES} is the limit for an edit",
+            found.bytes
+        )));
     }
     let mut text = String::new();
-    let read = file.take(BYTES + 1).read_to_string(&mut text);
+    let read = file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text);
     read.map_err(|error| failed(format!("{path:?} cannot be edited as text: {error}")))?;
 
     let lines: Vec<usize> =
@@ -77,11 +80,14 @@ fn edit(tree: &Tree, arguments: Arguments) -> Result<Value, Fault> {
     Ok(json!({ "path": path, "replaced": replaced, "line": lines.first() }))
 }
 
-/// The line that is most like the first line of what was looked for.
+/// The line that is most similar to the first line of the wanted text.
 fn nearest(text: &str, old: &str) -> String {
     let Some(wanted) = old.lines().map(str::trim).find(|line| !line.is_empty()) else { return String::new() };
-    let scored =
-        text.lines().take(LINES).enumerate().map(|(index, line)| (likeness(wanted, line), index, line));
+    let scored = text
+        .lines()
+        .take(MAX_COMPARED_LINES)
+        .enumerate()
+        .map(|(index, line)| (similarity(wanted, line), index, line));
     let best = scored.max_by(|one, other| one.0.total_cmp(&other.0).then(other.1.cmp(&one.1)));
     match best {
         Some((score, index, line)) if score > 0.3 => {
@@ -92,8 +98,8 @@ fn nearest(text: &str, old: &str) -> String {
     }
 }
 
-/// How many pairs of neighbouring letters two lines share, from 0 to 1.
-fn likeness(one: &str, other: &str) -> f64 {
+/// The similarity of two lines by shared bigrams, from 0 to 1.
+fn similarity(one: &str, other: &str) -> f64 {
     let pairs = |text: &str| {
         let letters: Vec<char> = text.trim().chars().take(500).collect();
         let mut counts: BTreeMap<[char; 2], i64> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What the tools do with ordinary files.
+//! The tools on ordinary files.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -16,12 +16,12 @@ use crate::tree::Tree;
 use crate::{FilesOptions, edit, list, read, search, write};
 
 /// A workspace with a home beside it.
-pub(crate) struct Desk {
+pub(crate) struct Fixture {
     pub(crate) scratch: tempfile::TempDir,
     pub(crate) tree: Arc<Tree>,
 }
 
-impl Desk {
+impl Fixture {
     pub(crate) fn new() -> Self {
         Self::with(FilesOptions::default())
     }
@@ -66,18 +66,18 @@ impl Desk {
 }
 
 #[test]
-fn the_manifest_is_one_and_says_what_the_code_says() {
+fn the_manifest_is_valid_and_matches_the_code() {
     let file = Path::new("manifest.yaml");
     let parsed = parse(file, include_str!("../manifest.yaml")).unwrap();
     assert!(parsed.warnings.is_empty(), "{:?}", parsed.warnings);
     assert_eq!(lane(&parsed.manifest, &[]).unwrap(), LaneKind::Native);
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let specs = [
-        read::tool(desk.tree.clone()).spec,
-        write::tool(desk.tree.clone()).spec,
-        edit::tool(desk.tree.clone()).spec,
-        list::tool(desk.tree.clone()).spec,
-        search::tool(desk.tree.clone()).spec,
+        read::tool(fixture.tree.clone()).spec,
+        write::tool(fixture.tree.clone()).spec,
+        edit::tool(fixture.tree.clone()).spec,
+        list::tool(fixture.tree.clone()).spec,
+        search::tool(fixture.tree.clone()).spec,
     ];
     assert_eq!(parsed.manifest.tools.len(), specs.len());
     for spec in specs {
@@ -86,80 +86,80 @@ fn the_manifest_is_one_and_says_what_the_code_says() {
 }
 
 #[test]
-fn reading_gives_lines_and_says_what_is_missing() {
-    let desk = Desk::new();
-    desk.put("a/numbers.txt", (1..=10).map(|n| format!("line {n}\n")).collect::<String>());
-    let all = desk.call("file_read", json!({ "path": "a/numbers.txt" })).unwrap();
+fn reading_returns_lines_and_reports_truncation() {
+    let fixture = Fixture::new();
+    fixture.put("a/numbers.txt", (1..=10).map(|n| format!("line {n}\n")).collect::<String>());
+    let all = fixture.call("file_read", json!({ "path": "a/numbers.txt" })).unwrap();
     assert_eq!((all["first_line"].clone(), all["last_line"].clone()), (json!(1), json!(10)));
     assert_eq!(all["truncated"], false);
     assert!(all.get("note").is_none());
 
-    let absolute = desk.at("a/numbers.txt");
+    let absolute = fixture.at("a/numbers.txt");
     let arguments = json!({ "path": absolute.canonicalize().unwrap(), "offset": 3, "limit": 2 });
-    let some = desk.call("file_read", arguments).unwrap();
+    let some = fixture.call("file_read", arguments).unwrap();
     assert_eq!(some["text"], "line 3\nline 4\n");
     assert_eq!(some["note"], "truncated: the file goes on; read from offset 5");
 
-    let past = desk.call("file_read", json!({ "path": "a/numbers.txt", "offset": 99 })).unwrap();
+    let past = fixture.call("file_read", json!({ "path": "a/numbers.txt", "offset": 99 })).unwrap();
     assert_eq!(
         (past["text"].clone(), past["note"].clone()),
         (json!(""), json!("the file ends before line 99"))
     );
 
-    desk.put("empty", "");
-    assert_eq!(desk.call("file_read", json!({ "path": "empty" })).unwrap()["text"], "");
-    desk.put("wide", "x".repeat(400_000));
-    let wide = desk.call("file_read", json!({ "path": "wide" })).unwrap();
+    fixture.put("empty", "");
+    assert_eq!(fixture.call("file_read", json!({ "path": "empty" })).unwrap()["text"], "");
+    fixture.put("wide", "x".repeat(400_000));
+    let wide = fixture.call("file_read", json!({ "path": "wide" })).unwrap();
     assert_eq!(wide["text"].as_str().unwrap().len(), 256 * 1024);
     assert!(wide["note"].as_str().unwrap().contains("only begins here"));
-    desk.put("many", "0123456789\n".repeat(100_000));
-    let many = desk.call("file_read", json!({ "path": "many", "offset": 5 })).unwrap();
+    fixture.put("many", "0123456789\n".repeat(100_000));
+    let many = fixture.call("file_read", json!({ "path": "many", "offset": 5 })).unwrap();
     assert_eq!(many["last_line"], 2004);
-    desk.put("binary", b"ELF\0\x01\x02");
-    assert!(desk.fails("file_read", json!({ "path": "binary" })).contains("binary file of 6 bytes"));
-    assert!(desk.fails("file_read", json!({ "path": "none" })).contains("no such file"));
+    fixture.put("binary", b"ELF\0\x01\x02");
+    assert!(fixture.fails("file_read", json!({ "path": "binary" })).contains("binary file of 6 bytes"));
+    assert!(fixture.fails("file_read", json!({ "path": "none" })).contains("no such file"));
 }
 
 #[test]
-fn writing_is_whole_and_asks_before_it_replaces() {
-    let desk = Desk::new();
-    let made = desk.call("file_write", json!({ "path": "deep/er/a.txt", "text": "one" })).unwrap();
+fn writing_is_atomic_and_overwrites_only_on_request() {
+    let fixture = Fixture::new();
+    let made = fixture.call("file_write", json!({ "path": "deep/er/a.txt", "text": "one" })).unwrap();
     assert_eq!(made, json!({ "path": "deep/er/a.txt", "bytes": 3, "created": true }));
     assert!(
-        desk.fails("file_write", json!({ "path": "deep/er/a.txt", "text": "two" })).contains("overwrite")
+        fixture.fails("file_write", json!({ "path": "deep/er/a.txt", "text": "two" })).contains("overwrite")
     );
-    assert_eq!(fs::read_to_string(desk.at("deep/er/a.txt")).unwrap(), "one");
+    assert_eq!(fs::read_to_string(fixture.at("deep/er/a.txt")).unwrap(), "one");
 
-    fs::set_permissions(desk.at("deep/er/a.txt"), fs::Permissions::from_mode(0o750)).unwrap();
+    fs::set_permissions(fixture.at("deep/er/a.txt"), fs::Permissions::from_mode(0o750)).unwrap();
     let arguments = json!({ "path": "deep/er/a.txt", "text": "two", "overwrite": true });
-    assert_eq!(desk.call("file_write", arguments).unwrap()["created"], false);
-    assert_eq!(fs::read_to_string(desk.at("deep/er/a.txt")).unwrap(), "two");
-    let mode = fs::metadata(desk.at("deep/er/a.txt")).unwrap().permissions().mode();
+    assert_eq!(fixture.call("file_write", arguments).unwrap()["created"], false);
+    assert_eq!(fs::read_to_string(fixture.at("deep/er/a.txt")).unwrap(), "two");
+    let mode = fs::metadata(fixture.at("deep/er/a.txt")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o750, "a file keeps its mode");
     let names: Vec<_> =
-        fs::read_dir(desk.at("deep/er")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        fs::read_dir(fixture.at("deep/er")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["a.txt"], "nothing is left over");
 }
 
 #[test]
 fn a_link_that_stays_inside_is_followed() {
-    let desk = Desk::new();
-    desk.put("real/a.txt", "one");
-    symlink("real", desk.at("folder")).unwrap();
-    symlink("real/a.txt", desk.at("file")).unwrap();
-    assert_eq!(desk.call("file_read", json!({ "path": "folder/a.txt" })).unwrap()["text"], "one");
+    let fixture = Fixture::new();
+    fixture.put("real/a.txt", "one");
+    symlink("real", fixture.at("folder")).unwrap();
+    symlink("real/a.txt", fixture.at("file")).unwrap();
+    assert_eq!(fixture.call("file_read", json!({ "path": "folder/a.txt" })).unwrap()["text"], "one");
     let arguments = json!({ "path": "file", "text": "two", "overwrite": true });
-    desk.call("file_write", arguments).unwrap();
-    assert_eq!(fs::read_to_string(desk.at("real/a.txt")).unwrap(), "two");
-    assert!(fs::symlink_metadata(desk.at("file")).unwrap().is_symlink(), "the link is still one");
+    fixture.call("file_write", arguments).unwrap();
+    assert_eq!(fs::read_to_string(fixture.at("real/a.txt")).unwrap(), "two");
+    assert!(fs::symlink_metadata(fixture.at("file")).unwrap().is_symlink(), "the link is still one");
 }
 
 #[test]
-fn an_edit_must_be_clear() {
-    let desk = Desk::new();
-    desk.put("main.rs", "fn main() {\n    let count = 1;\n    let other = 1;\n}\n");
+fn an_ambiguous_edit_is_refused() {
+    let fixture = Fixture::new();
+    fixture.put("main.rs", "fn main() {\n    let count = 1;\n    let other = 1;\n}\n");
     let edit = |old: &str, new: &str, all: bool| {
-        desk.call("file_edit", json!({ "path": "main.rs", "old": old, "new": new, "replace_all": all }))
+        fixture.call("file_edit", json!({ "path": "main.rs", "old": old, "new": new, "replace_all": all }))
     };
     assert_eq!(
         edit("count = 1", "count = 2", false).unwrap(),
@@ -172,49 +172,50 @@ fn an_edit_must_be_clear() {
     assert!(missed.contains("the nearest line is 2: \"    let mut count = 2;\""), "{missed}");
     assert!(edit("", "x", false).unwrap_err().message.contains("empty"));
     assert!(edit("x", "x", false).unwrap_err().message.contains("the same"));
-    desk.put("latin1", b"caf\xe9");
+    fixture.put("latin1", b"caf\xe9");
     assert!(
-        desk.fails("file_edit", json!({ "path": "latin1", "old": "caf", "new": "" })).contains("as text")
+        fixture.fails("file_edit", json!({ "path": "latin1", "old": "caf", "new": "" })).contains("as text")
     );
 }
 
 #[test]
-fn listing_and_searching_are_in_order_and_bounded() {
-    let desk = Desk::new();
+fn listing_and_searching_are_sorted_and_limited() {
+    let fixture = Fixture::new();
     for (path, text) in [
         ("b.rs", "fn b() {}\n"),
         ("src/a.rs", "fn a() {}\nfn A() {}\n"),
         ("src/deep/c.txt", "fn c\n"),
         (".git/x", "fn g"),
     ] {
-        desk.put(path, text);
+        fixture.put(path, text);
     }
-    symlink("/etc", desk.at("link")).unwrap();
-    desk.put("data.bin", b"fn \0");
+    symlink("/etc", fixture.at("link")).unwrap();
+    fixture.put("data.bin", b"fn \0");
     let paths = |value: &Value, field: &str| -> Vec<String> {
         value[field].as_array().unwrap().iter().map(|it| it["path"].as_str().unwrap().to_owned()).collect()
     };
-    let flat = desk.call("file_list", json!({})).unwrap();
+    let flat = fixture.call("file_list", json!({})).unwrap();
     assert_eq!(paths(&flat, "entries"), [".git", "b.rs", "data.bin", "link", "src"]);
     assert_eq!(flat["entries"][1], json!({ "path": "b.rs", "kind": "file", "bytes": 10 }));
     assert_eq!(flat["entries"][3]["kind"], "link");
-    let rust = desk.call("file_list", json!({ "glob": "*.rs", "recursive": true })).unwrap();
+    let rust = fixture.call("file_list", json!({ "glob": "*.rs", "recursive": true })).unwrap();
     assert_eq!(paths(&rust, "entries"), ["b.rs", "src/a.rs"]);
     let below =
-        desk.call("file_list", json!({ "path": "src", "glob": "deep/*", "recursive": true })).unwrap();
+        fixture.call("file_list", json!({ "path": "src", "glob": "deep/*", "recursive": true })).unwrap();
     assert_eq!(paths(&below, "entries"), ["src/deep/c.txt"]);
-    let cut = desk.call("file_list", json!({ "recursive": true, "limit": 2 })).unwrap();
+    let cut = fixture.call("file_list", json!({ "recursive": true, "limit": 2 })).unwrap();
     assert_eq!((cut["entries"].as_array().unwrap().len(), cut["truncated"].clone()), (2, json!(true)));
 
-    let found = desk.call("file_search", json!({ "pattern": "^fn [a-c]" })).unwrap();
+    let found = fixture.call("file_search", json!({ "pattern": "^fn [a-c]" })).unwrap();
     assert_eq!(paths(&found, "matches"), ["b.rs", "src/a.rs", "src/deep/c.txt"]);
     assert_eq!(found["skipped"], 1, "the binary file");
-    let either =
-        desk.call("file_search", json!({ "pattern": "fn a", "ignore_case": true, "path": "src" })).unwrap();
+    let either = fixture
+        .call("file_search", json!({ "pattern": "fn a", "ignore_case": true, "path": "src" }))
+        .unwrap();
     assert_eq!(either["matches"][1], json!({ "path": "src/a.rs", "line": 2, "text": "fn A() {}" }));
-    let one = desk.call("file_search", json!({ "pattern": "fn", "limit": 1 })).unwrap();
+    let one = fixture.call("file_search", json!({ "pattern": "fn", "limit": 1 })).unwrap();
     assert_eq!((one["matches"].as_array().unwrap().len(), one["truncated"].clone()), (1, json!(true)));
-    assert!(desk.fails("file_search", json!({ "pattern": "(" })).contains("pattern cannot be used"));
-    assert!(desk.fails("file_search", json!({ "pattern": "((a{200}){200}){200}" })).contains("pattern"));
-    assert!(desk.fails("file_list", json!({ "glob": "[" })).contains("glob cannot be understood"));
+    assert!(fixture.fails("file_search", json!({ "pattern": "(" })).contains("pattern cannot be used"));
+    assert!(fixture.fails("file_search", json!({ "pattern": "((a{200}){200}){200}" })).contains("pattern"));
+    assert!(fixture.fails("file_list", json!({ "glob": "[" })).contains("glob cannot be understood"));
 }

@@ -1,7 +1,7 @@
 //! Tools for files beneath a workspace: read, write, edit, list and search.
 //!
-//! [`extension`] is the whole of it. `path` checks what a model wrote, `beneath` opens it from the workspace's handle,
-//! `tree` says which files may be touched, and each tool has a file of its own.
+//! [`extension`] is the entry point. `path` validates the paths that a model gives, `beneath` opens them from the workspace's handle,
+//! `tree` decides which files may be accessed, and each tool has its own file.
 
 mod beneath;
 mod edit;
@@ -27,12 +27,12 @@ pub use holdfast_lane_native::Workspace;
 
 use crate::tree::Tree;
 
-/// What the owner lets in besides.
+/// Files that the owner allows in addition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FilesOptions {
-    /// Files with more than one name. Those that are a file of the home stay refused.
+    /// Files with more than one hard link. Files of the home are still refused.
     pub hard_links: bool,
-    /// `.env` files, which usually hold secrets.
+    /// `.env` files, which usually contain secrets.
     pub env_files: bool,
 }
 
@@ -47,12 +47,12 @@ const ID: &str = "files";
 /// The names of the tools.
 const TOOLS: &[&str] = &["file_read", "file_write", "file_edit", "file_list", "file_search"];
 
-/// The extension where there is no workspace: without tools, but their names stay its own.
+/// The extension without a workspace: it has no tools, but their names stay reserved.
 pub fn unavailable() -> NativeExtension {
     NativeExtension::new(ID, env!("CARGO_PKG_VERSION")).reserving(TOOLS)
 }
 
-/// The same, with what the owner lets in besides.
+/// The extension for a workspace, with files that the owner allows in addition.
 pub fn extension_with(workspace: Workspace, options: FilesOptions) -> NativeExtension {
     let tree = Arc::new(Tree::new(workspace, options));
     NativeExtension::new(ID, env!("CARGO_PKG_VERSION"))

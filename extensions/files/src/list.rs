@@ -1,4 +1,4 @@
-//! `file_list`: what is in a folder.
+//! `file_list`: lists a folder.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::tool::FileTool;
 use crate::tree::Tree;
 use crate::walk::{Names, Walked, walk};
 
-/// Entries that one call gives.
-const ENTRIES: usize = 1000;
+/// Entries of one result.
+const MAX_ENTRIES: usize = 1000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     glob: Option<String>,
     #[serde(default)]
     recursive: bool,
-    #[serde(default = "most")]
+    #[serde(default = "max_entries")]
     limit: usize,
 }
 
@@ -32,8 +32,8 @@ pub(crate) fn here() -> String {
     ".".to_owned()
 }
 
-fn most() -> usize {
-    ENTRIES
+fn max_entries() -> usize {
+    MAX_ENTRIES
 }
 
 pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
@@ -43,7 +43,7 @@ pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
             text("path", "The folder, from the workspace; `.` if left out.").optional(),
             text("glob", "Only these: `*.rs` for names, `src/**/*.rs` for paths.").optional(),
             flag("recursive", "Also what is in the folders inside.").optional(),
-            parameter("limit", json!({ "type": "integer", "minimum": 1, "maximum": ENTRIES })).optional(),
+            parameter("limit", json!({ "type": "integer", "minimum": 1, "maximum": MAX_ENTRIES })).optional(),
         ]),
         ..ToolSpec::named("file_list", "Lists files and folders in the workspace, with sizes.")
     };
@@ -53,7 +53,7 @@ pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
 fn list(tree: &Tree, arguments: Arguments) -> Result<Value, Fault> {
     let Arguments { path, glob, recursive, limit } = arguments;
     let names = Names::new(glob.as_deref())?;
-    let limit = limit.min(ENTRIES);
+    let limit = limit.min(MAX_ENTRIES);
     let mut entries = Vec::new();
     let walked = walk(tree, &path, recursive, |below, entry| {
         if names.match_path(below) {

@@ -1,4 +1,4 @@
-//! What a model wrote as a path, made relative to the workspace. This is about clear words; what keeps a path inside is in
+//! Paths that a model gives, made relative to the workspace. The checks here are for clear messages; confinement is enforced in
 //! `beneath`.
 
 use std::path::{Component, Path, PathBuf};
@@ -7,11 +7,11 @@ use holdfast_contract::problem::Fault;
 
 use crate::tool::refused;
 
-/// Bytes that a path may have, and a name in it.
-const PATH_LIMIT: usize = 4000;
-const NAME_LIMIT: usize = 255;
+/// The longest path, and the longest name in it.
+const MAX_PATH_BYTES: usize = 4000;
+const MAX_NAME_BYTES: usize = 255;
 
-/// The path from the workspace's root. An absolute path is taken if it begins with the workspace's own.
+/// The path relative to the workspace's root. An absolute path is accepted if it begins with the workspace's own.
 pub(crate) fn relative(root: &Path, given: &str) -> Result<PathBuf, Fault> {
     let no = |why: &str| Err(refused(given, why));
     if given.is_empty() {
@@ -20,10 +20,10 @@ pub(crate) fn relative(root: &Path, given: &str) -> Result<PathBuf, Fault> {
     if given.contains('\0') {
         return no("it has a NUL character in it");
     }
-    if given.len() > PATH_LIMIT {
+    if given.len() > MAX_PATH_BYTES {
         return no("it is too long");
     }
-    if given.split('/').any(|name| name.len() > NAME_LIMIT) {
+    if given.split('/').any(|name| name.len() > MAX_NAME_BYTES) {
         return no("a name in it is too long");
     }
     if given == "~" || given.starts_with("~/") {
@@ -38,7 +38,7 @@ pub(crate) fn relative(root: &Path, given: &str) -> Result<PathBuf, Fault> {
     }
 }
 
-/// The same for a file that is to be written: its folder is made where it is missing, so no step may go back.
+/// The same for a file to write: missing folders are created, so the path must not contain `..`.
 pub(crate) fn relative_to_write(root: &Path, given: &str) -> Result<PathBuf, Fault> {
     let path = relative(root, given)?;
     if given.ends_with('/') {

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use crate::tool::{FileTool, failed};
 use crate::tree::Tree;
 
-/// Lines and bytes that one call gives.
-const LINES: u64 = 2000;
-const BYTES: usize = 256 * 1024;
-/// Bytes at the beginning in which a NUL makes a file binary.
-pub(crate) const SNIFFED: usize = 8 * 1024;
+/// Lines and bytes of one result.
+const MAX_LINES: u64 = 2000;
+const MAX_BYTES: usize = 256 * 1024;
+/// A NUL in this many first bytes makes a file binary.
+pub(crate) const SNIFFED_BYTES: usize = 8 * 1024;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,7 +33,7 @@ fn first() -> u64 {
 }
 
 fn all_lines() -> u64 {
-    LINES
+    MAX_LINES
 }
 
 pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
@@ -42,7 +42,7 @@ pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
         input_schema: takes([
             text("path", "The file, from the workspace."),
             number("offset", 1.., "The first line to give; 1 if left out.").optional(),
-            number("limit", 1..=LINES, "How many lines.").optional(),
+            number("limit", 1..=MAX_LINES, "How many lines.").optional(),
         ]),
         ..ToolSpec::named("file_read", "Reads lines of a text file in the workspace.")
     };
@@ -53,7 +53,7 @@ fn read(tree: &Tree, arguments: Arguments) -> Result<Value, Fault> {
     let Arguments { path, offset, limit } = arguments;
     let (file, found) = tree.open(&path, &tree.relative(&path)?)?;
     let lines =
-        lines(file, offset, limit.min(LINES)).map_err(|error| failed(format!("{path:?}: {error}")))?;
+        lines(file, offset, limit.min(MAX_LINES)).map_err(|error| failed(format!("{path:?}: {error}")))?;
     let Some(lines) = lines else {
         return Err(failed(format!("{path:?} is a binary file of {} bytes", found.bytes)));
     };
@@ -73,7 +73,7 @@ fn read(tree: &Tree, arguments: Arguments) -> Result<Value, Fault> {
         Rest::Nothing => None,
         Rest::Lines => Some(format!("truncated: the file goes on; read from offset {}", last + 1)),
         Rest::OfTheLine => {
-            Some(format!("truncated: line {last} is longer than {BYTES} bytes and only begins here"))
+            Some(format!("truncated: line {last} is longer than {MAX_BYTES} bytes and only begins here"))
         }
     };
     if let (Some(note), Value::Object(fields)) = (note, &mut result) {
@@ -95,7 +95,7 @@ enum Rest {
     OfTheLine,
 }
 
-/// So many lines from the given one, in memory that does not depend on the file; nothing for a binary file.
+/// A number of lines from the given one, in bounded memory; `None` for a binary file.
 fn lines(mut file: impl Read, offset: u64, limit: u64) -> std::io::Result<Option<Lines>> {
     let mut chunk = vec![0; 64 * 1024];
     let (mut line, mut kept, mut sniffed) = (1, Vec::new(), 0);
@@ -105,13 +105,13 @@ fn lines(mut file: impl Read, offset: u64, limit: u64) -> std::io::Result<Option
         if read == 0 {
             break;
         }
-        if sniffed < SNIFFED && chunk[..read.min(SNIFFED - sniffed)].contains(&0) {
+        if sniffed < SNIFFED_BYTES && chunk[..read.min(SNIFFED_BYTES - sniffed)].contains(&0) {
             return Ok(None);
         }
         sniffed += read;
         for &byte in &chunk[..read] {
             if line >= offset {
-                if line - offset >= limit || kept.len() >= BYTES {
+                if line - offset >= limit || kept.len() >= MAX_BYTES {
                     rest = Rest::Lines;
                     break 'reading;
                 }

@@ -1,4 +1,4 @@
-//! What the tools refuse, and that they say why.
+//! What the tools refuse, and the reasons that they give.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use crate::FilesOptions;
 use crate::beneath::stepwise;
-use crate::files_tests::Desk;
+use crate::files_tests::Fixture;
 
-/// Every tool that takes a path to a file, with what else it needs.
+/// Every tool that takes a path to a file, with its other arguments.
 fn on_file(path: &str) -> [(&'static str, Value); 3] {
     [
         ("file_read", json!({ "path": path })),
@@ -23,14 +23,14 @@ fn on_file(path: &str) -> [(&'static str, Value); 3] {
 }
 
 #[test]
-fn nothing_outside_is_reached() {
-    let desk = Desk::new();
-    let home = desk.scratch.path().join("home");
-    symlink(home.join("config/policy.yaml"), desk.at("file")).unwrap();
-    symlink(&home, desk.at("folder")).unwrap();
-    symlink("folder", desk.at("chain")).unwrap();
-    symlink("../home", desk.at("relative")).unwrap();
-    symlink("/proc/self/root", desk.at("root")).unwrap();
+fn paths_outside_the_workspace_are_refused() {
+    let fixture = Fixture::new();
+    let home = fixture.scratch.path().join("home");
+    symlink(home.join("config/policy.yaml"), fixture.at("file")).unwrap();
+    symlink(&home, fixture.at("folder")).unwrap();
+    symlink("folder", fixture.at("chain")).unwrap();
+    symlink("../home", fixture.at("relative")).unwrap();
+    symlink("/proc/self/root", fixture.at("root")).unwrap();
     let outside = home.join("config/policy.yaml");
     let paths = [
         "../home/config/policy.yaml",
@@ -53,7 +53,7 @@ fn nothing_outside_is_reached() {
     let name = "n".repeat(300);
     for path in paths.into_iter().chain([long.as_str(), name.as_str()]) {
         for (tool, arguments) in on_file(path) {
-            let fault = desk.call(tool, arguments).unwrap_err();
+            let fault = fixture.call(tool, arguments).unwrap_err();
             assert!(!fault.message.contains("HOME-SECRET"), "{fault}");
             let missing = path.starts_with("x/") && fault.message.contains("no such file");
             assert!(fault.code == Code::PathRefused || missing, "{tool} {path:?}: {fault}");
@@ -63,40 +63,40 @@ fn nothing_outside_is_reached() {
                 "file_list" => json!({ "path": path }),
                 _ => json!({ "path": path, "pattern": "HOME" }),
             };
-            let answer = desk.call(tool, arguments);
+            let answer = fixture.call(tool, arguments);
             assert!(path == "." || answer.is_err(), "{tool} {path:?}: {answer:?}");
         }
     }
-    let searched = desk.call("file_search", json!({ "pattern": "SECRET" })).unwrap();
+    let searched = fixture.call("file_search", json!({ "pattern": "SECRET" })).unwrap();
     assert_eq!(searched["matches"], json!([]), "links are not followed");
     assert_eq!(fs::read_to_string(outside).unwrap(), "HOME-SECRET");
 }
 
 #[test]
-fn names_that_only_look_like_a_way_out_are_names() {
-    let desk = Desk::new();
+fn names_that_only_look_like_traversal_are_accepted() {
+    let fixture = Fixture::new();
     for path in
         ["%2e%2e/home/config/policy.yaml", "․․/home", "..%c0%af", "\u{ff0e}\u{ff0e}/x", "...", "a/.../b"]
     {
-        assert!(desk.fails("file_read", json!({ "path": path })).contains("no such file"), "{path}");
-        desk.call("file_write", json!({ "path": path, "text": "x" })).unwrap();
-        assert!(desk.at(path).is_file(), "{path} is in the workspace");
+        assert!(fixture.fails("file_read", json!({ "path": path })).contains("no such file"), "{path}");
+        fixture.call("file_write", json!({ "path": path, "text": "x" })).unwrap();
+        assert!(fixture.at(path).is_file(), "{path} is in the workspace");
     }
 }
 
 #[test]
-fn only_ordinary_files_with_one_name() {
-    let desk = Desk::new();
-    mknodat(CWD, desk.at("pipe"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
-    let _socket = std::os::unix::net::UnixListener::bind(desk.at("socket")).unwrap();
-    fs::create_dir(desk.at("folder")).unwrap();
-    desk.put("one", "HOME");
-    fs::hard_link(desk.at("one"), desk.at("two")).unwrap();
-    fs::hard_link(desk.scratch.path().join("home/config/policy.yaml"), desk.at("linked")).unwrap();
-    desk.put(".env", "HOME-KEY=1");
-    desk.put("sub/.env.production", "HOME-KEY=1");
-    symlink(".env", desk.at("notes.txt")).unwrap();
-    symlink("nowhere", desk.at("dangling")).unwrap();
+fn devices_pipes_sockets_and_hard_links_are_refused() {
+    let fixture = Fixture::new();
+    mknodat(CWD, fixture.at("pipe"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(fixture.at("socket")).unwrap();
+    fs::create_dir(fixture.at("folder")).unwrap();
+    fixture.put("one", "HOME");
+    fs::hard_link(fixture.at("one"), fixture.at("two")).unwrap();
+    fs::hard_link(fixture.scratch.path().join("home/config/policy.yaml"), fixture.at("linked")).unwrap();
+    fixture.put(".env", "HOME-KEY=1");
+    fixture.put("sub/.env.production", "HOME-KEY=1");
+    symlink(".env", fixture.at("notes.txt")).unwrap();
+    symlink("nowhere", fixture.at("dangling")).unwrap();
     for (path, reason) in [
         ("pipe", "a pipe"),
         ("socket", "a socket"),
@@ -108,42 +108,42 @@ fn only_ordinary_files_with_one_name() {
         ("notes.txt", "secrets"),
     ] {
         for (tool, arguments) in on_file(path) {
-            let message = desk.fails(tool, arguments);
+            let message = fixture.fails(tool, arguments);
             assert!(message.contains(reason), "{tool} {path}: {message}");
         }
     }
     let dangling = json!({ "path": "dangling", "text": "", "overwrite": true });
-    assert!(desk.fails("file_write", dangling).contains("not there"));
-    assert!(desk.fails("file_read", json!({ "path": "one/" })).contains("not a folder"));
-    assert!(desk.fails("file_write", json!({ "path": "new/", "text": "" })).contains("names a folder"));
-    assert!(desk.fails("file_write", json!({ "path": "a/../b", "text": "" })).contains("no `..`"));
-    let searched = desk.call("file_search", json!({ "pattern": "HOME" })).unwrap();
+    assert!(fixture.fails("file_write", dangling).contains("not there"));
+    assert!(fixture.fails("file_read", json!({ "path": "one/" })).contains("not a folder"));
+    assert!(fixture.fails("file_write", json!({ "path": "new/", "text": "" })).contains("names a folder"));
+    assert!(fixture.fails("file_write", json!({ "path": "a/../b", "text": "" })).contains("no `..`"));
+    let searched = fixture.call("file_search", json!({ "pattern": "HOME" })).unwrap();
     assert_eq!(searched["matches"], json!([]));
-    desk.put(".env.example", "KEY=");
-    desk.call("file_read", json!({ "path": ".env.example" })).unwrap();
+    fixture.put(".env.example", "KEY=");
+    fixture.call("file_read", json!({ "path": ".env.example" })).unwrap();
 }
 
 #[test]
-fn the_owner_may_let_more_in_but_never_the_home() {
-    let desk = Desk::with(FilesOptions { hard_links: true, env_files: true });
-    desk.put("one", "text");
-    desk.put(".env", "KEY=1");
-    fs::hard_link(desk.at("one"), desk.at("two")).unwrap();
-    fs::hard_link(desk.scratch.path().join("home/config/policy.yaml"), desk.at("linked")).unwrap();
-    desk.call("file_read", json!({ "path": "two" })).unwrap();
-    desk.call("file_read", json!({ "path": ".env" })).unwrap();
+fn the_owner_may_allow_more_but_never_the_home() {
+    let fixture = Fixture::with(FilesOptions { hard_links: true, env_files: true });
+    fixture.put("one", "text");
+    fixture.put(".env", "KEY=1");
+    fs::hard_link(fixture.at("one"), fixture.at("two")).unwrap();
+    fs::hard_link(fixture.scratch.path().join("home/config/policy.yaml"), fixture.at("linked")).unwrap();
+    fixture.call("file_read", json!({ "path": "two" })).unwrap();
+    fixture.call("file_read", json!({ "path": ".env" })).unwrap();
     for (tool, arguments) in on_file("linked") {
-        assert!(desk.fails(tool, arguments).contains("a file of the home folder"));
+        assert!(fixture.fails(tool, arguments).contains("a file of the home folder"));
     }
 }
 
 #[test]
-fn without_the_kernels_help_no_link_is_followed_at_all() {
-    let desk = Desk::new();
-    desk.put("real/a.txt", "one");
-    symlink("real", desk.at("folder")).unwrap();
-    symlink("real/a.txt", desk.at("file")).unwrap();
-    let root = fs::File::open(desk.at(".")).unwrap();
+fn without_openat2_links_are_not_followed() {
+    let fixture = Fixture::new();
+    fixture.put("real/a.txt", "one");
+    symlink("real", fixture.at("folder")).unwrap();
+    symlink("real/a.txt", fixture.at("file")).unwrap();
+    let root = fs::File::open(fixture.at(".")).unwrap();
     let find = |path: &str| stepwise::find(&root, Path::new(path)).map(drop);
     assert_eq!(find("real/a.txt"), Ok(()));
     assert_eq!(find("./real/./a.txt"), Ok(()));

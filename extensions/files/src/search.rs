@@ -13,17 +13,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::list::here;
-use crate::read::SNIFFED;
+use crate::read::SNIFFED_BYTES;
 use crate::tool::{FileTool, failed};
 use crate::tree::Tree;
 use crate::walk::{Names, Walked, walk};
 
-/// Matches that one call gives, bytes that a file may have, letters of a line that are shown.
-const MATCHES: usize = 200;
-const BYTES: u64 = 4 * 1024 * 1024;
-const SHOWN: usize = 400;
-/// Bytes that a compiled expression may take.
-const EXPRESSION: usize = 1024 * 1024;
+/// Matches of one result, the largest file that is searched, and the characters of a line in a result.
+const MAX_MATCHES: usize = 200;
+const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
+const MAX_LINE_CHARS: usize = 400;
+/// The memory of a compiled expression.
+const MAX_EXPRESSION_BYTES: usize = 1024 * 1024;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,12 +34,12 @@ pub(crate) struct Arguments {
     glob: Option<String>,
     #[serde(default)]
     ignore_case: bool,
-    #[serde(default = "most")]
+    #[serde(default = "max_matches")]
     limit: usize,
 }
 
-fn most() -> usize {
-    MATCHES
+fn max_matches() -> usize {
+    MAX_MATCHES
 }
 
 pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
@@ -50,7 +50,7 @@ pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
             text("path", "The folder to search, from the workspace; `.` if left out.").optional(),
             text("glob", "Only these files: `*.rs` for names, `src/**/*.rs` for paths.").optional(),
             parameter("ignore_case", json!({ "type": "boolean" })).optional(),
-            parameter("limit", json!({ "type": "integer", "minimum": 1, "maximum": MATCHES })).optional(),
+            parameter("limit", json!({ "type": "integer", "minimum": 1, "maximum": MAX_MATCHES })).optional(),
         ]),
         ..ToolSpec::named("file_search", "Searches the files in the workspace for a regular expression.")
     };
@@ -60,9 +60,10 @@ pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
 fn search(tree: &Tree, arguments: Arguments) -> Result<Value, Fault> {
     let Arguments { pattern, path, glob, ignore_case, limit } = arguments;
     let names = Names::new(glob.as_deref())?;
-    let built = RegexBuilder::new(&pattern).case_insensitive(ignore_case).size_limit(EXPRESSION).build();
+    let built =
+        RegexBuilder::new(&pattern).case_insensitive(ignore_case).size_limit(MAX_EXPRESSION_BYTES).build();
     let expression = built.map_err(|error| failed(format!("the pattern cannot be used: {error}")))?;
-    let limit = limit.min(MATCHES);
+    let limit = limit.min(MAX_MATCHES);
     let mut matches = Vec::new();
     let (mut searched, mut skipped) = (0, 0);
     let walked = walk(tree, &path, true, |below, entry| {
@@ -72,7 +73,7 @@ fn search(tree: &Tree, arguments: Arguments) -> Result<Value, Fault> {
         }
         let shown = entry.path.to_string_lossy();
         let text = match tree.open(&shown, &entry.path) {
-            Ok((file, found)) if found.bytes <= BYTES => text_of(file),
+            Ok((file, found)) if found.bytes <= MAX_FILE_BYTES => text_of(file),
             _ => None,
         };
         let Some(text) = text else {
@@ -82,7 +83,7 @@ fn search(tree: &Tree, arguments: Arguments) -> Result<Value, Fault> {
         searched += 1;
         let room = limit + 1 - matches.len();
         matches.extend(matching(&expression, &text).take(room).map(|(line, text)| {
-            json!({ "path": shown, "line": line, "text": text.chars().take(SHOWN).collect::<String>() })
+            json!({ "path": shown, "line": line, "text": text.chars().take(MAX_LINE_CHARS).collect::<String>() })
         }));
         matches.len() <= limit
     })?;
@@ -96,11 +97,11 @@ fn search(tree: &Tree, arguments: Arguments) -> Result<Value, Fault> {
     Ok(result)
 }
 
-/// The file as text, or nothing for a binary one.
+/// The file as text; `None` for a binary one.
 fn text_of(file: File) -> Option<String> {
     let mut bytes = Vec::new();
-    file.take(BYTES).read_to_end(&mut bytes).ok()?;
-    let binary = bytes[..bytes.len().min(SNIFFED)].contains(&0);
+    file.take(MAX_FILE_BYTES).read_to_end(&mut bytes).ok()?;
+    let binary = bytes[..bytes.len().min(SNIFFED_BYTES)].contains(&0);
     (!binary).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -1,4 +1,4 @@
-//! A tool that works on the tree: typed arguments in, a value out, on a thread of its own.
+//! A tool that works on the tree: typed arguments in, a value out, on its own thread.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl<A: DeserializeOwned + 'static> Tool for FileTool<A> {
     }
 }
 
-/// A failure of the tool that is nobody's refusal.
+/// A failure that is not a refusal.
 pub(crate) fn failed(message: impl Into<String>) -> Fault {
     Fault::new(Code::ToolFailed, message)
 }

@@ -1,4 +1,4 @@
-//! The workspace as the tools see it: which files may be opened, how one is replaced at once, and how folders come about.
+//! The workspace as the tools see it: which files may be opened, how a file is replaced atomically, and how folders are created.
 
 use std::fs::File;
 use std::io::Write;
@@ -20,17 +20,17 @@ pub(crate) struct Tree {
     options: FilesOptions,
 }
 
-/// A file that may be touched.
+/// A file that may be accessed.
 pub(crate) struct Found {
     handle: OwnedFd,
-    /// Its path from the root, all links resolved.
+    /// Its path relative to the root, with all links resolved.
     path: PathBuf,
-    /// How many bytes it has.
+    /// Its size.
     pub(crate) bytes: u64,
     mode: Mode,
 }
 
-/// What becomes of a file that is already there.
+/// What happens to an existing file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Existing {
     Keep,
@@ -42,7 +42,7 @@ impl Tree {
         Self { workspace, options }
     }
 
-    /// The path from the root, as it was given or made relative.
+    /// The given path, relative to the root.
     pub(crate) fn relative(&self, given: &str) -> Result<PathBuf, Fault> {
         path::relative(self.workspace.path(), given)
     }
@@ -60,14 +60,14 @@ impl Tree {
         Ok((File::from(file), found))
     }
 
-    /// A regular file that may be touched.
+    /// A regular file that may be accessed.
     fn find(&self, given: &str, path: &Path) -> Result<Found, Fault> {
         let handle = find(&self.workspace, path).map_err(|error| cannot_open(given, error))?;
         let stat = rustix::fs::fstat(&handle).map_err(|error| cannot_open(given, error))?;
-        self.may_be_touched(given, &stat)?;
+        self.check_access(given, &stat)?;
         let place = true_path(&handle, self.workspace.path(), path);
         let place = place.map_err(|error| cannot_open(given, error))?;
-        self.may_be_named(given, &place)?;
+        self.check_name(given, &place)?;
         let path = match place.strip_prefix(self.workspace.path()) {
             Ok(inside) => inside.to_owned(),
             Err(_) => return Err(refused(given, "the workspace was moved, or the file was removed")),
@@ -76,7 +76,7 @@ impl Tree {
         Ok(Found { handle, path, bytes: stat.st_size.unsigned_abs(), mode })
     }
 
-    fn may_be_touched(&self, given: &str, stat: &Stat) -> Result<(), Fault> {
+    fn check_access(&self, given: &str, stat: &Stat) -> Result<(), Fault> {
         let no = |why: &str| Err(refused(given, why));
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {}
@@ -96,14 +96,15 @@ impl Tree {
         let of_home = self.workspace.linked_home_files();
         let of_home = of_home.map_err(|error| refused(given, format!("the home cannot be read: {error}")))?;
         #[allow(clippy::unnecessary_cast, reason = "not the same width on every system")]
-        match of_home.contains(&(stat.st_dev as u64, stat.st_ino as u64)) {
-            true => no("it is a file of the home folder, under a second name"),
-            false => Ok(()),
+        if of_home.contains(&(stat.st_dev as u64, stat.st_ino as u64)) {
+            no("it is a file of the home folder, under a second name")
+        } else {
+            Ok(())
         }
     }
 
-    /// Whether a file of this name may be touched: `.env` and `.env.production` usually hold secrets, `.env.example` does not.
-    fn may_be_named(&self, given: &str, path: &Path) -> Result<(), Fault> {
+    /// Whether a file of this name may be accessed: `.env` and `.env.production` usually contain secrets, `.env.example` does not.
+    fn check_name(&self, given: &str, path: &Path) -> Result<(), Fault> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let harmless = [".example", ".sample", ".template", ".dist"].iter().any(|end| name.ends_with(end));
         let secret = name == ".env" || (name.starts_with(".env.") && !harmless);
@@ -113,11 +114,11 @@ impl Tree {
         Ok(())
     }
 
-    /// Writes a file whole: what is there stays as it is until the new content is on the disk, and then it is replaced at once.
-    /// Missing folders are made. Says whether the file is new.
+    /// Writes a file atomically: the old content stays until the new one is synced to disk. Missing folders are created. Returns whether
+    /// the file is new.
     pub(crate) fn write(&self, given: &str, bytes: &[u8], existing: Existing) -> Result<bool, Fault> {
         let path = path::relative_to_write(self.workspace.path(), given)?;
-        self.may_be_named(given, &path)?;
+        self.check_name(given, &path)?;
         match self.find(given, &path) {
             Ok(_) if existing == Existing::Keep => Err(failed(format!(
                 "{given:?} is already there; set `overwrite` to replace it, or use file_edit"
@@ -152,7 +153,7 @@ impl Tree {
         rustix::fs::fsync(&parent).map_err(|error| cannot_write(given, error.into()))
     }
 
-    /// The folder at this path, with every missing one on the way made.
+    /// The folder at this path. Missing folders are created.
     fn make_folders(&self, given: &str, path: &Path) -> Result<OwnedFd, Fault> {
         let open = |path: &Path| folder(&self.workspace, path);
         let mut reached = PathBuf::from(".");
@@ -172,7 +173,7 @@ impl Tree {
     }
 }
 
-/// A file that is removed again unless it was renamed.
+/// A temporary file, removed unless it was renamed.
 struct Temporary<'a> {
     parent: &'a OwnedFd,
     name: String,
@@ -200,7 +201,7 @@ impl<'a> Temporary<'a> {
 
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
-        // After a rename there is nothing of this name any more.
+        // After a rename no file has this name, and the error is expected.
         let _ = rustix::fs::unlinkat(self.parent, &self.name, AtFlags::empty());
     }
 }

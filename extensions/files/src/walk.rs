@@ -1,4 +1,4 @@
-//! Walking a folder of the workspace, in order, with a bound on everything. Links are seen and not followed.
+//! Walks a folder of the workspace in sorted order, with limits on entries, depth and time. Links are listed but not followed.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,53 +10,54 @@ use rustix::fs::{AtFlags, Dir, FileType};
 use crate::tool::failed;
 use crate::tree::Tree;
 
-/// Entries that are looked at, folders deep, and time.
-const ENTRIES: usize = 100_000;
-const DEPTH: usize = 64;
-const TIME: Duration = Duration::from_secs(20);
+/// Limits of one walk: entries, folder depth and time.
+const MAX_ENTRIES: usize = 100_000;
+const MAX_DEPTH: usize = 64;
+const WALK_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What is in a folder.
+/// An entry of a folder.
 pub(crate) struct Entry {
-    /// The path from the workspace.
+    /// The path relative to the workspace.
     pub(crate) path: PathBuf,
     pub(crate) kind: FileType,
     pub(crate) bytes: u64,
 }
 
-/// How far a walk came.
+/// Whether a walk was complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Walked {
     All,
-    /// It was stopped by the visitor or a bound.
+    /// The visitor or a limit stopped it.
     Partly,
 }
 
-/// Which names a walk is after.
+/// Which names a walk looks for.
 pub(crate) struct Names {
     glob: Option<GlobMatcher>,
     whole_path: bool,
 }
 
 impl Names {
-    /// A glob without a `/` is about names, one with it about paths from the folder that is walked.
+    /// A glob without `/` matches names, one with `/` matches paths relative to the walked folder.
     pub(crate) fn new(glob: Option<&str>) -> Result<Self, Fault> {
         let Some(text) = glob else { return Ok(Self { glob: None, whole_path: false }) };
         let built = GlobBuilder::new(text).literal_separator(true).build();
-        let built = built.map_err(|error| failed(format!("the glob cannot be understood: {error}")))?;
+        let built = built.map_err(|error| failed(format!("invalid glob: {error}")))?;
         Ok(Self { glob: Some(built.compile_matcher()), whole_path: text.contains('/') })
     }
 
-    /// Whether a path from the folder that is walked is meant.
+    /// Whether a path relative to the walked folder matches.
     pub(crate) fn match_path(&self, path: &Path) -> bool {
         let Some(glob) = &self.glob else { return true };
-        match self.whole_path {
-            true => glob.is_match(path),
-            false => path.file_name().is_some_and(|name| glob.is_match(name)),
+        if self.whole_path {
+            glob.is_match(path)
+        } else {
+            path.file_name().is_some_and(|name| glob.is_match(name))
         }
     }
 }
 
-/// Visits what is in a folder, and in those inside it where `recursive`, until the visitor says `false`.
+/// Visits the entries of a folder, and of its subfolders if `recursive`, until the visitor returns `false`.
 pub(crate) fn walk(
     tree: &Tree,
     given: &str,
@@ -76,13 +77,14 @@ pub(crate) fn walk(
         let mut inside = Vec::new();
         for entry in entries {
             seen += 1;
-            if seen > ENTRIES || began.elapsed() > TIME {
+            if seen > MAX_ENTRIES || began.elapsed() > WALK_TIMEOUT {
                 return Ok(Walked::Partly);
             }
             if recursive && entry.kind == FileType::Directory {
-                match depth < DEPTH {
-                    true => inside.push((entry.path.clone(), depth + 1)),
-                    false => walked = Walked::Partly,
+                if depth < MAX_DEPTH {
+                    inside.push((entry.path.clone(), depth + 1));
+                } else {
+                    walked = Walked::Partly;
                 }
             }
             let below = entry.path.strip_prefix(&start).unwrap_or(&entry.path).to_owned();
@@ -102,18 +104,16 @@ fn entries(tree: &Tree, given: &str, folder: &Path) -> Result<Vec<Entry>, Fault>
     let handle = tree.folder(given, folder)?;
     let unreadable = |error: rustix::io::Errno| failed(format!("{given:?} cannot be read: {error}"));
     let mut found = Vec::new();
-    for entry in Dir::read_from(&handle).map_err(unreadable)?.take(ENTRIES) {
+    for entry in Dir::read_from(&handle).map_err(unreadable)?.take(MAX_ENTRIES) {
         let entry = entry.map_err(unreadable)?;
         let name = entry.file_name();
         if [&b"."[..], b".."].contains(&name.to_bytes()) {
             continue;
         }
-        // What is gone meanwhile is left out.
+        // Removed since the folder was read.
         let Ok(stat) = rustix::fs::statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-        let path = match folder == Path::new(".") {
-            true => PathBuf::from(OsStr::from_bytes(name.to_bytes())),
-            false => folder.join(OsStr::from_bytes(name.to_bytes())),
-        };
+        let name = OsStr::from_bytes(name.to_bytes());
+        let path = if folder == Path::new(".") { PathBuf::from(name) } else { folder.join(name) };
         let kind = FileType::from_raw_mode(stat.st_mode);
         found.push(Entry { path, kind, bytes: stat.st_size.unsigned_abs() });
     }

@@ -1,4 +1,4 @@
-//! `file_write`: a whole file, at once.
+//! `file_write`: writes a whole file atomically.
 
 use std::sync::Arc;
 

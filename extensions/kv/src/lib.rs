@@ -1,8 +1,8 @@
-//! Values by key, kept across sessions and restarts in the extension's own data folder.
+//! A key-value store that persists across sessions and restarts, in the extension's data folder.
 //!
-//! [`extension`] is the whole of it. `shelf` is the file; the two tools, and the methods for other extensions, are here.
+//! [`extension`] is the entry point. `store` is the database; the two tools and the methods for other extensions are here.
 
-mod shelf;
+mod store;
 
 #[cfg(test)]
 mod kv_tests;
@@ -20,39 +20,39 @@ use holdfast_lane_native::input::{anything, parameter, takes, text};
 use holdfast_lane_native::{Api, NativeExtension, Tool, on_thread};
 use serde_json::{Value, json};
 
-use crate::shelf::{FOUND, KEY_BYTES, Shelf, VALUE_BYTES};
+use crate::store::{KvStore, MAX_FOUND, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 
-/// The extension, with its data folder. The folder is made when something is first kept or looked for.
+/// The extension, with its data folder. The folder is created at the first access.
 pub fn extension(data_dir: PathBuf) -> NativeExtension {
-    let shelf = Arc::new(Shelf::new(data_dir));
+    let store = Arc::new(KvStore::new(data_dir));
     NativeExtension::new("kv", env!("CARGO_PKG_VERSION"))
-        .tool(KvTool { spec: get_spec(), shelf: shelf.clone(), work: get })
-        .tool(KvTool { spec: set_spec(), shelf: shelf.clone(), work: set })
-        .api(Methods(shelf))
+        .tool(KvTool { spec: get_spec(), store: store.clone(), work: get })
+        .tool(KvTool { spec: set_spec(), store: store.clone(), work: set })
+        .api(Methods(store))
 }
 
-/// What other extensions call: `get`, `set`, `delete` and `keys`.
-struct Methods(Arc<Shelf>);
+/// The methods for other extensions: `get`, `set`, `delete` and `keys`.
+struct Methods(Arc<KvStore>);
 
 impl Api for Methods {
     fn call(&self, method: String, arguments: Content, _: Arc<dyn Host>) -> Later<Result<Content, Fault>> {
-        let shelf = self.0.clone();
+        let store = self.0.clone();
         on_thread(move || {
             let given = arguments.value().cloned().unwrap_or_default();
-            // Arguments stand in a list, or under their names.
+            // Arguments are positional or named.
             let argument = |place: usize, name: &str| given.get(place).or_else(|| given.get(name));
             let word = |place: usize, name: &str| argument(place, name).and_then(Value::as_str);
             let missing = |name: &str| Fault::new(Code::ToolArguments, format!("`{name}` is missing"));
             let key = || word(0, "key").ok_or_else(|| missing("key"));
             let value = match method.as_str() {
-                "get" => shelf.get(key()?)?.or_else(|| argument(1, "default").cloned()).unwrap_or_default(),
+                "get" => store.get(key()?)?.or_else(|| argument(1, "default").cloned()).unwrap_or_default(),
                 "set" => match argument(1, "value").ok_or_else(|| missing("value"))? {
-                    Value::Null => shelf.remove(key()?)?.into(),
-                    value => shelf.put(key()?, value)?.into(),
+                    Value::Null => store.remove(key()?)?.into(),
+                    value => store.put(key()?, value)?.into(),
                 },
-                "delete" => shelf.remove(key()?)?.into(),
+                "delete" => store.remove(key()?)?.into(),
                 "keys" => {
-                    let found = shelf.find(word(0, "glob").unwrap_or("*"))?;
+                    let found = store.find(word(0, "glob").unwrap_or("*"))?;
                     found.entries.into_iter().map(|(key, _)| Value::String(key)).collect()
                 }
                 _ => return Err(Fault::new(Code::ToolFailed, format!("there is no method `{method}`"))),
@@ -64,8 +64,8 @@ impl Api for Methods {
 
 struct KvTool {
     spec: ToolSpec,
-    shelf: Arc<Shelf>,
-    work: fn(&Shelf, &Value) -> Result<Value, Fault>,
+    store: Arc<KvStore>,
+    work: fn(&KvStore, &Value) -> Result<Value, Fault>,
 }
 
 impl Tool for KvTool {
@@ -80,10 +80,10 @@ impl Tool for KvTool {
         _: TurnView,
         _: Arc<dyn Host>,
     ) -> Later<Result<Content, Fault>> {
-        let (shelf, work) = (self.shelf.clone(), self.work);
+        let (store, work) = (self.store.clone(), self.work);
         on_thread(move || {
             let missing = || Fault::new(Code::ToolArguments, "there are no arguments");
-            work(&shelf, arguments.value().ok_or_else(missing)?).map(Content::new)
+            work(&store, arguments.value().ok_or_else(missing)?).map(Content::new)
         })
     }
 }
@@ -93,7 +93,7 @@ fn get_spec() -> ToolSpec {
         effects: EffectClass::Read,
         input_schema: takes([
             text("key", "The value of this key.").optional(),
-            text("glob", format!("All keys that match, such as `user/*`; at most {FOUND}.")).optional(),
+            text("glob", format!("All keys that match, such as `user/*`; at most {MAX_FOUND}.")).optional(),
         ]),
         ..ToolSpec::named(
             "kv_get",
@@ -106,21 +106,24 @@ fn set_spec() -> ToolSpec {
     ToolSpec {
         effects: EffectClass::Write,
         input_schema: takes([
-            parameter("key", json!({ "type": "string", "minLength": 1, "maxLength": KEY_BYTES })),
-            anything("value", format!("Any JSON of at most {VALUE_BYTES} bytes; `null` removes the key.")),
+            parameter("key", json!({ "type": "string", "minLength": 1, "maxLength": MAX_KEY_BYTES })),
+            anything(
+                "value",
+                format!("Any JSON of at most {MAX_VALUE_BYTES} bytes; `null` removes the key."),
+            ),
         ]),
         ..ToolSpec::named("kv_set", "Keeps a value under a key, across sessions and restarts.")
     }
 }
 
-fn get(shelf: &Shelf, arguments: &Value) -> Result<Value, Fault> {
+fn get(store: &KvStore, arguments: &Value) -> Result<Value, Fault> {
     match (arguments["key"].as_str(), arguments["glob"].as_str()) {
         (Some(key), None) => {
-            let value = shelf.get(key)?;
+            let value = store.get(key)?;
             Ok(json!({ "key": key, "found": value.is_some(), "value": value }))
         }
         (None, Some(glob)) => {
-            let found = shelf.find(glob)?;
+            let found = store.find(glob)?;
             let entries: Vec<_> =
                 found.entries.into_iter().map(|(key, value)| json!({ "key": key, "value": value })).collect();
             let mut result = json!({ "entries": entries, "truncated": found.more });
@@ -133,12 +136,12 @@ fn get(shelf: &Shelf, arguments: &Value) -> Result<Value, Fault> {
     }
 }
 
-fn set(shelf: &Shelf, arguments: &Value) -> Result<Value, Fault> {
+fn set(store: &KvStore, arguments: &Value) -> Result<Value, Fault> {
     let missing = || Fault::new(Code::ToolArguments, "`key` is missing");
     let key = arguments["key"].as_str().ok_or_else(missing)?;
     let replaced = match &arguments["value"] {
-        Value::Null => shelf.remove(key)?,
-        value => shelf.put(key, value)?,
+        Value::Null => store.remove(key)?,
+        value => store.put(key, value)?,
     };
     Ok(json!({ "key": key, "replaced": replaced }))
 }

@@ -1,5 +1,5 @@
-//! The context provider at priority 10: which agents and extensions there are, in few lines. It is asked at the start of every turn, of the
-//! registry that the turn is pinned to, so that what was installed meanwhile is in the next turn's summary.
+//! The context provider at priority 10: a short summary of agents and extensions. It is called at the start of every turn with the
+//! registry of that turn, so that newly installed extensions are in the next turn's summary.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use crate::ask;
 
-/// The most letters of a summary: some 1,500 tokens.
-const LONGEST: usize = 6_000;
-/// The most letters of a line.
-const LONGEST_LINE: usize = 120;
+/// The longest summary: some 1,500 tokens.
+const MAX_SUMMARY_BYTES: usize = 6_000;
+/// The longest line, in characters.
+const MAX_LINE_CHARS: usize = 120;
 
 pub(crate) struct Capabilities;
 
@@ -37,7 +37,7 @@ impl Hook for Capabilities {
     }
 }
 
-/// The summary; none where there is nothing besides what is built in.
+/// The summary; `None` if only built-in extensions are installed.
 fn summary(there: &Value) -> Option<String> {
     let (agents, extensions) = (lines(&there["agents"], agent), lines(&there["extensions"], extension));
     if agents.is_empty() && extensions.is_empty() {
@@ -64,10 +64,10 @@ fn lines(all: &Value, line: fn(&Value) -> String) -> Vec<String> {
     all.as_array().into_iter().flatten().map(line).collect()
 }
 
-/// Adds as many lines as there is room for, and says how many are left out.
+/// Adds as many lines as fit, and the number of omitted ones.
 fn add(text: &mut String, title: &str, lines: &[String]) {
     text.push_str(title);
-    let room = |text: &str, line: &str| text.len() + line.len() < LONGEST;
+    let room = |text: &str, line: &str| text.len() + line.len() < MAX_SUMMARY_BYTES;
     let fit = lines.iter().take_while(|line| {
         let fits = room(text, line);
         if fits {
@@ -100,11 +100,11 @@ fn extension(extension: &Value) -> String {
     if about.is_empty() { format!("- {id} ({count})") } else { format!("- {id} ({count}): {about}") }
 }
 
-/// Words from outside, on one line that is not too long: they are told as words, and must not read as anything else.
+/// A text from outside, on one truncated line, so that it cannot inject instructions.
 fn plain(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
-    match text.char_indices().nth(LONGEST_LINE) {
+    match text.char_indices().nth(MAX_LINE_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_is_told_in_a_line_each() {
+    fn agents_and_extensions_have_one_line_each() {
         let there = json!({
             "agents": [
                 { "id": "researcher", "description": "Finds things out.", "mode": "tool" },
@@ -139,11 +139,11 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_has_an_end() {
+    fn a_summary_is_truncated() {
         let one = |number: u64| json!({ "id": format!("extension_{number}"), "description": "words ".repeat(99), "tools": 10, "hidden": 10 });
         let there = json!({ "agents": [], "extensions": (0..500).map(one).collect::<Vec<_>>() });
         let told = summary(&there).unwrap();
-        assert!(told.len() < LONGEST + 200, "{}", told.len());
+        assert!(told.len() < MAX_SUMMARY_BYTES + 200, "{}", told.len());
         assert!(told.contains("- and 4") && told.contains("5000 tools of these"), "{told}");
     }
 }

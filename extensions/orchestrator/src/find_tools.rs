@@ -1,5 +1,5 @@
-//! `find_tools`: searches the tools that the model is not shown. What it finds is kept in the session, and shown from the model's next
-//! request on.
+//! `find_tools`: searches the tools that are hidden from the model. The results are stored in the session, and visible from the
+//! model's next request on.
 
 use std::sync::Arc;
 
@@ -53,18 +53,16 @@ impl Tool for FindTools {
             let search = kept["search"].as_u64().unwrap_or_default();
             let set = HostCall::StateSet { key: FoundTools::key(search), value: Some(Content::new(kept)) };
             host.call(set).await?;
-            Ok(told(&answer).into())
+            Ok(shown(&answer).into())
         })
     }
 }
 
-fn told(answer: &Value) -> Value {
+fn shown(answer: &Value) -> Value {
     let tools = answer["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
-    match tools.is_empty() {
-        false => json!({ "tools": tools }),
-        true => {
-            let searched = &answer["searched"];
-            json!({ "tools": [], "note": format!("None of {searched} tools fits. Try other words for what you want to do.") })
-        }
+    if !tools.is_empty() {
+        return json!({ "tools": tools });
     }
+    let searched = &answer["searched"];
+    json!({ "tools": [], "note": format!("None of {searched} tools fits. Try other words for what you want to do.") })
 }

@@ -1,6 +1,6 @@
-//! What the main agent has besides other extensions' tools. [`extension`] is the whole of it: `capabilities.rs` tells the agent what there is, `channel.rs` which
-//! channel and user the conversation is on,
-//! `find_tools.rs` searches tools that it is not shown, `reach.rs` has the tools that reach the user's channels and other agents.
+//! The built-in tools and context of the main agent. [`extension`] is the entry point: `capabilities.rs` lists agents and extensions,
+//! `channel.rs` names the channel and user of the conversation, `find_tools.rs` searches hidden tools, `reach.rs` has the tools for
+//! other channels and background agents.
 
 mod capabilities;
 mod channel;
@@ -51,7 +51,7 @@ fn field(arguments: &Content, name: &str) -> Result<String, Fault> {
     text.filter(|text| !text.trim().is_empty()).map(str::to_owned).ok_or_else(missing)
 }
 
-/// What was given for an argument that can be left out.
+/// The value of an optional argument.
 fn given(arguments: &Content, name: &str) -> Value {
     arguments.value().and_then(|value| value.get(name)).cloned().unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! The tools that reach beyond the conversation: `list_channels`, `send_to_channel` and `start_background_task`. What is sent and started is an event
-//! first, so that it survives a restart.
+//! The tools that reach beyond the conversation: `list_channels`, `send_to_channel` and `start_background_task`. Messages and tasks are
+//! events first, so that they survive a restart.
 
 use std::sync::Arc;
 
@@ -131,7 +131,7 @@ impl Tool for StartBackgroundTask {
             if reports {
                 let known = ask(&host, HostCallKind::ChannelList, json!({})).await?;
                 let here = json!(turn.origin.channel);
-                // The answer goes where the conversation is, if that is a channel, and to the default one otherwise.
+                // The answer goes to the channel of the conversation, if there is one, and to the default channel otherwise.
                 if known["channels"].as_array().is_some_and(|ids| ids.contains(&here)) {
                     task["channel"] = here;
                     task["user"] = json!(turn.origin.user);

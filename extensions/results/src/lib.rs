@@ -1,7 +1,7 @@
-//! Results that are more than a model is shown at once: of a long one it sees the beginning, and reads on with a tool if it needs more; files
-//! that a tool has made become attachments of the call.
+//! Large results: a model sees the beginning of a long result and reads on with a tool; files in a result become attachments of the
+//! call.
 //!
-//! [`extension`] is the whole of it. Where the whole result lies is the host's: it is asked for by name.
+//! [`extension`] is the entry point. The whole result is stored by the host and read with a host call.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use serde_json::{Value, json};
 /// The tool that reads on.
 const READ: &str = "read_result";
 
-/// What a notice may take up.
-const NOTICE: usize = 256;
+/// The longest notice.
+const MAX_NOTICE_BYTES: usize = 256;
 
-/// What can be set.
+/// The settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResultsOptions {
-    /// The bytes of a result's text that a model is shown.
+    /// The bytes of a result's text that a model sees.
     pub limit_bytes: usize,
 }
 
@@ -47,28 +47,28 @@ pub fn extension(options: ResultsOptions) -> NativeExtension {
         .interfaces(&[Capability::Results.name()])
         .tool(Read { limit })
         .grouped(ToolGroup::Companion)
-        .hook(Cut { limit })
+        .hook(Truncation { limit })
         .replayable()
 }
 
-/// The extension where its options cannot be used: without its tool, but the name stays its own.
+/// The extension where its options are invalid: without its tool, but the name stays reserved.
 pub fn unavailable() -> NativeExtension {
     NativeExtension::new("results", env!("CARGO_PKG_VERSION")).reserving(&[READ])
 }
 
-/// Shows the beginning of a long result, and takes out the files that a result carries.
-struct Cut {
+/// Truncates a long result, and moves the files of a result to attachments.
+struct Truncation {
     limit: usize,
 }
 
-impl Cut {
+impl Truncation {
     fn decision(&self, input: &HookInput) -> Decision {
         let (Some(call), Some(result)) = (&input.call, &input.subject) else { return Decision::Continue };
         let (artifacts, result) = match taken_out(result) {
             Some((files, left)) => (files, Cow::Owned(left)),
             None => (Vec::new(), Cow::Borrowed(result)),
         };
-        let shown = self.cut(call, &result);
+        let shown = self.truncated(call, &result);
         match (shown, result) {
             (None, Cow::Borrowed(_)) => Decision::Continue,
             (None, Cow::Owned(left)) => Decision::Enrich { result: Some(left), artifacts, render: None },
@@ -77,7 +77,7 @@ impl Cut {
     }
 
     /// The beginning of a result that is too long.
-    fn cut(&self, call: &CallView, result: &Content) -> Option<Content> {
+    fn truncated(&self, call: &CallView, result: &Content) -> Option<Content> {
         // The text of any value is no longer than its JSON, and most results are short.
         if call.tool.as_str() == READ || result.bytes() <= self.limit as u64 {
             return None;
@@ -86,7 +86,7 @@ impl Cut {
         if text.len() <= self.limit {
             return None;
         }
-        let within = &text[..text.floor_char_boundary(self.limit - NOTICE)];
+        let within = &text[..text.floor_char_boundary(self.limit - MAX_NOTICE_BYTES)];
         let shown = beginning(&text, within.chars().count());
         let notice = format!(
             "[cut here: {} of {} bytes are shown. Call {READ} with {{\"call\": \"{}\", \"offset\": {}}} to read on.]",
@@ -99,9 +99,9 @@ impl Cut {
     }
 }
 
-impl Hook for Cut {
+impl Hook for Truncation {
     fn spec(&self) -> HookSpec {
-        // After whoever changes results: they shall see the whole.
+        // After all hooks that change results, so that they see the whole result.
         HookSpec { priority: 10_000, ..HookSpec::at(HookPoint::ToolAfter) }
     }
 
@@ -165,9 +165,9 @@ impl Tool for Read {
 }
 
 impl Read {
-    /// What one call gives, so that it is not cut itself.
+    /// The largest part of one call, so that its result is not truncated itself.
     fn page(&self) -> usize {
-        self.limit - NOTICE
+        self.limit - MAX_NOTICE_BYTES
     }
 }
 
@@ -176,11 +176,12 @@ fn told(call: &Value, part: &Value) -> Result<Content, Fault> {
     let (Some(text), Some(begins), Some(end), Some(total)) =
         (part["text"].as_str(), number("offset"), number("end"), number("total"))
     else {
-        return Err(Fault::new(Code::ExtensionFault, "the host gave no part of a result"));
+        return Err(Fault::new(Code::ExtensionFault, "invalid answer to `result.read`"));
     };
-    let rest = match end < total {
-        true => format!("Call {READ} with {{\"call\": {call}, \"offset\": {end}}} to read on."),
-        false => "That is the end.".to_owned(),
+    let rest = if end < total {
+        format!("Call {READ} with {{\"call\": {call}, \"offset\": {end}}} to read on.")
+    } else {
+        "That is the end.".to_owned()
     };
     Ok(Content::text(format!("{text}\n[bytes {begins} to {end} of {total}. {rest}]")))
 }

@@ -1,13 +1,13 @@
-//! Schedules that a conversation makes: reminders, events and tasks for later, kept across restarts in the extension's own data folder.
+//! Schedules that a conversation creates: reminders, events and tasks for later, persisted in the extension's data folder.
 //!
-//! [`extension`] is the whole of it. `book` is the file, `alarm` fires what is due, and the tools are here. When something is due is the
-//! host's to say: it is asked for `schedule.next` and `schedule.wait`.
+//! [`extension`] is the entry point. `store` is the file, `runner` fires due entries, and the tools are here. Due times are computed by
+//! the host, through the host calls `schedule.next` and `schedule.wait`.
 
-mod alarm;
-mod book;
+mod runner;
 
 #[cfg(test)]
 mod scheduler_tests;
+mod store;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{NativeExtension, Tool, on_thread};
 use serde_json::{Map, Value, json};
 
-use crate::alarm::{Alarm, ask};
-use crate::book::{Action, Book, Entry};
+use crate::runner::{ScheduleRunner, ask};
+use crate::store::{Action, Entry, ScheduleStore};
 
-/// The extension, with its data folder. The folder is made when something is first scheduled.
+/// The extension, with its data folder. The folder is created with the first schedule.
 pub fn extension(data_dir: PathBuf) -> NativeExtension {
-    let alarm = Alarm::new(Book::new(data_dir));
-    let tool = |kind| ScheduleTool { kind, alarm: alarm.clone() };
+    let runner = ScheduleRunner::new(ScheduleStore::new(data_dir));
+    let tool = |kind| ScheduleTool { kind, runner: runner.clone() };
     NativeExtension::new("scheduler", env!("CARGO_PKG_VERSION"))
-        .lifecycle(alarm.clone())
+        .lifecycle(runner.clone())
         .tool(tool(Kind::Once))
         .tool(tool(Kind::Recurring))
         .tool(tool(Kind::List))
@@ -49,7 +49,7 @@ enum Kind {
 
 struct ScheduleTool {
     kind: Kind,
-    alarm: Alarm,
+    runner: ScheduleRunner,
 }
 
 impl Tool for ScheduleTool {
@@ -100,12 +100,12 @@ impl Tool for ScheduleTool {
         _: TurnView,
         host: Arc<dyn Host>,
     ) -> Later<Result<Content, Fault>> {
-        let (kind, alarm) = (self.kind, self.alarm.clone());
+        let (kind, runner) = (self.kind, self.runner.clone());
         Box::pin(async move {
             let arguments = arguments.value().cloned().unwrap_or_default();
-            let result = carry_out(kind, &alarm, &arguments, &host).await?;
+            let result = carry_out(kind, &runner, &arguments, &host).await?;
             if !matches!(kind, Kind::List) {
-                alarm.changed.notify_one();
+                runner.changed.notify_one();
             }
             Ok(Content::new(result))
         })
@@ -114,11 +114,11 @@ impl Tool for ScheduleTool {
 
 async fn carry_out(
     kind: Kind,
-    alarm: &Alarm,
+    runner: &ScheduleRunner,
     arguments: &Value,
     host: &Arc<dyn Host>,
 ) -> Result<Value, Fault> {
-    let book = alarm.book.clone();
+    let store = runner.store.clone();
     let id = || arguments["id"].as_str().map(str::to_owned).ok_or_else(|| wrong("`id` is missing"));
     match kind {
         Kind::Once | Kind::Recurring => {
@@ -130,11 +130,11 @@ async fn carry_out(
             let action = action(arguments)?.ok_or_else(|| wrong("name a `text`, a `topic` or a `task`"))?;
             let timezone = arguments["timezone"].as_str().map(str::to_owned);
             let entry = Entry { when, timezone, action, next: Some(next), firing: None, fired: None };
-            let id = on_thread(move || book.add(entry)).await?;
+            let id = on_thread(move || store.add(entry)).await?;
             Ok(json!({ "id": id, "next": next }))
         }
         Kind::List => {
-            let entries = on_thread(move || book.entries()).await?;
+            let entries = on_thread(move || store.entries()).await?;
             let listed = entries.into_iter().map(|(id, entry)| {
                 let mut shown = serde_json::to_value(entry).unwrap_or_default();
                 shown["id"] = id.into();
@@ -145,7 +145,7 @@ async fn carry_out(
         Kind::Cancel => {
             let id = id()?;
             let key = id.clone();
-            on_thread(move || book.edit(&key, |_| Ok(None))).await?;
+            on_thread(move || store.edit(&key, |_| Ok(None))).await?;
             Ok(json!({ "cancelled": id }))
         }
         Kind::Update => {
@@ -162,13 +162,13 @@ async fn carry_out(
                 }
                 Ok(Some(entry))
             };
-            on_thread(move || book.edit(&key, edit)).await?;
+            on_thread(move || store.edit(&key, edit)).await?;
             Ok(json!({ "updated": id }))
         }
     }
 }
 
-/// When something is due, as the arguments have it: how it comes again, if it does, and when it comes first.
+/// When something is due by the arguments: its recurrence, if it has one, and its first due time.
 async fn due(arguments: &Value, host: &Arc<dyn Host>) -> Result<Option<(Option<String>, u64)>, Fault> {
     let text = |name: &str| arguments[name].as_str().map(str::to_owned);
     let given: Vec<&str> =
@@ -179,9 +179,12 @@ async fn due(arguments: &Value, host: &Arc<dyn Host>) -> Result<Option<(Option<S
         ["at"] => (json!({ "when": text("at"), "timezone": text("timezone") }), None),
         ["cron"] => (json!({ "when": text("cron"), "timezone": text("timezone") }), text("cron")),
         ["interval"] => {
-            let every = text("interval").map(|span| match span.starts_with(['P', 'p']) {
-                true => span,
-                false => format!("every {}", span.trim_start_matches("every ")),
+            let every = text("interval").map(|span| {
+                if span.starts_with(['P', 'p']) {
+                    span
+                } else {
+                    format!("every {}", span.trim_start_matches("every "))
+                }
             });
             (json!({ "when": every }), every)
         }

@@ -1,11 +1,6 @@
-//! Entries that are made, fire once, survive a stop, and go.
+//! Schedules are created, fire once, survive a restart, and are removed.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that cannot go on should stop loudly"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed test panics")]
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -22,17 +17,17 @@ use holdfast_lane_native::NativeLane;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::book::{Action, Book, Entry};
+use crate::store::{Action, Entry, ScheduleStore};
 
 /// After this a test gives up. It only has to be longer than the slowest machine needs.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A host whose time stands still until a test moves it; every interval is a hundred.
+/// A host whose clock stands still until a test advances it; every interval is 100.
 #[derive(Default)]
 struct Outside {
     time: watch::Sender<u64>,
     asked: watch::Sender<Vec<(String, Value)>>,
-    /// How nothing can be published, for as long as that is so.
+    /// The error of publishing, while it fails.
     trouble: Mutex<Option<Code>>,
 }
 
@@ -103,7 +98,7 @@ async fn started(folder: &Path, host: &Fake) -> Arc<dyn Instance> {
     extension
 }
 
-/// What the host is asked for when something is fired.
+/// The host calls of a firing.
 fn published(topic: &str, payload: Value, key: &str) -> (String, Value) {
     let event = json!({ "topic": topic, "payload": payload, "idempotency": format!("scheduler/{key}") });
     ("event.publish".to_owned(), event)
@@ -134,7 +129,7 @@ async fn tool(
 }
 
 #[tokio::test]
-async fn a_reminder_comes_once_and_a_repetition_comes_again() {
+async fn a_reminder_fires_once_and_a_recurring_schedule_again() {
     let (folder, host) = (tempfile::tempdir().unwrap(), Fake::default());
     let it = started(folder.path(), &host).await;
     let once = json!({ "in": "2h", "text": "call mum" });
@@ -172,12 +167,12 @@ async fn a_missed_schedule_fires_once_after_a_restart() {
 #[tokio::test]
 async fn an_interrupted_firing_is_published_under_its_idempotency_key() {
     let (folder, host) = (tempfile::tempdir().unwrap(), Fake::default());
-    let book = Book::new(folder.path().to_owned());
+    let store = ScheduleStore::new(folder.path().to_owned());
     for action in
         [Action::Text("hello".to_owned()), Action::Event { topic: "t".to_owned(), payload: Value::Null }]
     {
         let entry = Entry { when: None, timezone: None, action, next: None, firing: Some(7), fired: None };
-        book.add(entry).unwrap();
+        store.add(entry).unwrap();
     }
     let it = started(folder.path(), &host).await;
     let both = [
@@ -219,7 +214,7 @@ async fn publishing_is_retried_after_a_passing_error_and_fails_after_another() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused() {
+async fn invalid_arguments_are_refused() {
     let (folder, host) = (tempfile::tempdir().unwrap(), Fake::default());
     let it = started(folder.path(), &host).await;
     for (name, arguments) in [

@@ -1,10 +1,10 @@
-//! Setting other extensions up from a conversation: `configure_extension` takes over what the user says, `request_secure_input` asks for a
-//! secret that nobody but the secret store sees, and a context provider tells the agent what is not set up yet. `upkeep.rs` has the tools
-//! that look after extensions once they run.
+//! Configures other extensions from a conversation: `configure_extension` sets a parameter, `request_secure_input` asks for a secret
+//! that only the secret store sees, and a context provider tells the agent what is not configured yet. `maintenance.rs` has the tools
+//! for running extensions.
 //!
-//! [`extension`] is the whole of it. What each extension needs, and where it is kept, is the host's: it is asked for by name.
+//! [`extension`] is the entry point. The parameters of each extension, and where they are stored, are known to the host.
 
-mod upkeep;
+mod maintenance;
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use holdfast_lane_native::input::{anything, takes, text};
 use holdfast_lane_native::{Hook, NativeExtension, Tool};
 use serde_json::{Value, json};
 
-use crate::upkeep::{Doctor, RequestRestart};
+use crate::maintenance::{Doctor, RequestRestart};
 
 /// How long a person may take to type a secret.
 const SECRET_INPUT_TIMEOUT: Millis = Millis(600_000);
@@ -35,7 +35,7 @@ pub fn extension() -> NativeExtension {
         .tool(Doctor)
         .tool(RequestRestart)
         .grouped(ToolGroup::Core)
-        .hook(Open)
+        .hook(PendingSetup)
         .replayable()
 }
 
@@ -77,7 +77,7 @@ impl Tool for Configure {
             let asked = state["questions"].as_array().into_iter().flatten();
             let question = asked.clone().find(|question| question["name"] == name.as_str());
             let secret = question.is_some_and(|question| question["secret"] == true);
-            let value = match given.filter(|value| !stands_for_another(value)) {
+            let value = match given.filter(|value| !is_placeholder(value)) {
                 Some(value) => value,
                 None if secret => {
                     let about = question.and_then(|it| it["description"].as_str()).unwrap_or_default();
@@ -128,10 +128,10 @@ impl Tool for SecureInput {
     }
 }
 
-/// Tells the agent what is not set up.
-struct Open;
+/// Tells the agent which extensions are not configured.
+struct PendingSetup;
 
-impl Hook for Open {
+impl Hook for PendingSetup {
     fn spec(&self) -> HookSpec {
         HookSpec::at(HookPoint::Context)
     }
@@ -139,7 +139,7 @@ impl Hook for Open {
     fn decide(&self, _: HookInput, host: Arc<dyn Host>) -> Later<Result<Decision, Fault>> {
         Box::pin(async move {
             let open = ask(&host, HostCallKind::SetupOpen, Content::default()).await?;
-            let parts: Vec<String> = open.as_array().into_iter().flatten().map(told).collect();
+            let parts: Vec<String> = open.as_array().into_iter().flatten().map(describe).collect();
             if parts.is_empty() {
                 return Ok(Decision::Continue);
             }
@@ -149,8 +149,8 @@ impl Hook for Open {
     }
 }
 
-/// What the agent is told of one extension.
-fn told(state: &Value) -> String {
+/// The description of one extension's pending setup.
+fn describe(state: &Value) -> String {
     let id = state["extension"].as_str().unwrap_or_default();
     let mut text = format!("{id}: {}", state["word"].as_str().unwrap_or_default());
     for line in state["instructions"].as_str().unwrap_or_default().lines() {
@@ -171,8 +171,8 @@ fn missing(state: &Value) -> Vec<&Value> {
     all.filter(|it| it["required"] == true && it["answered"] != true).map(|it| &it["name"]).collect()
 }
 
-/// Whether a value is what instructions write where the user's goes: `<TOKEN>`.
-fn stands_for_another(value: &Value) -> bool {
+/// Whether a value is a placeholder, as instructions write it: `<TOKEN>`.
+fn is_placeholder(value: &Value) -> bool {
     let text = value.as_str().unwrap_or("-").trim();
     value.is_null() || text.is_empty() || (text.starts_with('<') && text.ends_with('>'))
 }

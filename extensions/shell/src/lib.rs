@@ -1,7 +1,7 @@
-//! A tool that runs commands, confined by the kernel from the first day.
+//! A tool that runs commands, confined by the kernel.
 //!
-//! [`extension`] is the whole of it. `tool` is what a model sees. On Linux, `run` sees a command through from start to end, and `output`
-//! keeps what it says within bounds. Elsewhere the tool is not offered.
+//! [`extension`] is the entry point. `tool` is what a model sees. On Linux, `run` runs a command to its end, and `output` limits the
+//! captured output. On other systems the tool is not offered.
 
 mod options;
 
@@ -22,12 +22,12 @@ pub use holdfast_lane_native::Workspace;
 
 pub use crate::options::ShellOptions;
 
-/// The extension where no command can be run: without its tool, but the name stays its own.
+/// The extension where no command can be run: without its tool, but the name stays reserved.
 pub fn unavailable() -> NativeExtension {
     NativeExtension::new("shell", env!("CARGO_PKG_VERSION")).reserving(&["shell"])
 }
 
-/// The extension for a workspace. Refused are options that would show commands the home folder.
+/// The extension for a workspace. Options that would expose the home folder to commands are refused.
 pub fn extension(workspace: Workspace, options: ShellOptions) -> Result<NativeExtension, Problem> {
     let extension = unavailable();
     #[cfg(target_os = "linux")]

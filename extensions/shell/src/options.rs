@@ -1,10 +1,10 @@
-//! What the owner may set.
+//! The settings of the extension.
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// What the owner may set; the extension's `config`.
+/// The settings: the extension's `config`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ShellOptions {
@@ -12,13 +12,13 @@ pub struct ShellOptions {
     pub network: bool,
     /// Further folders that commands may read and run programs from, such as a compiler's.
     pub readable: Vec<PathBuf>,
-    /// Bytes that are kept of what a command prints, for each of its two streams.
+    /// Captured bytes of each of a command's two output streams.
     pub output_bytes: usize,
-    /// Bytes that a file may grow to.
+    /// The largest file that a command may write.
     pub file_bytes: u64,
-    /// Bytes of data that a process may have.
+    /// The memory of a process.
     pub memory_bytes: u64,
-    /// Processes and threads that a command may have at once.
+    /// Concurrent processes and threads of a command.
     pub tasks: usize,
 }
 

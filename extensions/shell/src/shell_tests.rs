@@ -1,4 +1,4 @@
-//! Commands as people write them, and the ends they come to. What must not work is in `tests/tests/extensions/escapes.rs`.
+//! Ordinary commands and their results. Escape attempts are in `tests/tests/extensions/escapes.rs`.
 
 use std::fs;
 use std::io::Read;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::ShellOptions;
-use crate::linux::output::Kept;
+use crate::linux::output::CapturedOutput;
 use crate::linux::tool::{Shell, run};
 
 /// After this a test gives up. It only has to be longer than the slowest machine needs.
@@ -25,12 +25,12 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// A command that ends only when it is killed, with a process in the background; both have the FIFO `alive` open.
 const ENDLESS: &str = "exec 9>alive; (while :; do sleep 60; done) & sleep 600";
 
-struct Desk {
+struct Fixture {
     scratch: tempfile::TempDir,
     shell: Shell,
 }
 
-impl Desk {
+impl Fixture {
     fn new() -> Self {
         Self::with(ShellOptions::default())
     }
@@ -69,11 +69,11 @@ impl Desk {
 }
 
 #[test]
-fn the_manifest_is_one_and_says_what_the_code_says() {
+fn the_manifest_is_valid_and_matches_the_code() {
     let parsed = parse(Path::new("manifest.yaml"), include_str!("../manifest.yaml")).unwrap();
     assert!(parsed.warnings.is_empty(), "{:?}", parsed.warnings);
     assert_eq!(lane(&parsed.manifest, &[]).unwrap(), LaneKind::Native);
-    let spec = Desk::new().shell.spec();
+    let spec = Fixture::new().shell.spec();
     let hint = &parsed.manifest.tools[&spec.name];
     assert_eq!((hint.effects, hint.timeout_ms), (Some(spec.effects), Some(spec.timeout)));
     let options: ShellOptions = serde_json::from_value(Value::Object(parsed.manifest.config)).unwrap();
@@ -81,22 +81,22 @@ fn the_manifest_is_one_and_says_what_the_code_says() {
 }
 
 #[test]
-fn a_command_answers_with_everything_it_said() {
-    let desk = Desk::new();
-    let answer = desk.run("echo out; echo err >&2; exit 3");
+fn a_command_returns_its_output_and_status() {
+    let fixture = Fixture::new();
+    let answer = fixture.run("echo out; echo err >&2; exit 3");
     assert_eq!(
         answer,
         json!({ "exit_code": 3, "signal": null, "timed_out": false, "stdout": "out\n", "stderr": "err\n", "truncated": false })
     );
-    assert_eq!(desk.run("kill -15 $$")["signal"], 15);
-    assert_eq!(desk.run("cat; echo end")["stdout"], "end\n", "there is nothing to read");
-    assert_eq!(desk.run("-x; true")["exit_code"], 0, "an odd name is a name, not an option");
-    assert!(desk.call(json!({ "command": "a\0b" })).is_err());
+    assert_eq!(fixture.run("kill -15 $$")["signal"], 15);
+    assert_eq!(fixture.run("cat; echo end")["stdout"], "end\n", "there is nothing to read");
+    assert_eq!(fixture.run("-x; true")["exit_code"], 0, "an odd name is a name, not an option");
+    assert!(fixture.call(json!({ "command": "a\0b" })).is_err());
 }
 
 #[test]
-fn ordinary_work_works() {
-    let desk = Desk::new();
+fn ordinary_commands_work() {
+    let fixture = Fixture::new();
     for (command, expected) in [
         ("echo hello > a.txt && cat a.txt", "hello\n"),
         ("printf 'b\\na\\n' | sort | tr -d '\\n'", "ab"),
@@ -113,58 +113,58 @@ fn ordinary_work_works() {
             "HOME LANG PATH TERM TMPDIR ",
         ),
     ] {
-        let answer = desk.run(command);
+        let answer = fixture.run(command);
         assert_eq!(
             (answer["stdout"].as_str(), answer["exit_code"].as_i64()),
             (Some(expected), Some(0)),
             "{command}: {answer}"
         );
     }
-    let inner = desk.call(json!({ "command": "pwd", "cwd": "inner" })).unwrap();
+    let inner = fixture.call(json!({ "command": "pwd", "cwd": "inner" })).unwrap();
     assert!(inner["stdout"].as_str().unwrap().ends_with("/work/inner\n"), "{inner}");
     for cwd in ["..", "/", "inner/../..", "none", ""] {
-        let answer = desk.call(json!({ "command": "pwd", "cwd": cwd }));
+        let answer = fixture.call(json!({ "command": "pwd", "cwd": cwd }));
         assert!(cwd.is_empty() || answer.is_err_and(|fault| fault.code == Code::PathRefused), "{cwd}");
     }
 }
 
 #[test]
 fn a_timeout_kills_the_command_and_all_it_started() {
-    let desk = Desk::new();
-    let (_, ended) = desk.alive();
-    let answer = desk.call(json!({ "command": ENDLESS, "timeout_ms": 2_000 })).unwrap();
+    let fixture = Fixture::new();
+    let (_, ended) = fixture.alive();
+    let answer = fixture.call(json!({ "command": ENDLESS, "timeout_ms": 2_000 })).unwrap();
     assert_eq!((answer["timed_out"].clone(), answer["signal"].clone()), (json!(true), json!(9)));
     assert!(answer["note"].as_str().unwrap().contains("2000 ms"), "{answer}");
     ended.recv_timeout(TIMEOUT).expect("all that it started has ended");
 }
 
 #[test]
-fn limits_hold() {
-    let desk = Desk::with(ShellOptions {
+fn limits_are_enforced() {
+    let fixture = Fixture::with(ShellOptions {
         tasks: 40,
         file_bytes: 10_000,
         output_bytes: 1000,
         ..ShellOptions::default()
     });
-    let many = desk.run("i=0; while [ $i -lt 200 ]; do sleep 60 & i=$((i+1)); done; wait");
+    let many = fixture.run("i=0; while [ $i -lt 200 ]; do sleep 60 & i=$((i+1)); done; wait");
     assert!(many["note"].as_str().unwrap_or_default().contains("more than 40 processes"), "{many}");
-    let large = desk.run("head -c 20000 /dev/zero > large; echo $?");
-    assert!(fs::metadata(desk.scratch.path().join("work/large")).unwrap().len() <= 10_000, "{large}");
-    let loud = desk.run("seq 1 100000");
+    let large = fixture.run("head -c 20000 /dev/zero > large; echo $?");
+    assert!(fs::metadata(fixture.scratch.path().join("work/large")).unwrap().len() <= 10_000, "{large}");
+    let loud = fixture.run("seq 1 100000");
     assert_eq!(loud["truncated"], true);
     let text = loud["stdout"].as_str().unwrap();
     assert!(
         text.starts_with("1\n2\n") && text.ends_with("99999\n100000\n") && text.contains("bytes left out")
     );
     assert!(text.len() < 1100);
-    assert_eq!(desk.run("ulimit -c")["stdout"], "0\n");
+    assert_eq!(fixture.run("ulimit -c")["stdout"], "0\n");
 }
 
 #[test]
-fn output_keeps_its_beginning_and_its_end() {
+fn truncated_output_keeps_its_beginning_and_end() {
     for (length, limit) in [(0, 10), (9, 10), (10, 10), (11, 10), (1_000_000, 10), (300_000, 200_000)] {
         let bytes: Vec<u8> = (0..length).map(|index| b'a' + (index % 26) as u8).collect();
-        let kept = Kept::of(bytes.as_slice(), limit);
+        let kept = CapturedOutput::of(bytes.as_slice(), limit);
         assert_eq!(kept.truncated(), length > limit);
         let text = kept.into_text();
         let (head, tail) = (limit / 2, limit - limit / 2);
@@ -191,10 +191,10 @@ async fn a_cancelled_call_kills_its_command() {
             holdfast_lane_native::now(Err(Fault::new(Code::Internal, "nobody")))
         }
     }
-    let desk = Desk::new();
-    let (opened, ended) = desk.alive();
+    let fixture = Fixture::new();
+    let (opened, ended) = fixture.alive();
     let command = json!({ "command": ENDLESS, "timeout_ms": 500_000 });
-    let call = desk.shell.call(
+    let call = fixture.shell.call(
         Default::default(),
         Content::new(command),
         Default::default(),
@@ -208,7 +208,7 @@ async fn a_cancelled_call_kills_its_command() {
 }
 
 #[test]
-fn the_home_is_in_no_folder_that_commands_read() {
+fn readable_folders_that_contain_the_home_are_refused() {
     let scratch = tempfile::tempdir().unwrap();
     for folder in ["work", "tools/home"] {
         fs::create_dir_all(scratch.path().join(folder)).unwrap();
@@ -225,30 +225,30 @@ fn the_home_is_in_no_folder_that_commands_read() {
 }
 
 #[test]
-fn a_hard_link_to_a_file_of_the_home_stops_everything() {
-    let desk = Desk::new();
-    let at = |path: &str| desk.scratch.path().join(path);
+fn a_hard_link_to_a_file_of_the_home_refuses_every_command() {
+    let fixture = Fixture::new();
+    let at = |path: &str| fixture.scratch.path().join(path);
     fs::write(at("home/.env"), "KEY=1").unwrap();
     fs::hard_link(at("home/.env"), at("elsewhere")).unwrap();
-    assert_eq!(desk.run("echo fine")["stdout"], "fine\n");
+    assert_eq!(fixture.run("echo fine")["stdout"], "fine\n");
     fs::hard_link(at("home/.env"), at("work/inner/notes")).unwrap();
-    let fault = desk.call(json!({ "command": "cat inner/notes" })).unwrap_err();
+    let fault = fixture.call(json!({ "command": "cat inner/notes" })).unwrap_err();
     assert!(fault.message.contains("inner/notes is a file of the home folder"), "{fault}");
 }
 
 #[test]
-fn an_open_network_is_no_local_socket() {
-    let desk = Desk::with(ShellOptions { network: true, ..ShellOptions::default() });
+fn an_open_network_does_not_open_local_sockets() {
+    let fixture = Fixture::with(ShellOptions { network: true, ..ShellOptions::default() });
     let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let _local = std::os::unix::net::UnixListener::bind(desk.scratch.path().join("work/local")).unwrap();
+    let _local = std::os::unix::net::UnixListener::bind(fixture.scratch.path().join("work/local")).unwrap();
     let script = |call: &str| format!("perl -MSocket -e '{call} or die $!; print qq(through)'");
     let internet = format!(
         "socket(S, PF_INET, SOCK_STREAM, 0) && connect(S, sockaddr_in({}, INADDR_LOOPBACK))",
         tcp.local_addr().unwrap().port()
     );
-    assert_eq!(desk.run(&script(&internet))["stdout"], "through");
-    let local = desk.run(&script("socket(S, PF_UNIX, SOCK_STREAM, 0)"));
+    assert_eq!(fixture.run(&script(&internet))["stdout"], "through");
+    let local = fixture.run(&script("socket(S, PF_UNIX, SOCK_STREAM, 0)"));
     assert!(local["stderr"].as_str().unwrap().contains("not permitted"), "{local}");
-    let closed = Desk::new().run(&script("socket(S, PF_INET, SOCK_STREAM, 0)"));
+    let closed = Fixture::new().run(&script("socket(S, PF_INET, SOCK_STREAM, 0)"));
     assert!(closed["stderr"].as_str().unwrap().contains("not permitted"), "{closed}");
 }

@@ -268,12 +268,7 @@ impl World {
                 let answer = self.dice.one_in(2).then(|| Content::new(json!(true)));
                 drop(handle.answer(request, answer).await);
             }
-            SessionEvent::Text(_)
-            | SessionEvent::Reasoning(_)
-            | SessionEvent::Progress { .. }
-            | SessionEvent::Notice { .. }
-            | SessionEvent::Ended { .. }
-            | SessionEvent::Broken(_) => {}
+            SessionEvent::Output(_) | SessionEvent::Notice { .. } | SessionEvent::Broken(_) => {}
         }
     }
 }
@@ -363,11 +358,7 @@ impl Surface for Stage {
             SessionEvent::Broken(problem) => {
                 self.broken.lock().unwrap().push(format!("{session}: {problem}"))
             }
-            SessionEvent::Text(_)
-            | SessionEvent::Reasoning(_)
-            | SessionEvent::Progress { .. }
-            | SessionEvent::Notice { .. }
-            | SessionEvent::Ended { .. } => {}
+            SessionEvent::Output(_) | SessionEvent::Notice { .. } => {}
         }
     }
 

@@ -1,6 +1,6 @@
 //! The rules, each a function from what it looks at to the list of what breaks it. An empty list is a pass.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::rust_text::{Literals, Token, code_only, tokens, without_inline_tests};
 use crate::tree::{Crate, File};
@@ -8,7 +8,7 @@ use crate::tree::{Crate, File};
 /// Lines that a file may have.
 pub const FILE_LIMIT: usize = 800;
 
-/// Lines of code that the kernel may have, tests not counted.
+/// Lines of code that the kernel may have; [`kernel_lines`] says what counts.
 pub const KERNEL_LIMIT: usize = 2_500;
 
 /// Crates that building the program may need, ours included.
@@ -77,7 +77,7 @@ const KERNEL_MACROS: &[&str] = &["dbg", "eprint", "eprintln", "print", "println"
 fn rank(folder: &str) -> Option<u8> {
     let short = folder.strip_prefix("crates/").unwrap_or(folder);
     Some(match short {
-        "yaml" | "contract" => 0,
+        "yaml" | "atomic-file" | "contract" => 0,
         "kernel" => 1,
         "store" | "model" | "policy" | "home" | "schedules" | "secrets" => 2,
         "bus" => 3,
@@ -104,10 +104,11 @@ const KNOWS: &[(&str, &str)] = &[("crates/home", "crates/policy"), ("crates/cont
 /// Crates that may depend on fewer of ours than their layer allows.
 const NARROW: &[(&str, &[&str])] = &[
     ("crates/yaml", &[]),
+    ("crates/atomic-file", &[]),
     ("crates/contract", &["crates/yaml"]),
-    ("crates/home", &["crates/contract", "crates/policy", "crates/yaml"]),
+    ("crates/home", &["crates/contract", "crates/policy", "crates/yaml", "crates/atomic-file"]),
     ("crates/schedules", &["crates/contract"]),
-    ("crates/secrets", &["crates/contract"]),
+    ("crates/secrets", &["crates/contract", "crates/atomic-file"]),
     ("crates/sandbox", &["crates/contract"]),
     ("crates/jsonrpc", &[]),
 ];
@@ -156,7 +157,7 @@ pub fn kernel_dependencies(crates: &[Crate]) -> Vec<String> {
 /// A built-in extension is written as anybody's would be: against the contract, the native lane and what confines programs, and nothing
 /// else of ours.
 pub fn extension_dependencies(crates: &[Crate]) -> Vec<String> {
-    let allowed = ["holdfast-sandbox", "holdfast-contract", "holdfast-lane-native"];
+    let allowed = ["holdfast-sandbox", "holdfast-contract", "holdfast-lane-native", "holdfast-atomic-file"];
     let ours = |name: &String| crates.iter().any(|found| found.name == *name);
     crates
         .iter()
@@ -245,9 +246,21 @@ fn first_segments(tokens: &[Token]) -> impl Iterator<Item = Token> {
     segments.into_iter()
 }
 
-/// The kernel's lines of code, without blank lines, comments and tests.
+/// The kernel's lines of code, without blank lines, comments, tests, imports and lines that only close brackets: dense formatting and
+/// glob imports gain nothing.
 pub fn kernel_lines(files: &[File]) -> usize {
-    kernel_code(files).map(|(_, code)| code.lines().filter(|line| !line.trim().is_empty()).count()).sum()
+    kernel_code(files).map(|(_, code)| lines_of_code(&code)).sum()
+}
+
+fn lines_of_code(code: &str) -> usize {
+    let mut in_import = false;
+    let counts = |line: &str| {
+        let line = line.trim();
+        let is_import = in_import || line.trim_start_matches("pub ").starts_with("use ");
+        in_import = is_import && !line.ends_with(';');
+        !is_import && line.chars().any(|c| !"(){}[];,".contains(c))
+    };
+    code.lines().map(counts).filter(|counts| *counts).count()
 }
 
 /// The kernel is small.
@@ -261,6 +274,80 @@ fn kernel_code(files: &[File]) -> impl Iterator<Item = (&File, String)> {
         .iter()
         .filter(|file| file.path.starts_with("crates/kernel/src/") && !file.is_test())
         .map(|file| (file, without_inline_tests(&code_only(&file.text, Literals::Blank))))
+}
+
+/// Where the contract may have methods that change a value: the visitor of a body's contents, and what reads or writes a format step by
+/// step. A state that changes belongs to the kernel.
+const CONTRACT_BUILDERS: &[&str] = &["canonical.rs", "manifest/yaml/"];
+const CONTRACT_VISITORS: &[&str] = &["contents", "drop"];
+
+/// The contract holds values: no method of it takes `&mut self`, except builders and visitors.
+pub fn contract_is_data(files: &[File]) -> Vec<String> {
+    const FOLDER: &str = "crates/contract/src/";
+    let is_builder = |path: &str| CONTRACT_BUILDERS.iter().any(|builder| path.contains(builder));
+    files
+        .iter()
+        .filter(|file| file.path.starts_with(FOLDER) && !file.is_test() && !is_builder(&file.path))
+        .flat_map(|file| {
+            let code = without_inline_tests(&code_only(&file.text, Literals::Blank));
+            let found = mutating_methods(&tokens(&code));
+            let found = found.into_iter().filter(|method| !CONTRACT_VISITORS.contains(&method.text.as_str()));
+            found.map(|method| {
+                let Token { text, line } = method;
+                format!(
+                    "{}:{line}: `{text}` takes `&mut self`: what changes a state belongs to the kernel",
+                    file.path
+                )
+            })
+        })
+        .collect()
+}
+
+/// The names of the methods that take `&mut self` or `&'a mut self`.
+fn mutating_methods(tokens: &[Token]) -> Vec<Token> {
+    let text = |place: usize| tokens.get(place).map_or("", |token| token.text.as_str());
+    let functions = tokens.iter().enumerate().filter(|(_, token)| token.text == "fn");
+    let takes_mut_self = |name: &usize| {
+        let parameters = parameters(tokens, *name).unwrap_or(tokens.len());
+        let receiver: Vec<&str> =
+            (parameters + 1..parameters + 6).map(text).take_while(|word| *word != "self").collect();
+        receiver.first() == Some(&"&") && receiver.last() == Some(&"mut")
+    };
+    functions
+        .map(|(place, _)| place + 1)
+        .filter(takes_mut_self)
+        .filter_map(|name| tokens.get(name).cloned())
+        .collect()
+}
+
+/// Where the parameters of the function of this name open, behind its generics.
+fn parameters(tokens: &[Token], name: usize) -> Option<usize> {
+    let mut depth = 0;
+    for place in name + 1..tokens.len() {
+        match tokens[place].text.as_str() {
+            "<" => depth += 1,
+            ">" if tokens[place - 1].text != "-" => depth -= 1,
+            "(" if depth == 0 => return Some(place),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Files that a folder of the contract or the kernel may have, tests not counted.
+pub const FOLDER_LIMIT: usize = 12;
+
+/// A folder of the contract or the kernel can be read as a list.
+pub fn folder_size(files: &[File]) -> Vec<String> {
+    let mut folders: BTreeMap<&str, usize> = BTreeMap::new();
+    for file in files.iter().filter(|file| !file.is_test()) {
+        let Some((folder, _)) = file.path.rsplit_once('/') else { continue };
+        if ["crates/contract/src", "crates/kernel/src"].iter().any(|of| folder.starts_with(of)) {
+            *folders.entry(folder).or_default() += 1;
+        }
+    }
+    let too_many = folders.into_iter().filter(|(_, count)| *count > FOLDER_LIMIT);
+    too_many.map(|(folder, count)| format!("{folder}: {count} files; {FOLDER_LIMIT} is the limit")).collect()
 }
 
 /// No file is too long to be read in one go.

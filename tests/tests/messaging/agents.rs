@@ -179,6 +179,8 @@ async fn an_agent_that_is_asked_has_what_is_left_of_the_budget() {
     let mut left: Vec<_> = sessions(&lab, "agent.helper.").iter().map(limits).collect();
     left.sort();
     assert_eq!(left, [(25, 925), (40, 940)], "the second has less by what the first and the turn have used");
+    let ended = bodies(&lab.frames(), FrameKind::TurnEnded).remove(0);
+    assert_eq!(ended["spent"]["tokens"], 85, "the agents' tokens are charged to the turn");
     lab.stop().await;
 }
 

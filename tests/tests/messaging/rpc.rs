@@ -8,8 +8,9 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::wire::Later;
 use holdfast_lane_native::{Lifecycle, NativeExtension, now};
 use holdfast_rpc::{
-    BusDead, BusDeadDiscard, BusDeadList, BusPublish, BusPublished, BusStatus, Client, DeadLetterInfo,
-    ExtensionProblem, Hub, NoParams, Request, Server, ServerContext, ServerHello, Status, UsageInfo, VERSION,
+    BusDead, BusDeadDiscard, BusDeadList, BusMethod, BusPublish, BusPublished, BusStatus, Client,
+    DeadLetterInfo, ExtensionProblem, Hub, NoParams, Server, ServerContext, ServerHello, Status,
+    SystemMethod, UsageInfo, VERSION,
 };
 use holdfast_testkit::{Lab, ScriptStep};
 use serde_json::json;
@@ -53,33 +54,33 @@ async fn dead_letters_are_listed_shown_retried_and_discarded() {
         correlation: None,
         idempotency: Some("1".to_owned()),
     };
-    let published: BusPublished = client.ask(&Request::BusPublish(sold.clone())).await.unwrap();
-    let again: BusPublished = client.ask(&Request::BusPublish(sold)).await.unwrap();
+    let published: BusPublished = client.ask(&BusMethod::Publish(sold.clone())).await.unwrap();
+    let again: BusPublished = client.ask(&BusMethod::Publish(sold)).await.unwrap();
     assert!(again.duplicate && again.event == published.event);
 
     later(&lab, "a dead letter", |lab| lab.runtime.bus().status().subscribers.iter().any(|it| it.dead == 1))
         .await;
-    let listed = || Request::BusDeadList(BusDeadList { subscriber: None });
+    let listed = || BusMethod::DeadList(BusDeadList { subscriber: None });
     let letters: Vec<DeadLetterInfo> = client.ask(&listed()).await.unwrap();
     assert_eq!((letters.len(), letters[0].attempts, &letters[0].payload), (1, 5, &None));
     let named = || BusDead { event: published.event.clone(), subscriber: None };
-    let shown: DeadLetterInfo = client.ask(&Request::BusDeadShow(named())).await.unwrap();
+    let shown: DeadLetterInfo = client.ask(&BusMethod::DeadShow(named())).await.unwrap();
     assert_eq!((shown.topic.as_deref(), shown.payload), (Some("shop.sold"), Some(json!({ "what": "tea" }))));
 
-    let _: DeadLetterInfo = client.ask(&Request::BusDeadRetry(named())).await.unwrap();
+    let _: DeadLetterInfo = client.ask(&BusMethod::DeadRetry(named())).await.unwrap();
     later(&lab, "five more attempts", |lab| {
         takes.all().len() == 10 && lab.runtime.bus().status().subscribers.iter().any(|it| it.dead == 1)
     })
     .await;
     let BusDead { event, subscriber } = named();
     let discard = BusDeadDiscard { event, subscriber, reason: "enough".to_owned() };
-    let _: DeadLetterInfo = client.ask(&Request::BusDeadDiscard(discard)).await.unwrap();
+    let _: DeadLetterInfo = client.ask(&BusMethod::DeadDiscard(discard)).await.unwrap();
     let letters: Vec<DeadLetterInfo> = client.ask(&listed()).await.unwrap();
     assert!(letters.is_empty());
-    let status: BusStatus = client.ask(&Request::BusStatus(NoParams {})).await.unwrap();
+    let status: BusStatus = client.ask(&BusMethod::Status(NoParams {})).await.unwrap();
     let names: Vec<&str> = status.subscribers.iter().map(|it| it.name.as_str()).collect();
     assert!(names.contains(&"list/shop.*") && names.contains(&"router.messages"), "{names:?}");
-    let missing = client.ask::<DeadLetterInfo>(&Request::BusDeadShow(named())).await.unwrap_err();
+    let missing = client.ask::<DeadLetterInfo>(&BusMethod::DeadShow(named())).await.unwrap_err();
     assert_eq!(missing.code.as_str(), "HF-8008");
     assert_eq!(lab.findings(), Vec::new());
     lab.stop().await;
@@ -103,7 +104,7 @@ async fn the_status_has_what_waits_what_was_spent_and_who_is_not_well() {
     let hello = ScriptStep::says("hello").costing(12, 30);
     let lab = Lab::build().script([hello]).extension(list).extension(broken).start().await;
     let client = client(&lab).await;
-    let status = || async { client.ask::<Status>(&Request::SystemStatus(NoParams {})).await.unwrap() };
+    let status = || async { client.ask::<Status>(&SystemMethod::Status(NoParams {})).await.unwrap() };
     let Status { queues, spent, unwell, failed, .. } = status().await;
     assert_eq!((queues.open, queues.dead, spent.model_calls, spent.tokens), (0, 0, 0, 0));
     assert!(unwell.is_empty());

@@ -1,4 +1,4 @@
-//! Test cases of an extension's own, in `tests.yaml` beside its manifest: what is called, and what must come of it.
+//! The test cases of an extension, in `tests.yaml` beside its manifest: calls with their expected results.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ enum Expected {
     Failing(String),
 }
 
-/// What came of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug, Serialize)]
 pub struct CaseOutcome {
     /// The case.
@@ -57,7 +57,7 @@ pub struct CaseOutcome {
     pub ok: bool,
     /// What was expected.
     pub expected: Value,
-    /// What came of it.
+    /// The outcome.
     pub actual: Value,
 }
 

@@ -43,7 +43,7 @@ impl Host for CaseHost {
     }
 }
 
-/// The host of one that is loaded, which some use to initialise themselves: nobody is told anything, and nothing is known.
+/// The host during loading, which some extensions use to initialise themselves: host calls have no effect and return nothing.
 #[derive(Default)]
 pub(super) struct LoadHost(CaseHost);
 

@@ -1,4 +1,4 @@
-//! C: `zig cc` or a `clang` that knows wasm32. The header is the program's own; the world is read off the module's names.
+//! C: `zig cc` or a `clang` with wasm32 support. The header is embedded in the program; the world is derived from the module's exports.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(BuildStep)) -> R
         .arg("-o")
         .arg(&output)
         .args(project.sources(&["c"])?)
-        // Paths in messages are the author's, and the compiler's cache is not in the author's folder.
+        // Messages have paths relative to the author's folder, and the compiler's cache is outside of it.
         .current_dir(&project.folder)
         .env("ZIG_LOCAL_CACHE_DIR", temporary.path().join("cache"));
     tool::compile(name, &mut compiler)?;
@@ -39,7 +39,7 @@ pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(BuildStep)) -> R
     component::encode(&module)
 }
 
-/// zig by its name or as Python's package, else a clang for wasm32.
+/// zig, as a program or as a Python package, else a clang for wasm32.
 fn compiler() -> Result<(&'static str, Command), Problem> {
     let zig = |mut command: Command| {
         command.args(["cc", "--target=wasm32-freestanding"]);
@@ -57,7 +57,7 @@ fn compiler() -> Result<(&'static str, Command), Problem> {
         }
     }
     match tool::on_path(&OsString::from("clang")) {
-        Some(clang) if knows_wasm(&clang)? => {
+        Some(clang) if supports_wasm(&clang)? => {
             let mut command = Command::new(clang);
             command.arg("--target=wasm32-unknown-unknown");
             Ok(("clang", command))
@@ -66,8 +66,8 @@ fn compiler() -> Result<(&'static str, Command), Problem> {
     }
 }
 
-/// Whether a clang can make wasm32, for which it also needs a linker.
-fn knows_wasm(clang: &Path) -> Result<bool, Problem> {
+/// Whether a clang supports wasm32, for which it also needs a linker.
+fn supports_wasm(clang: &Path) -> Result<bool, Problem> {
     let targets = tool::run(Command::new(clang).arg("--print-targets"))?;
     Ok(tool::output_text(&targets).contains("wasm32") && tool::on_path(&OsString::from("wasm-ld")).is_some())
 }

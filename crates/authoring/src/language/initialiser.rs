@@ -1,8 +1,8 @@
-//! Takes out what interpreters leave among a component's exports: the function that they were initialised with, once, when the
-//! component was made. The loader refuses exports that are no interface of ours, and nobody is to run it again.
+//! Removes an export that interpreters leave in a component: the function that initialised them once, when the component was built.
+//! The loader refuses exports that are not interfaces of the package, and the function must not run again.
 //!
-//! An export of a component also counts as an item of its own, and later items are numbered after it. So each export that goes is
-//! replaced by an item of the same sort that is not exported, and no number changes. Sections that are not touched are copied.
+//! An export of a component also defines an item in an index space. So each removed export is replaced by an item of the same kind
+//! that is not exported, and no index changes. Other sections are copied.
 
 use std::ops::Range;
 
@@ -15,14 +15,14 @@ const EXPORTS: u8 = 11;
 const FUNCTION: u8 = 1;
 const INSTANCE: u8 = 5;
 
-/// A section: what it holds, where it stands, and where its content begins.
+/// A section: its kind, its range, and the start of its content.
 struct Section {
     id: u8,
     whole: Range<usize>,
     content: usize,
 }
 
-/// The component without its initialiser. What is not understood stays as it is, for the check that follows.
+/// The component without its initialiser. Sections that cannot be parsed are copied, and left to the check that follows.
 pub(crate) fn removed(bytes: Vec<u8>) -> Vec<u8> {
     let Some(sections) = sections(&bytes) else { return bytes };
     let mut result = bytes[..8].to_vec();
@@ -36,7 +36,7 @@ pub(crate) fn removed(bytes: Vec<u8>) -> Vec<u8> {
     result
 }
 
-/// What stands in for a section with one export that is not ours.
+/// The replacement of a section with one export that is not an interface of the package.
 fn filler<'a>(bytes: &'a [u8], section: &Section, before: Option<&Section>) -> Option<&'a [u8]> {
     let content = &bytes[section.content..section.whole.end];
     // One export, with a plain name.
@@ -49,7 +49,7 @@ fn filler<'a>(bytes: &'a [u8], section: &Section, before: Option<&Section>) -> O
     match *rest.get(at + length)? {
         // One instance, made of no exports.
         INSTANCE => Some(&[INSTANCES, 3, 1, 1, 0]),
-        // The alias that was just exported, once more.
+        // The alias that was just exported, repeated.
         FUNCTION => {
             let before = before.filter(|before| before.id == ALIASES)?;
             bytes[before.content..].starts_with(&[1, FUNCTION]).then(|| &bytes[before.whole.clone()])
@@ -70,7 +70,7 @@ fn sections(bytes: &[u8]) -> Option<Vec<Section>> {
     Some(found)
 }
 
-/// A number in LEB128, and where the next thing begins.
+/// A number in LEB128, and the position after it.
 fn number(bytes: &[u8], from: usize) -> Option<(usize, usize)> {
     let mut value = 0usize;
     for (place, byte) in bytes.get(from..)?.iter().take(5).enumerate() {

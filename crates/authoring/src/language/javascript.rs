@@ -1,5 +1,5 @@
-//! JavaScript: `componentize-qjs` puts an interpreter and the source into a component. The world is made of what the source imports
-//! from the SDK and of the interfaces that the manifest asks for.
+//! JavaScript: `componentize-qjs` packs an interpreter and the source into a component. The world consists of what the source imports
+//! from the SDK and of the interfaces that the manifest requests.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::tool::{self, COMPONENTIZE_QJS};
 use crate::wit::{PACKAGE, VERSION, WORLD, World};
 use crate::{BuildStep, files, sdk};
 
-/// The module that the component begins with. It is ours; the author's is imported by it.
+/// The entry module of the component, which imports the author's module.
 const ENTRY: &str = "holdfast-entry.js";
 
 pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(BuildStep)) -> Result<Vec<u8>, Problem> {
@@ -22,7 +22,7 @@ pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(BuildStep)) -> R
     let temporary = files::temporary()?;
     let (wit, code) = (temporary.path().join("wit"), temporary.path().join("code"));
     world.write(&wit)?;
-    // A copy, because the SDK goes where packages are looked for.
+    // A copy, because the SDK is written into its `node_modules`.
     for source in &sources {
         files::write(&code.join(source), files::read_text(&project.folder.join(source))?.as_bytes())?;
     }
@@ -43,7 +43,7 @@ pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(BuildStep)) -> R
     Ok(initialiser::removed(bytes))
 }
 
-/// The module that links the host: an import that the world does not have would fail, so each world has its own.
+/// The module that imports the host: an import that the world does not have would fail, so each world has its own module.
 fn host(world: &World) -> String {
     let import = |name: &String| format!("import {name} from \"{PACKAGE}/{name}@{VERSION}\";\n");
     let imports: String = world.imports.iter().map(import).collect();

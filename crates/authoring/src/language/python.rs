@@ -1,5 +1,5 @@
-//! Python: `componentize-py` puts an interpreter and the source into a component. The world is made of what the source imports from
-//! the SDK and of the interfaces that the manifest asks for.
+//! Python: `componentize-py` packs an interpreter and the source into a component. The world consists of what the source imports from
+//! the SDK and of the interfaces that the manifest requests.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use crate::tool::{self, COMPONENTIZE_PY};
 use crate::wit::WORLD;
 use crate::{BuildStep, files, sdk};
 
-/// The module that the component begins with. It is ours; the author's is imported by it.
+/// The entry module of the component, which imports the author's module.
 const ENTRY: &str = "holdfast_entry";
 
 pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(BuildStep)) -> Result<Vec<u8>, Problem> {
@@ -22,7 +22,7 @@ pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(BuildStep)) -> R
     let (wit, code) = (temporary.path().join("wit"), temporary.path().join("code"));
     world.write(&wit)?;
     sdk::write_python(&code)?;
-    // The interpreter writes caches beside what it loads, so it gets a copy.
+    // A copy, because the interpreter writes caches beside the files that it loads.
     for source in &sources {
         files::write(&code.join(source), files::read_text(&project.folder.join(source))?.as_bytes())?;
     }

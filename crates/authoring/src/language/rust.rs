@@ -1,4 +1,4 @@
-//! Rust: cargo makes a core module; the SDK's bindings describe its types in it, interface by interface.
+//! Rust: cargo builds a core module, in which the SDK's bindings describe the types of each interface.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -21,7 +21,7 @@ pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(BuildStep)) -> R
         .args(["build", "--release", "--target", TARGET, "--message-format=json-render-diagnostics"])
         .current_dir(&project.folder)
         .env("CARGO_TERM_COLOR", "never")
-        // Set by a cargo that runs us, they would steer the one that we run.
+        // A cargo that runs this program sets them, and they would affect the one that it runs.
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS");
     let output = tool::run(&mut command)?;
@@ -30,7 +30,7 @@ pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(BuildStep)) -> R
         return Err(without_target(&said).unwrap_or_else(|| tool::failed("cargo", &said)));
     }
     let module = module(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| {
-        let what = "cargo made no module: the crate is no `cdylib`";
+        let what = "cargo built no module: the crate is not a `cdylib`";
         Problem::new(Code::BuildFailed, what)
             .help("Write `crate-type = [\"cdylib\"]` under `[lib]` in Cargo.toml.")
     })?;
@@ -40,7 +40,7 @@ pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(BuildStep)) -> R
     component::encode(&bytes)
 }
 
-/// The compiler knows no standard library for the target.
+/// The error that the compiler has no standard library for the target.
 fn without_target(said: &str) -> Option<Problem> {
     let missing = said.contains("can't find crate for `core`") || said.contains("can't find crate for `std`");
     (missing && said.contains(TARGET)).then(|| {
@@ -49,7 +49,7 @@ fn without_target(said: &str) -> Option<Problem> {
     })
 }
 
-/// The module's file, from cargo's messages. The last is the extension's own; its dependencies come before.
+/// The module's file, from cargo's messages. The last artifact is the extension's; its dependencies precede it.
 fn module(messages: &str) -> Option<PathBuf> {
     let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut modules =

@@ -1,5 +1,5 @@
-//! What a source takes from the SDK, found without running it. An interpreter's component imports every interface of its world,
-//! used or not, so the world is made of the names that the source imports: `tool` is the role `tools`, `clock` the host's clock.
+//! Finds what a source imports from the SDK, without running it. An interpreter's component imports every interface of its world,
+//! used or not, so the world consists of the names that the source imports: `tool` is the role `tools`, `clock` the host's clock.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::files;
 use crate::project::Project;
 use crate::wit::{self, ComponentKind, World};
 
-/// Names in the SDK whose interface has another name. Any other has its own, in the language's spelling.
+/// Names in the SDK that differ from the interface's. All others are equal, in the language's spelling.
 const RENAMED: &[(&str, &str)] = &[
     ("tool", "tools"),
     ("command", "commands"),
@@ -22,12 +22,12 @@ const RENAMED: &[(&str, &str)] = &[
     ("health-check", "lifecycle-health"),
 ];
 
-/// What a source takes from the SDK: names, or the wish to take everything.
+/// What a source imports from the SDK.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum SdkImports {
     /// These names.
     Names(BTreeSet<String>),
-    /// Everything, which says nothing; on this line.
+    /// A wildcard, which does not tell what is used, on this line.
     Everything(u32),
 }
 
@@ -35,14 +35,14 @@ pub(crate) enum Taken {
 pub(crate) fn world(
     project: &Project,
     sources: &[PathBuf],
-    scan: fn(&str) -> Taken,
+    scan: fn(&str) -> SdkImports,
 ) -> Result<World, Problem> {
     let mut world = World::default();
     for source in sources {
         let path = project.folder.join(source);
         match scan(&files::read_text(&path)?) {
-            Taken::Names(names) => names.iter().try_for_each(|name| add(&mut world, name))?,
-            Taken::Everything(line) => return Err(everything(&path, line)),
+            SdkImports::Names(names) => names.iter().try_for_each(|name| add(&mut world, name))?,
+            SdkImports::Everything(line) => return Err(everything(&path, line)),
         }
     }
     for name in &project.manifest.grants.interfaces {
@@ -56,12 +56,12 @@ pub(crate) fn world(
 
 fn everything(path: &Path, line: u32) -> Problem {
     let location = Location { file: path.to_owned(), line, ..Location::default() };
-    Problem::new(Code::BuildFailed, "everything is imported from the SDK, so nobody can tell what is used")
+    Problem::new(Code::BuildFailed, "a wildcard import from the SDK does not tell which interfaces are used")
         .at(location)
         .help("Import names: `from holdfast import tool`, or `import { tool } from \"holdfast\"`.")
 }
 
-/// Adds the interface that a name of the SDK stands for, if it stands for one.
+/// Adds the interface of an SDK name, if it has one.
 fn add(world: &mut World, name: &str) -> Result<(), Problem> {
     let spelled = kebab(name);
     let renamed = RENAMED.iter().find(|(from, _)| *from == spelled);
@@ -90,8 +90,8 @@ fn kebab(name: &str) -> String {
     kebab
 }
 
-/// What a Python source takes: `from holdfast import a, b as c`, and `x.a` after `import holdfast as x`.
-pub(crate) fn python(text: &str) -> Taken {
+/// The imports of a Python source: `from holdfast import a, b as c`, and `x.a` after `import holdfast as x`.
+pub(crate) fn python(text: &str) -> SdkImports {
     let code = without_comments(text, &["#"], &["\"\"\"", "'''", "\"", "'"], Texts::Blank);
     let tokens = tokens(&code);
     let mut names = BTreeSet::new();
@@ -101,7 +101,7 @@ pub(crate) fn python(text: &str) -> Taken {
         match token.text {
             "from" if next(1) == "holdfast" && next(2) == "import" => {
                 if next(3) == "*" {
-                    return Taken::Everything(token.line);
+                    return SdkImports::Everything(token.line);
                 }
                 names.extend(python_list(&tokens[place + 3..], token.line));
             }
@@ -111,7 +111,7 @@ pub(crate) fn python(text: &str) -> Taken {
         }
     }
     names.extend(members(&tokens, &aliases));
-    Taken::Names(names)
+    SdkImports::Names(names)
 }
 
 /// The names of an import: up to the closing bracket, or to the end of the line.
@@ -122,8 +122,8 @@ fn python_list(tokens: &[Token<'_>], line: u32) -> Vec<String> {
     first_words(list)
 }
 
-/// What a JavaScript module takes: `import { a, b as c } from "holdfast"`, and `x.a` after `import * as x`.
-pub(crate) fn javascript(text: &str) -> Taken {
+/// The imports of a JavaScript module: `import { a, b as c } from "holdfast"`, and `x.a` after `import * as x`.
+pub(crate) fn javascript(text: &str) -> SdkImports {
     let code = without_comments(text, &["//"], &["\"", "'", "`"], Texts::Keep);
     let tokens = tokens(&code);
     let mut names = BTreeSet::new();
@@ -144,10 +144,10 @@ pub(crate) fn javascript(text: &str) -> Taken {
         }
     }
     names.extend(members(&tokens, &aliases));
-    Taken::Names(names)
+    SdkImports::Names(names)
 }
 
-/// The first word of each item of a list: what is imported, not what it is called here.
+/// The first word of each item of a list: the imported name, not its alias.
 fn first_words<'a>(list: impl Iterator<Item = &'a Token<'a>>) -> Vec<String> {
     let mut words = Vec::new();
     let mut fresh = true;
@@ -168,14 +168,14 @@ fn members(tokens: &[Token<'_>], aliases: &BTreeSet<String>) -> Vec<String> {
     found.map(|three| three[2].text.to_owned()).collect()
 }
 
-/// What becomes of literal texts.
+/// How string literals are treated.
 #[derive(Clone, Copy, PartialEq)]
 enum Texts {
     Blank,
     Keep,
 }
 
-/// The code without comments, lines kept. `/* */` counts as a comment where `//` does.
+/// The code without comments, with its line breaks. `/* */` is a comment where `//` is.
 fn without_comments(text: &str, line_marks: &[&str], quotes: &[&str], texts: Texts) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
@@ -201,7 +201,7 @@ fn without_comments(text: &str, line_marks: &[&str], quotes: &[&str], texts: Tex
     code
 }
 
-/// Where a literal text ends. One in single quotes ends with its line at the latest.
+/// The end of a string literal. One in single or double quotes ends at the end of its line at the latest.
 fn end_of_text(text: &str, quote: &str) -> usize {
     let mut escaped = false;
     for (place, letter) in text.char_indices().skip(quote.chars().count()) {
@@ -222,16 +222,17 @@ struct Token<'a> {
     line: u32,
 }
 
-/// Words and single signs.
+/// Words and single punctuation characters.
 fn tokens(code: &str) -> Vec<Token<'_>> {
     let mut found = Vec::new();
     let mut line = 1;
     let mut rest = code;
     while let Some(letter) = rest.chars().next() {
         let word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '$';
-        let length = match word(letter) {
-            true => rest.find(|letter| !word(letter)).unwrap_or(rest.len()),
-            false => letter.len_utf8(),
+        let length = if word(letter) {
+            rest.find(|letter| !word(letter)).unwrap_or(rest.len())
+        } else {
+            letter.len_utf8()
         };
         if letter == '\n' {
             line += 1;

@@ -1,11 +1,11 @@
-//! What sources take from the SDK, by example.
+//! Imports from the SDK, by example.
 
-use crate::language::scan::{Taken, javascript, python};
+use crate::language::scan::{SdkImports, javascript, python};
 
-fn names(taken: Taken) -> Vec<String> {
+fn names(taken: SdkImports) -> Vec<String> {
     match taken {
-        Taken::Names(names) => names.into_iter().collect(),
-        Taken::Everything(line) => vec![format!("everything on line {line}")],
+        SdkImports::Names(names) => names.into_iter().collect(),
+        SdkImports::Everything(line) => vec![format!("everything on line {line}")],
     }
 }
 

@@ -1,4 +1,4 @@
-"""A tool. `holdfast ext build {{id}}` makes the component, `holdfast ext test {{id}}` runs tests.yaml.
+"""A tool. `holdfast ext build {{id}}` builds the component, `holdfast ext test {{id}}` runs tests.yaml.
 
 Import what you need up here: in the component there is no file system to import from later.
 """

@@ -1,10 +1,10 @@
-//! A guardrail over answers. `holdfast ext build {{id}}` makes the component, `holdfast ext test {{id}}` runs tests.yaml.
+//! A guardrail over answers. `holdfast ext build {{id}}` builds the component, `holdfast ext test {{id}}` runs tests.yaml.
 
 use holdfast_extension::{Verdict, guard_output};
 
 const FORBIDDEN: &[&str] = &["bluebird"];
 
-/// Asked about each answer before anybody sees it. A guardrail that fails or is late has blocked.
+/// Called for each answer before it is shown. A guardrail that fails or times out blocks the answer.
 #[guard_output]
 fn guard(answer: String) -> Verdict {
     if FORBIDDEN.iter().any(|word| answer.contains(word)) {

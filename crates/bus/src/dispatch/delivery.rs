@@ -1,4 +1,4 @@
-//! Handing an event to its handler: one task each, whose end is reported whatever ends it.
+//! One delivery: a task that calls the handler. Its end is reported in every case, also if it is dropped or panics.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,14 +15,14 @@ use crate::state::{DeliveryVerdict, InterruptedDelivery, Start, Ticket};
 use crate::stored::load;
 use crate::subscription::EventHandler;
 
-/// What a task says of its event.
+/// The outcome of one delivery.
 pub(crate) struct DeliveryReport {
     pub(crate) ticket: Ticket,
     pub(crate) verdict: DeliveryVerdict,
     pub(crate) event: Option<Arc<BusEvent>>,
 }
 
-/// Sends the report when it goes, whether it was filled in or not.
+/// Sends the report when it is dropped, also when no verdict was set.
 struct ReportOnDrop {
     inner: Arc<BusInner>,
     report: Option<DeliveryReport>,
@@ -35,7 +35,7 @@ impl ReportOnDrop {
         Self { inner, report: Some(report) }
     }
 
-    fn say(mut self, verdict: DeliveryVerdict, event: Option<Arc<BusEvent>>) {
+    fn send(mut self, verdict: DeliveryVerdict, event: Option<Arc<BusEvent>>) {
         if let Some(report) = &mut self.report {
             (report.verdict, report.event) = (verdict, event);
         }
@@ -50,7 +50,7 @@ impl Drop for ReportOnDrop {
     }
 }
 
-/// Hands one event to its handler and reports what came of it.
+/// Delivers one event to its handler and reports the outcome.
 pub(crate) async fn deliver(inner: Arc<BusInner>, start: Start) {
     let Start { ticket, id, event, attempt, repeat, handler, .. } = start;
     let reporting = ReportOnDrop::new(Arc::clone(&inner), ticket);
@@ -58,48 +58,49 @@ pub(crate) async fn deliver(inner: Arc<BusInner>, start: Start) {
         Some(event) => event,
         None => match inner.blocking(move |store| load::event(store, id)).await {
             Ok(event) => Arc::new(event),
-            Err(problem) => return reporting.say(unreadable(&problem), None),
+            Err(problem) => return reporting.send(unreadable(&problem), None),
         },
     };
     fail::fail_point!("bus::before_handler");
     let delivery = Delivery { event: Arc::clone(&event), attempt, repeat };
     let outcome = handle(&*handler, delivery).await;
     fail::fail_point!("bus::after_handler");
-    reporting.say(outcome.map_or_else(DeliveryVerdict::Failed, |()| DeliveryVerdict::Done), Some(event));
+    reporting.send(outcome.map_or_else(DeliveryVerdict::Failed, |()| DeliveryVerdict::Done), Some(event));
 }
 
-/// Says of an event that a process before this one had it under way. One that has had all its attempts is read for its dead letter.
+/// Reports a delivery that an earlier process did not finish. The event is read if it was the last attempt, for the dead letter.
 pub(crate) async fn report_interrupted(inner: Arc<BusInner>, account: InterruptedDelivery) {
     let InterruptedDelivery { ticket, id, spent } = account;
     let reporting = ReportOnDrop::new(Arc::clone(&inner), ticket);
-    let event = match spent {
-        true => inner.blocking(move |store| load::event(store, id)).await.ok().map(Arc::new),
-        false => None,
+    let event = if spent {
+        inner.blocking(move |store| load::event(store, id)).await.ok().map(Arc::new)
+    } else {
+        None
     };
     let fault = Fault::new(Code::HandlerInterrupted, "the process ended while the handler was at work");
-    reporting.say(DeliveryVerdict::Interrupted(fault), event);
+    reporting.send(DeliveryVerdict::Interrupted(fault), event);
 }
 
-/// Content that is gone will not come back; anything else may be read the next time.
+/// Erased or missing content is a permanent failure; other read errors are retried.
 fn unreadable(problem: &Problem) -> DeliveryVerdict {
     match problem.code {
-        Code::StoreErased | Code::StoreMissing => DeliveryVerdict::Hopeless(problem.to_fault()),
+        Code::StoreErased | Code::StoreMissing => DeliveryVerdict::Permanent(problem.to_fault()),
         _ => DeliveryVerdict::Failed(problem.to_fault()),
     }
 }
 
-/// Calls a handler; a panic is a fault of its own and nobody else's.
+/// Calls a handler; a panic becomes a fault of this delivery.
 async fn handle(handler: &dyn EventHandler, delivery: Delivery) -> Result<(), Fault> {
     let mut running: Later<Result<(), Fault>> =
-        catch_unwind(AssertUnwindSafe(|| handler.handle(delivery))).map_err(broke)?;
+        catch_unwind(AssertUnwindSafe(|| handler.handle(delivery))).map_err(panic_fault)?;
     poll_fn(move |context| match catch_unwind(AssertUnwindSafe(|| Pin::new(&mut running).poll(context))) {
         Ok(poll) => poll,
-        Err(panic) => Poll::Ready(Err(broke(panic))),
+        Err(panic) => Poll::Ready(Err(panic_fault(panic))),
     })
     .await
 }
 
-fn broke(panic: Box<dyn std::any::Any + Send>) -> Fault {
+fn panic_fault(panic: Box<dyn std::any::Any + Send>) -> Fault {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     Fault::new(Code::HandlerBroke, text.unwrap_or_else(|| "the handler panicked".to_owned()))

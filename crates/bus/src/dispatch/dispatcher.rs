@@ -1,9 +1,8 @@
-//! The one task that keeps events moving. It wakes when something is on disk, when a handler has ended, or when a time has come, and
-//! sleeps otherwise.
+//! The dispatcher task. It wakes when a write is on disk, when a handler has ended, or when a timer is due, and sleeps otherwise.
 //!
-//! In a turn it starts the handlers whose events are noted on disk as under way, takes up what came of others, stops those that are
-//! late, and hands to the store in one go what was decided: outcomes together with the next events to be handed over. It hands over again
-//! only when the last one it waits for is on disk, so that under load much goes together.
+//! In an iteration it starts the handlers whose attempts are on disk, collects the outcomes of others, stops handlers that exceeded
+//! their deadline, and writes outcomes and the next attempts in one transaction. It writes again only when the transaction that it
+//! waits for is on disk, so that transactions grow under load.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,51 +15,51 @@ use tokio::task::AbortHandle;
 
 use crate::bus::BusInner;
 use crate::dispatch::delivery::{DeliveryReport, deliver};
-use crate::mixed::MixedMap;
+use crate::mixed::IntegerMap;
 use crate::state::{
     BusState, DeliveryOutcome, DeliveryVerdict, PendingWrite, Queues, Start, Subscriber, Ticket, WriteBatch,
 };
 use crate::stored::load;
 
-/// Outcomes that are recorded although nobody waits for them and others are still on their way.
+/// Outcomes after which the next transaction is written although an earlier one is not on disk yet.
 const MAX_UNFLUSHED_OUTCOMES: usize = 1024;
-/// How long the bus waits before it reads everything anew for the second time in a row.
+/// The pause before the state is reloaded for the second time in a row.
 const RELOAD_PAUSE: Millis = Millis(1_000);
 
-/// What a turn came to.
+/// The result of an iteration.
 struct Iteration {
     starts: Vec<Start>,
-    /// Handlers that are over, or must be.
+    /// Handlers that have ended, or must be stopped.
     ended: Vec<Ticket>,
-    /// When there is something to do whatever happens.
+    /// When the next iteration is due at the latest.
     next: Option<Millis>,
     then: Then,
 }
 
 enum Then {
     Wait,
-    /// Read everything anew.
+    /// Reload the state from the log.
     Reload,
     End,
 }
 
 /// Runs until the bus is closed.
 pub(crate) async fn run(inner: Arc<BusInner>) {
-    let mut running: MixedMap<Ticket, AbortHandle> = MixedMap::default();
+    let mut running: IntegerMap<Ticket, AbortHandle> = IntegerMap::default();
     let mut alarm = Alarm::default();
     loop {
-        let turn = inner.turn();
-        for ticket in turn.ended {
+        let iteration = inner.iterate();
+        for ticket in iteration.ended {
             if let Some(handle) = running.remove(&ticket) {
                 handle.abort();
             }
         }
-        for start in turn.starts {
+        for start in iteration.starts {
             let ticket = start.ticket;
             let task = inner.tasks.spawn(deliver(Arc::clone(&inner), start));
             running.insert(ticket, task.abort_handle());
         }
-        match turn.then {
+        match iteration.then {
             Then::Wait => {}
             Then::Reload => {
                 inner.reload().await;
@@ -72,16 +71,16 @@ pub(crate) async fn run(inner: Arc<BusInner>) {
                 return;
             }
         }
-        alarm.set(&inner, turn.next);
+        alarm.set(&inner, iteration.next);
         tokio::select! {
             biased;
             () = inner.wake.notified() => {}
-            () = alarm.rings() => {}
+            () = alarm.fired() => {}
         }
     }
 }
 
-/// A sleep that is begun anew only when it must end sooner.
+/// A timer that is restarted only when it must fire earlier.
 #[derive(Default)]
 struct Alarm(Option<(Millis, Later<()>)>);
 
@@ -94,7 +93,7 @@ impl Alarm {
         }
     }
 
-    async fn rings(&mut self) {
+    async fn fired(&mut self) {
         match &mut self.0 {
             Some((_, sleep)) => sleep.await,
             None => std::future::pending().await,
@@ -104,7 +103,7 @@ impl Alarm {
 }
 
 impl BusInner {
-    fn turn(&self) -> Iteration {
+    fn iterate(&self) -> Iteration {
         let reports = self.take_reports();
         let mut state = self.state();
         let now = self.clock.now();
@@ -124,7 +123,7 @@ impl BusInner {
         Iteration { starts, ended, next, then }
     }
 
-    /// Hands over what there is, and says how it goes on.
+    /// Writes what is pending and decides how the loop continues.
     fn decide(&self, state: &mut Queues, now: Millis) -> Then {
         let idle = state.pipeline.is_empty();
         let gives_up = matches!(state.standing, BusState::Closing { by } if by <= now);
@@ -161,11 +160,11 @@ impl BusInner {
         fail::fail_point!("bus::before_record");
         let waits = !hand.starts.is_empty() || state.standing != BusState::Open;
         let haste = if waits { CommitPriority::Awaited } else { CommitPriority::None };
-        // A failure is noted as trouble, which the next turn sees to.
+        // A failure is stored in `trouble`, which the next iteration handles.
         let _receipt = state.hand_over(&self.store, hand, haste, true);
     }
 
-    /// Takes what the log has for the truth again, after it could not be written.
+    /// Reloads the state from the log after a failed write.
     async fn reload(self: &Arc<Self>) {
         let loaded = self.blocking(load::read).await;
         let accounts = {
@@ -186,7 +185,7 @@ impl BusInner {
 }
 
 impl Queues {
-    /// Takes what is on disk, or failed, off the pipeline. Returns the events that can go to their handlers.
+    /// Removes completed and failed writes from the pipeline. Returns the deliveries that can start.
     fn settle_pipeline(&mut self, now: Millis) -> Vec<Start> {
         let mut starts = Vec::new();
         while let Some(outcome) = self.pipeline.front().and_then(|handed| handed.receipt.outcome()) {
@@ -214,7 +213,7 @@ impl Queues {
         starts
     }
 
-    /// Nothing can be handed to the store until everything has been read anew: at once the first time, then after a pause.
+    /// Stops writing until the state has been reloaded: immediately the first time, then after a pause.
     fn meet_trouble(&mut self, problem: Problem, now: Millis) {
         self.trouble = Some(problem);
         self.retry_at = if self.troubles == 0 { now } else { now.plus(RELOAD_PAUSE) };
@@ -223,7 +222,7 @@ impl Queues {
 
     fn take_up(&mut self, reports: Vec<DeliveryReport>, ended: &mut Vec<Ticket>) {
         for DeliveryReport { ticket, verdict, event } in reports {
-            // One that was stopped for being late has nothing more to say.
+            // The report of a handler that was stopped for its deadline is ignored.
             if let Some(under_way) = self.end(ticket) {
                 self.push(DeliveryOutcome { under_way, verdict, event });
                 ended.push(ticket);
@@ -238,7 +237,7 @@ impl Queues {
         self.outcomes.push(outcome);
     }
 
-    /// Stops the handlers whose time is up, and all of them when the bus's own is. Returns whether that was so.
+    /// Stops handlers that exceeded their deadline, and all of them at the end of a shutdown. Returns whether it stopped all.
     fn stop_late(&mut self, now: Millis, ended: &mut Vec<Ticket>) -> bool {
         let mut late = Vec::new();
         for subscriber in &mut self.subscribers {
@@ -258,7 +257,7 @@ impl Queues {
         let all = matches!(self.standing, BusState::Closing { by } if by <= now);
         if all {
             let fault = Fault::new(Code::HandlerInterrupted, "the bus was closed before the handler ended");
-            // What is on its way to disk as under way is stopped when it is there.
+            // Attempts that are not on disk yet are stopped when they are.
             let coming = self.pipeline.iter().flat_map(|handed| &handed.starts);
             let coming: HashSet<_> = coming.map(|start| start.ticket).collect();
             let started = self.under_way.keys().copied().filter(|ticket| !coming.contains(ticket)).collect();
@@ -276,18 +275,18 @@ impl Queues {
         }
     }
 
-    /// Whether someone waits for what is not handed over yet.
+    /// Whether a caller or subscriber waits for something that is not written yet.
     fn is_pressing(&self) -> bool {
         let could_go = |subscriber: &Subscriber| subscriber.has_room() && subscriber.queue.has_ready();
         self.pressing || self.standing != BusState::Open || self.subscribers.iter().any(could_go)
     }
 
-    /// Lets those take their turn whose time has come.
+    /// Makes the events ready whose retry time has come.
     fn wake(&mut self, now: Millis) {
         self.subscribers.iter_mut().for_each(|subscriber| subscriber.queue.wake(now));
     }
 
-    /// Notes as under way whatever can go to its handler.
+    /// Starts attempts for all events that can be delivered now.
     fn claim_ready(&mut self, now: Millis, hand: &mut WriteBatch) {
         if self.standing != BusState::Open {
             return;
@@ -305,7 +304,7 @@ impl Queues {
         }
     }
 
-    /// When there is something to do even if nothing happens until then.
+    /// When the next timer is due.
     fn next_time(&self, now: Millis) -> Option<Millis> {
         let times = self.subscribers.iter().flat_map(|subscriber| {
             let deadline = subscriber.deadlines.front().map(|(deadline, _)| *deadline);

@@ -1,7 +1,7 @@
-//! One subscriber's events in their order: lines of events of one topic and key, of which only the first can be under way.
+//! One subscriber's events in order: a line for each topic and key, of which only the first event can be in delivery.
 //!
-//! A plain data structure. It knows nothing of disks, clocks or handlers; whoever holds it says what became of an event, and asks what
-//! comes next. Lines take turns, first come, first served.
+//! A plain data structure without disk, clock or handlers: the caller reports outcomes and asks for the next event. Lines are served
+//! first come, first served.
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
@@ -11,40 +11,40 @@ use std::sync::Arc;
 use holdfast_contract::ids::Millis;
 
 use crate::event::{BusEvent, EventId};
-use crate::mixed::MixedMap;
+use crate::mixed::IntegerMap;
 
-/// So many processes have ended while an event was under way, and it is handed over alone: if it is the one that ends them, it
-/// takes no other along.
+/// After so many process crashes during its delivery an event is delivered alone, so that it cannot interrupt other deliveries if
+/// it caused the crashes.
 const SUSPECT_ATTEMPTS: u32 = 2;
 
 /// An event that a subscriber has not finished with.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
     pub(crate) id: EventId,
-    /// The event, unless it is to be read back when it is needed.
+    /// The event, unless it is read from the log when it is delivered.
     pub(crate) event: Option<Arc<BusEvent>>,
     pub(crate) published: Millis,
-    /// How often it was handed over.
+    /// How many attempts were started.
     pub(crate) tries: u32,
-    /// How many of these no longer count.
+    /// How many of these do not count.
     pub(crate) forgiven: u32,
-    /// How many of the last ones in a row ended with the process.
+    /// How many of the last attempts in a row ended with a crash of the process.
     pub(crate) interrupted: u32,
-    /// When it is to be tried again; nothing for one that can go at any time.
+    /// When it is retried; none if it can be delivered now.
     pub(crate) due: Option<Millis>,
-    /// Whether a process that is gone had it under way.
+    /// Whether an earlier process left it in delivery.
     pub(crate) stale: bool,
 }
 
 impl Item {
-    /// An event that nobody has had yet.
+    /// An event without an attempt.
     pub(crate) fn fresh(event: Arc<BusEvent>) -> Self {
         let (id, published) = (event.id, event.at);
         let event = Some(event);
         Self { id, event, published, tries: 0, forgiven: 0, interrupted: 0, due: None, stale: false }
     }
 
-    /// The attempt that is under way or was made last, from 1.
+    /// The current or last attempt, from 1.
     pub(crate) fn attempt(&self) -> u32 {
         self.tries - self.forgiven
     }
@@ -61,31 +61,31 @@ struct Line {
     stand: LineState,
 }
 
-/// How a line stands, which is how its first event stands.
+/// The state of a line, which is that of its first event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineState {
-    /// It is its turn when it comes.
+    /// It can be delivered.
     Ready,
     UnderWay,
-    /// It waits for its time.
+    /// It waits for its retry time.
     Delayed,
 }
 
-/// An event that is to be handed over.
+/// An event to deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Next {
     pub(crate) line: i64,
-    /// Whether no other of its kind may be under way meanwhile.
+    /// Whether no other suspicious event may be in delivery at the same time.
     pub(crate) alone: bool,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    lines: MixedMap<i64, Line>,
-    /// Lines that are ready, in the order of their turn. One that is not ready any more is passed over.
+    lines: IntegerMap<i64, Line>,
+    /// Ready lines in order. Entries that are no longer ready are skipped.
     ready: VecDeque<i64>,
     ready_alone: VecDeque<i64>,
-    /// Lines that wait for their time. One that does not wait any more is passed over.
+    /// Delayed lines by time. Entries that are no longer delayed are skipped.
     delayed: BinaryHeap<Reverse<(Millis, i64)>>,
     open: usize,
 }
@@ -96,9 +96,9 @@ impl Queue {
         self.open
     }
 
-    /// Adds an event behind all others of its line. If `at_once` and nothing is before it, it is under way now, and the answer
-    /// is true.
-    pub(crate) fn add(&mut self, line: i64, mut item: Item, at_once: bool) -> bool {
+    /// Adds an event at the end of its line. If `immediately` is set and no event is before it, its delivery starts now and this
+    /// returns true.
+    pub(crate) fn add(&mut self, line: i64, mut item: Item, immediately: bool) -> bool {
         self.open += 1;
         match self.lines.entry(line) {
             Entry::Occupied(mut found) => {
@@ -106,19 +106,19 @@ impl Queue {
                 false
             }
             Entry::Vacant(place) => {
-                let at_once = at_once && self.ready.is_empty() && item.due.is_none();
-                let stand = if at_once { LineState::UnderWay } else { LineState::Ready };
-                item.tries += u32::from(at_once);
+                let immediately = immediately && self.ready.is_empty() && item.due.is_none();
+                let stand = if immediately { LineState::UnderWay } else { LineState::Ready };
+                item.tries += u32::from(immediately);
                 place.insert(Line { head: item, rest: VecDeque::new(), stand });
-                if !at_once {
+                if !immediately {
                     self.enqueue_line(line);
                 }
-                at_once
+                immediately
             }
         }
     }
 
-    /// Adds an event at its place in its line, though never before one that is already first.
+    /// Adds an event at its position in its line, but never before the first.
     pub(crate) fn bring_back(&mut self, line: i64, item: Item) {
         match self.lines.get_mut(&line) {
             Some(found) => {
@@ -130,7 +130,7 @@ impl Queue {
         }
     }
 
-    /// The next event whose turn it is, which is under way from now on. One that must be alone comes only if `alone`.
+    /// Starts the delivery of the next event. One that must be delivered alone is returned only if `alone`.
     pub(crate) fn next(&mut self, alone: bool) -> Option<Next> {
         let found = Self::pop_ready(&mut self.ready, &self.lines).map(|line| Next { line, alone: false });
         let suspicious = || Self::pop_ready(&mut self.ready_alone, &self.lines);
@@ -142,7 +142,7 @@ impl Queue {
         Some(found)
     }
 
-    fn pop_ready(ready: &mut VecDeque<i64>, lines: &MixedMap<i64, Line>) -> Option<i64> {
+    fn pop_ready(ready: &mut VecDeque<i64>, lines: &IntegerMap<i64, Line>) -> Option<i64> {
         loop {
             let line = ready.pop_front()?;
             if lines.get(&line).is_some_and(|found| found.stand == LineState::Ready) {
@@ -151,7 +151,7 @@ impl Queue {
         }
     }
 
-    /// Whether anything but a suspicious event could be handed over now.
+    /// Whether an event that is not suspicious can be delivered now.
     pub(crate) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
@@ -171,7 +171,7 @@ impl Queue {
         self.lines.get_mut(&line).map(|found| &mut found.head)
     }
 
-    /// The event under way in this line is over: the one behind it is next.
+    /// The event in delivery in this line is finished: the next one follows.
     pub(crate) fn finish(&mut self, line: i64) -> Option<Item> {
         let Entry::Occupied(mut found) = self.lines.entry(line) else { return None };
         self.open -= 1;
@@ -185,14 +185,14 @@ impl Queue {
         }
     }
 
-    /// The event under way in this line waits until then and is tried again.
+    /// The event in delivery in this line is retried at this time.
     pub(crate) fn delay(&mut self, line: i64, until: Millis) {
         let Some(found) = self.lines.get_mut(&line) else { return };
         found.head.due = Some(until);
         self.enqueue_line(line);
     }
 
-    /// Lets those whose time has come take their turn.
+    /// Makes the lines ready whose retry time has come.
     pub(crate) fn wake(&mut self, now: Millis) {
         while let Some(Reverse((due, line))) = self.delayed.peek().copied()
             && due <= now
@@ -206,12 +206,12 @@ impl Queue {
         }
     }
 
-    /// When the next one's time comes.
+    /// The next retry time.
     pub(crate) fn next_due(&self) -> Option<Millis> {
         self.delayed.peek().map(|Reverse((due, _))| *due)
     }
 
-    /// The lines whose first event a process that is gone had under way. They count as under way until something is said of them.
+    /// The lines whose first event an earlier process left in delivery. They stay in delivery until an outcome is reported.
     pub(crate) fn take_stale(&mut self) -> Vec<i64> {
         let stale = self.lines.iter_mut().filter(|(_, line)| line.head.stale);
         let mut taken: Vec<_> = stale
@@ -225,7 +225,7 @@ impl Queue {
         taken.into_iter().map(|(_, line)| line).collect()
     }
 
-    /// This event, which is first in its line, is under way all along.
+    /// Marks the first event of a line as in delivery.
     pub(crate) fn resume(&mut self, line: i64, id: EventId) {
         if let Some(found) = self.lines.get_mut(&line).filter(|found| found.head.id == id) {
             found.stand = LineState::UnderWay;
@@ -233,7 +233,7 @@ impl Queue {
         }
     }
 
-    /// Takes out the events that `old` says yes to, except those under way.
+    /// Removes the events that `old` selects, except those in delivery.
     pub(crate) fn remove_where(&mut self, old: impl Fn(&Item) -> bool) -> Vec<Item> {
         let mut removed = Vec::new();
         let lines: Vec<i64> = self.lines.keys().copied().collect();
@@ -256,7 +256,7 @@ impl Queue {
         self.lines.values().map(|line| line.head.published).min()
     }
 
-    /// How many events wait for the time of the first of their line.
+    /// How many events wait for the retry time of the first of their line.
     pub(crate) fn delayed(&self) -> usize {
         let delayed = self.lines.values().filter(|line| line.stand == LineState::Delayed);
         delayed.map(|line| 1 + line.rest.len()).sum()
@@ -271,9 +271,10 @@ impl Queue {
             }
             None => {
                 found.stand = LineState::Ready;
-                match found.head.is_suspicious() {
-                    true => self.ready_alone.push_back(line),
-                    false => self.ready.push_back(line),
+                if found.head.is_suspicious() {
+                    self.ready_alone.push_back(line)
+                } else {
+                    self.ready.push_back(line)
                 }
             }
         }

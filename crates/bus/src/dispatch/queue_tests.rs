@@ -26,7 +26,7 @@ fn queue(events: &[(i64, u64)]) -> Queue {
     queue
 }
 
-/// What can be handed over now, as the sequence numbers of the events.
+/// Starts all deliveries that can start; returns the sequence numbers.
 fn take_all(queue: &mut Queue) -> Vec<u64> {
     let mut taken = Vec::new();
     while let Some(next) = queue.next(true) {
@@ -36,7 +36,7 @@ fn take_all(queue: &mut Queue) -> Vec<u64> {
 }
 
 #[test]
-fn only_the_first_of_each_line_is_handed_over() {
+fn only_the_first_event_of_each_line_is_delivered() {
     let mut queue = queue(&[(1, 10), (2, 20), (1, 11), (3, 30), (1, 12)]);
     assert_eq!(take_all(&mut queue), [10, 20, 30]);
     assert_eq!(queue.open(), 5);
@@ -51,19 +51,19 @@ fn only_the_first_of_each_line_is_handed_over() {
 }
 
 #[test]
-fn an_event_goes_at_once_only_if_nobody_is_before_it() {
+fn an_event_is_delivered_immediately_only_if_its_line_is_free() {
     let mut queue = Queue::default();
     assert!(queue.add(1, item(1), true), "nothing is there");
     assert!(!queue.add(1, item(2), true), "its line is busy");
     assert!(queue.add(2, item(3), true), "another line is free");
-    assert!(!queue.add(3, item(4), false), "nobody may go");
+    assert!(!queue.add(3, item(4), false), "it may not start");
     assert!(!queue.add(4, item(5), true), "line 3 was first");
     assert_eq!(take_all(&mut queue), [4, 5]);
     assert_eq!(queue.head(1).unwrap().tries, 1);
 }
 
 #[test]
-fn a_delayed_event_holds_up_its_own_line_until_its_time() {
+fn a_delayed_event_blocks_only_its_own_line_until_its_retry_time() {
     let mut queue = queue(&[(1, 1), (1, 2), (2, 3)]);
     take_all(&mut queue);
     queue.delay(1, Millis(50));
@@ -76,7 +76,7 @@ fn a_delayed_event_holds_up_its_own_line_until_its_time() {
 }
 
 #[test]
-fn an_event_that_ended_two_processes_goes_alone() {
+fn an_event_that_crashed_two_processes_is_delivered_alone() {
     let mut queue = queue(&[(1, 1)]);
     for (line, seq) in [(2, 2), (3, 3)] {
         queue.add(line, Item { interrupted: 2, ..item(seq) }, true);
@@ -93,7 +93,7 @@ fn an_event_that_ended_two_processes_goes_alone() {
 }
 
 #[test]
-fn an_event_that_comes_back_goes_to_its_place_but_not_before_the_first() {
+fn a_retried_dead_letter_returns_to_its_position_but_not_before_the_first() {
     let mut queue = queue(&[(1, 5), (1, 7)]);
     queue.bring_back(1, item(2));
     queue.bring_back(1, item(6));
@@ -107,7 +107,7 @@ fn an_event_that_comes_back_goes_to_its_place_but_not_before_the_first() {
 }
 
 #[test]
-fn what_a_process_left_under_way_stays_so_until_something_is_said_of_it() {
+fn a_stale_delivery_stays_in_delivery_until_an_outcome_is_reported() {
     let mut queue = Queue::default();
     queue.add(1, Item { tries: 1, stale: true, ..item(1) }, false);
     queue.add(1, item(2), false);
@@ -121,7 +121,7 @@ fn what_a_process_left_under_way_stays_so_until_something_is_said_of_it() {
 }
 
 #[test]
-fn old_events_can_be_taken_out_unless_they_are_under_way() {
+fn old_events_are_removed_unless_they_are_in_delivery() {
     let mut queue = queue(&[(1, 1), (1, 2), (1, 30), (2, 3), (2, 40), (3, 4)]);
     queue.next(true);
     let removed = queue.remove_where(|item| item.id.seq().0 < 10);

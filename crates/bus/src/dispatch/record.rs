@@ -1,4 +1,4 @@
-//! What came of events, as frames and rows: delivered, to be tried again, or given up.
+//! Outcomes of deliveries as frames and rows: delivered, retried, or dead.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::publish::prepare;
 use crate::state::{DeliveryOutcome, DeliveryVerdict, InFlight, Queues, WriteBatch, row};
 use crate::topics;
 
-/// Events that one `event.delivered` frame names: as many as keep it within its row.
+/// Events in one `event.delivered` frame: as many as fit into an inline body.
 const EVENTS_PER_FRAME: usize = 256;
 
-/// What is published when a subscriber fails for good.
+/// The event that is published for a dead letter.
 #[derive(Serialize)]
 #[serde(crate = "self::serde")]
 struct DeadLetterNotice<'a> {
@@ -31,7 +31,7 @@ struct DeadLetterNotice<'a> {
 }
 
 impl Queues {
-    /// Applies what came of events, and adds what is to be written of it.
+    /// Applies outcomes to the queues and adds their frames and rows to the batch.
     pub(crate) fn record(
         &mut self,
         outcomes: Vec<DeliveryOutcome>,
@@ -55,7 +55,7 @@ impl Queues {
                 DeliveryVerdict::Failed(fault)
                 | DeliveryVerdict::Interrupted(fault)
                 | DeliveryVerdict::Stopped(fault)
-                | DeliveryVerdict::Hopeless(fault) => self.fail(outcome, fault, now, entropy, hand),
+                | DeliveryVerdict::Permanent(fault) => self.fail(outcome, fault, now, entropy, hand),
             }
         }
         self.record_delivered(delivered, now, hand);
@@ -74,7 +74,7 @@ impl Queues {
         }
     }
 
-    /// The event is tried again, or is a dead letter.
+    /// The event is retried or becomes a dead letter.
     fn fail(
         &mut self,
         outcome: &DeliveryOutcome,
@@ -93,10 +93,10 @@ impl Queues {
             DeliveryVerdict::Interrupted(_) => item.interrupted + 1,
             _ => 0,
         };
-        // An orderly stop is not held against the event.
+        // An attempt that a shutdown stopped does not count.
         item.forgiven += u32::from(matches!(outcome.verdict, DeliveryVerdict::Stopped(_)));
-        let hopeless = matches!(outcome.verdict, DeliveryVerdict::Hopeless(_));
-        if hopeless || item.attempt() >= terms.max_attempts {
+        let permanent = matches!(outcome.verdict, DeliveryVerdict::Permanent(_));
+        if permanent || item.attempt() >= terms.max_attempts {
             let dead = row(item, key, *line, DeliveryState::Dead, now, Some(fault.clone()));
             let event = outcome.event.clone().or_else(|| item.event.clone());
             subscriber.queue.finish(*line);
@@ -109,14 +109,14 @@ impl Queues {
                 fault: fault.clone(),
             };
             self.write(id.partition(), Some(id.seq()), body, now, hand);
-            self.give_notice(*id, event.as_deref(), &name, attempt, fault, now, hand);
+            self.publish_dead_letter_notice(*id, event.as_deref(), &name, attempt, fault, now, hand);
             return;
         }
         let pause = match outcome.verdict {
             DeliveryVerdict::Stopped(_) => Millis(0),
-            // The first time it was most likely not the event that ended the process.
+            // The first time, the event is most likely not what crashed the process.
             DeliveryVerdict::Interrupted(_) if item.interrupted == 1 => Millis(0),
-            _ => terms.backoff.pause(attempt, chance(entropy)),
+            _ => terms.backoff.pause(attempt, random_number(entropy)),
         };
         let next = now.plus(pause);
         let waiting = row(item, key, *line, DeliveryState::Waiting, next, Some(fault.clone()));
@@ -127,9 +127,9 @@ impl Queues {
         self.write(id.partition(), Some(id.seq()), body, now, hand);
     }
 
-    /// Publishes that an event is someone's dead letter, unless it is such a notice itself.
-    #[expect(clippy::too_many_arguments, reason = "all of it is said in the notice")]
-    fn give_notice(
+    /// Publishes a notice of a dead letter, unless the event is such a notice itself.
+    #[expect(clippy::too_many_arguments, reason = "all of them are fields of the notice")]
+    fn publish_dead_letter_notice(
         &mut self,
         id: EventId,
         event: Option<&BusEvent>,
@@ -159,14 +159,14 @@ impl Queues {
         now: Millis,
         hand: &mut WriteBatch,
     ) {
-        // These bodies are texts and numbers, which always have a canonical form.
+        // These bodies contain texts and exact integers only, which always have a canonical form.
         if let Ok(body) = PreparedBody::of(&mut body.into()) {
             self.add_frame(partition, cause, body, now, hand);
         }
     }
 }
 
-fn chance(entropy: &dyn Entropy) -> u64 {
+fn random_number(entropy: &dyn Entropy) -> u64 {
     let drawn = entropy.draw(8);
     drawn.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }

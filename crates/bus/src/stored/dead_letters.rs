@@ -1,4 +1,4 @@
-//! Dead letters: events that a subscriber failed to take as often as it may. They can be looked at, tried again, or thrown away.
+//! Dead letters: events that a subscriber has failed to handle in all its attempts. They can be listed, retried or discarded.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::event::{BusEvent, EventId, streams};
 use crate::state::{WriteBatch, closed, row};
 use crate::stored::load;
 
-/// An event that a subscriber failed to take.
+/// An event that a subscriber failed to handle.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(crate = "self::serde")]
 pub struct DeadLetter {
@@ -21,13 +21,13 @@ pub struct DeadLetter {
     pub id: EventId,
     /// Whose dead letter it is.
     pub subscriber: String,
-    /// How often it was tried.
+    /// How many attempts were made.
     pub attempts: u32,
     /// When it was published.
     pub published: Millis,
     /// When it was given up.
     pub died: Millis,
-    /// What happened last.
+    /// The last failure.
     pub fault: Option<Fault>,
     /// The event itself, unless its content was erased.
     #[serde(skip)]
@@ -40,7 +40,7 @@ impl Bus {
         let wanted = subscriber.map(str::to_owned);
         self.inner()
             .blocking(move |store| {
-                // What was decided a moment ago may still be on its way to disk.
+                // Recent decisions may not be on disk yet.
                 store.flush()?;
                 let names = store.subscribers()?;
                 let mut letters = Vec::new();
@@ -67,7 +67,7 @@ impl Bus {
         self.inner().blocking(find).await
     }
 
-    /// Gives a dead letter all its attempts again. It goes back to its place, behind what is under way for its topic and key.
+    /// Retries a dead letter with all its attempts. It returns to its position, behind events in delivery for its topic and key.
     pub async fn retry_dead_letter(&self, id: EventId, subscriber: &str) -> Result<(), Problem> {
         let inner = self.inner();
         let _changing = inner.changing.lock().await;
@@ -97,7 +97,7 @@ impl Bus {
         receipt.await
     }
 
-    /// Throws a dead letter away, for a reason that is recorded.
+    /// Discards a dead letter; the reason is recorded.
     pub async fn discard_dead_letter(
         &self,
         id: EventId,
@@ -122,7 +122,7 @@ impl BusInner {
         self.blocking(move |store| find(store, id, &name).map(|(key, row)| FoundDead { key, row })).await
     }
 
-    /// Takes rows away that no handler will be called for, and records that they went. `dead` says that they are dead letters.
+    /// Removes rows that will not be delivered, and records it. `dead` tells that they are dead letters.
     pub(crate) async fn discard(
         &self,
         rows: &[(EventId, SubscriberKey, Arc<str>)],

@@ -1,4 +1,4 @@
-//! Reading back what the log has of the bus: where its streams end, who is owed what, and events themselves.
+//! Loads the bus from the log: the ends of its streams, delivery rows, and events.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::dispatch::queue::{Item, Queue};
 use crate::event::{BusEvent, EventId, streams};
 use crate::state::{Partition, Queues, Subscriber};
 
-/// What the log has.
+/// The state of the bus in the log.
 pub(crate) struct LoadedState {
     partitions: Vec<Partition>,
     subscribers: Vec<(SubscriberKey, String)>,
@@ -41,7 +41,7 @@ pub(crate) fn read(store: &Store) -> Result<LoadedState, Problem> {
         let place = |row: DeliveryRow| EventId::of(&stream, row.seq).map(|id| (id, row));
         loaded.rows.extend(open.into_iter().filter_map(place));
     }
-    // Of a line, what was under way comes first, whatever came back into the line behind it.
+    // In a line, an event that was in delivery comes first, also before a dead letter that was put back.
     loaded.rows.sort_by_key(|(id, row)| (row.state != DeliveryState::UnderWay, *id));
     Ok(loaded)
 }
@@ -57,8 +57,7 @@ pub(crate) fn event(store: &Store, id: EventId) -> Result<BusEvent, Problem> {
 }
 
 impl Queues {
-    /// Takes what the log has for the truth. What handlers are doing goes on, and what came of events and was not recorded is
-    /// recorded again.
+    /// Replaces the state with that of the log. Running handlers continue, and outcomes that were not recorded are recorded again.
     pub(crate) fn adopt(&mut self, loaded: LoadedState) {
         let LoadedState { partitions, subscribers, rows, dead } = loaded;
         self.partitions = partitions;
@@ -86,7 +85,7 @@ impl Queues {
         self.trouble = None;
     }
 
-    /// The place of a subscriber in the list.
+    /// The index of a subscriber, which is added if it is new.
     pub(crate) fn register(&mut self, key: SubscriberKey, name: &str) -> usize {
         let known = self.subscribers.iter().position(|subscriber| subscriber.key == key);
         known.unwrap_or_else(|| {
@@ -96,7 +95,7 @@ impl Queues {
     }
 }
 
-/// A row as an event that waits. The event itself is read when it is its turn.
+/// A row as a queued event. The event itself is read when it is delivered.
 pub(crate) fn item(id: EventId, row: &DeliveryRow) -> Item {
     let DeliveryRow { state, tries, forgiven, interrupted, published, moment, .. } = *row;
     let due = (state == DeliveryState::Waiting && tries > forgiven).then_some(moment);

@@ -1,5 +1,5 @@
-//! What is kept for how long. Frames are collected by the log's own upkeep, which never takes one that is still owed to someone; here
-//! go the rows that would hold them back for ever, and the names of events.
+//! Retention. The store deletes frames, but never one with a delivery row; here expired rows, which would keep frames for ever, and
+//! idempotency keys are deleted.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use holdfast_store::{DeliveryState, SubscriberKey};
 use crate::bus::{Bus, BusInner};
 use crate::event::{EventId, streams};
 
-/// Rows that go in one transaction.
+/// Rows that are deleted in one transaction.
 const ROWS_PER_TRANSACTION: usize = 512;
 
 /// What [`Bus::tidy`] removed.
@@ -22,14 +22,14 @@ pub struct CollectedEvents {
     pub names: u64,
     /// Dead letters.
     pub dead_letters: u64,
-    /// Events that waited for subscribers that are not there any more.
+    /// Events of subscribers that no longer exist.
     pub leftovers: u64,
 }
 
 type Owed = (EventId, SubscriberKey, Arc<str>);
 
 impl Bus {
-    /// Removes what is older than the settings allow. To be called now and then, before the log's own collection.
+    /// Deletes what is older than the settings allow. Call it periodically, before the store's own collection.
     pub async fn tidy(&self) -> Result<CollectedEvents, Problem> {
         let inner = self.inner();
         let _changing = inner.changing.lock().await;

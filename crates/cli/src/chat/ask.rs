@@ -9,16 +9,19 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use holdfast_contract::ids::{CallId, ExtensionId, Seq};
-use holdfast_contract::session_frames::{GateReason, UiQuestion};
-use holdfast_rpc::{ApprovalChoice, Notification};
+use holdfast_contract::body::{Body, FrameKind};
+use holdfast_contract::frame::Frame;
+use holdfast_contract::ids::{ExtensionId, Seq};
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::session_frames::{GateReason, UiQuestion, UiRequested};
+use holdfast_rpc::{ApprovalChoice, ApprovalInfo, ApprovalShow, Client, SessionMethod};
 use rustyline::DefaultEditor;
 use serde_json::{Value, json};
 
-use super::margin::{MARGIN, margined};
-use super::sanitize::{cut, one_line, safe_json};
-use super::style::TextStyle;
 use super::terminal::{Entry, Key, Keys, Terminal};
+use super::text::margin::{MARGIN, margined};
+use super::text::sanitize::{cut, one_line, safe_json};
+use super::text::style::TextStyle;
 
 /// So many lines of arguments are shown at first.
 const MAX_ARGUMENT_LINES: usize = 12;
@@ -35,19 +38,34 @@ pub(crate) struct Prompt {
 }
 
 impl Prompt {
-    /// What a notice asks, if it asks something.
-    pub(crate) fn of(notice: Notification) -> Option<Self> {
-        Some(match notice {
-            Notification::Approval { approval, call, tool, extension, arguments, reasons, .. } => {
-                let tool = tool.to_string();
-                let question = Approval { call, tool, extension, arguments, reasons };
-                Self { request: approval, question: PromptKind::Approval(question) }
+    /// Whether a frame asks a person something.
+    pub(crate) fn is_in(frame: &Frame) -> bool {
+        matches!(frame.envelope.kind, FrameKind::ApprovalRequested | FrameKind::UiRequested)
+    }
+
+    /// What a frame asks, in full. An error if it no longer waits for an answer.
+    pub(crate) async fn of(frame: &Frame, client: &Client) -> Result<Self, Problem> {
+        let (session, request) = (frame.envelope.stream.clone(), frame.envelope.seq);
+        if frame.envelope.kind == FrameKind::ApprovalRequested {
+            let show = SessionMethod::ApprovalShow(ApprovalShow { session, approval: request });
+            return Ok(Self { request, question: PromptKind::Approval(client.ask(&show).await?) });
+        }
+        match client.body(frame).await? {
+            Body::UiRequested(UiRequested { extension, question, .. }) => {
+                Ok(Self { request, question: PromptKind::Extension { extension, question } })
             }
-            Notification::Question { request, extension, question, .. } => {
-                Self { request, question: PromptKind::Extension { extension, question } }
-            }
+            _ => Err(Problem::new(Code::Internal, format!("frame {request} of `{session}` asks nothing"))),
+        }
+    }
+
+    /// The request that a frame answers.
+    pub(crate) fn answered_by(frame: &Frame) -> Option<Seq> {
+        let field = match frame.envelope.kind {
+            FrameKind::ApprovalAnswered => "approval",
+            FrameKind::UiAnswered => "request",
             _ => return None,
-        })
+        };
+        frame.body.as_ref()?[field].as_u64().map(Seq)
     }
 }
 
@@ -55,20 +73,9 @@ impl Prompt {
 #[derive(Clone, Debug)]
 pub(crate) enum PromptKind {
     /// Whether a call may run.
-    Approval(Approval),
+    Approval(ApprovalInfo),
     /// What an extension wants to know.
     Extension { extension: ExtensionId, question: UiQuestion },
-}
-
-/// A call that waits for a person.
-#[derive(Clone, Debug)]
-pub(crate) struct Approval {
-    pub call: CallId,
-    pub tool: String,
-    /// The extension whose tool it is.
-    pub extension: Option<ExtensionId>,
-    pub arguments: Value,
-    pub reasons: Vec<GateReason>,
 }
 
 /// What came of a question.
@@ -107,9 +114,9 @@ pub(crate) fn read_line(terminal: &Terminal, prompt: &str) -> Option<String> {
 }
 
 /// The lines that describe a call: whose, with what, and who asks why. All of them, or as many as fit a screen.
-pub(crate) fn described(ink: TextStyle, columns: usize, asked: &Approval, all: bool) -> Vec<String> {
-    let Approval { call, tool, extension, arguments, reasons } = asked;
-    let headline = format!("{} wants to run (call {call})", one_line(tool));
+pub(crate) fn described(ink: TextStyle, columns: usize, asked: &ApprovalInfo, all: bool) -> Vec<String> {
+    let ApprovalInfo { call, tool, extension, arguments, reasons, .. } = asked;
+    let headline = format!("{} wants to run (call {call})", one_line(tool.as_str()));
     let mut lines =
         vec![format!("{} {}", ink.notable("?"), ink.bold(&cut(&headline, columns.saturating_sub(2))))];
     if let Some(extension) = extension {
@@ -147,7 +154,7 @@ struct Dialogue<'a> {
 }
 
 impl Dialogue<'_> {
-    fn approval(&self, asked: &Approval) -> QuestionReply {
+    fn approval(&self, asked: &ApprovalInfo) -> QuestionReply {
         let describe = |all: bool| {
             for line in described(self.ink, self.terminal.width(), asked, all) {
                 self.terminal.show(&format!("{line}\n"));

@@ -16,8 +16,8 @@ use holdfast_rpc::{ToolInfo, ToolRender};
 use unicode_width::UnicodeWidthStr;
 
 use super::renders::Hint;
-use super::sanitize::{cut, one_line, safe_json};
-use super::style::TextStyle;
+use super::text::sanitize::{cut, one_line, safe_json};
+use super::text::style::TextStyle;
 
 /// The calls of a turn that are not over.
 #[derive(Default)]

@@ -4,19 +4,24 @@ use std::path::Path;
 use std::sync::PoisonError;
 
 use holdfast_contract::body::{Body, FrameKind};
+use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{CallId, Seq, StreamId};
 use holdfast_contract::message::Spent;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_rpc::{
-    CommandEnd, CommandRun, NoParams, Request, SessionFork, SessionParams, SlashCommandInfo, Status, ToolInfo,
+    CommandEnd, CommandRun, ExtensionMethod, NoParams, SessionFork, SessionFrames, SessionList,
+    SessionMethod, SessionParams, SessionSummary, SlashCommandInfo, Status, SystemMethod, ToolInfo,
 };
 
-use super::sanitize::{cut, one_line};
+use super::text::sanitize::{cut, one_line};
 use super::why::{ReadFrame, why};
 use super::{Chat, Finished, TurnState};
-use crate::attach;
+use crate::client::attach;
+use crate::commands::local::status::bounded;
 use crate::output::frame_line;
-use crate::status::bounded;
+
+/// Sessions that `/sessions` shows.
+const MAX_SESSIONS: u64 = 10;
 
 /// Every command, what it takes and what it does.
 const COMMANDS: &[(&str, &str, &str)] = &[
@@ -39,7 +44,7 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("/quit", "", "leave"),
 ];
 
-impl Chat<'_> {
+impl Chat {
     /// Carries out a command. False if it is none, but something to be said to the model.
     pub(super) async fn command(&mut self, text: &str) -> bool {
         let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
@@ -49,14 +54,14 @@ impl Chat<'_> {
                 self.help().await;
                 Ok(())
             }
-            "/why" => self.why(rest),
+            "/why" => self.why(rest).await,
             "/tools" => self.tools().await,
             "/agents" | "/model" => self.run(&name[1..], rest).await,
             "/fork" => self.fork(rest).await,
             "/attach" => self.attach(rest),
             "/save" => self.save(rest),
-            "/session" => self.about(),
-            "/sessions" => self.sessions(),
+            "/session" => self.about().await,
+            "/sessions" => self.sessions().await,
             "/new" => self.open(None).await,
             "/resume" if rest.is_empty() => {
                 self.screen.line("/resume ID; /sessions shows them");
@@ -64,18 +69,18 @@ impl Chat<'_> {
             }
             "/resume" => self.open(Some(StreamId::from(rest))).await,
             "/cancel" => {
-                let request = Request::SessionCancel(SessionParams { session: self.session.clone() });
+                let request = SessionMethod::Cancel(SessionParams { session: self.session.clone() });
                 self.client.ask::<serde_json::Value>(&request).await.map(drop)
             }
             "/compact" => {
                 self.turn = TurnState { asked: true, ..TurnState::default() };
                 self.screen.status(Some("compacting …"));
-                let request = Request::SessionCompact(SessionParams { session: self.session.clone() });
+                let request = SessionMethod::Compact(SessionParams { session: self.session.clone() });
                 self.ask_later(request, Finished::Asked);
                 Ok(())
             }
             "/cost" => self.cost().await,
-            "/frames" => self.frames(rest),
+            "/frames" => self.frames(rest).await,
             "/quit" | "/exit" => {
                 self.left = Some(Ok(true));
                 Ok(())
@@ -96,7 +101,7 @@ impl Chat<'_> {
     /// Makes the commands and tools known to completion.
     pub(super) async fn learn_words(&mut self) {
         let tools: Vec<ToolInfo> =
-            self.client.ask(&Request::ToolsList(NoParams {})).await.unwrap_or_default();
+            self.client.ask(&ExtensionMethod::Tools(NoParams {})).await.unwrap_or_default();
         let commands = COMMANDS.iter().map(|(name, takes, about)| {
             let takes = if takes.is_empty() { String::new() } else { format!("{takes}  ") };
             (name.to_string(), format!("{takes}{about}"))
@@ -121,7 +126,7 @@ impl Chat<'_> {
 
     /// The commands of extensions.
     async fn theirs(&self) -> Vec<SlashCommandInfo> {
-        let all = self.client.ask::<Vec<SlashCommandInfo>>(&Request::CommandsList(NoParams {})).await;
+        let all = self.client.ask::<Vec<SlashCommandInfo>>(&SessionMethod::Commands(NoParams {})).await;
         let own = |name: &str| COMMANDS.iter().any(|(command, ..)| command.strip_prefix('/') == Some(name));
         let theirs = all.unwrap_or_default().into_iter();
         theirs.filter(|command| command.extension.is_some() && !own(&command.name)).collect()
@@ -135,7 +140,7 @@ impl Chat<'_> {
     async fn run(&mut self, command: &str, arguments: &str) -> Result<(), Problem> {
         let chosen = (command == "model").then(|| arguments.into());
         let (session, command, arguments) = (self.session.clone(), command.to_owned(), arguments.to_owned());
-        let request = Request::CommandRun(CommandRun { session, command, arguments });
+        let request = SessionMethod::CommandRun(CommandRun { session, command, arguments });
         let end: CommandEnd = self.client.ask(&request).await?;
         if let Some(session) = end.session {
             // A session that is begun later has the same one.
@@ -162,10 +167,10 @@ impl Chat<'_> {
     /// Saves what the last turn made.
     fn save(&mut self, folder: &str) -> Result<(), Problem> {
         let folder = if folder.is_empty() { "." } else { folder };
-        if self.made.0.is_empty() {
+        if self.made.files.is_empty() {
             self.screen.line("the last turn has made no files");
         }
-        for file in &self.made.0 {
+        for file in &self.made.files {
             let path = attach::save(Path::new(folder), file)?;
             self.screen.line(one_line(&format!("saved {}", path.display())));
         }
@@ -177,21 +182,21 @@ impl Chat<'_> {
         let at = match turn {
             "" => None,
             turn => match turn.parse::<u32>() {
-                Ok(turn) => Some(self.end_of(turn)?),
+                Ok(turn) => Some(self.end_of(turn).await?),
                 Err(_) => {
                     self.screen.line("/fork, or /fork TURN with the number of a turn, such as 3");
                     return Ok(());
                 }
             },
         };
-        let request = Request::SessionFork(SessionFork { session: self.session.clone(), at });
+        let request = SessionMethod::Fork(SessionFork { session: self.session.clone(), at });
         let forked: serde_json::Value = self.client.ask(&request).await?;
         self.open(forked["session"].as_str().map(StreamId::from)).await
     }
 
     /// The frame with which a turn ended.
-    fn end_of(&self, turn: u32) -> Result<Seq, Problem> {
-        let frames = self.tail(u64::MAX)?;
+    async fn end_of(&self, turn: u32) -> Result<Seq, Problem> {
+        let frames = self.tail(u64::MAX, &[FrameKind::TurnEnded]).await?;
         let ended =
             frames.iter().find(|read| matches!(&read.body, Body::TurnEnded(ended) if ended.turn == turn));
         let unknown = || Problem::new(Code::SessionFork, format!("no turn {turn} of this session has ended"));
@@ -215,7 +220,7 @@ impl Chat<'_> {
         );
     }
 
-    fn why(&mut self, call: &str) -> Result<(), Problem> {
+    async fn why(&mut self, call: &str) -> Result<(), Problem> {
         let wanted = call
             .split_once('.')
             .and_then(|(turn, index)| Some(CallId { turn: turn.parse().ok()?, index: index.parse().ok()? }));
@@ -223,7 +228,7 @@ impl Chat<'_> {
             self.screen.line("/why, or /why CALL with a call such as 2.1");
             return Ok(());
         }
-        let frames = self.tail(if wanted.is_some() { u64::MAX } else { 5000 })?;
+        let frames = self.tail(if wanted.is_some() { u64::MAX } else { 5000 }, &[]).await?;
         for line in why(&frames, wanted) {
             self.screen.line(line);
         }
@@ -232,7 +237,7 @@ impl Chat<'_> {
 
     async fn tools(&mut self) -> Result<(), Problem> {
         self.learn_words().await;
-        let tools: Vec<ToolInfo> = self.client.ask(&Request::ToolsList(NoParams {})).await?;
+        let tools: Vec<ToolInfo> = self.client.ask(&ExtensionMethod::Tools(NoParams {})).await?;
         if tools.is_empty() {
             self.screen.line("no tools");
         }
@@ -250,8 +255,10 @@ impl Chat<'_> {
         Ok(())
     }
 
-    fn about(&mut self) -> Result<(), Problem> {
-        let frames = self.tail(u64::MAX)?;
+    async fn about(&mut self) -> Result<(), Problem> {
+        let kinds =
+            [FrameKind::SessionStarted, FrameKind::TurnStarted, FrameKind::ModelRouted, FrameKind::TurnEnded];
+        let frames = self.tail(u64::MAX, &kinds).await?;
         let spent = spent(&frames);
         let turns = frames.iter().filter(|read| matches!(read.body, Body::TurnStarted(_))).count();
         let model = self.model(&frames).unwrap_or_else(|| self.welcome.model.to_string());
@@ -262,7 +269,7 @@ impl Chat<'_> {
             ("home", self.welcome.home.clone()),
             ("owner", format!("process {}, version {}", self.welcome.process, self.welcome.program)),
             ("turns", turns.to_string()),
-            ("frames", self.next.0.to_string()),
+            ("frames", self.head().to_string()),
             ("spent", money(&spent)),
         ] {
             self.screen.line(format!("{name:<8} {}", one_line(&value)));
@@ -270,61 +277,56 @@ impl Chat<'_> {
         Ok(())
     }
 
-    fn sessions(&mut self) -> Result<(), Problem> {
-        let mut streams = self.store.streams()?;
-        streams.retain(|info| info.id.is_session());
-        streams.sort_by_key(|info| std::cmp::Reverse(info.last_at));
+    async fn sessions(&mut self) -> Result<(), Problem> {
+        let list = SessionMethod::List(SessionList { all: true, limit: Some(MAX_SESSIONS) });
+        let sessions: Vec<SessionSummary> = self.client.ask(&list).await?;
         let columns = self.screen.width();
-        for info in streams.into_iter().take(10) {
-            let first = self.store.frames(&info.id, Seq(0)..=Seq(40))?;
-            let said = first.iter().find(|frame| frame.envelope.kind == FrameKind::InputReceived);
-            let said = said.and_then(|frame| match self.store.body(frame) {
-                Ok(Body::InputReceived(received)) => Some(received.text.to_text()),
-                _ => None,
-            });
-            let here = if info.id == self.session { "*" } else { " " };
-            let line = format!(
-                "{here} {:<28} {:>6} frames  {}",
-                info.id.as_str(),
-                info.frames,
-                said.unwrap_or_default()
-            );
+        for SessionSummary { session, frames, about, .. } in sessions {
+            let here = if session == self.session { "*" } else { " " };
+            let line = format!("{here} {:<28} {frames:>6} frames  {about}", session.as_str());
             self.screen.line(cut(&one_line(&line), columns));
         }
         Ok(())
     }
 
     async fn cost(&mut self) -> Result<(), Problem> {
-        let spent = spent(&self.tail(u64::MAX)?);
+        let spent = spent(&self.tail(u64::MAX, &[FrameKind::TurnEnded]).await?);
         self.screen.line(money(&spent));
-        let status: Status = self.client.ask(&Request::SystemStatus(NoParams {})).await?;
+        let status: Status = self.client.ask(&SystemMethod::Status(NoParams {})).await?;
         status.today.iter().for_each(|bound| self.screen.line(bounded(bound)));
         Ok(())
     }
 
-    fn frames(&mut self, count: &str) -> Result<(), Problem> {
+    async fn frames(&mut self, count: &str) -> Result<(), Problem> {
         let count = count.parse().unwrap_or(20u64);
-        let from = Seq(self.head()?.saturating_sub(count));
         let columns = self.screen.width();
-        for frame in self.store.frames(&self.session, from..)? {
+        for frame in self.stored(count, &[]).await? {
             self.screen.line(cut(&one_line(&frame_line(&frame)), columns));
         }
         Ok(())
     }
 
-    /// The last frames of the session, read. Those that were erased are left out.
-    pub(super) fn tail(&self, count: u64) -> Result<Vec<ReadFrame>, Problem> {
-        let from = Seq(self.head()?.saturating_sub(count));
-        let frames = self.store.frames(&self.session, from..)?;
-        let read = frames.into_iter().filter_map(|frame| {
-            let body = self.store.body(&frame).ok()?;
-            Some(ReadFrame { seq: frame.envelope.seq, source: frame.envelope.source, body })
-        });
-        Ok(read.collect())
+    /// The last frames of the session, read, as far as they are of these kinds. Those that were erased are left out.
+    pub(super) async fn tail(&self, count: u64, kinds: &[FrameKind]) -> Result<Vec<ReadFrame>, Problem> {
+        let mut read = Vec::new();
+        for frame in self.stored(count, kinds).await? {
+            if let Ok(body) = self.client.body(&frame).await {
+                read.push(ReadFrame { seq: frame.envelope.seq, source: frame.envelope.source, body });
+            }
+        }
+        Ok(read)
     }
 
-    fn head(&self) -> Result<u64, Problem> {
-        Ok(self.store.head(&self.session)?.map_or(0, |head| head.seq.next().0))
+    /// The last frames of the session, as they are stored.
+    async fn stored(&self, count: u64, kinds: &[FrameKind]) -> Result<Vec<Frame>, Problem> {
+        let from = Seq(self.head().saturating_sub(count));
+        let (session, kinds) = (self.session.clone(), kinds.to_vec());
+        self.client.frames(SessionFrames { session, from, to: None, kinds, limit: None }).await
+    }
+
+    /// How many frames the session has, as far as they were seen.
+    fn head(&self) -> u64 {
+        self.next.max(self.shown_from).0
     }
 
     /// The model that was used last.

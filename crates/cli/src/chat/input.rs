@@ -22,8 +22,8 @@ use rustyline::{
 use tokio::sync::mpsc;
 
 use super::ask::{Prompt, QuestionReply, ask};
-use super::style::TextStyle;
 use super::terminal::Terminal;
+use super::text::style::TextStyle;
 
 /// Longer lines are neither remembered nor hinted at.
 const MAX_REMEMBERED_CHARS: usize = 64 << 10;

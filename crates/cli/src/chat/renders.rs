@@ -8,9 +8,9 @@ use holdfast_contract::content::Content;
 use serde_json::{Map, Value};
 use unicode_width::UnicodeWidthStr;
 
-use super::markdown::Markdown;
-use super::sanitize::{cut, one_line, safe_json, sanitize_for_terminal};
-use super::style::TextStyle;
+use super::text::markdown::Markdown;
+use super::text::sanitize::{cut, one_line, safe_json, sanitize_for_terminal};
+use super::text::style::TextStyle;
 
 /// The most lines of a result.
 const MAX_RESULT_LINES: usize = 40;

@@ -2,11 +2,11 @@
 
 use rustyline::ExternalPrinter;
 
-use super::margin::margined;
-use super::markdown::Markdown;
-use super::sanitize::{cut, one_line, sanitize_for_terminal};
-use super::style::TextStyle;
 use super::terminal::{show, width};
+use super::text::margin::margined;
+use super::text::markdown::Markdown;
+use super::text::sanitize::{cut, one_line, sanitize_for_terminal};
+use super::text::style::TextStyle;
 
 /// Where everything but the prompt and questions is shown.
 pub(crate) struct Screen {

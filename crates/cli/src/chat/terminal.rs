@@ -247,7 +247,7 @@ impl<'a> Keys<'a> {
                 Key::Withdrawn => return Entry::Withdrawn,
                 Key::Character(character) => {
                     text.push(character);
-                    super::sanitize::one_line(&character.to_string())
+                    super::text::sanitize::one_line(&character.to_string())
                 }
                 Key::Erase => text.pop().map(erased).unwrap_or_default(),
                 Key::EraseAll => std::mem::take(&mut text).chars().map(erased).collect(),

@@ -9,7 +9,7 @@ use holdfast_contract::session_frames::{Answer, ApprovalScope, CheckOutcome, Too
 use holdfast_contract::tool::ToolOutcome;
 
 use super::calls::word;
-use super::sanitize::{cut, one_line, safe_json};
+use super::text::sanitize::{cut, one_line, safe_json};
 use crate::output::source;
 
 /// A frame that was read.

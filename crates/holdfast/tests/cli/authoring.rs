@@ -78,7 +78,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
     fails(&["ext", "new", "words", "--lang", "cobol"], 2, &["HF-9001", "rust, python, javascript or c"]);
     fails(&["ext", "build", "nowhere"], 1, &["HF-4005", "holdfast ext new"]);
     assert_eq!(ran(home.path(), &["ext", "new", "words", "--lang", "python"]).0, Some(0));
-    fails(&["ext", "new", "words"], 2, &["HF-9001", "is there already"]);
+    fails(&["ext", "new", "words"], 2, &["HF-9001", "exists and is not empty"]);
     let mut without = holdfast(home.path(), &["ext", "build", "words"]);
     let (code, _, err) =
         parts(without.env("PATH", "").env_remove("HOLDFAST_COMPONENTIZE_PY").output().unwrap());

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use crate::shared::{Scene, bodies, contains, finish, read_request, tree, until};
-use serde_json::{Value, json};
+use serde_json::json;
 
 const KEY: &str = "sk-planted-4711-0815";
 const GET: &[&str] = &["call", "kv_get", r#"{"key": "a"}"#];
@@ -328,8 +328,8 @@ fn an_owner_that_is_killed_takes_nobody_with_it() {
     let mut next = scene.rpc(&[]);
     next.ask("session.open", json!({ "session": "attached" }));
     next.ask("session.cancel", json!({ "session": "attached" }));
-    let ended: Value = next.notice("ended");
-    assert!(ended["outcome"]["cancelled"].is_object(), "{ended}");
+    let ended = next.frame("turn.ended");
+    assert!(ended["body"]["outcome"]["cancelled"].is_object(), "{ended}");
     next.end();
     scene.verifies();
 }

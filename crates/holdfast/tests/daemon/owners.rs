@@ -102,18 +102,14 @@ fn turn(rpc: &mut Rpc, session: &str, answers: &[Value]) -> (Vec<Value>, Value) 
     let sent = rpc.send("session.send", json!({ "session": session, "text": "go on" }));
     let mut asked = Vec::new();
     for answer in answers {
-        let notice = rpc.notice("approval");
-        let params = json!({ "session": session, "approval": notice["approval"], "answer": answer });
+        let waiting = rpc.approval(session);
+        let params = json!({ "session": session, "approval": waiting["approval"], "answer": answer });
         rpc.ask("approval.answer", params);
-        asked.push(notice);
+        asked.push(waiting);
     }
     let end = rpc.answer(sent);
     assert!(end.get("error").is_none(), "{end}");
-    assert!(
-        !rpc.heard.iter().any(|heard| heard["method"] == "approval"),
-        "it asked once more: {:#?}",
-        rpc.heard
-    );
+    assert!(!rpc.asks_more(), "it asked once more: {:#?}", rpc.heard);
     (asked, end["result"].clone())
 }
 
@@ -143,10 +139,7 @@ fn a_conversation_over_rpc_with_every_answer() {
     let open =
         json!({ "session": "talk", "create": true, "model": model, "answers": true, "frames_from": 0 });
     let opened = rpc.ask("session.open", open);
-    assert_eq!(
-        (&opened["session"], &opened["resumed"], &opened["waiting"]),
-        (&json!("talk"), &json!(false), &json!([]))
-    );
+    assert_eq!((&opened["session"], &opened["resumed"]), (&json!("talk"), &json!(false)));
 
     let (asked, end) = turn(&mut rpc, "talk", &[json!("once")]);
     assert_eq!((&asked[0]["tool"], &asked[0]["arguments"]["key"]), (&json!("kv_set"), &json!("once")));
@@ -253,17 +246,17 @@ fn two_clients_see_the_same_and_the_first_answer_counts() {
     owner.ask("session.open", open.clone());
     assert_eq!(guest.ask("session.open", open.clone())["resumed"], true);
     let sent = owner.send("session.send", json!({ "session": "one", "text": "go on" }));
-    let (mine, theirs) = (owner.notice("approval"), guest.notice("approval"));
+    let (mine, theirs) = (owner.approval("one"), guest.approval("one"));
     assert_eq!(mine, theirs);
-    // Who comes later is told what waits.
+    // A client that comes later finds it in its feed, which begins with the running turn.
     let mut late = scene.rpc(&[]);
-    let opened = late.ask("session.open", open);
-    assert_eq!(opened["waiting"][0]["params"], mine, "{opened}");
+    late.ask("session.open", open);
+    assert_eq!(late.approval("one"), mine);
     let answer = json!({ "session": "one", "approval": mine["approval"], "answer": "once" });
     guest.ask("approval.answer", answer.clone());
     for client in [&mut owner, &mut guest, &mut late] {
-        assert_eq!(client.notice("answered"), json!({ "session": "one", "request": mine["approval"] }));
-        assert_eq!(client.notice("ended")["outcome"], "answered");
+        assert_eq!(client.frame("approval.answered")["body"]["approval"], mine["approval"]);
+        assert_eq!(client.frame("turn.ended")["body"]["outcome"], "answered");
     }
     assert_eq!(owner.refused("approval.answer", answer)["data"]["code"], "HF-3002");
     assert_eq!(owner.answer(sent)["result"]["outcome"], "answered");
@@ -372,7 +365,7 @@ fn an_approval_outlives_its_owner() {
             json!({ "session": "one", "create": true, "model": model, "answers": true }),
         );
         first.send("session.send", json!({ "session": "one", "text": "go on" }));
-        let asked = first.notice("approval");
+        let asked = first.approval("one");
         // The first one ends without an answer, or is ended.
         if killed {
             first.kill()
@@ -383,10 +376,7 @@ fn an_approval_outlives_its_owner() {
         let mut second = scene.rpc(&[]);
         let opened = second.ask("session.open", json!({ "session": "one", "answers": true }));
         assert_eq!(opened["resumed"], true);
-        let again = match opened["waiting"].as_array().unwrap().first() {
-            Some(waiting) => waiting["params"].clone(),
-            None => second.notice("approval"),
-        };
+        let again = second.approval("one");
         assert_eq!((&again["approval"], &again["tool"]), (&asked["approval"], &asked["tool"]));
         let waits = second.send("session.wait", json!({ "session": "one" }));
         second.ask(

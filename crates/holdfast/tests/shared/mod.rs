@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -208,6 +208,8 @@ pub struct Rpc {
     lines: Receiver<Value>,
     /// What came while something else was waited for.
     pub heard: Vec<Value>,
+    /// The approvals that were asked about, by session and frame.
+    approvals: BTreeSet<(String, u64)>,
     next: u64,
 }
 
@@ -224,7 +226,8 @@ impl Rpc {
                 }
             }
         });
-        let mut rpc = Self { child, input, lines, heard: Vec::new(), next: 0 };
+        let (heard, approvals) = (Vec::new(), BTreeSet::new());
+        let mut rpc = Self { child, input, lines, heard, approvals, next: 0 };
         let welcome = rpc.ask("hello", json!({ "version": 1, "client": "test" }));
         assert_eq!(welcome["version"], 1, "{welcome}");
         rpc
@@ -295,6 +298,36 @@ impl Rpc {
         self.wait(|message| message["method"] == method)["params"].clone()
     }
 
+    /// The next frame of this kind, as it is stored.
+    #[track_caller]
+    pub fn frame(&mut self, kind: &str) -> Value {
+        self.wait(|message| message["method"] == "frame" && message["params"]["kind"] == kind)["params"]
+            .clone()
+    }
+
+    /// The next call that waits for an approval in a session. Its frame stays among what was heard.
+    #[track_caller]
+    pub fn approval(&mut self, session: &str) -> Value {
+        let known = self.approvals.clone();
+        let fits = |message: &Value| is_new_approval(message, &known);
+        let frame = match self.heard.iter().find(|message| fits(message)) {
+            Some(frame) => frame.clone(),
+            None => {
+                let frame = self.wait(fits);
+                self.heard.push(frame.clone());
+                frame
+            }
+        };
+        let approval = frame["params"]["seq"].clone();
+        self.approvals.insert((session.to_owned(), approval.as_u64().unwrap()));
+        self.ask("approval.show", json!({ "session": session, "approval": approval }))
+    }
+
+    /// Whether a call waits for an approval that nobody has asked about.
+    pub fn asks_more(&self) -> bool {
+        self.heard.iter().any(|message| is_new_approval(message, &self.approvals))
+    }
+
     /// Ends it in good order.
     #[track_caller]
     pub fn end(mut self) {
@@ -319,6 +352,15 @@ impl Drop for Rpc {
         drop(self.child.kill());
         drop(self.child.wait());
     }
+}
+
+fn is_new_approval(message: &Value, known: &BTreeSet<(String, u64)>) -> bool {
+    let frame = &message["params"];
+    if message["method"] != "frame" || frame["kind"] != "approval.requested" {
+        return false;
+    }
+    let session = frame["stream"].as_str().unwrap_or_default().to_owned();
+    !known.contains(&(session, frame["seq"].as_u64().unwrap_or_default()))
 }
 
 /// Every file below a folder and what is in it; links by where they lead.

@@ -85,5 +85,5 @@ fn private_folder(path: &Path) -> Result<(), Problem> {
     }
     let what = format!("{} is not a folder of yours alone", path.display());
     let help = "Remove it if you know whose it is, or set XDG_RUNTIME_DIR to a folder of your own.";
-    Err(files::problem(Code::HomeUnavailable, path, what).help(help))
+    Err(Problem::in_file(Code::HomeUnavailable, path, what).help(help))
 }

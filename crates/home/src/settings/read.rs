@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use holdfast_contract::context::ContextBudget;
+use holdfast_contract::digest::MAX_EXACT_INTEGER;
 use holdfast_contract::ids::{ExtensionId, Millis, ModelName};
 use holdfast_contract::manifest::yaml::{self, Codes, Format, YamlRead, YamlRejected};
 use holdfast_contract::problem::Code;
@@ -16,7 +17,7 @@ use serde_json::Value;
 
 use super::{
     AgentSettings, BreakerSettings, CallSettings, Channels, Health, LimitSettings, LogLevelSetting,
-    LogSettings, MOST_BYTES, Mcp, ModelSettings, Models, OFFLINE, RetentionSettings, SecretPlace,
+    LogSettings, MAX_BYTES, Mcp, ModelSettings, Models, OFFLINE, RetentionSettings, SecretPlace,
     SecretSettings, SessionRule, Settings, StoreSettings, ToolSettings, Web,
 };
 
@@ -24,7 +25,7 @@ type Result<T> = std::result::Result<T, Reported>;
 
 const FORMAT: Format = Format {
     name: "settings",
-    max_bytes: MOST_BYTES,
+    max_bytes: MAX_BYTES,
     codes: Codes {
         unreadable: Code::SettingsUnreadable,
         unknown_field: Code::SettingsUnknownField,
@@ -36,9 +37,6 @@ const FORMAT: Format = Format {
 
 /// The provider that plays a file.
 const SCRIPT: &str = "script";
-
-/// The most that a number may be: JSON's exact integers.
-const MOST: u64 = (1 << 53) - 1;
 
 pub(super) fn settings(file: &Path, bytes: &[u8]) -> std::result::Result<YamlRead<Settings>, YamlRejected> {
     // A byte order mark is no text; editors that write it do not show it.
@@ -293,12 +291,13 @@ fn store(field: &Field<'_>) -> Result<StoreSettings> {
     field.object(|object| {
         let url = object.optional("url", |field| {
             let url = field.word()?;
-            match url.contains("://") {
-                true => Ok(url),
-                false => Err(field.reject(
+            if url.contains("://") {
+                Ok(url)
+            } else {
+                Err(field.reject(
                     format!("`{url}` is not an address"),
                     "Write one such as `nats://host:4222`, or leave it out for the database in the home.",
-                )),
+                ))
             }
         });
         Ok(StoreSettings { url: url? })
@@ -341,14 +340,14 @@ fn limits(field: &Field<'_>) -> Result<LimitSettings> {
         object.advise("timeout_ms", "Did you mean `time_budget_ms`?");
         object.advise("max_cost", "Did you mean `max_cost_usd`?");
         let max_turns = object.optional("max_turns", |field| field.whole(1..=u32::MAX));
-        let max_tokens = object.optional("max_tokens", |field| field.whole(1..=MOST));
+        let max_tokens = object.optional("max_tokens", |field| field.whole(1..=MAX_EXACT_INTEGER));
         let time_budget_ms = object.optional("time_budget_ms", |field| field.whole(1..=u64::from(u32::MAX)));
         let max_cost_usd = object.optional("max_cost_usd", dollars);
         let max_tool_calls = object.optional("max_tool_calls", |field| field.whole(0..=u32::MAX));
-        let session_tokens = object.optional("session_tokens", |field| field.whole(1..=MOST));
+        let session_tokens = object.optional("session_tokens", |field| field.whole(1..=MAX_EXACT_INTEGER));
         let session_cost_usd = object.optional("session_cost_usd", dollars);
         let session_tool_calls = object.optional("session_tool_calls", |field| field.whole(0..=u32::MAX));
-        let session_time_ms = object.optional("session_time_ms", |field| field.whole(1..=MOST));
+        let session_time_ms = object.optional("session_time_ms", |field| field.whole(1..=MAX_EXACT_INTEGER));
         Ok(LimitSettings {
             max_turns: max_turns?,
             max_tokens: max_tokens?,
@@ -408,7 +407,7 @@ fn retention(field: &Field<'_>) -> Result<RetentionSettings> {
     field.object(|object| {
         object.advise("days", "Did you mean `keep_days`?");
         let keep_days = object.optional("keep_days", |field| field.whole(1..=36_500_u32));
-        let keep_frames = object.optional("keep_frames", |field| field.whole(1..=MOST));
+        let keep_frames = object.optional("keep_frames", |field| field.whole(1..=MAX_EXACT_INTEGER));
         Ok(RetentionSettings { keep_days: keep_days?, keep_frames: keep_frames? })
     })
 }

@@ -32,7 +32,7 @@ impl Home {
         let Some(written) = with(&text, id.as_str(), name, value).into_iter().find(says_it) else {
             let what = format!("`extensions.{id}.{name}` cannot be written without changing other lines");
             let help = "Write it into the file by hand.";
-            return Err(files::problem(Code::SettingsInvalid, &file, what).help(help));
+            return Err(Problem::in_file(Code::SettingsInvalid, &file, what).help(help));
         };
         files::replace(&file, &written)
     }

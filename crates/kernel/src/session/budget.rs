@@ -9,6 +9,11 @@ use super::SessionState;
 use super::turn::{Turn, TurnStep};
 use crate::limits::{reached, reached_by_calls};
 
+/// What counts for a turn of what another session used for it. Its model calls and its time are its own: the turn has waited meanwhile.
+pub(super) fn delegated(spent: Spent) -> Spent {
+    Spent { turns: 0, time: Millis(0), ..spent }
+}
+
 /// Counts what was used, for the turn and for the session.
 pub(super) fn charge(session: &mut SessionState, turn: &mut Turn, more: Spent) {
     turn.spent = turn.spent.plus(more);

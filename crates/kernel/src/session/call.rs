@@ -35,6 +35,8 @@ pub(super) struct Call {
     /// The frame that the stage waits for an answer to.
     pub begun: Seq,
     pub implementation: Option<Implementation>,
+    /// Whether it is expected to open a child session and has not.
+    pub awaits_child: bool,
     /// The hooks that asked for approval before the approver edited the arguments: the edit has answered them.
     answered: Vec<HookId>,
     pub result: Option<Content>,
@@ -294,6 +296,7 @@ impl CallStep<'_> {
             artifacts: self.call.artifacts.clone(),
             render: self.call.render.take(),
         });
+        self.end_child();
         self.call.stage = CallStage::Finished { content, status };
     }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use holdfast_contract::agents::{AgentSpec, ToolScope};
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{AgentId, CallId, ExtensionId};
-use holdfast_contract::message::{Limits, Spent};
+use holdfast_contract::message::Limits;
 use holdfast_contract::session_frames::AgentChanged;
 use holdfast_contract::tool::ToolOutcome;
 
 use super::SessionState;
 use super::call::CallStep;
 use super::turn::{Turn, TurnStep};
-use crate::limits::remaining;
+use crate::limits::within;
 use crate::step_recorder::StepRecorder;
 
 impl SessionState {
@@ -43,7 +43,7 @@ impl SessionState {
     pub fn limits(&self) -> Limits {
         let all = self.start.settings.limits;
         let Some(agent) = self.agent() else { return all };
-        remaining(&all, agent.limits, &Spent::default(), &Spent::default(), all.time_budget)
+        within(agent.limits, &all)
     }
 }
 

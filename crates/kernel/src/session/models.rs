@@ -109,14 +109,16 @@ impl TurnStep<'_> {
             calls: fact.calls.clone(),
         });
         let turn = self.turn.context.turn;
-        let before = self.turn.spent.tool_calls;
+        let before = self.turn.calls_made;
         let numbered = (1..).map(|number| CallId { turn, index: before.saturating_add(number) });
         *self.calls = numbered.zip(&fact.calls).map(|(id, asked)| Call::new(id, asked)).collect();
         if let Some(reached) = self.limit_before_tools() {
             return self.end_by_limit(reached);
         }
         let tool_calls = u32::try_from(fact.calls.len()).unwrap_or(u32::MAX);
+        self.turn.calls_made = before.saturating_add(tool_calls);
         self.charge(Spent { tool_calls, ..Spent::default() });
+        self.expect_children();
         self.each_call(|call| call.start());
         self.review_calls(true);
     }

@@ -14,6 +14,7 @@ use holdfast_contract::session_frames::{TurnEnded, TurnOutcome};
 use holdfast_contract::tool::CallStatus;
 
 use super::call::{Call, CallStage, CallStep};
+use super::children::ChildBudget;
 use super::{SessionState, UserInput};
 use crate::hook_round::{HookAnswers, HookRound};
 use crate::limits::TimeLimit;
@@ -58,6 +59,9 @@ pub(super) struct Turn {
     /// The frame that set the timer of the deadline.
     pub timer: Option<Seq>,
     pub compaction: Compaction,
+    pub children: ChildBudget,
+    /// The number of calls so far, by which they are numbered.
+    pub calls_made: u32,
 }
 
 /// What a compaction in progress goes by.

@@ -7,7 +7,8 @@ use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::system_frames::FoundExtension;
 
-use super::{Course, System};
+use super::System;
+use super::generation::GenerationState;
 
 impl System {
     /// Why an extension cannot begin to start.
@@ -40,8 +41,8 @@ impl System {
     /// What an extension depends on, as it was found and as its generations were.
     fn needs<'a>(&'a self, id: &ExtensionId) -> impl Iterator<Item = &'a ExtensionId> {
         self.extensions.get(id).into_iter().flat_map(|extension| {
-            let up = extension.lives.iter().filter(|life| life.course != Course::Leaving);
-            extension.found.iter().chain(up.map(|life| &life.found)).flat_map(|found| &found.depends_on)
+            let up = extension.generations.iter().filter(|it| it.state != GenerationState::Stopping);
+            extension.found.iter().chain(up.map(|it| &it.found)).flat_map(|found| &found.depends_on)
         })
     }
 }

@@ -120,7 +120,7 @@ fn body_length(headers: &[Header<'_>]) -> Result<u64, Rejection> {
     digits.and_then(|text| text.parse().ok()).ok_or(bad("invalid `Content-Length`"))
 }
 
-/// The head that is sent to the host. `Host` is the host that permission was asked for, whatever the program's header was.
+/// The head that is sent to the host. `Host` is the host that was checked, independent of the program's header.
 fn forwarded(method: &str, authority: &str, path: &str, headers: &[Header<'_>]) -> Vec<u8> {
     let slash = if path.starts_with('/') { "" } else { "/" };
     let mut head =

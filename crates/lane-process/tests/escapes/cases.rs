@@ -1,7 +1,7 @@
-//! The attempts, in Python. `W` is the folder that stands for a home, `DATA` the program's own, `OTHER` a neighbour's, `HOST` this process,
-//! `VICTIM` a bystander, `PORT` a server on this machine's loopback.
+//! The attempts, in Python. `W` is the home folder, `DATA` the program's data folder, `OTHER` that of another program, `HOST` this process,
+//! `VICTIM` an unrelated process, `PORT` a server on the loopback interface.
 
-/// One attempt, and how the reasons begin for which it may fail; without any it must work.
+/// One attempt, and the prefixes of its expected errors; without any it must work.
 pub struct Case {
     pub name: &'static str,
     pub code: &'static str,
@@ -18,7 +18,7 @@ const NO_SOCKET: &[&str] = &["EPERM", "EAFNOSUPPORT"];
 const REFUSED: &[&str] = &["HTTP/1.1 403"];
 const NONSENSE: &[&str] = &["HTTP/1.1 400", "HTTP/1.1 411"];
 
-/// How many of the attempts reach the server because they were granted.
+/// Granted attempts that reach the server.
 pub const REACHES_SERVER: usize = 2;
 
 macro_rules! table {
@@ -235,7 +235,7 @@ fn kernel() -> Vec<Case> {
     }
 }
 
-/// What uses things up, and what is said of it: why it fails, or why the program was ended.
+/// Attempts to exhaust resources, and the expected error or reason for killing the program.
 pub const BOMBS: &[(&str, &str, &[&str])] = &[
     (
         "processes",

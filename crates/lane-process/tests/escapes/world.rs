@@ -21,10 +21,10 @@ use serde_json::{Value, json};
 
 use crate::support::Yard;
 
-/// What nobody may see.
+/// The secret.
 pub const SECRET: &str = "geheim-7b1f0e";
 
-/// A program that does what it is told in Python, and says what came of it: `failed` with the reason, or `worked`.
+/// A program that executes Python code and reports the outcome: `failed` with the reason, or `worked`.
 pub const AGENT: &str = r#"
 import ctypes, errno, fcntl, mmap, resource, signal, socket, struct, subprocess, tempfile, threading
 libc = ctypes.CDLL(None, use_errno=True)
@@ -78,7 +78,7 @@ pub struct World {
     port: u16,
     bystander: Child,
     planted: BTreeMap<PathBuf, (Vec<u8>, u32)>,
-    /// A file that this process has open for whoever inherits it.
+    /// An open file of this process that a child could inherit.
     _leak: fs::File,
 }
 
@@ -161,7 +161,7 @@ impl World {
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
     }
 
-    /// Nothing outside has changed, and nobody outside was reached, but for so many connections that were granted.
+    /// Checks that nothing outside has changed, and that nothing was reached except by the granted connections.
     pub fn is_untouched(&self, reached: usize) {
         let now = look(&self.outside);
         for (path, before) in &self.planted {
@@ -207,7 +207,7 @@ fn abstract_name(port: u16) -> String {
     format!("holdfast-escapes-{port}")
 }
 
-/// Listens in every way in which somebody on this machine may, and counts who comes.
+/// Listens on every kind of local socket, and counts connections.
 fn listen(reached: &Arc<AtomicUsize>, control: &Path) -> u16 {
     let (tcp, udp) = loop {
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-"""The conversation: nothing that is slow stops anything else, and whatever is asked at any time finds a call to belong to."""
+"""The connection: a slow call does not block others, and every host call is attributed to a call."""
 
 import json
 import os

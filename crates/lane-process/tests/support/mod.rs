@@ -1,4 +1,4 @@
-//! A vault in memory and programs in Python to put into it.
+//! An in-memory vault, and programs in Python.
 
 use std::collections::BTreeMap;
 use std::panic::Location;
@@ -22,10 +22,10 @@ use serde_json::{Value, json};
 /// After this a test gives up. It only has to be longer than the slowest machine needs.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Bytes that a program may keep on the disk here.
+/// The disk quota of programs in these tests.
 pub const DISK_BYTES: u64 = 32 << 20;
 
-/// What every program begins with: `send`, `receive`, and `greet`, which answers the first request.
+/// The prelude of every program: `send`, `receive`, and `greet`, which answers `hello`.
 pub const PRELUDE: &str = r#"
 import json, os, sys, time
 def send(**message):

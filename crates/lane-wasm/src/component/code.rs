@@ -1,4 +1,4 @@
-//! An activation's code: compiled or brought back, looked at, linked, and ready to be instantiated.
+//! An activation's code: compiled or loaded from the cache, inspected, linked, and ready to be instantiated.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,9 +9,9 @@ use holdfast_contract::problem::{Code as ErrorCode, Fault};
 use holdfast_contract::wire::Vault;
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
 
-use crate::component::engine::{Room, Started};
-use crate::component::inspect::{compile, look};
-use crate::component::precompiled::revive;
+use crate::component::engine::{LazyEngine, StartedEngine};
+use crate::component::inspect::{compile, inspect_compiled};
+use crate::component::precompiled::deserialize;
 use crate::faults::one_line;
 use crate::host::link::link;
 use crate::instance::guest::{Activation, Guest};
@@ -20,32 +20,32 @@ use holdfast_contract::log::Progress;
 
 /// Where an activation's code comes from.
 pub(crate) struct CodeOrigin {
-    pub room: Arc<Room>,
+    pub engine: Arc<LazyEngine>,
     pub vault: Arc<dyn Vault>,
     /// The component's file.
     pub component: Digest,
     pub grants: Grants,
-    /// Bytes that a component may have.
+    /// The largest component, in bytes.
     pub limit: u64,
 }
 
 /// Code that can be instantiated.
 pub(crate) struct CompiledCode {
     pub pre: InstancePre<Guest>,
-    /// Whether a call of it can wait for the host.
+    /// Whether a call can wait for the host.
     pub waits: bool,
     /// The functions that it exports.
     exported: Vec<(Function, ComponentExportIndex)>,
-    /// Held so that whoever has the same component finds it.
+    /// Held so that other activations can share the component.
     _component: Arc<Component>,
 }
 
 impl CompiledCode {
-    /// Brings the code in. Takes as long as the compiler does, so it is called where that disturbs nobody.
-    pub(crate) fn bring(origin: &CodeOrigin, activation: &Activation) -> Result<Self, Fault> {
-        let started = origin.room.started().map_err(|problem| problem.to_fault())?;
+    /// Loads the code. Blocks for as long as compiling takes, so it must run on a blocking thread.
+    pub(crate) fn load(origin: &CodeOrigin, activation: &Activation) -> Result<Self, Fault> {
+        let started = origin.engine.get().map_err(|problem| problem.to_fault())?;
         let component = component(origin, started, activation)?;
-        let found = look(&started.engine, &component, &activation.id, &origin.grants)?;
+        let found = inspect_compiled(&started.engine, &component, &activation.id, &origin.grants)?;
         let mut linker = Linker::new(&started.engine);
         let internal = |error: wasmtime::Error| Fault::new(ErrorCode::Internal, one_line(&error.to_string()));
         link(&mut linker, &component).map_err(internal)?;
@@ -64,7 +64,7 @@ impl CompiledCode {
         Ok(Self { pre, waits: found.waits, exported, _component: component })
     }
 
-    /// Where among the exported functions one stands, and how an instance finds it.
+    /// The position of a function among the exported ones, and its export index.
     pub(crate) fn place(&self, function: Function) -> Option<(usize, &ComponentExportIndex)> {
         let place = self.exported.iter().position(|(exported, _)| *exported == function)?;
         Some((place, &self.exported[place].1))
@@ -84,10 +84,10 @@ impl CompiledCode {
     }
 }
 
-/// The component, shared with whoever has the same one already.
+/// The component, shared with other activations of the same file.
 fn component(
     origin: &CodeOrigin,
-    started: &Started,
+    started: &StartedEngine,
     activation: &Activation,
 ) -> Result<Arc<Component>, Fault> {
     if let Some(component) = started.find(origin.component) {
@@ -96,16 +96,19 @@ fn component(
     Ok(started.share(origin.component, obtain(origin, started, activation)?))
 }
 
-fn obtain(origin: &CodeOrigin, started: &Started, activation: &Activation) -> Result<Component, Fault> {
+fn obtain(origin: &CodeOrigin, started: &StartedEngine, activation: &Activation) -> Result<Component, Fault> {
     let name = format!("compiled-{}-{}", origin.component, started.compatibility);
     let kept = origin.vault.derived(&name);
-    if let Some(component) = kept.and_then(|bytes| revive(&started.engine, &bytes)) {
+    if let Some(component) = kept.and_then(|bytes| deserialize(&started.engine, &bytes)) {
         return Ok(component);
     }
     let bytes = origin.vault.file(origin.component)?;
     if bytes.len() as u64 > origin.limit {
-        let message =
-            format!("it has {} bytes and may have {} (`component_bytes`)", bytes.len(), origin.limit);
+        let message = format!(
+            "the component has {} bytes; the limit is {} (`component_bytes`)",
+            bytes.len(),
+            origin.limit
+        );
         return Err(Fault::new(ErrorCode::ComponentInvalid, message));
     }
     let (id, sinks) = (&activation.id, &activation.sinks);

@@ -1,5 +1,5 @@
-//! What an extension registers: made of what its code says about itself and of what its manifest adds. What the code says is
-//! asked once for each activation and remembered, so that a start reads no code at all.
+//! What an extension registers: what its code exports, and what its manifest adds. The code is asked once for each activation and
+//! the answer cached, so that a start loads no code.
 
 use holdfast_contract::content::{Content, written_whole};
 use holdfast_contract::exports::{Exports, Named};
@@ -17,15 +17,15 @@ use crate::faults::one_line;
 use crate::wit::abi;
 use crate::wit::interfaces::{Function, VERSION};
 
-/// The form in which it is remembered, changed whenever that changes.
+/// The version of the cached form. Increased whenever that changes.
 const FORMAT: u32 = 2;
 
-/// What an extension's code says about itself, and what it therefore registers.
+/// What an extension's code exports, and what it registers.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Known {
     format: u32,
-    /// The version of the interface that it was held against.
+    /// The version of the interface that it was checked against.
     version: String,
     /// The interfaces that it exports.
     pub interfaces: Vec<String>,
@@ -33,27 +33,27 @@ pub(crate) struct Known {
     pub methods: Vec<Named>,
     pub commands: Vec<Named>,
     pub agent: Option<abi::AgentSpec>,
-    /// Everything that it registers, as its manifest has it.
+    /// Everything that it registers, with the manifest's settings.
     pub descriptors: Vec<Descriptor>,
-    /// How long an instance lives.
+    /// How long one instance is used.
     pub scope: Scope,
 }
 
 impl Known {
-    /// Nothing but what it exports.
+    /// Only the exported interfaces.
     pub(crate) fn of(interfaces: Vec<String>) -> Self {
         Self { format: FORMAT, version: VERSION.to_owned(), interfaces, ..Self::default() }
     }
 
-    /// What was remembered, if it is of this form.
+    /// Reads the cached form; `None` if it is of another version.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let known: Self = serde_json::from_slice(bytes).ok()?;
         (known.format == FORMAT && known.version == VERSION).then_some(known)
     }
 
-    /// The form in which it is remembered.
+    /// The cached form.
     pub(crate) fn written(&self) -> Vec<u8> {
-        // Its schemas are nowhere else.
+        // Written whole, because the schemas are stored nowhere else.
         written_whole(|| serde_json::to_vec(self)).unwrap_or_default()
     }
 
@@ -62,7 +62,7 @@ impl Known {
         self.interfaces.iter().any(|interface| interface == function.interface())
     }
 
-    /// The same with what its manifest makes of it.
+    /// The same with the settings of its manifest.
     pub(crate) fn under(mut self, manifest: &Manifest) -> Result<Self, Fault> {
         self.descriptors = self.exports()?.descriptors(manifest)?;
         let lasting = [Function::SendToUser, Function::SchedulerTask, Function::RunBackground];
@@ -71,7 +71,7 @@ impl Known {
         Ok(self)
     }
 
-    /// What it can do, as far as that is known without its code.
+    /// What it can do, as far as that is known without the code.
     pub(crate) fn capabilities(&self) -> InstanceCapabilities {
         let steps = [Function::Initialize, Function::Start, Function::Stop, Function::Destroy];
         let (scope, loops) = (self.scope, self.has(Function::RunBackground));
@@ -148,22 +148,22 @@ fn parsed(what: &str, text: &str) -> Result<Content, Fault> {
     let value: Result<Value, _> = serde_json::from_str(text);
     value
         .map(Content::new)
-        .map_err(|error| wrong(format!("{what} is no JSON: {}", one_line(&error.to_string()))))
+        .map_err(|error| wrong(format!("{what} is not valid JSON: {}", one_line(&error.to_string()))))
 }
 
 fn schema(what: &str, text: &str) -> Result<Content, Fault> {
     let schema = parsed(what, text)?;
     match schema.value() {
         Some(Value::Object(_) | Value::Bool(_)) => Ok(schema),
-        _ => Err(wrong(format!("{what} is no JSON Schema: it must be an object"))),
+        _ => Err(wrong(format!("{what} is not a JSON Schema: it must be an object"))),
     }
 }
 
 fn filled(what: &str, text: &str) -> Result<(), Fault> {
-    match text.trim().is_empty() || text.chars().any(char::is_control) {
-        true => Err(wrong(format!("{what} is empty or has control characters"))),
-        false => Ok(()),
+    if text.trim().is_empty() || text.chars().any(char::is_control) {
+        return Err(wrong(format!("{what} is empty or has control characters")));
     }
+    Ok(())
 }
 
 fn wrong(message: String) -> Fault {

@@ -1,5 +1,4 @@
-//! The engine: compiled once for all extensions, with everything switched off that could make two runs differ, and a thread that
-//! keeps its epoch going.
+//! The engine: one for all extensions, configured for determinism, and a thread that advances its epoch.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -15,45 +14,45 @@ use wasmtime::{Config, Enabled, Engine, EngineWeak, PoolingAllocationConfig};
 use crate::faults::one_line;
 use holdfast_contract::sandbox::{Pools, SandboxOptions};
 
-/// Stack that host functions have on top of the component's own, when they run on the same stack.
-const HOST_STACK: usize = 512 << 10;
+/// Stack for host functions, in addition to the component's own, when they run on the same stack.
+const HOST_STACK_BYTES: usize = 512 << 10;
 
-/// Address space after each memory that traps when it is touched.
-const GUARD: u64 = 32 << 20;
+/// The guard region after each memory.
+const GUARD_BYTES: u64 = 32 << 20;
 
-/// Bytes that the engine may keep about one component; a Python guest consists of many modules.
-const METADATA: usize = 8 << 20;
+/// The largest metadata of one component instance; a Python guest consists of many modules.
+const MAX_METADATA_BYTES: usize = 8 << 20;
 
-/// Bytes of a memory or table that stay with its place when its instance goes. They are wiped and not given back, which saves the
-/// next instance the page faults, and every other thread an interruption.
-const KEPT: usize = 16 << 10;
+/// Bytes of a memory or table that stay resident in its slot when its instance is dropped. They are zeroed and not unmapped, which
+/// saves page faults in the next instance and TLB shootdowns in other threads.
+const RESIDENT_BYTES: usize = 16 << 10;
 
-/// Modules of one component may each have this many memories and tables.
+/// Memories and tables of each module of a component.
 const MEMORIES_PER_MODULE: u32 = 2;
 const TABLES_PER_MODULE: u32 = 8;
 
-/// An engine that is started when somebody needs it. Reserving the default room takes some tens of milliseconds, which a program
+/// An engine that is started at its first use. Reserving the default pools takes some tens of milliseconds, which a program
 /// that runs no component need not spend.
-pub(crate) struct Room {
+pub(crate) struct LazyEngine {
     options: SandboxOptions,
-    started: OnceLock<Result<Started, Problem>>,
+    started: OnceLock<Result<StartedEngine, Problem>>,
 }
 
-/// An engine, and what code must have been compiled for to run on it.
-pub(crate) struct Started {
+/// A started engine, and the compatibility digest of code that it can run.
+pub(crate) struct StartedEngine {
     pub engine: Engine,
     pub compatibility: Digest,
-    /// The components that are in use, by their files.
+    /// The components in use, by the digests of their files.
     in_use: Mutex<HashMap<Digest, Weak<Component>>>,
 }
 
-impl Started {
-    /// A component that somebody has already.
+impl StartedEngine {
+    /// A component that is in use.
     pub(crate) fn find(&self, file: Digest) -> Option<Arc<Component>> {
         self.in_use.lock().unwrap_or_else(PoisonError::into_inner).get(&file)?.upgrade()
     }
 
-    /// Lets others find a component. The one that was there first, if there is one, stays.
+    /// Shares a component. If it is in use already, that one is returned.
     pub(crate) fn share(&self, file: Digest, component: Component) -> Arc<Component> {
         let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(first) = in_use.get(&file).and_then(Weak::upgrade) {
@@ -66,46 +65,46 @@ impl Started {
     }
 }
 
-impl Room {
+impl LazyEngine {
     pub(crate) fn new(options: SandboxOptions) -> Self {
         Self { options, started: OnceLock::new() }
     }
 
-    /// Starts the engine on a thread of its own, so that whoever needs it first waits less.
-    pub(crate) fn begin(self: &Arc<Self>) {
+    /// Starts the engine on another thread, so that the first call waits less.
+    pub(crate) fn start_in_background(self: &Arc<Self>) {
         if self.started.get().is_none() {
-            let room = self.clone();
-            // Without the thread, the first call starts it.
-            drop(std::thread::Builder::new().name("room".to_owned()).spawn(move || drop(room.started())));
+            let engine = self.clone();
+            // If no thread can be started, the first call starts the engine.
+            drop(std::thread::Builder::new().name("wasm-start".to_owned()).spawn(move || drop(engine.get())));
         }
     }
 
-    /// The engine, started now if nobody needed it before. Where the system does not give as much room as was asked for, with less: who
-    /// needs more then is told which setting it is.
-    pub(crate) fn started(&self) -> Result<&Started, Problem> {
+    /// The engine, started at the first call. If the configured pools cannot be reserved, with small ones: an exhausted pool is then an
+    /// error that names its setting.
+    pub(crate) fn get(&self) -> Result<&StartedEngine, Problem> {
         let start = || {
             let engine = shared(&self.options).or_else(|_| shared(&self.options.few()))?;
             let compatibility = compatibility(&engine);
-            Ok(Started { engine, compatibility, in_use: Mutex::default() })
+            Ok(StartedEngine { engine, compatibility, in_use: Mutex::default() })
         };
         self.started.get_or_init(start).as_ref().map_err(Problem::clone)
     }
 }
 
-/// Whether as much room as is asked for can be reserved.
+/// Whether the pools of these options can be reserved.
 pub fn reserve(options: &SandboxOptions) -> Result<(), Problem> {
     shared(options).map(drop)
 }
 
-/// The engines of this process that are in use, by their options.
+/// The engines in use in this process, by their options.
 static IN_USE: Mutex<Vec<(SandboxOptions, EngineWeak)>> = Mutex::new(Vec::new());
 
-/// An engine with these options, its epoch under way. The room that an engine reserves is a large part of what a process has, so
-/// lanes with the same options share one.
+/// A running engine with these options. An engine reserves a large part of the address space of a process, so lanes with the same
+/// options share one.
 pub(crate) fn shared(options: &SandboxOptions) -> Result<Engine, Problem> {
     let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
     in_use.retain(|(_, engine)| engine.upgrade().is_some());
-    // What a call may use up is an activation's own.
+    // Budgets belong to an activation, not to the engine.
     let options = &SandboxOptions { budgets: Budgets::default(), ..*options };
     let same = in_use.iter().find(|(wanted, _)| wanted == options);
     if let Some(engine) = same.and_then(|(_, engine)| engine.upgrade()) {
@@ -122,7 +121,7 @@ fn start(options: &SandboxOptions) -> Result<Engine, Problem> {
     let pools = &options.pools;
     let engine = Engine::new(&config).map_err(|error| {
         let what = format!(
-            "room for sandboxed instances cannot be reserved: {}; {} memories of {} bytes of address space each are asked for",
+            "could not reserve address space for sandboxed instances: {}; {} memories of {} bytes each were requested",
             one_line(&error.root_cause().to_string()),
             pools.memories,
             pools.memory_reservation
@@ -131,12 +130,12 @@ fn start(options: &SandboxOptions) -> Result<Engine, Problem> {
             "Lower `pools.memories` or `pools.memory_reservation` under `wasm:` in the settings, or raise the limit of address space (`ulimit -v`).",
         )
     })?;
-    keep_time(engine.weak(), Duration::from_millis(options.tick_ms.max(1).into()))?;
+    start_epoch_thread(engine.weak(), Duration::from_millis(options.tick_ms.max(1).into()))?;
     Ok(engine)
 }
 
-/// An engine that compiles and looks, but has room for nothing.
-pub(crate) fn for_looking(options: &SandboxOptions) -> Result<Engine, Problem> {
+/// An engine that compiles and inspects, without pools for instances.
+pub(crate) fn for_inspection(options: &SandboxOptions) -> Result<Engine, Problem> {
     Engine::new(&deterministic(options)).map_err(|error| Problem::new(Code::Internal, error.to_string()))
 }
 
@@ -150,9 +149,9 @@ fn deterministic(options: &SandboxOptions) -> Config {
         .cranelift_nan_canonicalization(true)
         .relaxed_simd_deterministic(true)
         .max_wasm_stack(stack)
-        .async_stack_size(stack + HOST_STACK)
+        .async_stack_size(stack + HOST_STACK_BYTES)
         .memory_reservation(options.pools.memory_reservation)
-        .memory_guard_size(GUARD.min(options.pools.memory_reservation));
+        .memory_guard_size(GUARD_BYTES.min(options.pools.memory_reservation));
     config
 }
 
@@ -166,17 +165,17 @@ fn pooled(pools: &Pools) -> PoolingAllocationConfig {
         .total_stacks(pools.stacks)
         .max_memory_size(usize::try_from(pools.memory_reservation).unwrap_or(usize::MAX).min(4 << 30))
         .table_elements(pools.table_elements as usize)
-        .max_component_instance_size(METADATA)
+        .max_component_instance_size(MAX_METADATA_BYTES)
         .max_memories_per_module(MEMORIES_PER_MODULE)
         .max_tables_per_module(TABLES_PER_MODULE)
-        .linear_memory_keep_resident(KEPT)
-        .table_keep_resident(KEPT)
+        .linear_memory_keep_resident(RESIDENT_BYTES)
+        .table_keep_resident(RESIDENT_BYTES)
         .pagemap_scan(Enabled::Auto);
     config
 }
 
-/// Advances the epoch until the engine is gone.
-fn keep_time(engine: EngineWeak, tick: Duration) -> Result<(), Problem> {
+/// Advances the epoch until the engine is dropped.
+fn start_epoch_thread(engine: EngineWeak, tick: Duration) -> Result<(), Problem> {
     let advance = move || {
         loop {
             std::thread::sleep(tick);
@@ -187,11 +186,11 @@ fn keep_time(engine: EngineWeak, tick: Duration) -> Result<(), Problem> {
         }
     };
     let started = std::thread::Builder::new().name("wasm-epoch".to_owned()).spawn(advance);
-    let problem = |error| Problem::new(Code::Internal, format!("no thread could be started: {error}"));
+    let problem = |error| Problem::new(Code::Internal, format!("could not start a thread: {error}"));
     started.map(drop).map_err(problem)
 }
 
-/// What decides whether code that was compiled earlier can be run by this engine: its version, its settings, the processor.
+/// The digest of everything that compiled code depends on: the engine's version and settings, and the processor.
 fn compatibility(engine: &Engine) -> Digest {
     struct Bytes(Vec<u8>);
     impl Hasher for Bytes {

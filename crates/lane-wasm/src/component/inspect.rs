@@ -1,4 +1,4 @@
-//! What a component is and wants, read from its type before anything is linked or run.
+//! What a component exports and imports, read from its type before anything is linked or run.
 
 use holdfast_contract::hook::HookPoint;
 use holdfast_contract::host_call::GrantRule;
@@ -18,27 +18,27 @@ use crate::wit::functions::Shape;
 use crate::wit::interfaces::{Function, IMPORTS, Name, PACKAGE, VERSION, is_planned};
 use holdfast_contract::sandbox::SandboxOptions;
 
-/// What a component is and wants.
+/// What a component exports and imports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
     /// Its roles.
     pub roles: Vec<Role>,
-    /// The interfaces that it exports, by their short names, in the order of `wit/`.
+    /// The exported interfaces, by short name, in the order of `wit/`.
     pub exports: Vec<&'static str>,
-    /// The hook points that it serves, in the order in which a turn meets them.
+    /// The hook points that it serves, in the order of a turn.
     pub hook_points: Vec<HookPoint>,
-    /// The interfaces that it imports, by their full names.
+    /// The imported interfaces, by full name.
     pub imports: Vec<String>,
-    /// Whether a call of it can wait for the host.
+    /// Whether a call can wait for the host.
     pub waits: bool,
 }
 
-/// Looks at a component without running any of it: its roles, what it imports, and whether these grants are enough for it. The id
-/// is for the commands that messages name.
+/// Inspects a component without running any of it: its roles, its imports, and whether the grants cover them. The id is for the
+/// commands in error messages.
 pub fn inspect(id: &ExtensionId, bytes: &[u8], grants: &Grants) -> Result<Inspection, Problem> {
-    let engine = engine::for_looking(&SandboxOptions::default())?;
+    let engine = engine::for_inspection(&SandboxOptions::default())?;
     let component = compile(&engine, bytes).map_err(Problem::from)?;
-    look(&engine, &component, id, grants).map_err(Problem::from)
+    inspect_compiled(&engine, &component, id, grants).map_err(Problem::from)
 }
 
 /// Compiles a component.
@@ -48,19 +48,19 @@ pub(crate) fn compile(engine: &Engine, bytes: &[u8]) -> Result<Component, Fault>
     match bytes.first_chunk::<8>() {
         Some(&COMPONENT) => {}
         Some([0, b'a', b's', b'm', 1, 0, 0, 0]) => {
-            return Err(invalid("the file is a plain module, not a component".to_owned()));
+            return Err(invalid("the file is a core module, not a component".to_owned()));
         }
-        _ => return Err(invalid("the file does not begin as a component does".to_owned())),
+        _ => return Err(invalid("the file does not have the header of a component".to_owned())),
     }
     nesting::check(bytes)?;
     Component::from_binary(engine, bytes).map_err(|error| match fault(&error) {
         limit if limit.code == Code::MemoryExhausted => limit,
-        _ => invalid(format!("the engine refuses it: {}", one_line(&error.root_cause().to_string()))),
+        _ => invalid(format!("the engine rejects it: {}", one_line(&error.root_cause().to_string()))),
     })
 }
 
 /// Reads a compiled component's type.
-pub(crate) fn look(
+pub(crate) fn inspect_compiled(
     engine: &Engine,
     component: &Component,
     id: &ExtensionId,
@@ -107,19 +107,21 @@ fn exported(
     let wrong = |message: String| Fault::new(Code::ComponentExport, message);
     let name = Name::parse(export);
     if name.package != PACKAGE {
-        return Err(wrong(format!("it exports `{export}`, which is no interface of `{PACKAGE}`")));
+        return Err(wrong(format!("it exports `{export}`, which is not an interface of `{PACKAGE}`")));
     }
     same_version(export, &name)?;
     let functions: Vec<_> =
         Function::ALL.iter().filter(|function| function.interface() == name.interface).collect();
     let Some(first) = functions.first() else {
-        return Err(wrong(match is_planned(name.interface) {
-            true => format!("it exports `{}`, which this program does not offer yet", name.interface),
-            false => format!("it exports `{}`, which is no role", name.interface),
+        let interface = name.interface;
+        return Err(wrong(if is_planned(interface) {
+            format!("it exports `{interface}`, which this program does not offer yet")
+        } else {
+            format!("it exports `{interface}`, which is not a role")
         }));
     };
     let ComponentItem::ComponentInstance(instance) = item else {
-        return Err(wrong(format!("its export `{export}` is no interface")));
+        return Err(wrong(format!("its export `{export}` is not an interface")));
     };
     for function in &functions {
         check(engine, whole, instance, **function)?;
@@ -128,7 +130,10 @@ fn exported(
     for (item, export) in instance.exports(engine) {
         let is_type = matches!(export.ty, ComponentItem::Type(_));
         if !is_type && !known(item) {
-            return Err(wrong(format!("its interface `{}` has no `{item}`", name.interface)));
+            return Err(wrong(format!(
+                "it exports `{item}`, which the interface `{}` does not have",
+                name.interface
+            )));
         }
     }
     Ok(first.interface())
@@ -146,10 +151,10 @@ fn check(
         Some(ComponentItem::ComponentFunc(found)) => {
             let checked = Shape::of(function).check(&found, &whole.instance_type());
             checked.map_err(|error| {
-                wrong(format!("has another type: {}", one_line(&error.root_cause().to_string())))
+                wrong(format!("has a different type: {}", one_line(&error.root_cause().to_string())))
             })
         }
-        Some(_) => Err(wrong("is no function".to_owned())),
+        Some(_) => Err(wrong("is not a function".to_owned())),
         None => Err(wrong("is missing".to_owned())),
     }
 }
@@ -177,12 +182,13 @@ fn imported(
     let refused = |message: String| Fault::new(Code::ComponentImport, message);
     let name = Name::parse(import);
     if !matches!(item, ComponentItem::ComponentInstance(_)) {
-        return Err(refused(format!("it imports `{import}`, which is no interface")));
+        return Err(refused(format!("it imports `{import}`, which is not an interface")));
     }
     if name.package.starts_with("wasi:") {
-        return match name.version.starts_with("0.2.") {
-            true => Ok(()),
-            false => Err(refused(format!("it imports `{import}`; of WASI this program knows 0.2"))),
+        return if name.version.starts_with("0.2.") {
+            Ok(())
+        } else {
+            Err(refused(format!("it imports `{import}`; this program supports WASI 0.2")))
         };
     }
     if name.package != PACKAGE {
@@ -191,14 +197,15 @@ fn imported(
     same_version(import, &name)?;
     let interface = name.interface;
     let Some(known) = IMPORTS.iter().find(|known| known.name == interface) else {
-        return Err(refused(match is_planned(interface) {
-            true => format!("it imports `{interface}`, which is not offered yet"),
-            false => format!("it imports `{interface}`, which this program does not have"),
+        return Err(refused(if is_planned(interface) {
+            format!("it imports `{interface}`, which is not offered yet")
+        } else {
+            format!("it imports `{interface}`, which this program does not have")
         }));
     };
     if known.outside && !found.hook_points.is_empty() {
         return Err(refused(format!(
-            "it imports `{interface}`, which reaches outside; hooks, context providers and guardrails may not. Put the hook in an extension of its own"
+            "it imports `{interface}`, which reaches outside; hooks, context providers and guardrails may not. Put the hook in a separate extension"
         )));
     }
     match known.grant() {

@@ -1,5 +1,5 @@
-//! How many instances a component consists of, counted before it is compiled. Components nest, and each level can double the
-//! one below it, so a file of two kilobytes can ask for more instances than any compiler lives to see.
+//! Counts the instances of a component before it is compiled. Components nest, and each level can instantiate the one below twice,
+//! so the number grows exponentially: a file of two kilobytes can keep the compiler busy forever.
 
 use holdfast_contract::problem::{Code, Fault};
 use wasmparser::{
@@ -7,31 +7,32 @@ use wasmparser::{
     Encoding, Instance, Parser, Payload,
 };
 
-/// Instances that a component may consist of, over all its levels.
-const LIMIT: u64 = 4096;
+/// Instances of a component, over all nesting levels.
+const MAX_INSTANCES: u64 = 4096;
 
 /// A component that is being read.
 #[derive(Default)]
 struct Level {
-    /// How many instances each component of its index space comes to.
+    /// The number of instances of each component in its index space.
     components: Vec<u64>,
-    /// How many instances it comes to itself.
+    /// The number of its own instances.
     instances: u64,
-    /// Whether it is a component at all, or a core module.
+    /// Whether it is a component, not a core module.
     is_component: bool,
 }
 
-/// Checks that a component does not consist of too many instances. What cannot be read is left for the compiler to say.
+/// Checks that a component does not have too many instances. A file that cannot be parsed is left to the compiler.
 pub(crate) fn check(bytes: &[u8]) -> Result<(), Fault> {
     match count(bytes) {
-        Ok(instances) if instances > LIMIT => {
-            let message = format!("it consists of more than {LIMIT} instances, counting those within others");
+        Ok(instances) if instances > MAX_INSTANCES => {
+            let message =
+                format!("it consists of more than {MAX_INSTANCES} instances, including nested ones");
             Err(Fault::new(Code::MemoryExhausted, message))
         }
         Ok(_) | Err(Unclear::Unreadable) => Ok(()),
         Err(Unclear::Hidden) => {
             let message =
-                "it takes components from its imports or instances, so what it consists of cannot be counted";
+                "it takes components from its imports or instances, so its instances cannot be counted";
             Err(Fault::new(Code::ComponentInvalid, message))
         }
     }

@@ -1,17 +1,17 @@
-//! Bringing back code that was compiled earlier. The one place of this lane with `unsafe`.
+//! Loading compiled code from the cache. The only module of this lane with `unsafe`.
 //!
-//! `Component::deserialize` runs what it is given as machine code, so its bytes must be the engine's own. They are: they were
-//! written by `Component::serialize` of an engine whose compatibility digest is part of the name they are kept under, and the
-//! vault gives back exactly what was kept, checked against the digest in the database, or nothing. They are read from memory,
-//! so nobody can change them between the check and the use. Whoever can rewrite the database and the files can also
-//! rewrite the program itself; SECURITY.md draws that line.
+//! `Component::deserialize` executes its input as machine code, so the bytes must come from the engine itself. They do: they were
+//! written by `Component::serialize` of an engine whose compatibility digest is part of the cache name, and the vault returns
+//! exactly the bytes that were stored, checked against the digest in the database, or nothing. They are read from memory, so they
+//! cannot change between check and use. An attacker who can rewrite the database and the files can also rewrite the program
+//! itself, which SECURITY.md excludes.
 #![allow(unsafe_code)]
 
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-/// The component, or nothing if the bytes do not fit the engine after all.
-pub(crate) fn revive(engine: &Engine, checked_by_the_vault: &[u8]) -> Option<Component> {
+/// The component; `None` if the bytes are not compatible with the engine.
+pub(crate) fn deserialize(engine: &Engine, checked_by_the_vault: &[u8]) -> Option<Component> {
     // SAFETY: the bytes are what this program's own engine wrote, as argued above.
     unsafe { Component::deserialize(engine, checked_by_the_vault) }.ok()
 }

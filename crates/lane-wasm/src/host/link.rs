@@ -1,7 +1,7 @@
-//! The host's side of every interface that a component may import. Only what a component imports, and may import, is linked.
+//! The host's implementation of every interface that a component may import. Only granted imports are linked.
 //!
-//! Functions that answer from what the lane has at hand are plain; those that ask the host wait. A fault of the host's becomes
-//! the interface's `failure` where the signature has one, and stops the guest where it has not.
+//! Functions that the lane can answer itself are synchronous; those that make a host call are asynchronous. A fault of the host
+//! becomes the interface's `failure` where the signature has one, and stops the guest where it has not.
 
 use holdfast_contract::content::Content;
 use holdfast_contract::host_call::{HostCall, HostCallKind};
@@ -19,19 +19,19 @@ use crate::instance::guest::Guest;
 use crate::wit::abi::{ContentOut, Failure, Level, TurnInfo};
 use crate::wit::interfaces::Name;
 
-/// Random bytes that a guest may ask for at once.
+/// Random bytes per call.
 pub(crate) const RANDOM_LIMIT: u64 = 4096;
 
-/// Milliseconds that a loop in the background waits at least, so that none is without end and without pause.
+/// The shortest wait of a background loop, in milliseconds, so that none becomes a busy loop.
 const LEAST_WAIT: u64 = 10;
 
-/// Links what a component imports. What there is not is left out, and instantiating then says so.
+/// Links what a component imports. Unknown imports are left out, and instantiation then fails.
 pub(crate) fn link(linker: &mut Linker<Guest>, component: &Component) -> Result<()> {
     let engine = linker.engine().clone();
     for (import, item) in component.component_type().imports(&engine) {
         let ComponentItem::ComponentInstance(interface) = item.ty else { continue };
         let name = Name::parse(import);
-        // What traps is defined first, and what is implemented over it.
+        // Functions that trap are defined first, and the implemented ones override them.
         linker.allow_shadowing(name.package.starts_with("wasi:"));
         let mut at = linker.instance(import)?;
         if name.package.starts_with("wasi:") {
@@ -60,7 +60,7 @@ pub(crate) fn link(linker: &mut Linker<Guest>, component: &Component) -> Result<
     Ok(())
 }
 
-/// Makes a host call. The time that it takes is not the guest's.
+/// Makes a host call. Its duration does not count against the guest's time.
 pub(crate) async fn call_host(
     store: &mut StoreContextMut<'_, Guest>,
     call: HostCall,
@@ -71,7 +71,7 @@ pub(crate) async fn call_host(
     Ok(answer)
 }
 
-/// Makes a host call that a guest cannot do without.
+/// Makes a host call whose failure stops the guest.
 pub(crate) async fn demand(store: &mut StoreContextMut<'_, Guest>, call: HostCall) -> Result<Content> {
     call_host(store, call).await?.map_err(|fault| Stop(fault).into())
 }

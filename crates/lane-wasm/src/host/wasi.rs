@@ -1,7 +1,7 @@
-//! The little of WASI 0.2 that toolchains insist on, without anything ambient: no arguments, no environment, no files; output goes
-//! to the log; time and random bytes are asked of the host, and so recorded. Everything else traps when it is called.
+//! The part of WASI 0.2 that toolchains require, without ambient authority: no arguments, no environment, no files; output goes to
+//! the log; time and random bytes are host calls, and so recorded. Every other function traps when it is called.
 //!
-//! Streams have no state here: a handle's number says which stream it is.
+//! Streams have no state here: the number of a handle identifies the stream.
 
 use holdfast_contract::log::LogLevel;
 use holdfast_contract::problem::Code;
@@ -14,25 +14,25 @@ use crate::host::link::{draw, now};
 use crate::instance::guest::Guest;
 use crate::wit::interfaces::Name;
 
-/// Bytes that a stream takes at once.
-const WRITE_LIMIT: u64 = 4096;
+/// Bytes that a stream accepts per write.
+const MAX_WRITE_BYTES: u64 = 4096;
 
 /// Nanoseconds in a millisecond.
-const NANOS: u64 = 1_000_000;
+const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// `wasi:io/error.error`. Nothing here ever makes one.
+/// `wasi:io/error.error`. Never created here.
 pub(crate) struct IoError;
-/// `wasi:io/streams.input-stream`: always at its end.
+/// `wasi:io/streams.input-stream`: always at end of file.
 pub(crate) struct Input;
-/// `wasi:io/streams.output-stream`: the log, at the level that its number says.
+/// `wasi:io/streams.output-stream`: the log, at a level chosen by its number.
 pub(crate) struct Output;
 /// `wasi:io/poll.pollable`: always ready.
 pub(crate) struct Pollable;
-/// `wasi:filesystem/types.descriptor`. Nothing here ever makes one.
+/// `wasi:filesystem/types.descriptor`. Never created here.
 pub(crate) struct Folder;
-/// `wasi:cli/terminal-*`. Nothing here ever makes one.
+/// `wasi:cli/terminal-*`. Never created here.
 pub(crate) struct TerminalInput;
-/// `wasi:cli/terminal-*`. Nothing here ever makes one.
+/// `wasi:cli/terminal-*`. Never created here.
 pub(crate) struct TerminalOutput;
 
 const STDOUT: u32 = 1;
@@ -64,7 +64,7 @@ pub(crate) fn waits(name: &Name<'_>) -> bool {
     matches!(name.package, "wasi:clocks" | "wasi:random")
 }
 
-/// Links an interface: what there is of it, and for the rest functions that trap.
+/// Links an interface: the implemented functions, and for the others functions that trap.
 pub(crate) fn link<'a>(
     at: At<'_, '_>,
     name: &Name<'_>,
@@ -122,7 +122,7 @@ pub(crate) fn link<'a>(
     }
 }
 
-/// The host's type of a resource. Interfaces name each other's resources again, so a name is the same type in all of them.
+/// The host's type of a resource. Interfaces re-export each other's resources, so a name is the same type in all of them.
 fn resource(name: &str) -> ResourceType {
     match name {
         "error" => ResourceType::host::<IoError>(),
@@ -195,7 +195,7 @@ fn streams(at: At<'_, '_>) -> Result<()> {
         "[method]output-stream.check-write",
         |mut store: Context<'_>, (_,): (Resource<Output>,)| {
             store.data_mut().count()?;
-            Ok((Ok::<_, StreamError>(WRITE_LIMIT),))
+            Ok((Ok::<_, StreamError>(MAX_WRITE_BYTES),))
         },
     )?;
     for name in ["[method]output-stream.write", "[method]output-stream.blocking-write-and-flush"] {
@@ -222,13 +222,13 @@ fn streams(at: At<'_, '_>) -> Result<()> {
 
 fn monotonic(at: At<'_, '_>) -> Result<()> {
     at.func_wrap_async("now", |mut store: Context<'_>, (): ()| {
-        Box::new(async move { Ok((now(&mut store).await?.saturating_mul(NANOS),)) })
+        Box::new(async move { Ok((now(&mut store).await?.saturating_mul(NANOS_PER_MILLI),)) })
     })?;
     at.func_wrap("resolution", |mut store: Context<'_>, (): ()| {
         store.data_mut().count()?;
-        Ok((NANOS,))
+        Ok((NANOS_PER_MILLI,))
     })?;
-    // Nobody sleeps in a sandbox: what was to be waited for is there at once.
+    // Components cannot sleep: every pollable is ready immediately.
     for name in ["subscribe-instant", "subscribe-duration"] {
         at.func_wrap(name, |mut store: Context<'_>, (_,): (u64,)| {
             store.data_mut().count()?;
@@ -242,13 +242,13 @@ fn wall(at: At<'_, '_>) -> Result<()> {
     at.func_wrap_async("now", |mut store: Context<'_>, (): ()| {
         Box::new(async move {
             let millis = now(&mut store).await?;
-            let nanoseconds = (millis % 1000 * NANOS) as u32;
+            let nanoseconds = (millis % 1000 * NANOS_PER_MILLI) as u32;
             Ok((Datetime { seconds: millis / 1000, nanoseconds },))
         })
     })?;
     at.func_wrap("resolution", |mut store: Context<'_>, (): ()| {
         store.data_mut().count()?;
-        Ok((Datetime { seconds: 0, nanoseconds: NANOS as u32 },))
+        Ok((Datetime { seconds: 0, nanoseconds: NANOS_PER_MILLI as u32 },))
     })
 }
 

@@ -1,4 +1,4 @@
-//! What the host knows about an instance while it lives: whose it is, which call it serves, and what that call has used up.
+//! The host's data of an instance: its activation, the call that it serves, and what that call has used of its limits.
 
 use std::sync::Arc;
 
@@ -14,34 +14,34 @@ use wasmtime::{Engine, ResourceLimiter, Result, Store, StoreContextMut, UpdateDe
 
 use crate::faults::{Stop, stop};
 
-/// What all instances of an activation share.
+/// Shared by all instances of an activation.
 pub(crate) struct Activation {
     pub id: ExtensionId,
     pub budgets: Budgets,
     /// Its configuration.
     pub config: Content,
-    /// The secrets that it may refer to.
+    /// The names of the granted secrets.
     pub secrets: Vec<String>,
-    /// Elements for which a table has room, whatever the budget says.
-    pub table_room: usize,
-    /// Bytes for which a memory has room, whatever the budget says.
-    pub memory_room: usize,
+    /// The largest table that the pool can hold, independent of the budget.
+    pub max_table_elements: usize,
+    /// The largest memory that the pool can hold, independent of the budget.
+    pub max_memory_bytes: usize,
     pub sinks: Sinks,
 }
 
-/// Instances, memories and tables that one component may consist of. A Python guest has about 38 core instances.
-const PARTS: usize = 256;
+/// Core instances, memories and tables of one component. A Python guest has about 38 core instances.
+const MAX_PARTS: usize = 256;
 
 /// The data of a store.
 pub(crate) struct Guest {
     pub activation: Arc<Activation>,
-    /// Who answers the call that runs; none where it can ask for nothing.
+    /// Serves the host calls of the current call; `None` for a synchronous call.
     pub host: Option<Arc<dyn Host>>,
-    /// The turn that the call serves, or the last one did.
+    /// The turn of the current call, or of the last one.
     pub turn: Option<TurnView>,
-    /// Ticks that the call may still compute.
+    /// Epoch ticks left for the call.
     ticks: u64,
-    /// What the call could use up when it began.
+    /// The limits of the call.
     allowance: Allowance,
     host_calls: u32,
     log_bytes: u64,
@@ -50,7 +50,7 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    /// A store for an instance that is yet to be made.
+    /// A store for a new instance.
     pub(crate) fn store(engine: &Engine, activation: &Arc<Activation>) -> Store<Guest> {
         let budgets = activation.budgets;
         let guest = Guest {
@@ -72,7 +72,7 @@ impl Guest {
         store
     }
 
-    /// Begins a call, with nothing of it used up yet. One without a host can ask for nothing.
+    /// Begins a call with full limits. Without a host it can make no host calls.
     pub(crate) fn begin(
         store: &mut Store<Guest>,
         host: Option<Arc<dyn Host>>,
@@ -81,37 +81,37 @@ impl Guest {
     ) -> Result<()> {
         let guest = store.data_mut();
         guest.host = host;
-        // An instance serves one turn at a time, so it mostly has it.
+        // Most calls belong to the same turn as the last one, and cloning is not free.
         if guest.turn.as_ref().map(Arc::as_ptr) != turn.map(Arc::as_ptr) {
             guest.turn = turn.cloned();
         }
-        guest.fresh(allowance);
+        guest.reset(allowance);
         store.set_fuel(allowance.fuel)?;
         store.set_epoch_deadline(1);
         Ok(())
     }
 
-    fn fresh(&mut self, allowance: Allowance) {
+    fn reset(&mut self, allowance: Allowance) {
         (self.allowance, self.ticks) = (allowance, allowance.ticks);
         (self.host_calls, self.log_bytes) = (0, 0);
     }
 
-    /// Whether the call is a loop, which has no end.
+    /// Whether the call is a background loop, which does not return.
     pub(crate) fn is_a_loop(&self) -> bool {
         self.allowance.renews
     }
 
-    /// Gives a loop all that it may use up again. It has waited.
+    /// Resets the limits of a background loop after it has waited.
     pub(crate) fn renew(store: &mut StoreContextMut<'_, Guest>) -> Result<()> {
         let allowance = store.data().allowance;
         if allowance.renews {
-            store.data_mut().fresh(allowance);
+            store.data_mut().reset(allowance);
             store.set_fuel(allowance.fuel)?;
         }
         Ok(())
     }
 
-    /// Ends a call that could ask: whoever answered it is not held any longer.
+    /// Ends an asynchronous call: releases its host.
     pub(crate) fn end(&mut self) {
         self.host = None;
     }
@@ -122,24 +122,24 @@ impl Guest {
         Ok(if self.allowance.yields { UpdateDeadline::Yield(1) } else { UpdateDeadline::Continue(1) })
     }
 
-    /// Counts a question to the host.
+    /// Counts a host call.
     pub(crate) fn count(&mut self) -> Result<()> {
         let limit = self.activation.budgets.host_calls;
         if self.host_calls >= limit {
-            let message = format!("it asked the host more than {limit} times (`host_calls`)");
+            let message = format!("it made more than {limit} host calls (`host_calls`)");
             return Err(stop(Code::HostCallsExhausted, message));
         }
         self.host_calls += 1;
         Ok(())
     }
 
-    /// Who can be asked.
+    /// The host of the current call, for one host call.
     pub(crate) fn host(&mut self) -> Result<Arc<dyn Host>> {
         self.count()?;
-        self.host.clone().ok_or_else(|| stop(Code::Internal, "a guest runs outside of any call"))
+        self.host.clone().ok_or_else(|| stop(Code::Internal, "a guest made a host call outside of a call"))
     }
 
-    /// Passes a line on to the log. Past its limit lines are dropped, with one note; at twice the limit the call is stopped.
+    /// Logs a line. Above the limit lines are dropped, with one warning; above twice the limit the call is stopped.
     pub(crate) fn log(&mut self, level: LogLevel, line: &str) -> Result<()> {
         let limit = u64::from(self.activation.budgets.log_bytes);
         let before = self.log_bytes;
@@ -155,47 +155,47 @@ impl Guest {
             );
         }
         if self.log_bytes > limit.saturating_mul(2) {
-            let message = format!("it logged more than twice the {limit} bytes that it may (`log_bytes`)");
+            let message = format!("it logged more than twice its limit of {limit} bytes (`log_bytes`)");
             return Err(stop(Code::HostCallsExhausted, message));
         }
         Ok(())
     }
 }
 
-/// What one call may use up, and how it runs.
+/// The limits of one call, and how it runs.
 #[derive(Clone, Copy)]
 pub(crate) struct Allowance {
     pub fuel: u64,
     pub ticks: u64,
     pub yields: bool,
-    /// Whether all of it is there again after each wait: a loop has no end.
+    /// Whether the limits are reset after each wait, as for a background loop.
     pub renews: bool,
 }
 
-/// What memory or a table wants to be, and what bounds it.
+/// A request to grow a memory or table, and its limits.
 struct Growth {
     current: usize,
     desired: usize,
-    /// What the component itself declares.
+    /// The maximum that the component declares.
     declared: Option<usize>,
-    /// What the pool has room for.
-    room: usize,
-    /// What the budget allows over all of the instance.
+    /// The maximum of the pool.
+    pool: usize,
+    /// The budget for the whole instance.
     budget: usize,
     name: &'static str,
 }
 
 impl Growth {
-    /// Adds to what is held, or says which bound is in the way.
+    /// Adds the growth to what is in use, or fails with the limit that it exceeds.
     fn within(self, held: &mut usize) -> Result<bool> {
-        // What the component declares itself is a failure that it expects.
-        if self.declared.is_some_and(|declared| declared < self.room && self.desired > declared) {
+        // Growing beyond its own maximum is a failure that the component expects.
+        if self.declared.is_some_and(|declared| declared < self.pool && self.desired > declared) {
             return Ok(false);
         }
         let total = held.saturating_sub(self.current).saturating_add(self.desired);
-        if total > self.budget || self.desired > self.room {
-            let bound = self.budget.min(self.room);
-            let message = format!("it wants {total} in all and may have {bound} (`{}`)", self.name);
+        if total > self.budget || self.desired > self.pool {
+            let limit = self.budget.min(self.pool);
+            let message = format!("it requested {total} in all; the limit is {limit} (`{}`)", self.name);
             return Err(Stop(Fault::new(Code::MemoryExhausted, message)).into());
         }
         *held = total;
@@ -206,27 +206,27 @@ impl Growth {
 impl ResourceLimiter for Guest {
     fn memory_growing(&mut self, current: usize, desired: usize, declared: Option<usize>) -> Result<bool> {
         let budget = usize::try_from(self.activation.budgets.memory_bytes).unwrap_or(usize::MAX);
-        let room = self.activation.memory_room;
-        let growth = Growth { current, desired, declared, room, budget, name: "memory_bytes" };
+        let pool = self.activation.max_memory_bytes;
+        let growth = Growth { current, desired, declared, pool, budget, name: "memory_bytes" };
         growth.within(&mut self.memory)
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, declared: Option<usize>) -> Result<bool> {
         let budget = self.activation.budgets.table_elements as usize;
-        let room = self.activation.table_room;
-        let growth = Growth { current, desired, declared, room, budget, name: "table_elements" };
+        let pool = self.activation.max_table_elements;
+        let growth = Growth { current, desired, declared, pool, budget, name: "table_elements" };
         growth.within(&mut self.elements)
     }
 
     fn instances(&self) -> usize {
-        PARTS
+        MAX_PARTS
     }
 
     fn memories(&self) -> usize {
-        PARTS
+        MAX_PARTS
     }
 
     fn tables(&self) -> usize {
-        PARTS
+        MAX_PARTS
     }
 }

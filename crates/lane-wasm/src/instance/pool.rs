@@ -1,5 +1,5 @@
-//! Spare instances: when a turn lets an instance go, a thread of its own wipes it and makes the next one, so that no turn waits for
-//! either. An extension has at most one spare, and only if it was used.
+//! Spare instances: when a turn is done with an instance, a background thread drops it and starts the next one, so that no turn
+//! waits for either. An extension has at most one spare, and only if it was used.
 
 use std::sync::mpsc::{Receiver, RecvError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use crate::extension::WasmExtension;
 use crate::instance::running::RunningInstance;
 
-/// Instances that may wait for the thread; past that they are wiped where they are let go, so that their places are free in time.
-const WAITING: usize = 128;
+/// Instances that may be queued for the thread. Beyond that they are dropped by the caller, so that their slots are freed in time.
+const MAX_QUEUED_INSTANCES: usize = 128;
 
-/// The instance that an extension has in store.
+/// The spare instance of an extension.
 #[derive(Default)]
 pub(crate) struct Spare(Mutex<Option<RunningInstance>>);
 
@@ -20,7 +20,7 @@ impl Spare {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Makes one if there is none; false if there was one.
+    /// Creates one if there is none; false if there was one.
     fn refill(&self, make: impl FnOnce() -> Option<RunningInstance>) -> bool {
         let missing = self.0.lock().unwrap_or_else(PoisonError::into_inner).is_none();
         if missing {
@@ -31,35 +31,35 @@ impl Spare {
     }
 }
 
-/// Something for the thread to do.
+/// A job for the thread.
 enum Job {
-    /// Wipe an instance that its extension no longer needs, and make the next one.
-    LetGo(Arc<WasmExtension>, RunningInstance),
-    /// Give back the places of everything that is in store, and say when that is done.
-    GiveBack(SyncSender<()>),
+    /// Drop a used instance and start the next one.
+    Recycle(Arc<WasmExtension>, RunningInstance),
+    /// Drop all spare and queued instances, then signal.
+    Reclaim(SyncSender<()>),
 }
 
-/// Lets an instance go.
+/// Hands a used instance to the thread.
 pub(crate) fn recycle(extension: Arc<WasmExtension>, used: RunningInstance) {
     let Some(thread) = thread() else { return };
-    // Where too many wait, or there is no thread, it goes here and now.
-    drop(thread.try_send(Job::LetGo(extension, used)));
+    // If the queue is full, the instance is dropped here.
+    drop(thread.try_send(Job::Recycle(extension, used)));
 }
 
-/// Somebody needs a place, and all are taken: waits until those that are only in store, or on their way back, are free.
+/// Frees the slots of spare and queued instances, because the pool is exhausted, and waits until that is done.
 pub(crate) fn reclaim() {
     let (done, wait) = sync_channel(1);
-    if thread().is_some_and(|thread| thread.send(Job::GiveBack(done)).is_ok()) {
-        // Without an answer the thread is gone, and nothing is in store.
+    if thread().is_some_and(|thread| thread.send(Job::Reclaim(done)).is_ok()) {
+        // An error means that the thread has ended, and there are no spares.
         let _answered = wait.recv();
     }
 }
 
-/// The thread, which lives as long as the process; none where none can be started.
+/// The thread, which runs as long as the process; `None` if it cannot be started.
 fn thread() -> Option<&'static SyncSender<Job>> {
     static THREAD: OnceLock<Option<SyncSender<Job>>> = OnceLock::new();
     let start = || {
-        let (sender, jobs) = sync_channel(WAITING);
+        let (sender, jobs) = sync_channel(MAX_QUEUED_INSTANCES);
         let named = std::thread::Builder::new().name("wasm-spares".to_owned());
         named.spawn(move || work(jobs)).ok().map(|_| sender)
     };
@@ -70,8 +70,8 @@ fn work(jobs: Receiver<Job>) {
     let mut stocked: Vec<Weak<WasmExtension>> = Vec::new();
     let mut used: Vec<RunningInstance> = Vec::new();
     loop {
-        // First everything that the next turn may want, and then what the last one has left.
-        if used.len() >= WAITING {
+        // Spares for the next turn come first; used instances are dropped when the queue is empty.
+        if used.len() >= MAX_QUEUED_INSTANCES {
             used.clear();
         }
         let job = jobs.try_recv().or_else(|_| {
@@ -80,9 +80,9 @@ fn work(jobs: Receiver<Job>) {
         });
         match job {
             Err(RecvError) => return,
-            Ok(Job::LetGo(extension, live)) => {
+            Ok(Job::Recycle(extension, live)) => {
                 used.push(live);
-                // One that nobody else holds is gone, and needs no spare.
+                // An extension with no other reference is unloaded and needs no spare.
                 if Arc::strong_count(&extension) > 1 && extension.spare.refill(|| extension.fresh()) {
                     stocked.retain(|other| {
                         other.strong_count() > 0 && !other.ptr_eq(&Arc::downgrade(&extension))
@@ -90,13 +90,13 @@ fn work(jobs: Receiver<Job>) {
                     stocked.push(Arc::downgrade(&extension));
                 }
             }
-            Ok(Job::GiveBack(done)) => {
+            Ok(Job::Reclaim(done)) => {
                 used.clear();
                 for extension in stocked.drain(..).filter_map(|extension| extension.upgrade()) {
                     drop(extension.spare.take());
                 }
-                // Whoever asked may have gone.
-                let _asker = done.send(());
+                // The receiver may be gone.
+                let _received = done.send(());
             }
         }
     }

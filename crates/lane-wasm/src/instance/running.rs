@@ -1,5 +1,5 @@
-//! A live instance with its store, and how its functions are called: at once where nothing can wait, on a stack of its own
-//! where something can.
+//! A running instance with its store, and how its functions are called: synchronously on the caller's stack where the code cannot
+//! wait for the host, asynchronously on a separate stack where it can.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,39 +21,39 @@ use crate::wit::abi::{Delivery, Event, File, ToolSpec, Verdict};
 use crate::wit::functions::{Shape, Typed};
 use crate::wit::interfaces::Function;
 
-/// An instance and its store. Dropped after any trap, because a trap leaves nothing in it that could be relied on.
+/// An instance and its store. Dropped after any trap, because its state is then undefined.
 pub(crate) struct RunningInstance {
     pub store: Store<Guest>,
     instance: Instance,
-    /// The functions that were called before, by their places among the exported ones.
+    /// The functions that were called before, by their positions among the exported ones.
     functions: Vec<Option<Typed>>,
 }
 
-/// What a function is told.
+/// The parameters of a function.
 pub(crate) enum GuestRequest<'a> {
     /// Nothing.
     Nothing,
-    /// What a hook is told.
+    /// The input of a hook.
     Hook(&'a HookInput),
     /// A name, and arguments as text.
     Named(&'a str, Cow<'a, str>),
     /// A name, and a value.
-    Shown(&'a str, Content),
-    /// A message on its way out: to whom, what, and which one.
+    Value(&'a str, Content),
+    /// A message to send: user, text and delivery.
     Sent(&'a str, &'a str, Delivery<'a>),
-    /// A file on its way out, and which delivery it is.
+    /// A file to send, and its delivery.
     File(SentFile, Delivery<'a>),
-    /// A part of a stream: to whom, which stream, what, and at its end which delivery.
+    /// A part of a stream: user, stream id, text, and at the end the delivery.
     Streamed(&'a str, &'a str, &'a str, Delivery<'a>),
     /// An event, without its payload, and the payload as JSON.
-    Handed(Event<'a>, String),
+    Event(Event<'a>, String),
 }
 
-/// A file on its way out.
+/// A file to send.
 pub(crate) struct SentFile {
-    /// To whom, if somebody is named.
+    /// The user, if one is given.
     pub user: Option<String>,
-    /// A name a person reads.
+    /// Its display name.
     pub name: String,
     /// Its media type.
     pub media_type: String,
@@ -74,16 +74,16 @@ pub(crate) enum GuestAnswer {
 
 /// Why there is no answer.
 pub(crate) enum CallFailure {
-    /// The instance is of no use any more.
+    /// The instance trapped or could not be started, and must be dropped.
     Broken(Fault),
-    /// It said so itself, and can go on.
-    Said(Failure),
-    /// It answered nonsense, and can go on.
-    Nonsense(Fault),
+    /// The guest returned a failure. The instance can be used again.
+    Returned(Failure),
+    /// The guest returned an invalid answer. The instance can be used again.
+    Invalid(Fault),
 }
 
 impl CallFailure {
-    /// Whether all places were taken.
+    /// Whether the instance pool was exhausted.
     pub(crate) fn is_pool_exhausted(&self) -> bool {
         matches!(self, Self::Broken(fault) if fault.code == ErrorCode::SlotsExhausted)
     }
@@ -97,11 +97,11 @@ impl From<wasmtime::Error> for CallFailure {
 
 impl From<Failure> for CallFailure {
     fn from(failure: Failure) -> Self {
-        Self::Said(failure)
+        Self::Returned(failure)
     }
 }
 
-/// Calls a function of whichever signature. Written once for both ways of calling.
+/// Calls a function of any signature. One body for synchronous and asynchronous calls.
 macro_rules! invoke {
     ($live:expr, $typed:expr, $request:expr, $call:ident $(, $wait:tt)?) => {{
         let (store, request) = (&mut $live.store, $request);
@@ -223,14 +223,14 @@ impl RunningInstance {
         Guest::store(code.pre.engine(), activation)
     }
 
-    /// An instance in its store, at once.
+    /// Starts an instance synchronously.
     pub(crate) fn instantiate(code: &CompiledCode, mut store: Store<Guest>) -> Result<Self, CallFailure> {
         let instance = code.pre.instantiate(&mut store)?;
         Ok(Self::with(code, store, instance))
     }
 
-    /// An instance in its store, where starting it can wait.
-    pub(crate) async fn make_waiting(
+    /// Starts an instance asynchronously.
+    pub(crate) async fn instantiate_async(
         code: &CompiledCode,
         mut store: Store<Guest>,
     ) -> Result<Self, CallFailure> {
@@ -245,7 +245,7 @@ impl RunningInstance {
     fn find(&mut self, code: &CompiledCode, function: Function) -> Result<Typed, CallFailure> {
         let Some((place, index)) = code.place(function) else {
             let message = format!("it has no `{}.{}`", function.interface(), function.name());
-            return Err(CallFailure::Nonsense(Fault::new(ErrorCode::ExtensionFault, message)));
+            return Err(CallFailure::Invalid(Fault::new(ErrorCode::ExtensionFault, message)));
         };
         if let Some(Some(typed)) = self.functions.get(place) {
             return Ok(*typed);
@@ -255,7 +255,7 @@ impl RunningInstance {
         Ok(typed)
     }
 
-    /// Calls a function at once. The guest's fuel bounds how long that holds the thread.
+    /// Calls a function synchronously. The guest's fuel limits how long it holds the thread.
     pub(crate) fn call(
         &mut self,
         code: &CompiledCode,
@@ -266,8 +266,8 @@ impl RunningInstance {
         invoke!(self, typed, request, call)
     }
 
-    /// Calls a function that can wait for the host and lets others have the thread.
-    pub(crate) async fn call_waiting(
+    /// Calls a function asynchronously: it can wait for the host, and yields its thread.
+    pub(crate) async fn call_async(
         &mut self,
         code: &CompiledCode,
         function: Function,
@@ -279,7 +279,7 @@ impl RunningInstance {
 }
 
 impl<'a> GuestRequest<'a> {
-    /// What a function answers that has nothing to say.
+    /// The answer of a function without a result.
     fn nothing(&self) -> GuestAnswer {
         match self {
             GuestRequest::Hook(_) => GuestAnswer::Decision(Decision::Continue),
@@ -297,7 +297,7 @@ impl<'a> GuestRequest<'a> {
     fn subject(&self) -> ContentIn<'_> {
         match self {
             GuestRequest::Hook(input) => input.subject.as_ref().map_or(ContentIn::Text(""), content_in),
-            GuestRequest::Shown(_, content) => content_in(content),
+            GuestRequest::Value(_, content) => content_in(content),
             _ => ContentIn::Text(""),
         }
     }
@@ -316,11 +316,11 @@ impl<'a> GuestRequest<'a> {
     fn name(&self) -> &'a str {
         match self {
             GuestRequest::Named(name, _)
-            | GuestRequest::Shown(name, _)
+            | GuestRequest::Value(name, _)
             | GuestRequest::Sent(name, ..)
             | GuestRequest::Streamed(name, ..) => name,
             GuestRequest::Hook(_)
-            | GuestRequest::Handed(..)
+            | GuestRequest::Event(..)
             | GuestRequest::File(..)
             | GuestRequest::Nothing => "",
         }
@@ -330,7 +330,7 @@ impl<'a> GuestRequest<'a> {
         match self {
             GuestRequest::Named(_, text) => text,
             GuestRequest::Sent(_, text, _) | GuestRequest::Streamed(_, _, text, _) => text,
-            GuestRequest::Shown(..) | GuestRequest::Hook(_) | GuestRequest::Handed(..) => "",
+            GuestRequest::Value(..) | GuestRequest::Hook(_) | GuestRequest::Event(..) => "",
             GuestRequest::File(..) | GuestRequest::Nothing => "",
         }
     }
@@ -369,12 +369,12 @@ impl<'a> GuestRequest<'a> {
 
     fn event(&self) -> Event<'_> {
         match self {
-            GuestRequest::Handed(event, payload) => Event { payload, ..*event },
+            GuestRequest::Event(event, payload) => Event { payload, ..*event },
             _ => Event::default(),
         }
     }
 
-    /// What a hook that writes has decided.
+    /// The decision of a hook that returns text.
     fn written(&self, text: String) -> Decision {
         let content = Content::text(text);
         match self.hook().map(|input| input.point) {
@@ -402,7 +402,7 @@ fn json(text: &str) -> Result<Content, CallFailure> {
     let value: Result<Value, _> = serde_json::from_str(text);
     value.map(Content::new).map_err(|error| {
         let message = format!("what it answers as JSON is none: {}", one_line(&error.to_string()));
-        CallFailure::Nonsense(Fault::new(ErrorCode::ComponentTrap, message))
+        CallFailure::Invalid(Fault::new(ErrorCode::ComponentTrap, message))
     })
 }
 

@@ -1,12 +1,12 @@
-//! The types of `wit/` as they cross the boundary. What the host hands over borrows; what a guest answers is owned.
+//! The types of `wit/` as they cross the boundary. Parameters of the host are borrowed; results of a guest are owned.
 //!
-//! Answers of the describing functions (`tools.list` and its like) can also be written down, because they are remembered for each
-//! activation. Nothing here judges what a value means.
+//! Results of the describing functions (such as `tools.list`) can also be serialised, because they are cached for each activation.
+//! No value is validated here.
 
 use serde::{Deserialize, Serialize};
 use wasmtime::component::{ComponentType, Lift, Lower};
 
-/// `types.content` on its way in.
+/// `types.content` as a parameter.
 #[derive(Clone, Copy, ComponentType, Lower)]
 #[component(variant)]
 pub(crate) enum ContentIn<'a> {
@@ -16,7 +16,7 @@ pub(crate) enum ContentIn<'a> {
     Json(&'a str),
 }
 
-/// `types.content` on its way out.
+/// `types.content` as a result.
 #[derive(Debug, ComponentType, Lift, Lower)]
 #[component(variant)]
 pub(crate) enum ContentOut {
@@ -49,7 +49,7 @@ pub(crate) struct ToolCall<'a> {
     pub arguments: &'a str,
 }
 
-/// `delivery` of each of a channel's interfaces, which all have the same fields.
+/// `delivery` of the channel interfaces, which all have the same fields.
 #[derive(Clone, Copy, ComponentType, Lower)]
 #[component(record)]
 pub(crate) struct Delivery<'a> {

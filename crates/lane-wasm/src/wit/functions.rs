@@ -1,4 +1,4 @@
-//! The signatures that exported functions have, how a component's are checked, and how an instance's are found.
+//! The signatures of exported functions, how those of a component are checked, and how those of an instance are looked up.
 
 use wasmtime::component::types::ComponentFunc;
 use wasmtime::component::{ComponentExportIndex, Instance, TypedFunc};
@@ -53,9 +53,9 @@ macro_rules! shapes {
 }
 
 shapes! {
-    /// Something happens, or is done.
+    /// A step without parameters and result.
     Step: () -> Result<(), Failure>;
-    /// A turn's end.
+    /// The end of a turn.
     Ending: (Option<ContentIn<'static>>) -> Result<(), Failure>;
     /// A text may be rewritten.
     Rewrite: (ContentIn<'static>) -> Result<Option<ContentOut>, Failure>;
@@ -91,30 +91,30 @@ shapes! {
     Invoke: (&'static str) -> Result<ContentOut, Failure>;
     /// A scheduled task is run.
     Task: (&'static str) -> Result<Option<ContentOut>, Failure>;
-    /// A JSON text is asked for.
+    /// A JSON text is returned.
     Json: () -> String;
-    /// Values are taken over.
+    /// Values are applied.
     Apply: (&'static str) -> Result<(), Failure>;
-    /// A word is said on how it stands.
+    /// A status text is returned.
     Word: () -> Result<String, Failure>;
-    /// A call is shown.
+    /// A call is rendered.
     RenderCall: (&'static str, &'static str) -> Option<String>;
-    /// A result is shown.
+    /// A result is rendered.
     RenderResult: (&'static str, ContentIn<'static>) -> Option<String>;
     /// A text for one user.
     Send: (&'static str, &'static str, Delivery<'static>) -> Result<(), Failure>;
-    /// A text for whomever the channel reaches.
+    /// A text for the channel's default recipient.
     Message: (&'static str, Delivery<'static>) -> Result<(), Failure>;
-    /// A file for one user, or for whomever the channel reaches.
+    /// A file for one user, or for the channel's default recipient.
     File: (Option<&'static str>, File<'static>, Delivery<'static>) -> Result<(), Failure>;
     /// A stream to one user begins.
     StreamStart: (&'static str, &'static str) -> Result<(), Failure>;
-    /// A piece of a stream, or a word about it.
+    /// A chunk of a stream, or its status.
     StreamPiece: (&'static str, &'static str, &'static str) -> Result<(), Failure>;
     /// A stream's end, with the whole text.
     StreamEnd: (&'static str, &'static str, &'static str, Delivery<'static>) -> Result<(), Failure>;
     /// An event.
     Event: (Event<'static>) -> Result<(), Failure>;
-    /// Is it well?
+    /// A health check.
     Health: () -> bool;
 }

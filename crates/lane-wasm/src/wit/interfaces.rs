@@ -1,4 +1,4 @@
-//! The names of the interface: what a component may export and what that makes it, what it may import and what that takes.
+//! The names of the interface: what a component may export, with its role, and what it may import, with the grant that it needs.
 
 use holdfast_contract::host_call::{Capability, GrantRule};
 pub(crate) use holdfast_contract::role::RoleFunction as Function;
@@ -59,10 +59,10 @@ impl Shape {
     }
 }
 
-/// Interfaces that have a name but are not offered yet, in either direction.
+/// Interfaces that `wit/` defines but that are not offered yet, as import or export.
 const PLANNED: &[&str] = &["workflow", "memory-provider", "memory-forget", "model-provider", "http", "files"];
 
-/// Whether an interface is named in `wit/` but not offered yet.
+/// Whether `wit/` defines an interface that is not offered yet.
 pub(crate) fn is_planned(interface: &str) -> bool {
     PLANNED.contains(&interface)
 }
@@ -71,7 +71,7 @@ pub(crate) fn is_planned(interface: &str) -> bool {
 pub(crate) struct Import {
     /// Its name.
     pub name: &'static str,
-    /// Whether it reaches outside, which hooks, context providers and guardrails may not.
+    /// Whether it has external effects, which hooks, context providers and guardrails may not have.
     pub outside: bool,
     /// Whether its functions can wait for the host.
     pub waits: bool,
@@ -110,7 +110,7 @@ pub(crate) const IMPORTS: &[Import] = &[
     import("agents", true, true),
 ];
 
-/// An import's or export's name, taken apart.
+/// The parsed name of an import or export.
 pub(crate) struct Name<'a> {
     /// `holdfast:extension`; empty for a plain name.
     pub package: &'a str,

@@ -1,10 +1,10 @@
-//! What the tests of this lane share: a vault in memory, a host that answers from a list, and guests read from text.
+//! Shared by the tests of this lane: an in-memory vault, a scripted host, and guests from text.
 #![allow(dead_code, reason = "every test file uses another part of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 #[path = "../../../../tests/hostile/corpus.rs"]
 pub mod corpus;
-pub mod house;
+pub mod harness;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub struct MemoryVault {
 }
 
 impl MemoryVault {
-    /// Puts an extension in, and gives the reference that loads it.
+    /// Adds an extension and returns the reference that loads it.
     pub fn put(&self, extension: &Extension) -> ExtensionRef {
         let component = Digest::of(&extension.bytes);
         self.files.lock().unwrap().insert(component, extension.bytes.clone());
@@ -101,7 +101,7 @@ impl Extension {
         }
     }
 
-    /// One of the guests that lie beside these tests.
+    /// One of the guests beside these tests.
     pub fn guest(name: &str) -> Self {
         Self::of(component(&here().join("tests/guests").join(name)))
     }
@@ -123,12 +123,12 @@ pub fn component(path: &Path) -> Vec<u8> {
     wat::parse_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A host that notes what it is asked and answers from a list, or with the usual for its kind.
+/// A host that records its calls and answers from a list, or with a default.
 #[derive(Default)]
 pub struct NotingHost {
     pub asked: Mutex<Vec<HostCall>>,
     pub state: Mutex<HashMap<String, Content>>,
-    /// Answers nothing, ever.
+    /// Never answers.
     pub silent: bool,
     /// Refuses everything.
     pub refuses: bool,
@@ -145,7 +145,7 @@ impl Host for NotingHost {
         }
         let answer = match call {
             HostCall::Clock => json!(1_700_000_000_123_u64).into(),
-            // They count up, as those of a lab do: the hostile corpus runs on both.
+            // Counts up, as in a lab: the hostile corpus runs on both.
             HostCall::Random { bytes } => {
                 Content::text((0..bytes).map(|byte| format!("{:02x}", byte as u8)).collect::<String>())
             }
@@ -163,7 +163,7 @@ impl Host for NotingHost {
             HostCall::SecretReference(_) => Content::text("{{secret:1}}"),
             _ => Content::default(),
         };
-        // Not there at once, as with a session's actor.
+        // Not ready at the first poll, as with a session's actor.
         Box::pin(async move {
             tokio::task::yield_now().await;
             Ok(answer)

@@ -144,9 +144,10 @@ impl<'n> Conversation<'n> {
         match message {
             Message::User { text, attachments } => {
                 self.end_results();
-                self.messages.push(match attachments.is_empty() {
-                    true => ChatMessage::user(text.to_text()),
-                    false => ChatMessage::user(attached::message(self.kind, text, attachments)),
+                self.messages.push(if attachments.is_empty() {
+                    ChatMessage::user(text.to_text())
+                } else {
+                    ChatMessage::user(attached::message(self.kind, text, attachments))
                 });
             }
             Message::Note { text } => {

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use holdfast_contract::digest::MAX_EXACT_INTEGER;
 use holdfast_contract::manifest::yaml::{self, Codes, Format};
 use holdfast_contract::message::Usage;
 use holdfast_contract::problem::{Code, Problem};
@@ -34,8 +35,6 @@ const FIELDS: &[&str] = &[
     "cost_micros",
 ];
 const EXAMPLE: &str = "Write `- says: text`, `- calls: [{tool: name, arguments: {}}]`, `- fails: {times: 1}`, `- stalls: text` or `- hangs`.";
-/// The largest number that every reader of JSON keeps as it is.
-const LARGEST: u64 = (1 << 53) - 1;
 
 pub(super) fn steps(file: &Path, text: &str) -> std::result::Result<Vec<ScriptStep>, Vec<Problem>> {
     let read = yaml::read(&FORMAT, file, text, |root| {
@@ -124,7 +123,7 @@ fn fails(field: &Field<'_>) -> Result<ScriptStep> {
 
 fn usage(field: &Field<'_>) -> Result<Usage> {
     field.object(|object| {
-        let mut count = |name| object.defaulted(name, 0, |field| field.whole(0..=LARGEST));
+        let mut count = |name| object.defaulted(name, 0, |field| field.whole(0..=MAX_EXACT_INTEGER));
         let (input, output, cost) = (count("input_tokens"), count("output_tokens"), count("cost_micros"));
         Ok(Usage { input_tokens: input?, output_tokens: output?, cost_micros: cost? })
     })

@@ -129,9 +129,10 @@ fn checked(name: &str) -> Result<&str, &'static str> {
         !label.is_empty()
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
     };
-    match name.len() <= 253 && name.split('.').all(label) {
-        true => Ok(name),
-        false => Err("it is not a host; write a name or an address, with a port if need be"),
+    if name.len() <= 253 && name.split('.').all(label) {
+        Ok(name)
+    } else {
+        Err("it is not a host; write a name or an address, with a port if need be")
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reads the parts of a policy that give something: grants to extensions, and caps on what may be spent.
 
-use holdfast_contract::digest::Digest;
+use holdfast_contract::digest::{Digest, MAX_EXACT_INTEGER};
 use holdfast_contract::ids::{ExtensionId, Millis};
 use holdfast_contract::manifest::{Access, FileGrant, Grants};
 use holdfast_yaml::{Field, Object};
@@ -8,9 +8,6 @@ use holdfast_yaml::{Field, Object};
 use super::Result;
 use crate::caps::{Cap, Caps, Dollars};
 use crate::grants::{Grant, Host, Tie, Tree};
-
-/// The largest number that JSON carries exactly everywhere.
-const MOST: u64 = (1 << 53) - 1;
 
 /// One grant.
 pub(super) fn grant(field: &Field<'_>) -> Result<Grant> {
@@ -48,11 +45,10 @@ fn tie(field: &Field<'_>) -> Result<Tie> {
 
 fn folder(field: &Field<'_>) -> Result<String> {
     let path = path(field)?;
-    match path.starts_with('/') {
-        true => Ok(path),
-        false => {
-            Err(field.reject(format!("`{path}` is not an absolute path"), "Write the whole path, from `/`."))
-        }
+    if path.starts_with('/') {
+        Ok(path)
+    } else {
+        Err(field.reject(format!("`{path}` is not an absolute path"), "Write the whole path, from `/`."))
     }
 }
 
@@ -131,12 +127,11 @@ fn names(object: &mut Object<'_, '_>, kind: &'static str) -> Result<Vec<String>>
 
 fn name(field: &Field<'_>) -> Result<String> {
     let name = field.word()?;
-    match name.strip_suffix('*').unwrap_or(&name).contains(['*', '?']) {
-        true => {
-            let what = format!("`{name}` cannot be granted: a `*` may only stand at the end of a name");
-            Err(field.reject(what, "Write the names one by one, or the beginning that they have in common."))
-        }
-        false => Ok(name),
+    if name.strip_suffix('*').unwrap_or(&name).contains(['*', '?']) {
+        let what = format!("`{name}` cannot be granted: a `*` may only stand at the end of a name");
+        Err(field.reject(what, "Write the names one by one, or the beginning that they have in common."))
+    } else {
+        Ok(name)
     }
 }
 
@@ -159,9 +154,9 @@ fn cap(field: &Field<'_>) -> Result<Cap> {
     field.object(|object| {
         object.advise("time", "Did you mean `time_ms`?");
         object.advise("cost", "Did you mean `dollars`?");
-        let tokens = object.optional("tokens", |field| field.whole(0..=MOST));
+        let tokens = object.optional("tokens", |field| field.whole(0..=MAX_EXACT_INTEGER));
         let dollars = object.optional("dollars", dollars);
-        let time_ms = object.optional("time_ms", |field| field.whole(0..=MOST));
+        let time_ms = object.optional("time_ms", |field| field.whole(0..=MAX_EXACT_INTEGER));
         let tool_calls = object.optional("tool_calls", |field| field.whole(0..=u32::MAX));
         Ok(Cap { tokens: tokens?, dollars: dollars?, time_ms: time_ms?.map(Millis), tool_calls: tool_calls? })
     })

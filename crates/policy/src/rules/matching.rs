@@ -142,10 +142,8 @@ impl<'r> MatchFinding<'r> {
 
 /// Whether the rule applies.
 pub(crate) fn applies<'r>(rule: &'r Rule, subject: &Subject<'_>) -> MatchFinding<'r> {
-    let (lean, opposite) = match rule.decision.narrows() {
-        true => (Lean::Stricter, Lean::Looser),
-        false => (Lean::Looser, Lean::Stricter),
-    };
+    let (lean, opposite) =
+        if rule.decision.narrows() { (Lean::Stricter, Lean::Looser) } else { (Lean::Looser, Lean::Stricter) };
     let mut finding = holds(&rule.condition, subject, lean);
     for (index, exception) in rule.unless.iter().enumerate() {
         if finding.truth == Truth::No {

@@ -5,6 +5,26 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::{ClientRequest, Method, NoParams, Request};
+
+methods! {
+    /// What can be asked of the event bus.
+    Bus: BusMethod {
+        /// The state of the bus: subscribers, their queues, faults.
+        "bus.status" => Status(NoParams),
+        /// Publish an event. The answer comes when it is on disk.
+        "bus.publish" => Publish(BusPublish),
+        /// The dead letters, of one subscriber or of all.
+        "bus.dead.list" => DeadList(BusDeadList),
+        /// One dead letter, with its payload.
+        "bus.dead.show" => DeadShow(BusDead),
+        /// Give a dead letter all its attempts again.
+        "bus.dead.retry" => DeadRetry(BusDead),
+        /// Discard a dead letter.
+        "bus.dead.discard" => DeadDiscard(BusDeadDiscard),
+    }
+}
+
 /// An event to be published.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

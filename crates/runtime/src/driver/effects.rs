@@ -251,7 +251,7 @@ impl SessionActor {
             return;
         }
         let back = FactSender { owner, ..back };
-        let shown = RedactedOutput::new(&self.inner, self.session.id(), self.feed.clone());
+        let shown = RedactedOutput::new(&self.inner, self.session.id(), act.decided_by, self.feed.clone());
         let guards = Guards::of(self, &act);
         // From here on only the model looks at it, and it sees no more than it is to be shown.
         act.registry = self.seen(&act);
@@ -279,6 +279,7 @@ impl SessionActor {
         let approval = act.decided_by;
         let ApprovalAct { call, extension, reasons, .. } = act;
         let pending = Pending { approval, call, extension, reasons };
+        self.approvals.insert(approval, pending.clone());
         let (inner, session) = (self.inner.clone(), self.session.id().clone());
         let back = self.back(FrameSource::Host, approval);
         self.behind_barrier(approval, async move {

@@ -1,9 +1,10 @@
 //! What a model writes, on its way to whoever watches: without what is secret, also where that comes in pieces.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use holdfast_contract::effect::ModelAct;
-use holdfast_contract::ids::StreamId;
+use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::wire::Later;
 use holdfast_model::{Delta, Model};
@@ -11,7 +12,7 @@ use holdfast_secrets::RedactedStream;
 
 use crate::channel_stream::OutputStream;
 use crate::host::secrets::Secrets;
-use crate::parts::SessionEvent;
+use crate::parts::{OutputDelta, OutputKind, SessionEvent};
 use crate::runtime::Inner;
 
 /// What a model's answer comes to.
@@ -21,16 +22,26 @@ pub(super) type ModelOutcome = Result<ModelReturned, ModelFailed>;
 pub(super) struct RedactedOutput {
     inner: Arc<Inner>,
     session: StreamId,
+    /// The frame with which the model was asked.
+    after: Seq,
+    /// Bytes of the answer that were shown.
+    shown: AtomicU64,
     feed: Option<Arc<OutputStream>>,
     /// The text and what is considered, each as far as it is held back; none where nothing is secret.
     hiding: Option<Mutex<[Option<RedactedStream>; 2]>>,
 }
 
 impl RedactedOutput {
-    pub(super) fn new(inner: &Arc<Inner>, session: &StreamId, feed: Option<Arc<OutputStream>>) -> Arc<Self> {
+    pub(super) fn new(
+        inner: &Arc<Inner>,
+        session: &StreamId,
+        after: Seq,
+        feed: Option<Arc<OutputStream>>,
+    ) -> Arc<Self> {
         let stream = |secrets: &Arc<Secrets>| Some(secrets.hide_in_stream());
         let hiding = inner.secrets.as_ref().map(|secrets| Mutex::new([stream(secrets), stream(secrets)]));
-        Arc::new(Self { inner: inner.clone(), session: session.clone(), feed, hiding })
+        let (inner, session, shown) = (inner.clone(), session.clone(), AtomicU64::default());
+        Arc::new(Self { inner, session, after, shown, feed, hiding })
     }
 
     /// Asks a model and shows what it writes.
@@ -76,12 +87,18 @@ impl RedactedOutput {
         if let Some(feed) = &self.feed {
             feed.text(text);
         }
-        self.inner.surface.show(&self.session, SessionEvent::Text(text.to_owned()));
+        let offset = self.shown.fetch_add(text.len() as u64, Ordering::Relaxed);
+        self.show(OutputKind::Text { offset }, text.to_owned());
     }
 
     fn tell_reasoning(&self, text: String) {
         if !text.is_empty() {
-            self.inner.surface.show(&self.session, SessionEvent::Reasoning(text));
+            self.show(OutputKind::Reasoning, text);
         }
+    }
+
+    fn show(&self, kind: OutputKind, text: String) {
+        let delta = OutputDelta { after: self.after, kind, text };
+        self.inner.surface.show(&self.session, SessionEvent::Output(delta));
     }
 }

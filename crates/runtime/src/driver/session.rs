@@ -21,7 +21,7 @@ use holdfast_contract::session_frames::{
 };
 use holdfast_contract::system_frames::HeadAnchored;
 use holdfast_contract::tool::ToolOutcome;
-use holdfast_kernel::{Session, barrier};
+use holdfast_kernel::{Pending, Session, barrier};
 use holdfast_store::StreamLog;
 use tokio::sync::{mpsc, oneshot};
 
@@ -31,11 +31,11 @@ use super::{HostAnswer, ReplySender, SessionCommand, SessionHandle, TurnReport, 
 use crate::artifacts;
 use crate::calls::{CallEnd, Instances};
 use crate::channel_stream::OutputStream;
-use crate::delegated::DelegatedUsage;
+use crate::delegated::DelegatedBudget;
 use crate::host::{Caller, SessionHost};
 use crate::machine::Machine;
 use crate::outages::START_WAIT;
-use crate::parts::SessionEvent;
+use crate::parts::{OutputDelta, OutputKind, SessionEvent};
 use crate::runtime::Inner;
 
 /// Frames between snapshots: at least this many, and enough to pay for writing the state.
@@ -68,13 +68,17 @@ pub(crate) struct SessionActor {
     pub(super) feed: Option<Arc<OutputStream>>,
     /// Whether a turn's end is on its way to the disk and to whoever waits for it.
     pub(super) delivering: bool,
+    /// The calls that wait for a person, by the frame that asks.
+    pub(super) approvals: HashMap<Seq, Pending>,
+    /// The extensions that wait for a person, by the frame that asks.
     asked: HashMap<Seq, oneshot::Sender<Result<Content, Fault>>>,
     /// The questions whose answers are not written down.
     unsaid: HashSet<Seq>,
     /// The children that run for this session, by the frame that opened them.
     pub(super) children: HashMap<Seq, StreamId>,
     /// What agents have used that extensions asked.
-    lent: DelegatedUsage,
+    /// The time of the session's turns before this one.
+    time_before: Millis,
     /// How many searches for tools there were, as far as they are not kept in the session.
     pub(super) searched: u64,
     /// Whether the running turn may have made files.
@@ -93,9 +97,8 @@ impl SessionActor {
     ) -> SessionHandle {
         let (inbox, notes) = mpsc::unbounded_channel();
         let handle = SessionHandle { id: session.id().clone(), inbox: inbox.clone() };
-        // Of a turn that is taken up again, all that the session has used counts.
-        let lent =
-            DelegatedUsage::resumed(if session.is_busy() { Spent::default() } else { session.spent() });
+        // Of a turn that is resumed, all the time of the session counts.
+        let time_before = if session.is_busy() { Millis(0) } else { session.spent().time };
         let actor = Self {
             snapshot_at: session.next_seq(),
             made: session.is_busy(),
@@ -115,10 +118,11 @@ impl SessionActor {
             answering: Vec::new(),
             feed: None,
             delivering: false,
+            approvals: HashMap::new(),
             asked: HashMap::new(),
             unsaid: HashSet::new(),
             children: HashMap::new(),
-            lent,
+            time_before,
             searched: 0,
             broken: None,
         };
@@ -212,12 +216,13 @@ impl SessionActor {
             // The caller has stopped waiting meanwhile.
             SessionCommand::HostCall { reply, .. } if reply.is_closed() => {}
             SessionCommand::Answered(answered) => self.answered(*answered),
-            SessionCommand::Progress { extension, text } => {
+            SessionCommand::Progress { extension, under, text } => {
                 let text = self.inner.hide_in_text(text);
                 if let Some(feed) = &self.feed {
                     feed.progress(&extension, &text);
                 }
-                self.inner.surface.show(self.session.id(), SessionEvent::Progress { extension, text });
+                let delta = OutputDelta { after: under, kind: OutputKind::Progress { extension }, text };
+                self.inner.surface.show(self.session.id(), SessionEvent::Output(delta));
             }
             SessionCommand::HostCall { extension, under, hook, call, timeout, reply } => {
                 self.host_call(&extension, (under, hook), (call, timeout), reply);
@@ -247,6 +252,10 @@ impl SessionActor {
             SessionCommand::End { reason, reply } => {
                 self.answer_with(reply, FrameSource::Host, SessionEnded { reason })
             }
+            SessionCommand::Approval { approval, reply } => {
+                let missing = || Self::not_asked("approval", approval);
+                drop(reply.send(self.approvals.get(&approval).cloned().ok_or_else(missing)));
+            }
             SessionCommand::Approve { approval, mut answer, reply } => {
                 if let Answer::Approve { scope } = &mut answer
                     && !self.inner.policy_in_force().is_ok_and(|policy| policy.remembers_answers())
@@ -256,6 +265,9 @@ impl SessionActor {
                 let source = FrameSource::Surface("approval".into());
                 let input = self.fact(source, Some(approval), ApprovalAnswered { approval, answer });
                 self.answer_step(reply, input);
+            }
+            SessionCommand::AnswerUi { request, reply, .. } if !self.asked.contains_key(&request) => {
+                drop(reply.send(Err(Self::not_asked("question", request))));
             }
             SessionCommand::AnswerUi { request, answer, reply } => {
                 let value = answer.clone();
@@ -330,6 +342,10 @@ impl SessionActor {
         Problem::new(Code::TurnUnexpected, "no turn is running")
     }
 
+    fn not_asked(what: &str, request: Seq) -> Problem {
+        Problem::new(Code::TurnUnexpected, format!("no {what} waits at frame {request}"))
+    }
+
     fn begin_turn(&mut self, say: UserInput) {
         let UserInput { surface, text, attachments, message_id, pin, feed, reply } = say;
         if message_id.is_some() && reply.is_closed() {
@@ -364,7 +380,14 @@ impl SessionActor {
         }
         self.inner.hide(&mut input.body);
         let faulted = self.inner.fault_of(&input);
+        let answered = match &input.body {
+            Body::ApprovalAnswered(fact) => Some(fact.approval),
+            _ => None,
+        };
         let Effects { frames, acts } = self.session.step(input)?;
+        if let Some(approval) = answered {
+            self.approvals.remove(&approval);
+        }
         if let Some(ending) = ending {
             self.instances.end(&ending);
         }
@@ -431,9 +454,9 @@ impl SessionActor {
         self.delivering = false;
         self.feed = None;
         let limit_set_in = self.inner.limit_set_in(&outcome, self.session.id(), ended);
-        let (told, place) = (answer.clone(), limit_set_in.clone());
-        let event = SessionEvent::Ended { outcome: outcome.clone(), answer: told, limit_set_in: place };
-        self.inner.surface.show(self.session.id(), event);
+        self.approvals.clear();
+        // A call that has ended no longer waits for the answer to its question.
+        self.asked.retain(|_, reply| !reply.is_closed());
         if let Some(head) = self.log.head() {
             let stream = self.session.id().clone();
             self.inner.tell_system(HeadAnchored { stream, seq: head.seq, hash: head.hash });
@@ -444,11 +467,11 @@ impl SessionActor {
         };
         let spent = self.session.spent();
         let report = files.map(|files| TurnReport { ended, outcome, answer, files, spent, limit_set_in });
-        let time = spent.time.since(self.lent.before().time);
+        let time = spent.time.since(self.time_before);
         let (agent, registry) = (self.session.agent(), self.inner.registry().view.unwrap_or_default());
         let entry = Spent { time, ..Spent::default() };
         self.inner.ledger.enter(self.inner.clock.now(), registry.owner(agent), entry);
-        self.lent.turn_ended(spent);
+        self.time_before = spent.time;
         for reply in self.answering.drain(..) {
             drop(reply.send(report.clone()));
         }
@@ -500,6 +523,7 @@ impl SessionActor {
                         ask: HostCallKind::StateGet.name().to_owned(),
                         arguments,
                         outcome,
+                        spent: None,
                     }
                     .into(),
                     value,
@@ -542,7 +566,8 @@ impl SessionActor {
             let message = format!("a hook may not call `{}`", call.name());
             return drop(reply.send(Err(Fault::new(Code::ToolDenied, message))));
         }
-        let caller = self.caller(extension, under, hook.clone());
+        let budget = DelegatedBudget::new(self.session.left());
+        let caller = self.caller(extension, (under, hook.clone()), budget.clone());
         let (extension, record) = (extension.clone(), call.record());
         let is_invocation = matches!(call, HostCall::AgentInvoke(_));
         let mut answer = match call {
@@ -552,7 +577,8 @@ impl SessionActor {
         };
         // An answer that is ready is recorded at once: answers keep the order of the calls.
         if let Some(answer) = (&mut answer).now_or_never() {
-            return self.answered(HostAnswer { extension, under, hook, call: record, answer, reply });
+            let spent = budget.used();
+            return self.answered(HostAnswer { extension, under, hook, call: record, answer, spent, reply });
         }
         let inbox = self.inbox.clone();
         tokio::spawn(async move {
@@ -565,13 +591,19 @@ impl SessionActor {
                 },
                 false => answer.await,
             };
-            let answered = HostAnswer { extension, under, hook, call: record, answer, reply };
+            let spent = budget.used();
+            let answered = HostAnswer { extension, under, hook, call: record, answer, spent, reply };
             drop(inbox.send(SessionCommand::Answered(Box::new(answered))));
         });
     }
 
     /// An extension that makes a host call in this session.
-    fn caller(&self, extension: &Arc<ExtensionRef>, under: Seq, hook: Option<HookId>) -> Caller {
+    fn caller(
+        &self,
+        extension: &Arc<ExtensionRef>,
+        (under, hook): (Seq, Option<HookId>),
+        budget: DelegatedBudget,
+    ) -> Caller {
         let (inbox, extension) = (self.inbox.clone(), extension.clone());
         let user = SessionHost { inbox, extension: extension.clone(), under, hook };
         Caller {
@@ -579,15 +611,18 @@ impl SessionActor {
             extension,
             session: Some(self.session.id().clone()),
             under: Some(under),
-            budget: Some(self.lent.budget(self.session.settings().limits, self.session.spent())),
+            budget: Some(budget),
             user: Some(Arc::new(user)),
         }
     }
 
     /// Records a host call and its answer, and then sends the answer.
     fn answered(&mut self, answered: HostAnswer) {
-        let HostAnswer { extension, under, hook, call, answer, reply } = answered;
-        let body = self.inner.host_called(&extension, hook, call, &answer);
+        let HostAnswer { extension, under, hook, call, answer, spent, reply } = answered;
+        let mut body = self.inner.host_called(&extension, hook, call, &answer);
+        if let Body::HostCalled(fact) = &mut body {
+            fact.spent = spent;
+        }
         let input = self.fact(FrameSource::Extension(extension), Some(under), body);
         let recorded = self.step(input).map_err(|problem| problem.to_fault());
         drop(reply.send(recorded.and(answer)));

@@ -256,7 +256,7 @@ impl SystemActor {
         self.mend()?;
         loop {
             self.step_all()?;
-            match (self.system.is_stirred(), self.system.misses_outages()) {
+            match (self.system.is_dirty(), self.system.misses_outages()) {
                 (true, _) => self.fact(None, SystemSettled { outages: false }.into()),
                 (false, true) => self.fact(None, SystemSettled { outages: true }.into()),
                 (false, false) => break,

@@ -150,7 +150,9 @@ impl Inner {
                 state.arguments.entry(key.clone()).or_insert(arguments);
             }
             match state.places.get(key) {
-                Some(ServiceSlot::Ready(service)) if self.serves(&service.owner) => return Ok(service.clone()),
+                Some(ServiceSlot::Ready(service)) if self.serves(&service.owner) => {
+                    return Ok(service.clone());
+                }
                 Some(ServiceSlot::Creating(made)) => made.clone(),
                 _ if state.closed => {
                     let message = "the system is stopping, and no service is made any more";

@@ -86,6 +86,7 @@ impl Inner {
     /// A user's message: a turn of its session, and the answer on its channel.
     async fn take_message(self: &Arc<Self>, message: UserMessage, delivery: &Delivery) -> Result<(), Fault> {
         let UserMessage { text, user_id, channel_id, attachments, .. } = message;
+        self.living.last_users().insert(channel_id.clone(), user_id.clone());
         let session = self.living.routes.session(&channel_id, &user_id);
         let origin = Origin { channel: channel_id.to_string(), user: Some(user_id.clone()) };
         if let Some(said) = self.typed_on_channel(&session, &origin, &text).await {

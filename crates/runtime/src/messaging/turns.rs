@@ -3,6 +3,7 @@
 //! A turn that an event leads to is run once, however often the event is handed over: the event's id stands in the session as the
 //! message's, and a repeat takes up the turn that it finds there.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -23,6 +24,7 @@ use super::topics::{UserNotice, message_text};
 use crate::channel_stream::OutputStream;
 use crate::driver::TurnReport;
 use crate::host::Caller;
+use crate::log_search::find_last_before;
 use crate::runtime::{Inner, NewSession, Runtime};
 
 /// How long a turn that an event led to is waited for at a time. One that takes longer goes on, and is waited for again.
@@ -176,14 +178,21 @@ impl Inner {
 
     /// Whether a message is in the log of a session, and how its turn ended if it has.
     fn turn_of(&self, session: &StreamId, message: &str) -> Result<Option<Option<TurnReport>>, Problem> {
-        let frames = self.store.frames(session, Seq(0)..)?;
         let is_it = |body: &serde_json::Value| body["message_id"].as_str() == Some(message);
-        let place = frames.iter().rposition(|frame| {
+        let received = find_last_before(&self.store, session, Seq(u64::MAX), |frame| {
             frame.envelope.kind == FrameKind::InputReceived && frame.body.as_ref().is_some_and(is_it)
-        });
-        let Some(place) = place else { return Ok(None) };
-        let ended = frames.iter().skip(place).find(|frame| frame.envelope.kind == FrameKind::TurnEnded);
-        ended.map(|frame| self.report(session, frame)).transpose().map(Some)
+        })?;
+        let Some(received) = received else { return Ok(None) };
+        let mut ended = None;
+        self.store.for_each_frame(session, received.envelope.seq, |frame| {
+            Ok(if frame.envelope.kind == FrameKind::TurnEnded {
+                ended = Some(frame);
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            })
+        })?;
+        ended.map(|frame| self.report(session, &frame)).transpose().map(Some)
     }
 
     /// The session under a name that goes on or would be opened, and the one that would follow it.
@@ -202,8 +211,8 @@ impl Inner {
 
     fn has_ended(&self, session: &StreamId) -> Result<bool, Fault> {
         self.store.flush().map_err(|problem| problem.to_fault())?;
-        let frames = self.store.frames(session, Seq(0)..).map_err(|problem| problem.to_fault())?;
-        Ok(frames.iter().any(|frame| frame.envelope.kind == FrameKind::SessionEnded))
+        let ended = self.store.last_of_kind(session, FrameKind::SessionEnded);
+        Ok(ended.map_err(|problem| problem.to_fault())?.is_some())
     }
 
     /// A session as it is to be opened: the main agent's, or one of an agent that is registered.
@@ -341,8 +350,19 @@ impl Inner {
         Ok((Some(Parent { stream, seq }), depth + 1))
     }
 
-    /// The user who wrote on a channel last.
+    /// The user who wrote on a channel last. The log is searched once per channel; from then on every message is noted.
     pub(super) fn last_user(&self, channel: &ExtensionId) -> Result<Option<String>, Problem> {
+        if let Some(user) = self.living.last_users().get(channel) {
+            return Ok(Some(user.clone()));
+        }
+        let found = self.recorded_user(channel)?;
+        if let Some(user) = &found {
+            self.living.last_users().entry(channel.clone()).or_insert_with(|| user.clone());
+        }
+        Ok(found)
+    }
+
+    fn recorded_user(&self, channel: &ExtensionId) -> Result<Option<String>, Problem> {
         let mut sessions = self.store.streams()?;
         sessions.retain(|info| info.id.is_session());
         sessions.sort_by_key(|info| std::cmp::Reverse(info.last_at));

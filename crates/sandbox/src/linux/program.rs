@@ -105,10 +105,10 @@ impl Program<'_> {
     fn to_child(&self) -> Result<(OwnedFd, OwnedFd), Fault> {
         use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-        match self.socket {
-            false => from_child().map(|(read, write)| (write, read)),
-            true => socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-                .map_err(failed),
+        if self.socket {
+            socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).map_err(failed)
+        } else {
+            from_child().map(|(read, write)| (write, read))
         }
     }
 

@@ -10,7 +10,7 @@ use secrecy::zeroize::Zeroizing;
 use super::PASSPHRASE_VARIABLE;
 use super::format::{self, EncryptedBytes, OpenError};
 use super::recipient::{Identity, Recipient};
-use crate::files::{self, FileDraft, Private};
+use crate::files::{self, Private};
 
 /// The cost of trying a passphrase, as a power of two: some tenths of a second.
 const WORK: u8 = 17;
@@ -39,7 +39,7 @@ impl Key {
             Self::Passphrase(passphrase) => Recipient::Passphrase { passphrase, work: WORK },
         };
         format::encrypt(&recipient, plain)
-            .map_err(|_| files::problem(Code::Internal, path, "the secrets could not be encrypted"))
+            .map_err(|_| Problem::in_file(Code::Internal, path, "the secrets could not be encrypted"))
     }
 
     /// Decrypts, and tells a wrong key from damage.
@@ -76,16 +76,16 @@ impl Key {
         }
         let made = Identity::generate().ok().and_then(|made| Some((made.to_text()?, made)));
         let (text, made) =
-            made.ok_or_else(|| files::problem(Code::Internal, key, "the system gives no random bytes"))?;
+            made.ok_or_else(|| Problem::in_file(Code::Internal, key, "the system gives no random bytes"))?;
         let text = Zeroizing::new(format!("{HEADER}\n{}\n", *text));
-        FileDraft::write(key, text.as_bytes())?.commit_new()?;
+        files::write_draft(key, text.as_bytes())?.commit_new()?;
         Ok(made)
     }
 }
 
 fn refused(path: &Path, error: OpenError) -> Problem {
     let damaged =
-        |what: &str| files::problem(Code::SecretsDamaged, path, format!("{} {what}", path.display()));
+        |what: &str| Problem::in_file(Code::SecretsDamaged, path, format!("{} {what}", path.display()));
     match error {
         OpenError::NoMatchingIdentity => wrong_key(path, "it was written for another identity"),
         OpenError::WrongPassphrase => wrong_key(path, "the passphrase is another"),
@@ -97,7 +97,7 @@ fn refused(path: &Path, error: OpenError) -> Problem {
 }
 
 fn wrong_key(path: &Path, why: &str) -> Problem {
-    files::problem(Code::SecretsKey, path, format!("{} cannot be opened: {why}", path.display()))
+    Problem::in_file(Code::SecretsKey, path, format!("{} cannot be opened: {why}", path.display()))
 }
 
 /// The identity in a file; none if there is no file.
@@ -108,7 +108,7 @@ fn read(path: &Path) -> Result<Option<Identity>, Problem> {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let identity = lines.next().and_then(Identity::parse).filter(|_| lines.next().is_none());
     let what = || format!("{} holds no identity", path.display());
-    identity.map(Some).ok_or_else(|| files::problem(Code::SecretsKey, path, what()))
+    identity.map(Some).ok_or_else(|| Problem::in_file(Code::SecretsKey, path, what()))
 }
 
 impl fmt::Display for Key {

@@ -18,9 +18,10 @@ pub(super) fn parse(text: &str) -> Option<Variables> {
     let mut variables = Variables::new();
     for next in dotenvy::from_read_iter(text.as_bytes()) {
         let (name, value) = next.ok()?;
-        match value.is_empty() {
-            true => variables.remove(&name),
-            false => variables.insert(name, SecretString::from(value)),
+        if value.is_empty() {
+            variables.remove(&name)
+        } else {
+            variables.insert(name, SecretString::from(value))
         };
     }
     Some(variables)

@@ -39,12 +39,14 @@ fn json(value: &str) -> String {
 fn ascii_json(value: &str, upper: bool) -> String {
     let mut out = String::new();
     for sign in json(value).chars() {
-        match sign.is_ascii() {
-            true => out.push(sign),
-            false => out.extend(sign.encode_utf16(&mut [0; 2]).iter().map(|unit| match upper {
-                true => format!("\\u{unit:04X}"),
-                false => format!("\\u{unit:04x}"),
-            })),
+        if sign.is_ascii() {
+            out.push(sign)
+        } else {
+            out.extend(
+                sign.encode_utf16(&mut [0; 2])
+                    .iter()
+                    .map(|unit| if upper { format!("\\u{unit:04X}") } else { format!("\\u{unit:04x}") }),
+            )
         }
     }
     out

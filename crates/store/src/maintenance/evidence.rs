@@ -44,7 +44,7 @@ pub(crate) struct Proof {
 
 /// Frames that lost their bodies, as `log.erased` records it.
 pub(crate) struct Erasure {
-    /// The frame of the system stream that says so.
+    /// The frame of the system stream that records it.
     pub(crate) recorded: Seq,
     from: Seq,
     to: Seq,

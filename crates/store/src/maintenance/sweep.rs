@@ -1,6 +1,6 @@
 //! Removing objects that nothing names any more.
 //!
-//! An object is named by its digest in hexadecimal, wherever that stands: in a frame's body or source, in a snapshot, in another
+//! An object is named by its digest in hexadecimal, anywhere: in a frame's body or source, in a snapshot, in another
 //! object that is itself named. Looking for names takes as long as reading the log, so it is done on a reader's
 //! connection; the writer only looks at what was added since.
 
@@ -118,7 +118,7 @@ impl Marks {
         Ok(())
     }
 
-    /// Takes every digest that stands in the bytes off the list of those not named.
+    /// Removes every digest that occurs in the bytes from the list of unreferenced ones.
     fn look_into(&mut self, bytes: &[u8], named: &mut Vec<Digest>) {
         let is_hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         for run in bytes.split(|byte| !is_hex(byte)).filter(|run| run.len() == 64) {

@@ -32,7 +32,7 @@ const FRAMES_PER_TRANSACTION: u64 = 4096;
 const LOCKED_RETRIES: u32 = 50;
 const LOCKED_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a stream's frames are kept. A frame goes when either bound says so.
+/// How long a stream's frames are kept. A frame is deleted when it exceeds either limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retention {
@@ -229,7 +229,7 @@ fn scrub(desk: &WriterThread) -> Result<(), Problem> {
         std::thread::sleep(LOCKED_RETRY_PAUSE);
     }
     let what = "the content was erased, but a reader keeps a copy of it in the write-ahead log";
-    Err(Problem::new(Code::StoreWrite, what).help("Erase again when nobody reads, or restart."))
+    Err(Problem::new(Code::StoreWrite, what).help("Erase again when no reader is active, or restart."))
 }
 
 /// Whether the system stream allows this stream to be collected up to here.

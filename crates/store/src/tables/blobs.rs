@@ -1,6 +1,6 @@
 //! Content-addressed data: packed with zstd, stored once, counted by the frames and snapshots that refer to it.
 //!
-//! Whatever is unpacked is checked against its length and digest, so damaged data is never handed out as good.
+//! Unpacked data is checked against its length and digest, so damaged data is never returned.
 
 use std::cell::RefCell;
 
@@ -15,8 +15,9 @@ use zstd::bulk::{Compressor, Decompressor};
 use crate::failure;
 use crate::stats::Counters;
 
-const LEVEL: i32 = 3;
-/// No row of SQLite's is longer, so nothing that was ever written is.
+/// The compression level of zstd.
+const COMPRESSION_LEVEL: i32 = 3;
+/// The longest row that SQLite stores.
 const MAX_BLOB_BYTES: u64 = 1_000_000_000;
 
 /// The writer's compressor, with its buffers kept between uses.
@@ -24,7 +25,7 @@ pub(crate) struct Packer(Compressor<'static>);
 
 impl Packer {
     pub(crate) fn new() -> Result<Self, Problem> {
-        Compressor::new(LEVEL).map(Self).map_err(|error| failure::unpackable(&error))
+        Compressor::new(COMPRESSION_LEVEL).map(Self).map_err(|error| failure::unpackable(&error))
     }
 
     pub(crate) fn pack(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Problem> {
@@ -37,24 +38,23 @@ thread_local! {
     static UNPACKER: RefCell<Option<Decompressor<'static>>> = RefCell::new(Decompressor::new().ok());
 }
 
-/// Why packed data could not be used.
+/// Decompresses data and checks it. The error tells why it cannot be used.
 pub(crate) fn unpack(digest: Digest, size: i64, data: &[u8]) -> Result<Vec<u8>, String> {
-    let size =
-        u64::try_from(size).ok().filter(|size| *size <= MAX_BLOB_BYTES).ok_or("an impossible length")?;
+    let size = u64::try_from(size).ok().filter(|size| *size <= MAX_BLOB_BYTES).ok_or("invalid length")?;
     let room = usize::try_from(size).map_err(|error| error.to_string())?;
     let unpacked = UNPACKER.with_borrow_mut(|unpacker| Some(unpacker.as_mut()?.decompress(data, room)));
-    let bytes = unpacked.ok_or("there is no memory for it")?.map_err(|error| error.to_string())?;
+    let bytes = unpacked.ok_or("no decompressor could be allocated")?.map_err(|error| error.to_string())?;
     if bytes.len() as u64 != size {
-        return Err(format!("{size} bytes were written, {} came back", bytes.len()));
+        return Err(format!("expected {size} bytes, found {}", bytes.len()));
     }
     let found = Digest::of(&bytes);
     if found != digest {
-        return Err(format!("the bytes do not hash to their digest but to {found}"));
+        return Err(format!("digest mismatch: the bytes have the digest {found}"));
     }
     Ok(bytes)
 }
 
-/// Stores a blob unless it is there already.
+/// Stores a blob unless it exists.
 pub(crate) fn put(
     connection: &Connection,
     packer: &mut Packer,
@@ -119,7 +119,7 @@ pub(crate) fn references(kind: FrameKind, mut body: Value) -> Result<Vec<Digest>
 }
 
 /// The blobs that a text in canonical JSON mentions, such as a snapshot's state. Quotes inside a JSON string are escaped, so the
-/// pattern is only met where an object of this form really stands.
+/// pattern matches only an object of this form.
 pub(crate) fn mentions(json: &[u8]) -> Vec<Digest> {
     const OPENING: &[u8] = br#"{"blob":{"bytes":"#;
     const DIGEST: &[u8] = br#","digest":""#;

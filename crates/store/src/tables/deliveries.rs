@@ -1,8 +1,7 @@
-//! Delivery rows: what is still owed to whom, beside the frames and written in the same transactions.
+//! Delivery rows, written in the same transactions as the frames.
 //!
-//! A row says that one subscriber has not finished with one frame. What it means to deliver, to try again or to give up is for the
-//! layer above; here rows are put, removed, read, and keep their frames from being collected. Beside them stand the names
-//! under which frames were published, so that nothing is published twice.
+//! A row means that one subscriber has not finished one frame. The bus decides about deliveries, retries and dead letters; here rows
+//! are put, removed and read, and keep their frames from being deleted. Idempotency keys are stored beside them.
 
 use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::{Millis, Seq, StreamId};
@@ -42,26 +41,26 @@ pub(crate) const DELIVERIES: &str = "
 ";
 
 const COLUMNS: &str = "seq, subscriber, line, state, tries, forgiven, interrupted, published, moment, fault";
-/// Names that are forgotten in one transaction.
+/// Names that are deleted in one transaction.
 const NAMES_PER_TRANSACTION: i64 = 4096;
 
 /// A subscriber's number in this log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct SubscriberKey(i64);
 
-/// How a delivery stands.
+/// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryState {
-    /// It is to be handed over.
+    /// It waits for its delivery.
     Waiting,
-    /// It was handed over, or is about to be, and nothing has come of it yet.
+    /// It is in delivery, and there is no outcome yet.
     UnderWay,
-    /// It was given up.
+    /// It is a dead letter.
     Dead,
 }
 
-/// What is owed to one subscriber for one frame.
+/// The delivery of one frame to one subscriber.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeliveryRow {
     /// The frame, in the stream that the row is put with.
@@ -70,7 +69,7 @@ pub struct DeliveryRow {
     pub subscriber: SubscriberKey,
     /// Deliveries to one subscriber with the same line keep their order.
     pub line: i64,
-    /// How it stands.
+    /// Its state.
     pub state: DeliveryState,
     /// How often it was handed over, or was about to be.
     pub tries: u32,

@@ -1,4 +1,4 @@
-//! Digests of what is derived from objects, such as compiled code: the bytes lie in a file, and this says which ones they were.
+//! Digests of data that is derived from objects, such as compiled code: the bytes are in a file, and this table has their digest.
 
 use holdfast_contract::digest::Digest;
 use holdfast_contract::problem::Problem;

@@ -1,6 +1,6 @@
 //! Content-addressed objects that frames name by digest: registries, policies, generations, prompts, settings.
 //!
-//! Nobody counts who names an object; [`crate::maintenance::sweep`] looks for the names when it is asked to.
+//! References to objects are not counted; [`crate::maintenance::sweep`] searches for them.
 
 use std::sync::Arc;
 
@@ -44,8 +44,8 @@ impl ObjectKind {
 }
 
 impl Store {
-    /// Hands over an object and returns its digest. It is on disk no later than any frame that is appended after it, and can
-    /// be read back at once.
+    /// Queues an object and returns its digest. It is on disk no later than any frame that is appended after it, and can be read
+    /// immediately.
     pub fn put(&self, kind: ObjectKind, bytes: Vec<u8>) -> Result<Digest, Problem> {
         let digest = Digest::of(&bytes);
         let bytes: Arc<[u8]> = bytes.into();

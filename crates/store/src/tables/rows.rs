@@ -86,7 +86,7 @@ impl Stored {
         Ok(Self { envelope, hash: column::<Bytes32>(row, 8)?.0, body })
     }
 
-    /// The frame, with its body's bytes at hand unless it was erased.
+    /// The frame, with its body's bytes loaded unless it was erased.
     pub(crate) fn into_frame(self, body: Option<Value>) -> Frame {
         let erased = match self.body {
             StoredBody::Erased(tombstone) => Some(tombstone),

@@ -27,7 +27,7 @@ const WAL_LIMIT: i64 = 64 * 1024 * 1024;
 
 /// The tables that have not changed since format 1.
 ///
-/// A frame's body stands in `body`, or, past the inline limit, in `blobs` under `body_digest`, or is erased. `base_seq` and
+/// A frame's body is in `body`, or, past the inline limit, in `blobs` under `body_digest`, or is erased. `base_seq` and
 /// `base_hash` are the last frame that was collected.
 const TABLES: &str = "
     CREATE TABLE streams (
@@ -158,7 +158,7 @@ fn make_private(path: &Path) {
     drop(options.open(path));
 }
 
-/// What stands at the path.
+/// What exists at the path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Found {
     Nothing,

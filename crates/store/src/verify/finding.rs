@@ -12,7 +12,7 @@ pub struct LogFinding {
     pub seq: Option<Seq>,
     /// What is wrong.
     pub kind: FindingKind,
-    /// In words, with what was expected and what was found.
+    /// The message, with what was expected and what was found.
     pub detail: String,
 }
 
@@ -42,7 +42,7 @@ macro_rules! findings {
                 match self { $(FindingKind::$name => $wire,)+ }
             }
 
-            /// What the kind stands for.
+            /// What the kind means.
             pub fn describe(self) -> &'static str {
                 match self { $(FindingKind::$name => concat!($($doc),+).trim_ascii(),)+ }
             }
@@ -61,7 +61,7 @@ findings! {
     "frame_missing" FrameMissing;
     /// A stream ends before a head that the system stream has anchored.
     "tail_cut" TailCut;
-    /// A stream's earlier frames were collected, but no checkpoint says so.
+    /// A stream's earlier frames were deleted without a checkpoint.
     "collection_unrecorded" CollectionUnrecorded;
     /// A frame does not continue from the one before it.
     "chain_broken" ChainBroken;
@@ -71,11 +71,11 @@ findings! {
     "anchor_mismatch" AnchorMismatch;
     /// A body is not the one that the frame was written with.
     "body_mismatch" BodyMismatch;
-    /// A body is gone, and no tombstone stands in its place.
+    /// A body is missing and has no tombstone.
     "body_missing" BodyMissing;
     /// A body does not fit its frame's kind.
     "body_unreadable" BodyUnreadable;
-    /// A tombstone stands where no erasure was recorded.
+    /// A tombstone without a recorded erasure.
     "erasure_unrecorded" ErasureUnrecorded;
     /// A blob that a frame refers to is gone.
     "blob_missing" BlobMissing;

@@ -1,7 +1,7 @@
 //! Frames of several streams and changes to delivery rows, written in one transaction or not at all.
 //!
-//! Use it where a frame and a row must never be seen without each other. What is prepared on the caller's thread is not left for
-//! the writer's, which everybody waits for.
+//! Use it where a frame and a row must never be visible without each other. Bodies are prepared on the caller's thread, because the
+//! writer thread is the bottleneck.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub struct PreparedBody {
 }
 
 impl PreparedBody {
-    /// Does what the body needs before it can be written, and leaves it as it was.
+    /// Serialises and digests a body; the body does not change.
     pub fn of(body: &mut Body) -> Result<Self, NotCanonical> {
         let mut large = Vec::new();
         body.contents(&mut |content| {
@@ -78,18 +78,18 @@ pub struct StreamPart {
     pub changes: Vec<Change>,
 }
 
-/// How long what is handed over may stay in memory.
+/// How long queued frames may stay in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitPriority {
-    /// Someone waits for it.
+    /// A caller waits: commit as soon as possible.
     Awaited,
-    /// It may linger for company.
+    /// No caller waits: it may be committed with later ones.
     None,
 }
 
 impl Store {
-    /// Hands parts over to be written together, each stream at most once. Nothing of them is written if one of the streams has failed
-    /// or a frame does not follow its stream's last one; the receipt then says so. Blocks only while the queue is full.
+    /// Queues parts to be written in one transaction, each stream at most once. Nothing of them is written if one of the streams has failed
+    /// or a frame does not follow its stream's last one; the receipt then returns the error. Blocks only while the queue is full.
     pub fn append_together(&self, parts: Vec<StreamPart>, haste: CommitPriority) -> Result<Receipt, Problem> {
         let (promise, receipt) = promise(haste == CommitPriority::Awaited);
         let parts = parts.into_iter().map(QueuedPart::from).collect();
@@ -98,7 +98,7 @@ impl Store {
     }
 }
 
-/// Parts on their way to disk.
+/// Queued parts.
 pub(crate) struct AtomicAppend {
     parts: Vec<QueuedPart>,
     pub(crate) promise: Promise,
@@ -127,7 +127,7 @@ impl AtomicAppend {
         self.parts.iter().map(|part| &part.stream)
     }
 
-    /// Why nothing of it can be written, if that is so.
+    /// Why the append must be rejected, if it must.
     fn refusal(&self) -> Option<Problem> {
         self.parts.iter().find_map(|QueuedPart { stream, frames, changes }| {
             if stream.has_failed() {

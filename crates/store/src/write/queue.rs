@@ -1,7 +1,7 @@
-//! Where deciding threads hand over and the writer takes: one short lock, and a wake-up only when someone cannot wait.
+//! The queue between the deciding threads and the writer thread: one short lock, and a wake-up only when a caller waits.
 //!
-//! While the writer works or lingers, handing over costs no system call. Group commit happens here too: after a commit the
-//! writer holds back a moment until as many have come to wait as it has just let go, so that a crowd shares one sync.
+//! While the writer works or lingers, pushing costs no system call. Group commit is here too: after a commit the writer lingers
+//! until as many callers wait as it has just released, so that they share one sync.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,19 +18,19 @@ use crate::write::atomic_append::AtomicAppend;
 use crate::write::stream::Stream;
 use crate::write::writer::WriterThread;
 
-/// Queued frames at which the writer starts although nobody waits.
+/// The number of queued frames at which the writer starts although no caller waits.
 const WAKE_THRESHOLD: usize = 1024;
-/// The most frames that one transaction takes.
-const BATCH: usize = 8192;
-/// Lingering in vain so often, the writer parks until it is woken.
+/// The maximal number of frames in a transaction.
+const MAX_BATCH_FRAMES: usize = 8192;
+/// After so many idle timeouts the writer parks until it is woken.
 const IDLE_TICKS: u32 = 32;
-/// The shortest time that the writer holds back for a crowd.
+/// The shortest time that the writer waits for a group.
 const MIN_LINGER: Duration = Duration::from_micros(250);
 
 /// How a snapshot's state is made, on the writer's thread.
 pub(crate) type State = Box<dyn FnOnce() -> Result<Vec<u8>, Problem> + Send>;
 
-/// What is handed over. Everything is carried out in the order in which it came.
+/// An entry of the queue. Entries are processed in order.
 pub(crate) enum QueueEntry {
     /// A stream's frames, step by step.
     Frames {
@@ -48,7 +48,7 @@ pub(crate) enum QueueEntry {
     Task(Box<dyn FnOnce(&mut WriterThread) + Send>),
 }
 
-/// A content-addressed object on its way to disk.
+/// A queued content-addressed object.
 pub(crate) struct Object {
     pub(crate) digest: Digest,
     pub(crate) kind: ObjectKind,
@@ -77,7 +77,7 @@ struct Inside {
     entries: VecDeque<QueueEntry>,
     /// How many frames the entries hold.
     frames: usize,
-    /// How many wait for a frame to become durable.
+    /// How many callers wait for a frame to become durable.
     waiting: usize,
     /// Whether a task is queued, whose caller waits for it.
     task: bool,
@@ -85,20 +85,20 @@ struct Inside {
     closed: bool,
 }
 
-/// What the writer is doing, as far as waking it is concerned.
+/// The state of the writer, which decides whether it must be woken.
 enum Writer {
-    /// It will look at the queue by itself.
+    /// It will check the queue by itself.
     Working,
-    /// It looks when its time is up, or when so many wait.
+    /// It checks the queue after its timeout, or when so many callers wait.
     Lingering { want: usize },
-    /// It looks when it is woken.
+    /// It checks the queue when it is woken.
     Parked,
 }
 
-/// How the last commit went, from which the next one's moment is chosen.
+/// Figures of the last commit, from which the time of the next one is chosen.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Pace {
-    /// How many can be expected to wait for the next one: those it let go, and those who were waiting already when it did.
+    /// How many callers can be expected to wait for the next one: those it released, and those who were already waiting then.
     pub(crate) expected: usize,
     /// How long it took.
     pub(crate) took: Duration,
@@ -118,7 +118,7 @@ impl WriteQueue {
         Self { inside: Mutex::new(inside), work: Condvar::new(), room: Condvar::new(), limit, linger }
     }
 
-    /// Hands an entry over. Blocks only while the queue is full.
+    /// Adds an entry. Blocks only while the queue is full.
     pub(crate) fn push(&self, entry: QueueEntry) -> Result<(), Problem> {
         let mut inside = self.lock();
         while inside.frames >= self.limit && !inside.closed {
@@ -135,21 +135,21 @@ impl WriteQueue {
         Ok(())
     }
 
-    /// Someone begins to wait.
+    /// A caller begins to wait.
     pub(crate) fn begin_waiting(&self) {
         let mut inside = self.lock();
         inside.waiting += 1;
         self.wake_writer(inside);
     }
 
-    /// So many no longer wait. Returns how many still do.
+    /// So many callers no longer wait. Returns how many still do.
     pub(crate) fn end_waiting(&self, count: usize) -> usize {
         let mut inside = self.lock();
         inside.waiting = inside.waiting.saturating_sub(count);
         inside.waiting
     }
 
-    /// Takes no more entries; what is queued is still written.
+    /// Accepts no more entries; those in the queue are still written.
     pub(crate) fn close(&self) {
         let mut inside = self.lock();
         inside.closed = true;
@@ -158,15 +158,14 @@ impl WriteQueue {
         self.room.notify_all();
     }
 
-    /// Takes no more entries and forgets those that are queued, so that nobody waits for them.
+    /// Accepts no more entries and drops those in the queue, so that no caller waits for them.
     pub(crate) fn abandon(&self) {
         self.close();
         let abandoned = std::mem::take(&mut self.lock().entries);
         drop(abandoned);
     }
 
-    /// The next batch in `batch`, which must be empty and lends its room to what comes next; false once the queue is closed and
-    /// empty.
+    /// Takes the next batch into `batch`, which must be empty and whose capacity is reused; false once the queue is closed and empty.
     pub(crate) fn take(&self, pace: Pace, batch: &mut VecDeque<QueueEntry>) -> bool {
         let mut inside = self.gather(self.lock(), pace);
         let mut idle_ticks = 0;
@@ -199,8 +198,8 @@ impl WriteQueue {
         true
     }
 
-    /// Holds back until the crowd of the last commit is here again, but not longer than that commit took. Whoever was quick to come
-    /// back is one of those expected, not one more.
+    /// Group commit: waits until as many callers wait as after the last commit, but not longer than that commit took. Callers that
+    /// already wait again are counted among those expected.
     fn gather<'a>(&'a self, mut inside: MutexGuard<'a, Inside>, pace: Pace) -> MutexGuard<'a, Inside> {
         let want = pace.expected;
         if want < 2 {
@@ -243,14 +242,14 @@ impl WriteQueue {
 
 impl Inside {
     fn fill(&mut self, batch: &mut VecDeque<QueueEntry>) {
-        if self.frames <= BATCH {
+        if self.frames <= MAX_BATCH_FRAMES {
             std::mem::swap(&mut self.entries, batch);
             self.frames = 0;
             self.task = false;
             return;
         }
         let mut taken = 0;
-        while taken < BATCH
+        while taken < MAX_BATCH_FRAMES
             && let Some(entry) = self.entries.pop_front()
         {
             taken += entry.frames();

@@ -1,7 +1,9 @@
-//! What whoever hands over frames and rows together gets in return: a receipt that says when they are on disk.
+//! Receipts: tell the caller of an atomic append when it is on disk.
 //!
-//! A stream's own waiters wait for a place in that stream. A receipt is for one hand-over, which may touch several streams or no
-//! frame at all. The writer holds the other half, a promise; one that is dropped unkept says that the log was closed.
+//! A stream's own waiters wait for a sequence number of that stream. A receipt is for one append, which may concern several streams
+//! or no frame at all. The writer has the other half, a promise; dropping it resolves the receipt with "the log was closed".
+//!
+//! Not `tokio::sync::watch`: the writer sets all outcomes of a commit before it wakes any waiter, and wakers are collected for that.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,15 +14,15 @@ use holdfast_contract::problem::Problem;
 
 use crate::failure;
 
-/// Resolves when what was handed over is on disk, or with the reason why it never will be. Clones resolve together; dropping them
-/// gives up the wait, not what was handed over.
+/// Resolves when the append is on disk, or with the reason why it never will be. Clones resolve together; dropping them does not
+/// cancel the append.
 #[derive(Clone)]
 pub struct Receipt(Arc<ReceiptState>);
 
 /// The writer's half of a receipt.
 pub(crate) struct Promise {
-    slip: Arc<ReceiptState>,
-    /// Whether someone cannot go on before it is kept.
+    state: Arc<ReceiptState>,
+    /// Whether a caller waits for it.
     pub(crate) awaited: bool,
 }
 
@@ -31,17 +33,17 @@ struct ReceiptState {
 }
 
 pub(crate) fn promise(awaited: bool) -> (Promise, Receipt) {
-    let slip = Arc::<ReceiptState>::default();
-    (Promise { slip: Arc::clone(&slip), awaited }, Receipt(slip))
+    let state = Arc::<ReceiptState>::default();
+    (Promise { state: Arc::clone(&state), awaited }, Receipt(state))
 }
 
 impl Receipt {
-    /// What came of it, if that is known by now.
+    /// The outcome, if it is known.
     pub fn outcome(&self) -> Option<&Result<(), Problem>> {
         self.0.outcome.get()
     }
 
-    /// Wakes this waker when the outcome is known, or at once if it is.
+    /// Wakes this waker when the outcome is known, or immediately if it is.
     pub fn on_outcome(&self, waker: &Waker) {
         if !self.0.wake_later(waker) {
             waker.wake_by_ref();
@@ -61,17 +63,17 @@ impl Future for Receipt {
 }
 
 impl Promise {
-    /// Says what came of it. Those who wait are added to `waiting`, so that all promises of a commit are kept before anyone is woken.
+    /// Sets the outcome. The wakers are added to `waiting`, so that all outcomes of a commit are set before any waiter is woken.
     pub(crate) fn keep(&self, outcome: Result<(), Problem>, waiting: &mut Vec<Waker>) {
-        if self.slip.outcome.set(outcome).is_ok() {
-            waiting.append(&mut self.slip.waiting());
+        if self.state.outcome.set(outcome).is_ok() {
+            waiting.append(&mut self.state.waiting());
         }
     }
 }
 
 impl Drop for Promise {
     fn drop(&mut self) {
-        if self.slip.outcome.get().is_none() {
+        if self.state.outcome.get().is_none() {
             let mut waiting = Vec::new();
             self.keep(Err(failure::closed()), &mut waiting);
             waiting.into_iter().for_each(Waker::wake);
@@ -80,10 +82,10 @@ impl Drop for Promise {
 }
 
 impl ReceiptState {
-    /// Notes whom to wake; false if the outcome is already known.
+    /// Registers a waker; false if the outcome is already known.
     fn wake_later(&self, waker: &Waker) -> bool {
         let mut waiting = self.waiting();
-        // Looked at under the lock: whoever keeps the promise takes the wakers after it has said the outcome.
+        // Checked under the lock: `Promise::keep` takes the wakers after it has set the outcome.
         if self.outcome.get().is_some() {
             return false;
         }

@@ -1,22 +1,19 @@
-//! Sealing a frame: its source's canonical form, its envelope's hash and its place in the chain.
+//! Sealing a frame: its source's canonical form, its envelope's hash and the link to the previous frame.
 //!
-//! The envelope's canonical JSON is put together from pieces that are already canonical. The general serialiser takes longer for it
-//! than everything else that a frame costs. What it must equal is [`Envelope::hash`], which `verify` uses; the tests beside
-//! this file compare the two.
+//! The envelope's canonical JSON is assembled from parts that are already canonical, because the general serialiser would dominate
+//! the cost of a frame. The result must equal [`Envelope::hash`], which `verify` uses; a test compares the two.
 
 use std::sync::Arc;
 
-use holdfast_contract::digest::{Digest, NotCanonical, canonical};
+use holdfast_contract::digest::{Digest, MAX_EXACT_INTEGER, NotCanonical, canonical};
 use holdfast_contract::frame::{Envelope, FrameSource};
 use holdfast_contract::ids::StreamId;
 use serde::Serialize;
 
 use crate::write::atomic_append::{Prepared, PreparedBody};
 
-/// Numbers beyond this are not written digit by digit in RFC 8785.
-const MAX_EXACT: u64 = (1 << 53) - 1;
-/// Sources whose canonical form is remembered. A session's frames come from a handful of them.
-const SOURCES: usize = 16;
+/// Sources whose canonical form is cached. A session's frames have only a few different ones.
+const MAX_CACHED_SOURCES: usize = 16;
 
 /// A frame that is ready to be written.
 pub(crate) struct Sealed {
@@ -28,7 +25,7 @@ pub(crate) struct Sealed {
     pub(crate) body: Vec<u8>,
 }
 
-/// The writer's sealer, with what it remembers from one frame to the next.
+/// The writer's sealer, with its caches.
 #[derive(Default)]
 pub(crate) struct Sealer {
     sources: Vec<(FrameSource, Arc<str>)>,
@@ -36,7 +33,7 @@ pub(crate) struct Sealer {
 }
 
 impl Sealer {
-    /// Puts a frame into its place in the chain.
+    /// Appends a frame to the chain.
     pub(crate) fn seal(
         &mut self,
         stream: &StreamId,
@@ -59,7 +56,7 @@ impl Sealer {
             return Ok(Arc::clone(json));
         }
         let json: Arc<str> = String::from_utf8_lossy(&canonical(source)?).into();
-        if self.sources.len() == SOURCES {
+        if self.sources.len() == MAX_CACHED_SOURCES {
             self.sources.remove(0);
         }
         self.sources.push((source.clone(), Arc::clone(&json)));
@@ -69,7 +66,7 @@ impl Sealer {
     /// The envelope's canonical JSON, its fields in the order of their names; nothing where a number needs the general way.
     fn write_envelope(&mut self, envelope: &Envelope, source_json: &str) -> Option<&[u8]> {
         let Envelope { stream, seq, at, kind, source: _, cause, body_digest, prev } = envelope;
-        if seq.0.max(at.0).max(cause.map_or(0, |cause| cause.0)) > MAX_EXACT {
+        if seq.0.max(at.0).max(cause.map_or(0, |cause| cause.0)) > MAX_EXACT_INTEGER {
             return None;
         }
         let out = &mut self.envelope;

@@ -162,7 +162,7 @@ impl Stream {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Publishes what a transaction came to and returns those who need wait no longer.
+    /// Publishes the outcome of a transaction and returns the waiters that it releases.
     pub(crate) fn settle(&self, durable: Option<Head>, failed: Option<Problem>) -> Vec<Waker> {
         let mut progress = self.progress();
         if durable.is_some() {
@@ -224,14 +224,14 @@ impl Future for Durable {
         progress.tickets += 1;
         progress.waiters.push(Waiter { ticket, seq: this.seq, waker: context.waker().clone() });
         this.ticket = Some(ticket);
-        // Counted while `progress` is held, so that whoever settles finds the waiter and its count together.
+        // Counted while `progress` is locked, so that `settle` finds the waiter and its count together.
         this.shared.queue.begin_waiting();
         Poll::Pending
     }
 }
 
 impl Durable {
-    /// Takes the waiter off the list, unless whoever settled has already done so and counted it out.
+    /// Removes the waiter from the list, unless `settle` has already removed and counted it.
     fn leave(&mut self) {
         let Some(ticket) = self.ticket.take() else { return };
         let mut progress = self.stream.progress();

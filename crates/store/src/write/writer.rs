@@ -60,7 +60,7 @@ enum Work {
     Together(AtomicAppend),
 }
 
-/// A promise of the running transaction, with the reason if what it stands for was refused.
+/// A promise of the running transaction, with the reason if its append was rejected.
 type Promised = (Promise, Option<Problem>);
 
 /// How far a frame's trouble reaches.
@@ -86,7 +86,7 @@ pub(crate) fn run(mut desk: WriterThread) {
     let _ = desk.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
 }
 
-/// Nobody may wait for a writer that is gone, not even if it panicked.
+/// Releases all waiting callers when the writer thread ends, also after a panic.
 struct ShutdownGuard(Arc<Shared>);
 
 impl Drop for ShutdownGuard {
@@ -157,7 +157,7 @@ impl WriterThread {
         Pace { expected, took: began.elapsed() }
     }
 
-    /// Says what a transaction came to, first to all and then waking them. Returns how many can be expected to wait for the next.
+    /// Publishes the outcome of a transaction, then wakes the waiters. Returns how many can be expected to wait for the next one.
     fn release(&self, streams: &[Arc<Stream>], promised: &[Promised], outcome: Result<(), Problem>) -> usize {
         let mut waiting = self.settle(streams, &outcome);
         let awaited = promised.iter().filter(|(promise, _)| promise.awaited).count();
@@ -472,7 +472,7 @@ impl WriterThread {
             Ok(row.get::<_, i64>(1)? == row.get::<_, i64>(2)?)
         });
         self.checkpoint_at = if matches!(copied, Ok(true)) { LONG_WAL } else { pages + LONG_WAL };
-        // A log that was copied whole is begun anew by the next commit.
+        // A write-ahead log that was checkpointed completely is restarted by the next commit.
         self.wal_pages.store(0, Ordering::Relaxed);
         match copied {
             Ok(_) => self.shared.counters.checkpoints.add(1),

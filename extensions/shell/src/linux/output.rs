@@ -1,43 +1,43 @@
-//! What a command prints: its beginning and its end are kept, the middle is counted, and all of it is taken off the pipe.
+//! Captures the output of a command: the beginning and the end are kept, the middle is counted, and the pipe is always drained.
 
 use std::collections::VecDeque;
 use std::io::Read;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// How long a stream may stay open once everything that could write to it was killed.
+/// How long a stream may stay open after all its writers were killed.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A stream that is being read.
-pub(crate) struct Stream(Receiver<Kept>);
+pub(crate) struct Stream(Receiver<CapturedOutput>);
 
 impl Stream {
-    /// Reads a stream to its end on a thread of its own, keeping so many bytes.
+    /// Reads a stream to its end on its own thread, keeping at most `limit` bytes.
     pub(crate) fn read(source: impl Read + Send + 'static, limit: usize) -> std::io::Result<Self> {
         let (done, receiver) = channel();
         let run = move || {
-            // Nobody waits any more: nothing to tell.
-            let _ = done.send(Kept::of(source, limit));
+            // The receiver is gone if the call was cancelled.
+            let _ = done.send(CapturedOutput::of(source, limit));
         };
         std::thread::Builder::new().spawn(run)?;
         Ok(Self(receiver))
     }
 
-    /// What was kept.
-    pub(crate) fn finish(self) -> Kept {
+    /// The captured output.
+    pub(crate) fn finish(self) -> CapturedOutput {
         self.0.recv_timeout(DRAIN_TIMEOUT).unwrap_or_default()
     }
 }
 
 /// The beginning and the end of a stream.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct CapturedOutput {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     dropped: u64,
 }
 
-impl Kept {
+impl CapturedOutput {
     pub(crate) fn of(mut source: impl Read, limit: usize) -> Self {
         let (head_limit, tail_limit) = (limit / 2, limit - limit / 2);
         let mut kept = Self::default();
@@ -51,7 +51,7 @@ impl Kept {
             };
             let room = (head_limit - kept.head.len()).min(read);
             kept.head.extend_from_slice(&chunk[..room]);
-            // Of one chunk no more than the tail's length can stay.
+            // At most the length of the tail is kept of one chunk.
             let rest = &chunk[room..read];
             let (gone, rest) = rest.split_at(rest.len().saturating_sub(tail_limit));
             let over = (kept.tail.len() + rest.len()).saturating_sub(tail_limit);

@@ -1,5 +1,4 @@
-//! A command from start to end: a group, a folder for temporary files, limits, what it prints, and the end of everything it
-//! started.
+//! Runs a command: a process group, a temporary folder, limits, captured output, and killing every process that it started.
 
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -21,13 +20,13 @@ use serde::Serialize;
 use crate::ShellOptions;
 use crate::linux::output::Stream;
 
-/// How often the number of processes is looked at.
-const TICK: Duration = Duration::from_millis(25);
-/// Entries of the workspace that are compared with the home's files, where the home has files with two names.
-const COMPARED: usize = 200_000;
+/// How often the number of processes is checked.
+const PROCESS_CHECK_INTERVAL: Duration = Duration::from_millis(25);
+/// Entries of the workspace that are compared with hard-linked files of the home.
+const MAX_COMPARED_ENTRIES: usize = 200_000;
 
-/// The command waits until its limits are set, gives up its standard input, and becomes the command that was asked for.
-const BEGIN: &str = r#"read -r _ || exit 125; exec </dev/null; exec /bin/sh -c -- "$1""#;
+/// The wrapper waits until its limits are set, closes its standard input, and then executes the command.
+const WRAPPER: &str = r#"read -r _ || exit 125; exec </dev/null; exec /bin/sh -c -- "$1""#;
 
 /// What to run, and where.
 pub(crate) struct Job<'a> {
@@ -39,7 +38,7 @@ pub(crate) struct Job<'a> {
     pub(crate) timeout: Duration,
 }
 
-/// What it came to.
+/// The result of a command.
 #[derive(Debug, Serialize)]
 pub(crate) struct Outcome {
     exit_code: Option<i32>,
@@ -48,7 +47,7 @@ pub(crate) struct Outcome {
     stdout: String,
     stderr: String,
     truncated: bool,
-    /// Why it was ended before its time, if it was.
+    /// Why it was killed, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
@@ -58,16 +57,17 @@ fn failed(what: &str, error: impl std::fmt::Display) -> Fault {
 }
 
 impl Job<'_> {
-    /// Runs it. Whatever happens, nothing of it is left when this returns.
+    /// Runs it. When this returns, no process of it is left.
     pub(crate) fn run(&self, switch: &Switch) -> Result<Outcome, Fault> {
-        self.no_file_of_the_home_inside()?;
+        self.check_hard_links()?;
         let folder = self.folder()?;
         let scratch = tempfile::Builder::new().prefix("holdfast-").tempdir();
-        let scratch = scratch.map_err(|error| failed("no folder for temporary files", error))?;
-        let mut group = Group::start().map_err(|error| failed("no process group", error))?;
-        let outcome = match switch.connect(group.id()) {
-            true => self.run_in(&mut group, &folder, scratch.path()),
-            false => Err(Fault::new(Code::ToolCancelled, "the call was cancelled before it began")),
+        let scratch = scratch.map_err(|error| failed("could not create a temporary directory", error))?;
+        let mut group = Group::start().map_err(|error| failed("could not create a process group", error))?;
+        let outcome = if switch.connect(group.id()) {
+            self.run_in(&mut group, &folder, scratch.path())
+        } else {
+            Err(Fault::new(Code::ToolCancelled, "the call was cancelled before it began"))
         };
         switch.disconnect();
         group.end();
@@ -76,7 +76,7 @@ impl Job<'_> {
 
     fn run_in(&self, group: &mut Group, folder: &OwnedFd, scratch: &Path) -> Result<Outcome, Fault> {
         let scratch_handle =
-            open_folder(scratch).map_err(|error| failed("no folder for temporary files", error))?;
+            open_folder(scratch).map_err(|error| failed("could not create a temporary directory", error))?;
         let command = self.command(folder, scratch);
         let handles = [self.workspace.as_fd(), scratch_handle.as_fd()];
         let began = threads_on_machine();
@@ -85,7 +85,7 @@ impl Job<'_> {
         group.kill();
         let ended = child.wait();
         let (stdout, stderr, ending) = watched?;
-        let status = ended.map_err(|error| failed("the command's end was not seen", error))?;
+        let status = ended.map_err(|error| failed("could not wait for the command", error))?;
         let (stdout, stderr) = (stdout.finish(), stderr.finish());
         let truncated = stdout.truncated() || stderr.truncated();
         Ok(Outcome {
@@ -102,14 +102,14 @@ impl Job<'_> {
     fn command(&self, folder: &OwnedFd, scratch: &Path) -> Command {
         let mut command = Command::new("/bin/sh");
         command
-            .args(["-c", BEGIN, "sh", self.command])
+            .args(["-c", WRAPPER, "sh", self.command])
             .env_clear()
             .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
             .env("HOME", self.workspace.path())
             .env("LANG", "C.UTF-8")
             .env("TERM", "dumb")
             .env("TMPDIR", scratch)
-            // By its handle: whoever swaps the folder meanwhile swaps another one.
+            // By its handle, so that replacing the folder concurrently has no effect.
             .current_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -117,7 +117,7 @@ impl Job<'_> {
         command
     }
 
-    /// Sets the limits, lets the command begin, and waits for its end or a reason to end it.
+    /// Sets the limits, starts the command, and waits for its exit or for a reason to kill it.
     fn watch(
         &self,
         group: &Group,
@@ -131,7 +131,7 @@ impl Job<'_> {
         let stdout = Stream::read(child.stdout.take().ok_or_else(lost)?, limit).map_err(read)?;
         let stderr = Stream::read(child.stderr.take().ok_or_else(lost)?, limit).map_err(read)?;
         let mut begin = child.stdin.take().ok_or_else(lost)?;
-        // One that is already gone cannot begin; its end is seen below.
+        // An error means that it has exited already, which is detected below.
         let _ = begin.write_all(b"\n");
         drop(begin);
 
@@ -143,7 +143,7 @@ impl Job<'_> {
             if left.is_zero() {
                 return Ok((stdout, stderr, Ending::Late));
             }
-            let pause = left.min(TICK);
+            let pause = left.min(PROCESS_CHECK_INTERVAL);
             let pause = Timespec { tv_sec: 0, tv_nsec: pause.as_nanos() as _ };
             match poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&pause)) {
                 Ok(0) | Err(Errno::INTR) => {}
@@ -178,7 +178,7 @@ impl Job<'_> {
         }
     }
 
-    /// A handle on the folder to start in, beneath the workspace.
+    /// A handle on the working directory, inside the workspace.
     fn folder(&self) -> Result<OwnedFd, Fault> {
         let inside = Path::new(self.folder);
         let inside = inside.strip_prefix(self.workspace.path()).unwrap_or(inside);
@@ -195,8 +195,8 @@ impl Job<'_> {
         })
     }
 
-    /// Landlock goes by paths, and a hard link is a second path. So where a file of the home has one, it must not be inside.
-    fn no_file_of_the_home_inside(&self) -> Result<(), Fault> {
+    /// Landlock checks paths, and a hard link is a second path. So no hard link to a file of the home may be in the workspace.
+    fn check_hard_links(&self) -> Result<(), Fault> {
         let home = self.workspace.linked_home_files();
         let home = home.map_err(|error| failed("the home cannot be compared with the workspace", error))?;
         if home.is_empty() {
@@ -210,7 +210,7 @@ impl Job<'_> {
             let Ok(entries) = std::fs::read_dir(&folder) else { continue };
             for entry in entries.flatten() {
                 seen += 1;
-                if seen > COMPARED {
+                if seen > MAX_COMPARED_ENTRIES {
                     return refused(
                         "the home has files with two names, and the workspace is too large to look for them"
                             .to_owned(),
@@ -231,7 +231,7 @@ impl Job<'_> {
     }
 }
 
-/// How a command came to its end.
+/// How a command ended.
 #[derive(Debug, PartialEq, Eq)]
 enum Ending {
     Own,

@@ -18,11 +18,11 @@ use serde_json::json;
 use crate::ShellOptions;
 use crate::linux::run::Job;
 
-/// Milliseconds that a command has, and may have.
-const USUAL: u64 = 120_000;
-const MOST: u64 = 600_000;
-/// The call itself has a little longer, to clean up.
-const CALL: Millis = Millis(MOST + 15_000);
+/// The default and the longest timeout of a command, in milliseconds.
+const DEFAULT_TIMEOUT_MS: u64 = 120_000;
+const MAX_TIMEOUT_MS: u64 = 600_000;
+/// The call's timeout is longer, to leave time for cleaning up.
+const CALL_TIMEOUT: Millis = Millis(MAX_TIMEOUT_MS + 15_000);
 
 /// The tool.
 pub(crate) struct Shell(pub(crate) Arc<Setting>);
@@ -37,14 +37,14 @@ pub(crate) struct Setting {
 #[serde(deny_unknown_fields)]
 struct Arguments {
     command: String,
-    #[serde(default = "usual")]
+    #[serde(default = "default_timeout")]
     timeout_ms: u64,
     #[serde(default = "here")]
     cwd: String,
 }
 
-fn usual() -> u64 {
-    USUAL
+fn default_timeout() -> u64 {
+    DEFAULT_TIMEOUT_MS
 }
 
 fn here() -> String {
@@ -56,7 +56,7 @@ impl Shell {
         let network = if options.network { Network::Open } else { Network::Closed };
         let reach = ProgramAccess::new(&options.readable, network);
         for path in reach.readable() {
-            // What may be worked in without showing the home may also be read.
+            // A folder may be read if it could be a workspace: neither overlaps the home.
             Workspace::new(path, workspace.home()).map_err(|problem| {
                 let what = format!("commands cannot be kept from the home folder: {}", problem.what);
                 Problem::new(Code::WorkspaceRefused, what).help(
@@ -68,10 +68,10 @@ impl Shell {
     }
 }
 
-/// Ends the call when the answer is no longer wanted.
-struct Wanted(Arc<Switch>);
+/// Kills the command when the call is cancelled.
+struct StopGuard(Arc<Switch>);
 
-impl Drop for Wanted {
+impl Drop for StopGuard {
     fn drop(&mut self) {
         self.0.turn_off();
     }
@@ -86,10 +86,11 @@ impl Tool for Shell {
         );
         ToolSpec {
             effects: EffectClass::Exec,
-            timeout: CALL,
+            timeout: CALL_TIMEOUT,
             input_schema: takes([
                 parameter("command", json!({ "type": "string", "minLength": 1 })),
-                number("timeout_ms", 1..=MOST, format!("{USUAL} if left out.")).optional(),
+                number("timeout_ms", 1..=MAX_TIMEOUT_MS, format!("{DEFAULT_TIMEOUT_MS} if left out."))
+                    .optional(),
                 text("cwd", "The folder to start in, from the workspace.").optional(),
             ]),
             ..ToolSpec::named("shell", &description)
@@ -106,7 +107,7 @@ impl Tool for Shell {
         let setting = self.0.clone();
         Box::pin(async move {
             let switch = Arc::new(Switch::default());
-            let _wanted = Wanted(switch.clone());
+            let _guard = StopGuard(switch.clone());
             on_thread(move || run(&setting, arguments, &switch)).await
         })
     }
@@ -121,7 +122,7 @@ pub(crate) fn run(setting: &Setting, arguments: Content, switch: &Switch) -> Res
         reach: &setting.reach,
         command: &arguments.command,
         folder: &arguments.cwd,
-        timeout: Duration::from_millis(arguments.timeout_ms.min(MOST)),
+        timeout: Duration::from_millis(arguments.timeout_ms.min(MAX_TIMEOUT_MS)),
     };
     job.run(switch).map(|outcome| Content::of(&outcome))
 }

@@ -1,7 +1,7 @@
-"""A class as an extension. What it is follows from the methods that it has.
+"""A class as an extension. Its roles follow from its methods.
 
-The class is made at `hello`. Its tools are known once it is initialised, as its code expects: where it has `initialize`, the host calls
-that first and then says `hello` again.
+The class is instantiated at `hello`. If it has `initialize`, its tools are known only afterwards: the host calls `initialize` and then
+sends `hello` again.
 """
 
 import asyncio
@@ -24,19 +24,19 @@ CHANNEL = {"send_to_user": "send-to-user", "send_message": "send-message", "send
 STREAM = {f"on_stream_{it}": f"stream-{it}" for it in ("start", "chunk", "status", "end")}
 SETUP = {"get_setup_schema": "schema", "apply_config": "apply", "on_setup_complete": "complete"}
 RENDER = {"render_call": "render-call", "render_result": "render-result"}
-# A method of a point's name is a hook there. The one that adds context has a name of its own: `get_context`.
+# A method with the name of a hook point is a hook there. The context provider has another name: `get_context`.
 POINTS = (
     "session_start", "session_end", "session_cancel", "turn_start", "turn_end", "input_normalise", "sanitize_input", "guard_input",
     "model_route", "tool_modify", "tool_gate", "tool_after", "sanitize_result", "guard_result", "sanitize_output",
     "guard_output", "guard_chunk", "response_process", "compaction_before", "compaction_provide",
 )  # fmt: skip
-# What is of a role, and nothing that others call as a method.
+# Methods that belong to a role, and are not API methods.
 OURS = {*LIFE, *CHANNEL, *STREAM, *SETUP, *RENDER, *POINTS, "get_tools", "get_agent_descriptor", "execute_task", "get_schedule"}
 OURS |= {"run_background", "get_context", "context_priority", "get_commands", "run_command", "on_event"}
 
 
 class ClassExtension:
-    """An instance of a class, and what the host asks of it."""
+    """An instance of a class, and the requests of the host to it."""
 
     def __init__(self, target, wire):
         self.target, self.wire = target, wire
@@ -263,7 +263,7 @@ class ClassExtension:
             return word or "everything is there"
 
     async def revealed(self, name, value):
-        """An answer of the user's. A secret one comes as its name, and its value is the extension's own to read."""
+        """A value that the user set. A secret arrives as its name, and its value is read with a host call."""
         if value == f"secret:{self.context.extension_id}/{name}":
             return await self.wire.ask_later("secret.get", name)
         return value if isinstance(value, str) else str(plain(value))
@@ -292,19 +292,19 @@ async def settled(result):
     return await result if hasattr(result, "__await__") else result
 
 
-def verdict(well):
-    """Whether it is well; one that says nothing is."""
-    if hasattr(well, "__await__"):
+def verdict(health):
+    """Whether the extension is healthy; no answer counts as healthy."""
+    if hasattr(health, "__await__"):
 
         async def later():
-            return verdict(await well)
+            return verdict(await health)
 
         return later()
-    return well is None or bool(well)
+    return health is None or bool(health)
 
 
 def answer_of(response):
-    """What an agent says, as its caller reads it: the text of the answer, or all of it where there is no such thing."""
+    """The answer of an agent: its text, or the whole value if it has none."""
     failed = getattr(response, "error", None) or getattr(response, "success", True) is False
     for name in ("content", "text", "output", "response", "message", "result", "final_output"):
         said = getattr(response, name, None)
@@ -316,7 +316,7 @@ def answer_of(response):
 
 
 def only_class(module):
-    """The extension's class, where the entry point does not name it."""
+    """The extension's class, if the entry point does not name it."""
     classes = [it for it in vars(module).values() if isinstance(it, type) and it.__module__ == module.__name__]
     named = [it for it in classes if it.__name__.endswith("Extension")] or [it for it in classes if not it.__name__.startswith("_")]
     if len(named) != 1:

@@ -1,4 +1,4 @@
-"""What an extension that is a class is given: the one way to everything outside of it."""
+"""The context of an extension that is a class: its only interface to the host."""
 
 import contextvars
 import logging
@@ -9,14 +9,14 @@ from .contract import Event
 from .wire import Failure
 
 LEVELS = ((logging.ERROR, "error"), (logging.WARNING, "warning"), (logging.INFO, "info"), (0, "debug"))
-# Whose turn it is that the call belongs to.
+# The turn of the current call.
 TURN = contextvars.ContextVar("turn", default=None)
-# What older extensions call the topics of the bus.
+# Topic names of older extensions.
 TOPICS = {"user_message": "user.message", "agent_response": "channel.out.*"}
 
 
 class HostLog(logging.Handler):
-    """Lines for the host's log."""
+    """Sends log lines to the host."""
 
     def __init__(self, wire):
         super().__init__()
@@ -28,7 +28,7 @@ class HostLog(logging.Handler):
 
 
 class Secret(str):
-    """A secret's value, which may also be awaited."""
+    """The value of a secret, which may also be awaited."""
 
     def __await__(self):
         return str(self)
@@ -36,7 +36,7 @@ class Secret(str):
 
 
 class Nothing:
-    """Awaited, it is nothing."""
+    """An awaitable `None`."""
 
     def __await__(self):
         return None
@@ -44,7 +44,7 @@ class Nothing:
 
 
 def is_awaited(frame):
-    """Whether the call that a frame is making has `await` before it."""
+    """Whether the call in a frame is preceded by `await`."""
     from opcode import opmap
 
     code, place = frame.f_code.co_code, frame.f_lasti + 2
@@ -54,7 +54,7 @@ def is_awaited(frame):
 
 
 class Record(dict):
-    """An object of another extension's answer: its fields are its keys and its attributes."""
+    """An object in another extension's answer: its fields are keys and attributes."""
 
     def __getattr__(self, name):
         try:
@@ -70,7 +70,7 @@ def revived(value):
 
 
 class Proxy:
-    """Another extension. Each of its methods is a coroutine here; whichever version of it serves is called."""
+    """Another extension. Each of its methods is a coroutine here, and calls the active generation."""
 
     def __init__(self, wire, extension):
         self._wire, self._extension = wire, extension
@@ -92,7 +92,7 @@ class Proxy:
 
 
 class ModelRouter:
-    """Which model an agent uses, by its name."""
+    """The name of the model that an agent uses."""
 
     def __init__(self, own, model):
         self.own, self.model = own, model
@@ -102,7 +102,7 @@ class ModelRouter:
 
 
 class ExtensionContext:
-    """Everything that an extension can do, it does through this."""
+    """The interface of an extension to the host."""
 
     def __init__(self, wire, hello):
         self._wire, self._manifest = wire, hello.get("manifest") or {}
@@ -124,7 +124,7 @@ class ExtensionContext:
         return self.config.get(key, default)
 
     def get_secret(self, name):
-        """A secret that the host grants, or none. With or without `await`."""
+        """A granted secret, or `None`. With or without `await`."""
         try:
             return Secret(self._wire.ask("secret.get", name))
         except Failure as failure:
@@ -139,11 +139,11 @@ class ExtensionContext:
 
     @property
     def turn(self):
-        """Whose turn it is: `session`, `turn`, `agent`, `channel` and `user`. None outside of any."""
+        """The current turn: `session`, `turn`, `agent`, `channel` and `user`. `None` outside a turn."""
         return None if TURN.get() is None else Record(TURN.get())
 
     async def ask(self, name, arguments=None):
-        """Anything that the host answers, by its name: `clock`, `state.get`, `ui`."""
+        """A host call by name: `clock`, `state.get`, `ui`."""
         return await self._wire.ask_later(name, arguments)
 
     def ask_and_wait(self, name, arguments=None):
@@ -177,13 +177,13 @@ class ExtensionContext:
     unsubscribe_event = unsubscribe
 
     def _taking(self, topic):
-        """Who takes events of a topic."""
+        """The handlers of a topic."""
         return [handler for pattern, handler in self._handlers if matches(pattern.split("."), topic.split("."))]
 
     # The user and the agent.
 
     async def on_user_message(self, text, user_id="user", channel=None, **more):
-        """What a user has said on this channel. The answer comes to `send_to_user`."""
+        """A message of a user on this channel. The answer is passed to `send_to_user`."""
         payload = {"text": text, "user_id": str(user_id), "channel_id": self.extension_id, **more}
         await self._wire.ask_later("event.publish", {"topic": "user.message", "payload": payload})
 
@@ -210,7 +210,7 @@ class ExtensionContext:
         return answer
 
     async def enrich_prompt(self, prompt, agent_id=None):
-        """The prompt with what context providers have to say before it."""
+        """The prompt with the text of the context providers before it."""
         return await self._wire.ask_later("context.enrich", given(prompt=prompt, agent=agent_id))
 
     # The program.
@@ -263,7 +263,7 @@ def given(**arguments):
 
 
 def matches(pattern, topic):
-    """`*` stands for one word, `>` at the end for one or more."""
+    """`*` matches one word, `>` at the end one or more."""
     if pattern and pattern[0] == ">":
         return len(topic) > 0
     if not pattern or not topic:

@@ -1,4 +1,4 @@
-"""What an extension can be, as its class says it: one that has these methods is it, whether it names the protocol or not."""
+"""The roles of a class as protocols: a class with these methods has the role, whether it names the protocol or not."""
 
 import dataclasses
 import typing
@@ -56,7 +56,7 @@ class SetupProvider(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class TurnContext:
-    """Whose turn it is."""
+    """The turn of a call."""
 
     agent_id: Optional[str] = None
     channel_id: Optional[str] = None
@@ -72,7 +72,7 @@ class ContextProvider(Protocol):
 
 
 class Open:
-    """Something with these fields, and with any others that it is given: the documents name them only in part."""
+    """An object with these fields and any others: the documents list them only in part."""
 
     fields: typing.ClassVar[dict] = {}
 
@@ -93,19 +93,19 @@ class Open:
 
 
 class AgentDescriptor(Open):
-    """What a model is told of an agent. `integration_mode` is `tool` or `handoff`."""
+    """The description of an agent for a model. `integration_mode` is `tool` or `handoff`."""
 
     fields = {"name": "", "description": "", "integration_mode": "tool"}
 
 
 class AgentInvocationContext(Open):
-    """Whom an agent is invoked for."""
+    """The context of an agent's invocation."""
 
     fields = {"session_id": None, "user_id": None, "channel_id": None, "agent_id": None, "metadata": dict}
 
 
 class AgentResponse(Open):
-    """What an agent answers."""
+    """The answer of an agent."""
 
     fields = {"content": "", "status": "success", "error": None, "data": None, "metadata": dict}
 
@@ -118,7 +118,7 @@ class AgentProvider(Protocol):
 
 @dataclasses.dataclass
 class Event:
-    """Something that was published."""
+    """A published event."""
 
     topic: str
     payload: Any = None

@@ -1,4 +1,4 @@
-"""What docstrings say: of the function, and of each parameter, in Google's, NumPy's and reStructuredText's ways."""
+"""Parses docstrings: the description of the function and of each parameter, in the Google, NumPy and reStructuredText styles."""
 
 import re
 
@@ -23,7 +23,7 @@ def cleaned(text):
 
 
 def documented(text):
-    """What a docstring says of the function, and of each parameter."""
+    """The description of the function, and of each parameter."""
     lines = cleaned(text)
     said, about, section, names = [], {}, None, []
     for number, line in enumerate(lines):
@@ -58,7 +58,7 @@ def documented(text):
 
 
 def begins(line, names, about, before):
-    """Whether a line of Google's section begins a parameter: one that is further in goes on with the one before."""
+    """Whether a line of a Google-style section begins a parameter: a deeper indented one continues the one before."""
     indent = len(line) - len(line.lstrip())
     if not names:
         begins.indent = indent

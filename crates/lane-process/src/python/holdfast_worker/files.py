@@ -1,5 +1,5 @@
-"""Plain files as extensions: a tool's has `run`, a channel's `connect`, `recv` and `send`. Nothing in them is of this program; `Message`
-is there when they use it."""
+"""Plain files as extensions: a tool has `run`, a channel has `connect`, `recv` and `send`. They import nothing of this program;
+`Message` is a builtin if they use it."""
 
 import builtins
 import os
@@ -14,7 +14,7 @@ PROTOCOL = "0.1"
 
 
 def module_of(path, name):
-    """The module of a file. `Message` is made only where the file or a helper beside it names it."""
+    """The module of a file. `Message` is defined only if the file or a helper beside it uses it."""
     folder = os.path.dirname(path)
     if any(names_message(os.path.join(folder, it)) for it in os.listdir(folder) if it.endswith(".py")):
         from .message import Message
@@ -55,7 +55,7 @@ class Tool:
         try:
             given = self.signature.arguments(params["arguments"])
         except Exception as error:
-            raise Failure(f"the arguments make no sense: {error}", INVALID) from error
+            raise Failure(f"invalid arguments: {error}", INVALID) from error
         return self.run(**given)
 
 
@@ -83,7 +83,7 @@ class Channel:
         arguments = params["arguments"]
         if params["function"] == "send-file":
             return self.send_file(sent_file(arguments["file"]), arguments.get("user"))
-        # What came with a user's message goes back with the answer: a thread, a chat.
+        # The metadata of a user's message, such as a thread or chat id, is passed back with the answer.
         metadata = {**self.metadata.get(arguments["user"], {}), "delivery": arguments["delivery"]}
         return self.send(Message(arguments["text"], arguments["user"], self.name, metadata))
 
@@ -92,7 +92,7 @@ class Channel:
         while True:
             message = await called(self.recv)
             if not hasattr(message, "text") or not hasattr(message, "sender"):
-                raise Failure(f"`recv` has returned {message!r}, which is no Message")
+                raise Failure(f"`recv` returned {message!r}, which is not a Message")
             sender, metadata = str(message.sender), getattr(message, "metadata", None) or {}
             self.metadata[sender] = metadata
             payload = {"text": message.text, "user_id": sender, "channel_id": self.name}
@@ -102,7 +102,7 @@ class Channel:
 
 
 async def called(function, *arguments):
-    """Calls a function of either kind; one that blocks does so on a thread of its own."""
+    """Calls a coroutine function, or a blocking function on its own thread."""
     if is_async(function):
         return await function(*arguments)
     result = await sys.modules["asyncio"].to_thread(function, *arguments)

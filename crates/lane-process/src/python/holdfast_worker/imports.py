@@ -1,7 +1,7 @@
-"""Bringing in the extension's code, and what it imports.
+"""Loading the extension's code, and what it imports.
 
-Python is started without `site`, which takes a third of its start. Whoever imports something that is not in the standard library and
-not beside the file has `site` made up for first. What is found nowhere may have a stand-in: `agents`, `core.extensions`, `pith`.
+Python is started without `site`, which would take a third of the start time. The first import of a module that is neither in the
+standard library nor beside the file loads `site`. Modules that are not found may have a substitute: `agents`, `core.extensions`, `pith`.
 """
 
 import builtins
@@ -16,7 +16,7 @@ NAMED = ("agents", "core", "pith")
 
 
 class Late:
-    """Finds what nobody else does."""
+    """Finds modules that no other finder finds."""
 
     complete = False
 
@@ -37,7 +37,7 @@ class Late:
 
 
 def prepare():
-    """This worker's folder is nobody else's to import from."""
+    """Removes the worker's folder from the import path."""
     del sys.path[0]
     sys.meta_path.append(Late)
     for name in ("exit", "quit"):
@@ -46,8 +46,8 @@ def prepare():
 
 
 def load_file(path, name):
-    """The module of a file. The files beside it can be imported by their names; one that is called like a module of Python's stands in
-    nobody's way."""
+    """The module of a file. The files beside it can be imported by name; one with the name of a standard module does not shadow
+    it."""
     path = os.path.abspath(path)
     sys.path += [os.path.dirname(path), os.getcwd()]
     name = f"{name}_" if name in sys.stdlib_module_names else name
@@ -59,7 +59,7 @@ def load_file(path, name):
 
 
 def package(name, path):
-    """A package without a file of its own."""
+    """A package without a file."""
     spec = ModuleSpec(name, None, is_package=True)
     spec.submodule_search_locations = path
     module = module_from_spec(spec)
@@ -71,8 +71,8 @@ def package(name, path):
 
 
 class Same:
-    """A module of the extension's is one module, whether it is imported by its name or as `sandbox.extensions.<id>.<name>`. The same
-    goes for those that it depends on, after its own."""
+    """A module of the extension is one module, whether it is imported by its name or as `sandbox.extensions.<id>.<name>`. Modules of
+    its dependencies likewise, after its own."""
 
     def __init__(self, folders):
         self.folders = folders
@@ -86,7 +86,7 @@ class Same:
 
 
 class Alias:
-    """Gives a module that is there already."""
+    """Returns a module that is loaded already."""
 
     def __init__(self, module):
         self.module, self.spec = module, module.__spec__
@@ -95,12 +95,12 @@ class Alias:
         return self.module
 
     def exec_module(self, module):
-        # The import machinery has put the other name's on it.
+        # The import machinery has replaced these by the other name's.
         module.__spec__ = self.spec
 
 
 def load_class_module(extension, module):
-    """A module of an extension's folder, which is the package `sandbox.extensions.<id>`. What it depends on lies in a hidden folder."""
+    """A module of an extension's folder, which is the package `sandbox.extensions.<id>`. Its dependencies are in a hidden folder."""
     package("sandbox", [])
     beside = os.path.abspath(".depends_on")
     package("sandbox.extensions", [beside])

@@ -1,4 +1,4 @@
-"""The start: standard input and output are for messages alone, the target is brought in, and the conversation begins."""
+"""The entry point: reserves standard input and output for messages, loads the target, and serves requests."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from .wire import Failure, Wire
 def main():
     kind, target = sys.argv[1:3]
     source, output = os.dup(0), os.dup(1)
-    # What the extension prints must not get between the messages, and what it reads must be none of them.
+    # Output of the extension must not mix with messages, and it must not read them.
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(2, 1)
@@ -23,7 +23,7 @@ def main():
 
 
 def serving(kind, target, wire):
-    """What answers requests. One that cannot be brought in says why to whoever asks."""
+    """The request handler. If the target cannot be loaded, every request fails with the reason."""
     try:
         if kind == "class":
             from .classes import ClassExtension

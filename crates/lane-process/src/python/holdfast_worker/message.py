@@ -1,4 +1,4 @@
-"""What passes between a channel and the agent."""
+"""Messages and files between a channel and the agent."""
 
 import dataclasses
 import typing
@@ -6,7 +6,7 @@ import typing
 
 @dataclasses.dataclass
 class Message:
-    """What passes between a channel and the agent."""
+    """A message between a channel and the agent."""
 
     text: str
     sender: str
@@ -16,7 +16,7 @@ class Message:
 
 @dataclasses.dataclass
 class File:
-    """A file that a tool has made, on its way out through a channel."""
+    """A file that a tool has created, to be sent through a channel."""
 
     name: str
     media_type: str
@@ -24,7 +24,7 @@ class File:
 
 
 def sent_file(file):
-    """The file that a channel is to send, from the host's words."""
+    """The file that a channel must send, from the host's message."""
     if file.get("base64") is None:
         return File(file["name"], file["media_type"], file.get("text", "").encode())
     import base64

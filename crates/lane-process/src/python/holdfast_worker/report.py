@@ -1,4 +1,4 @@
-"""What went wrong, in one line, with its place in the extension's own files."""
+"""Exceptions as one line, with their location in the extension's own files."""
 
 import os
 
@@ -6,7 +6,7 @@ OURS = os.path.dirname(os.path.abspath(__file__))
 
 
 def place_of(error):
-    """The class, the message and the place of an exception."""
+    """The class, the message and the location of an exception."""
     name, file, line = type(error).__name__, None, None
     if isinstance(error, SyntaxError) and error.filename:
         said, file, line = error.msg, error.filename, error.lineno

@@ -50,7 +50,7 @@ def is_tuple_with_names(kind):
 
 
 def fields_of(kind):
-    """The fields of an object's type, each with its annotation, and the names of those that must be there; none of other types."""
+    """The fields of an object type with their annotations, and the names of the required ones; `None` for other types."""
     if not (is_typed_dict(kind) or dataclasses.is_dataclass(kind) or is_tuple_with_names(kind)):
         return None
     hints = typing.get_type_hints(kind, include_extras=True)
@@ -65,7 +65,7 @@ def fields_of(kind):
 
 
 def parts(kind):
-    """A type without `Annotated`, `Required` and the like, its origin, its arguments, and what `Annotated` says of it."""
+    """A type without `Annotated`, `Required` and the like, its origin, its arguments, and the metadata of `Annotated`."""
     remark = None
     while True:
         origin = typing.get_origin(kind)
@@ -84,7 +84,7 @@ def parts(kind):
 
 
 class Schemas:
-    """Schemas of types. What refers to itself, and what a pydantic model defines, is defined once beside them."""
+    """Schemas of types. Recursive types and definitions of pydantic models are defined once."""
 
     def __init__(self):
         self.defined, self.within = {}, []
@@ -150,7 +150,7 @@ class Schemas:
 
 
 def schema_of(kind):
-    """The schema of a type, by itself."""
+    """The schema of a single type."""
     schemas = Schemas()
     schema = schemas.of(kind)
     return {**schema, "$defs": schemas.defined} if schemas.defined else schema
@@ -183,7 +183,7 @@ def is_json(value):
 
 
 def strict(schema):
-    """A schema as strict as some models want it: every property is required, and there are no others."""
+    """A strict schema, as some models require it: every property is required, and there are no others."""
     if isinstance(schema, list):
         return [strict(it) for it in schema]
     if not isinstance(schema, dict):
@@ -195,7 +195,7 @@ def strict(schema):
 
 
 def typed(value, kind):
-    """A JSON value as what the annotation asks for; left as it is where that is not clear."""
+    """Converts a JSON value to the annotated type; unchanged if that is ambiguous."""
     kind, origin, inner, _ = parts(kind)
     if origin in UNIONS:
         for option in inner:
@@ -260,7 +260,7 @@ def fits(value, kind):
 
 
 def plain(value):
-    """A value as JSON has it."""
+    """Converts a value to JSON."""
     if value is None or isinstance(value, (str, bool, int, float)):
         value = value.value if isinstance(value, enum.Enum) else value
         return str(value) if isinstance(value, float) and not math.isfinite(value) else value

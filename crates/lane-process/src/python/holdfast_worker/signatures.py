@@ -11,7 +11,7 @@ VARIADIC, COROUTINE = 0x0C, 0x80
 
 
 def is_async(function):
-    """Whether calling it gives a coroutine."""
+    """Whether calling it returns a coroutine."""
     if type(function) is FUNCTION:
         return bool(function.__code__.co_flags & COROUTINE)
     import inspect
@@ -25,7 +25,7 @@ def object_schema(properties, required):
 
 
 class Signature:
-    """What a function may be given. `skip` names parameters that are not the caller's to give."""
+    """The parameters of a function. `skip` names those that the caller does not provide."""
 
     def __init__(self, function, skip=()):
         self.function = function
@@ -39,7 +39,7 @@ class Signature:
             self.schema, self.kinds = signature(function, self.about, skip)
 
     def plain(self, skip):
-        """The schema of a function that takes nothing but texts and numbers; none of any other."""
+        """The schema of a function with only strings and numbers as parameters; `None` for others."""
         function = self.function
         if type(function) is not FUNCTION or hasattr(function, "__wrapped__") or hasattr(function, "__signature__"):
             return None
@@ -69,7 +69,7 @@ class Signature:
         return object_schema(properties, required)
 
     def arguments(self, given):
-        """Arguments as the function wants them."""
+        """Converts arguments to the types of the function."""
         if self.kinds is None:
             hints = self.function.__annotations__
             return {

@@ -1,4 +1,4 @@
-"""The tools of a class: what `get_tools` gives, as the host wants it.
+"""The tools of a class: the results of `get_tools` in the host's form.
 
 Each is an object with `name`, `params_json_schema` and `on_invoke_tool`, as `function_tool` makes them; or a plain function; or a mapping
 with a `name` and a `function`.
@@ -31,7 +31,7 @@ class ClassTool:
             more = {name: it[name] for name in ("description", "output_schema", "effects", "timeout_ms", "render") if name in it}
             return cls({**tool.sheet, "name": it.get("name") or tool.sheet["name"], "input_schema": schema, **more}, tool.call)
         if not callable(it):
-            raise Failure(f"`get_tools` gives {it!r}, which is no tool")
+            raise Failure(f"`get_tools` returned {it!r}, which is not a tool")
         function = it if hasattr(it, "__name__") else it.__call__
         signature = Signature(function)
         name = getattr(it, "name", None) or getattr(it, "__name__", type(it).__name__)
@@ -50,7 +50,7 @@ def read(reader, *arguments):
     try:
         return reader(*arguments)
     except Exception as error:
-        raise Failure(f"the arguments make no sense: {error}", INVALID) from error
+        raise Failure(f"invalid arguments: {error}", INVALID) from error
 
 
 def direct(tool):
@@ -63,7 +63,7 @@ def direct(tool):
 
 
 def invoked(tool):
-    """A tool of the package `agents`, whose context has had several shapes."""
+    """A tool of the package `agents`, whose context differs between versions."""
 
     def call(request):
         text = json.dumps(request["arguments"], ensure_ascii=False)

@@ -1,7 +1,7 @@
-"""The conversation with the host: a message to a line, both sides asking.
+"""The connection to the host: JSON-RPC with one message per line, with requests in both directions.
 
-One thread reads. It serves what it has read itself, so that a plain function costs no change of threads; if that takes longer than a
-moment, another thread reads on. Coroutines run on one event loop, which is started when the first one is.
+One thread reads. It serves requests itself, so that a plain function costs no thread switch; if a request takes longer than a few
+milliseconds, another thread continues reading. Coroutines run on one event loop, which is started with the first one.
 """
 
 import contextvars
@@ -13,21 +13,21 @@ import time
 from .report import described, place_of
 
 INVALID = -32602
-# Requests of an extension's life, which questions from outside any call may belong to.
+# Lifecycle requests, to which host calls from outside any call are attributed.
 LASTING = frozenset(("initialize", "start", "stop", "destroy"))
-# How long the reader may be busy before another thread reads on.
-MOMENT = 0.004
-# Characters of a failure's message that are told.
-SAID = 4000
-# Made once: `json.dumps` makes an encoder for each call that wants anything but its defaults.
+# How long the reader may be busy before another thread continues reading, in seconds.
+READER_TIMEOUT = 0.004
+# Characters of an error message that are sent.
+MAX_MESSAGE_CHARS = 4000
+# Created once: `json.dumps` creates an encoder for each call with options.
 SCAN = json.JSONDecoder().scan_once
 ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
-# The host's request that is being worked on.
+# The id of the host's request in progress.
 CALL = contextvars.ContextVar("call", default=None)
 
 
 class Failure(Exception):
-    """Something that is told to whoever called."""
+    """An error that is reported to the caller."""
 
     def __init__(self, message, code=1, data=None):
         super().__init__(message)
@@ -35,7 +35,7 @@ class Failure(Exception):
 
 
 class Question:
-    """A question to the host, and who is told once it is answered."""
+    """A pending host call, and the callback for its answer."""
 
     __slots__ = ("params", "told", "error", "result")
 
@@ -53,11 +53,11 @@ class Wire:
 
     def __init__(self, source, output):
         self.source, self.output = source, output
-        # Whole lines that were read, the next one last; and the beginning of the one behind them, in pieces.
+        # Complete lines that were read, in reverse order; and the chunks of the incomplete line after them.
         self.heard, self.begun = [], []
         self.writing, self.state, self.most = threading.Lock(), threading.Lock(), 8 << 20
         self.asked, self.questions, self.held = 0, {}, []
-        # Requests that are not answered yet; those of them that questions from outside any call may belong to; running coroutines.
+        # Open requests; those that host calls from outside any call are attributed to; running coroutines.
         self.open, self.lasting, self.tasks = set(), [], {}
         self.leader, self.lines, self.busy = None, 0, False
         self.watched, self.parked, self.rest = False, False, threading.Lock()
@@ -70,11 +70,11 @@ class Wire:
         self.serve = serve
         self.leader = threading.get_ident()
         self.read_on()
-        # Others read on while this thread was busy: it is the first one, and the process lives as long as it.
+        # Another thread reads now. This is the main thread, and the process exits with it.
         threading.Event().wait()
 
     def line(self):
-        """The next line; the process ends where there is none."""
+        """The next line. Exits the process at the end of the stream."""
         while not self.heard:
             more = os.read(self.source, 1 << 16)
             if not more:
@@ -89,7 +89,7 @@ class Wire:
         return self.heard.pop()
 
     def read_on(self):
-        """Reads and serves for as long as this is the thread that reads. A host that makes no sense is not listened to."""
+        """Reads and serves while this is the reader thread. An invalid message exits the process."""
         try:
             self.read_and_serve(threading.get_ident())
         except BaseException as error:
@@ -113,11 +113,11 @@ class Wire:
                     self.busy = False
 
     def watch(self):
-        """Takes over when the thread that reads is busy for too long. Rests while there is nothing to do."""
+        """Takes over when the reader thread is busy for too long. Sleeps while there is nothing to do."""
         quiet = 0
         while True:
             lines = self.lines
-            time.sleep(MOMENT)
+            time.sleep(READER_TIMEOUT)
             with self.state:
                 late = self.busy and self.lines == lines
                 if late:
@@ -133,7 +133,7 @@ class Wire:
                     self.rest.acquire()
 
     def step_aside(self):
-        """Before this thread waits for an answer: if it is the one that reads, another one does from now on."""
+        """Called before this thread waits for an answer: if it is the reader thread, another one takes over."""
         with self.state:
             if self.leader != threading.get_ident():
                 return
@@ -175,7 +175,7 @@ class Wire:
                 self.put(question, number)
 
     def rouse(self):
-        """Has somebody take over if this thread is busy for too long."""
+        """Starts or wakes the watcher, which takes over if this thread is busy for too long."""
         with self.state:
             parked = self.watched
             self.watched, self.parked = True, False
@@ -201,12 +201,12 @@ class Wire:
 
     def say_error(self, number, error):
         if isinstance(error, Failure):
-            told = {"code": error.code, "message": str(error)[:SAID], "data": error.data}
+            told = {"code": error.code, "message": str(error)[:MAX_MESSAGE_CHARS], "data": error.data}
         elif self.asyncio and isinstance(error, self.asyncio.CancelledError):
             told = {"code": 1, "message": "cancelled"}
         else:
             print_error(error)
-            told = {"code": 1, "message": described(error)[:SAID], "data": place_of(error)}
+            told = {"code": 1, "message": described(error)[:MAX_MESSAGE_CHARS], "data": place_of(error)}
         self.done(number)
         self.say(id=number, error=told)
 
@@ -227,7 +227,7 @@ class Wire:
     # Coroutines.
 
     def running_loop(self):
-        """The event loop, on a thread of its own."""
+        """The event loop, on its own thread."""
         if self.loop is None:
             import asyncio
 
@@ -261,7 +261,7 @@ class Wire:
             self.say_error(number, error)
 
     def cancel(self, number):
-        """A coroutine is cancelled; a plain function cannot be, and its answer is not wanted any more."""
+        """Cancels a coroutine. A plain function cannot be cancelled; its answer is ignored."""
         if self.loop is not None:
             self.loop.call_soon_threadsafe(self.cancel_task, number)
 
@@ -272,7 +272,7 @@ class Wire:
     # Asking.
 
     def ask(self, name, arguments=None, timeout_ms=None):
-        """Asks the host, and waits. Not for coroutines that may wait long: everything else on the loop waits too."""
+        """Makes a host call and waits. Not for coroutines: it blocks the event loop."""
         waiting = threading.Lock()
         waiting.acquire()
         question = self.question(lambda _: waiting.release(), name, arguments, timeout_ms)
@@ -281,7 +281,7 @@ class Wire:
         return question.answered()
 
     async def ask_later(self, name, arguments=None, timeout_ms=None):
-        """Asks the host from a coroutine."""
+        """Makes a host call from a coroutine."""
         loop = self.asyncio.get_running_loop()
         waiting = loop.create_future()
         wake = lambda: waiting.done() or waiting.set_result(None)
@@ -290,7 +290,7 @@ class Wire:
         return question.answered()
 
     def tell(self, name, arguments, failed):
-        """Asks the host for what has no answer but that it was done; `failed` is told if it was not."""
+        """Makes a host call without waiting; `failed` is called if it fails."""
 
         def told(question):
             if question.error is not None:
@@ -310,7 +310,7 @@ class Wire:
             if call not in self.open:
                 call = self.lasting[-1] if self.lasting else None
             if call is None:
-                # What nobody has called for waits until something of the extension's life can carry it.
+                # Outside any call: queued until a lifecycle request is open.
                 self.held.append(question)
                 return question
         self.put(question, call)
@@ -339,7 +339,7 @@ async def whole(awaitable):
 
 
 def print_error(error):
-    """The whole story goes to the log."""
+    """Logs the traceback."""
     import traceback
 
     traceback.print_exception(type(error), error, error.__traceback__)

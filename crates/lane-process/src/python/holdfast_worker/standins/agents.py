@@ -1,4 +1,4 @@
-"""Stands in for the package `agents` where it is not installed: `function_tool` and what belongs to it."""
+"""A substitute for the package `agents` if it is not installed: `function_tool` and its types."""
 
 import json
 import typing
@@ -11,7 +11,7 @@ PLAIN = object()
 
 
 class RunContextWrapper(typing.Generic[Context]):
-    """What a tool is given of the call, if its first parameter asks for it."""
+    """The context of a call, passed to a tool if its first parameter is annotated with it."""
 
     def __init__(self, context=None, **more):
         self.context = context
@@ -19,7 +19,7 @@ class RunContextWrapper(typing.Generic[Context]):
 
 
 class ToolContext(RunContextWrapper[Context]):
-    """The same, with the call's own facts."""
+    """The same, with the name and id of the call."""
 
 
 class FunctionTool:
@@ -37,7 +37,7 @@ Tool = FunctionTool
 
 
 def wants_context(function):
-    """The name of a first parameter that is the call's context, if there is one."""
+    """The name of the first parameter if it is the call's context."""
     import inspect
 
     first = next(iter(inspect.signature(function).parameters.values()), None)
@@ -65,7 +65,7 @@ def function_tool(
     is_enabled=True,
     **more,
 ):
-    """A tool of a function: bare, or with options."""
+    """Makes a tool of a function, with or without options."""
 
     def tool_of(function):
         context = wants_context(function)
@@ -79,7 +79,7 @@ def function_tool(
             schema, said = {**schema, "properties": properties}, ""
 
         def call(wrapper, arguments):
-            """The function's result, or a coroutine that gives it."""
+            """The function's result, or a coroutine that returns it."""
             given = signature.arguments(arguments)
             return function(wrapper, **given) if context else function(**given)
 
@@ -109,7 +109,7 @@ def function_tool(
 
 
 def default_tool_error_function(ctx, error):
-    """What a model is told of a failure, for those that ask for this."""
+    """The default error message for a model."""
     return f"An error occurred while running the tool. Please try again. Error: {error}"
 
 

@@ -1,4 +1,4 @@
-"""The contract between extensions and whoever runs them."""
+"""The contract between extensions and their host."""
 
 from holdfast_worker.context import ExtensionContext
 from holdfast_worker.contract import *

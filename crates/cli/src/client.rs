@@ -1,0 +1,6 @@
+//! The command line as a client of the owner of a home: the link to it, one turn over it, questions and files.
+
+pub(crate) mod attach;
+pub(crate) mod link;
+pub(crate) mod questions;
+pub(crate) mod turn;

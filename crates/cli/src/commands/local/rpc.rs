@@ -1,0 +1,107 @@
+//! `holdfast rpc`: the protocol over standard input and output, for automation.
+
+use std::collections::BTreeSet;
+
+use holdfast_contract::problem::{Code, Problem};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, split, stdin, stdout};
+
+use crate::exit::Exit;
+
+/// What is still to come once the input has ended.
+#[derive(Default)]
+struct Outstanding {
+    /// Requests without an answer.
+    requests: u64,
+    /// Requests to open a session with somebody who answers questions.
+    opening: Vec<Value>,
+    /// Sessions that were opened so.
+    attended: BTreeSet<String>,
+    /// Questions to a person, by session and frame, which nobody can answer any more.
+    questions: BTreeSet<(String, u64)>,
+}
+
+/// Carries lines between this process's own input and output and the owner. When the input ends, what was asked is answered first, as
+/// far as nobody has to be asked for it.
+pub(crate) async fn rpc(owner: impl AsyncRead + AsyncWrite + Send + 'static) -> Result<Exit, Problem> {
+    let broken =
+        |error: std::io::Error| Problem::new(Code::ConnectionLost, format!("the connection broke: {error}"));
+    let (answers, mut requests) = split(owner);
+    let (mut input, mut answers, mut output) = (BufReader::new(stdin()), BufReader::new(answers), stdout());
+    let (mut asked, mut answered) = (Vec::new(), Vec::new());
+    let mut outstanding = Outstanding::default();
+    let mut open = true;
+    while open || (outstanding.requests > 0 && outstanding.questions.is_empty()) {
+        tokio::select! {
+            read = input.read_until(b'\n', &mut asked), if open => {
+                open = read.map_err(broken)? > 0;
+                if !asked.trim_ascii().is_empty() {
+                    let end: &[u8] = if asked.ends_with(b"\n") { b"" } else { b"\n" };
+                    asked.extend_from_slice(end);
+                    requests.write_all(&asked).await.map_err(broken)?;
+                    requests.flush().await.map_err(broken)?;
+                    outstanding.asked(&serde_json::from_slice(&asked).unwrap_or_default());
+                }
+                asked.clear();
+            }
+            read = answers.read_until(b'\n', &mut answered) => {
+                if read.map_err(broken)? == 0 {
+                    return Err(Problem::new(Code::ConnectionLost, "the process that owns the home has gone"));
+                }
+                output.write_all(&answered).await.map_err(broken)?;
+                output.flush().await.map_err(broken)?;
+                outstanding.answered(&serde_json::from_slice(&answered).unwrap_or_default());
+                answered.clear();
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+impl Outstanding {
+    /// Takes a request.
+    fn asked(&mut self, message: &Value) {
+        self.requests += 1;
+        if message["method"] == "session.open" && message["params"]["answers"] == true {
+            self.opening.push(message["id"].clone());
+        }
+    }
+
+    /// Takes an answer or a notification.
+    fn answered(&mut self, message: &Value) {
+        if message["method"] == "frame" {
+            return self.frame(&message["params"]);
+        }
+        if message["method"].is_string() {
+            return;
+        }
+        self.requests = self.requests.saturating_sub(1);
+        let opened = self.opening.iter().position(|id| *id == message["id"]);
+        if let Some(place) = opened {
+            self.opening.swap_remove(place);
+            self.attended.extend(message["result"]["session"].as_str().map(str::to_owned));
+        }
+    }
+
+    fn frame(&mut self, frame: &Value) {
+        let session = frame["stream"].as_str().unwrap_or_default();
+        // Where nobody answers, the policy does.
+        if !self.attended.contains(session) {
+            return;
+        }
+        let request = |seq: &Value| (session.to_owned(), seq.as_u64().unwrap_or_default());
+        match frame["kind"].as_str() {
+            Some("approval.requested" | "ui.requested") => {
+                self.questions.insert(request(&frame["seq"]));
+            }
+            Some("approval.answered") => {
+                self.questions.remove(&request(&frame["body"]["approval"]));
+            }
+            Some("ui.answered") => {
+                self.questions.remove(&request(&frame["body"]["request"]));
+            }
+            Some("turn.ended") => self.questions.retain(|(of, _)| of != session),
+            _ => {}
+        }
+    }
+}

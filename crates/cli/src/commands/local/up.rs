@@ -1,0 +1,227 @@
+//! `holdfast up`, `down`: a home that is up without anybody talking to it.
+//!
+//! `up` is a supervisor. It runs the owner of the home as a child, which it starts again when that asks for it or dies, and gives up when
+//! it keeps dying. The child comes up, answers on the control socket, and goes when it is told to.
+
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use holdfast_app::ApplicationConfig;
+use holdfast_contract::ids::Millis;
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_home::Home;
+use holdfast_rpc::{NoParams, SystemMethod, connect};
+use holdfast_runtime::ShutdownRequest;
+use tokio::process::{Child, Command};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::client::link::{Link, OwnerConnection};
+use crate::exit::Exit;
+use crate::output::Output;
+
+/// What a child leaves with that is to be started again at once.
+const RESTART_EXIT_CODE: u8 = 75;
+/// So many deaths within the window, and the supervisor gives up. An extension that takes the process with it is kept down from the
+/// third start on, so whatever dies more often than this has another reason.
+const MAX_CRASHES: usize = 5;
+const CRASH_WINDOW: Duration = Duration::from_secs(120);
+/// The longest pause before the owner is started again.
+const MAX_PAUSE: Millis = Millis(4_000);
+/// How long a child may take to stop in order.
+const STOP_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often the flag in the home's folder is looked for.
+const FLAG_POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// What came of a child.
+enum ChildExit {
+    /// It was told to go, or had nothing more to do.
+    Done,
+    /// It wants to be started again.
+    Again,
+    /// What it found makes no sense, and would not the next time.
+    Refused,
+    /// It died.
+    Died(String),
+}
+
+impl From<ExitStatus> for ChildExit {
+    fn from(status: ExitStatus) -> Self {
+        match status.code() {
+            Some(0) => Self::Done,
+            Some(code) if code == i32::from(RESTART_EXIT_CODE) => Self::Again,
+            Some(2) => Self::Refused,
+            _ => Self::Died(status.to_string()),
+        }
+    }
+}
+
+/// Keeps a home up until it is told to stop.
+pub(crate) async fn supervise(output: &Output, plan: &ApplicationConfig) -> Result<Exit, Problem> {
+    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    let mut deaths: Vec<Instant> = Vec::new();
+    loop {
+        drop(std::fs::remove_file(plan.home.restart_flag()));
+        let mut child = begin(plan)?;
+        let left = tokio::select! {
+            status = child.wait() => ChildExit::from(status.map_err(lost)?),
+            _ = terminate.recv() => stop(&mut child).await?,
+            _ = interrupt.recv() => stop(&mut child).await?,
+        };
+        match left {
+            ChildExit::Done => return Ok(Exit::Done),
+            ChildExit::Refused => return Ok(Exit::Failed),
+            ChildExit::Again => say(output, "starting again"),
+            ChildExit::Died(how) => {
+                deaths.push(Instant::now());
+                deaths.retain(|at| at.elapsed() < CRASH_WINDOW);
+                if deaths.len() >= MAX_CRASHES {
+                    let what = format!(
+                        "the process died {MAX_CRASHES} times within {} s: {how}",
+                        CRASH_WINDOW.as_secs()
+                    );
+                    let help = "`holdfast ext doctor` shows what happened to each extension; `holdfast log show system` shows everything.";
+                    return Err(Problem::new(Code::CrashLoop, what).help(help));
+                }
+                let earlier = u32::try_from(deaths.len()).unwrap_or(u32::MAX);
+                let pause = Duration::from_millis(Millis(250).backoff(earlier, MAX_PAUSE).0);
+                say(
+                    output,
+                    &format!("the process died ({how}); starting it again in {} ms", pause.as_millis()),
+                );
+                tokio::select! {
+                    () = sleep(pause) => {}
+                    _ = terminate.recv() => return Ok(Exit::Done),
+                    _ = interrupt.recv() => return Ok(Exit::Interrupted),
+                }
+            }
+        }
+    }
+}
+
+fn listen(kind: SignalKind) -> Result<Signal, Problem> {
+    signal(kind).map_err(|error| Problem::new(Code::Internal, format!("no signals can be heard: {error}")))
+}
+
+fn lost(error: std::io::Error) -> Problem {
+    Problem::new(Code::Internal, format!("the child process is lost: {error}"))
+}
+
+fn say(output: &Output, text: &str) {
+    if !output.quiet {
+        eprintln!("{text}");
+    }
+}
+
+/// Starts the owner of the home as a child.
+fn begin(plan: &ApplicationConfig) -> Result<Child, Problem> {
+    let failed = |error| Problem::new(Code::Internal, format!("the owner cannot be started: {error}"));
+    let program = std::env::current_exe().map_err(failed)?;
+    let mut command = Command::new(program);
+    command.arg("--home").arg(plan.home.root());
+    if let Some(profile) = &plan.profile {
+        command.arg("--profile").arg(profile);
+    }
+    command.args(["up", "--unsupervised"]).env("HOLDFAST_SUPERVISOR", std::process::id().to_string());
+    command.stdin(Stdio::null()).kill_on_drop(true).process_group(0).spawn().map_err(failed)
+}
+
+/// Has a child stop in order; one that does not is killed.
+async fn stop(child: &mut Child) -> Result<ChildExit, Problem> {
+    let pid = child.id().and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?));
+    if let Some(pid) = pid {
+        // One that is gone already needs no signal.
+        let _gone = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+    match timeout(STOP_TIMEOUT, child.wait()).await {
+        Ok(status) => drop(status.map_err(lost)?),
+        Err(_) => {
+            eprintln!("the process did not stop within {} s and is killed", STOP_TIMEOUT.as_secs());
+            child.kill().await.map_err(lost)?;
+        }
+    }
+    Ok(ChildExit::Done)
+}
+
+/// Owns the home until somebody wants it to stop.
+pub(crate) async fn own(output: &Output, plan: &ApplicationConfig) -> Result<Exit, Problem> {
+    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    let supervisor = std::env::var("HOLDFAST_SUPERVISOR").ok().and_then(|pid| pid.parse::<i32>().ok());
+    let own = match OwnerConnection::find(plan).await? {
+        OwnerConnection::Own(own) => own,
+        OwnerConnection::Attached(_) => {
+            let what = "another process owns this home";
+            return Err(Problem::new(Code::HomeOwned, what)
+                .help("`holdfast status` says which; `holdfast down` stops it."));
+        }
+    };
+    let every = Millis(u64::from(own.house.settings.health.every_seconds) * 1_000);
+    own.house.runtime.watch_health(every);
+    say(output, &format!("up: {} (process {})", plan.home.root().display(), std::process::id()));
+    let mut wanted = own.house.runtime.wanted();
+    let flag = plan.home.restart_flag();
+    let (reason, again) = tokio::select! {
+        _ = terminate.recv() => ("asked to stop by a signal".to_owned(), false),
+        _ = interrupt.recv() => ("interrupted".to_owned(), false),
+        () = orphaned(supervisor) => ("the supervisor is gone".to_owned(), false),
+        () = appears(&flag) => ("the restart flag was set".to_owned(), true),
+        wanted = wanted.wait_for(|wanted| *wanted != ShutdownRequest::GoOn) => match wanted.as_deref() {
+            Ok(ShutdownRequest::Restart(reason)) => (reason.clone(), true),
+            Ok(ShutdownRequest::Stop(reason)) => (reason.clone(), false),
+            Ok(ShutdownRequest::GoOn) | Err(_) => ("nobody is left to ask for anything".to_owned(), false),
+        },
+    };
+    say(output, &format!("stopping: {reason}"));
+    own.end_now(&reason).await?;
+    if again && supervisor.is_none() {
+        say(output, "nobody is there to start it again: `holdfast up` without --unsupervised does");
+    }
+    Ok(if again { Exit::Again } else { Exit::Done })
+}
+
+/// Waits until the supervisor is no longer this process's parent.
+async fn orphaned(supervisor: Option<i32>) {
+    let Some(supervisor) = supervisor else { return std::future::pending().await };
+    while rustix::process::getppid().is_some_and(|parent| parent.as_raw_nonzero().get() == supervisor) {
+        sleep(FLAG_POLL_INTERVAL).await;
+    }
+}
+
+/// Waits until a file is there.
+async fn appears(flag: &Path) {
+    while !flag.exists() {
+        sleep(FLAG_POLL_INTERVAL).await;
+    }
+}
+
+/// A link to whoever has the home up; none if nobody has.
+pub(crate) async fn attached(home: &Home) -> Result<Option<Link>, Problem> {
+    match connect(&home.control_socket()).await {
+        Ok(connection) => Link::over(connection, "down").await.map(Some),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Stops what is up.
+pub(crate) async fn down(output: &Output, plan: &ApplicationConfig) -> Result<Exit, Problem> {
+    let Some(link) = attached(&plan.home).await? else {
+        output.line("nothing is up")?;
+        return Ok(Exit::Done);
+    };
+    let process = link.welcome.process;
+    let _acknowledged: serde_json::Value = link.client.ask(&SystemMethod::Stop(NoParams {})).await?;
+    drop(link);
+    let deadline = Instant::now() + STOP_TIMEOUT;
+    // It is down when nobody holds the home any more.
+    while plan.home.own().is_err() {
+        if Instant::now() > deadline {
+            let what = format!("process {process} has not stopped within {} s", STOP_TIMEOUT.as_secs());
+            return Err(Problem::new(Code::HomeOwned, what)
+                .help("`kill` ends it; nothing that was acknowledged is lost."));
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    output.line(format!("down: process {process} has stopped"))?;
+    Ok(Exit::Done)
+}

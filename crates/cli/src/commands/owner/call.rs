@@ -1,0 +1,77 @@
+//! `holdfast call TOOL 'JSON'`: one tool through the whole pipeline: schema, hooks, policy, dispatch, frames.
+
+use holdfast_contract::body::Body;
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::tool::ToolOutcome;
+use holdfast_rpc::SessionOpen;
+use serde_json::{Value, json};
+
+use crate::arguments::Call;
+use crate::client::link::Link;
+use crate::client::turn::attended;
+use crate::exit::Exit;
+use crate::output::{Output, report};
+
+/// The model that calls exactly what it is told to.
+pub(crate) const DIRECT: &str = "direct";
+
+pub(crate) async fn call(output: &Output, link: &mut Link, command: Call) -> Result<Exit, Problem> {
+    let arguments: Value = serde_json::from_str(&command.arguments).map_err(|error| {
+        Problem::new(Code::UsageInvalid, format!("the arguments are not JSON: {error}"))
+            .help(format!("For example: holdfast call {} '{{\"path\": \"notes.txt\"}}'", command.tool))
+    })?;
+    let opened = link
+        .open_session(SessionOpen {
+            model: Some(DIRECT.into()),
+            channel: "call".to_owned(),
+            answers: attended(),
+            ..SessionOpen::default()
+        })
+        .await?;
+    let text = format!("/{} {arguments}", command.tool);
+    let end = link.turn(&opened.session, (text, Vec::new()), |_| Ok(())).await?;
+    let (mut result, mut fault): (Option<Value>, Option<Fault>) = (None, None);
+    for frame in link.frames_of_turn(&opened, &end).await? {
+        let outcome = match link.client.body(&frame).await? {
+            Body::ToolReturned(returned) => returned.outcome,
+            // The tool is an agent.
+            Body::ChildEnded(ended) => ended.outcome,
+            Body::ToolSettled(settled) if settled.fault.is_some() => {
+                fault = settled.fault;
+                continue;
+            }
+            _ => continue,
+        };
+        match outcome {
+            ToolOutcome::Result(content) => result = content.value().cloned(),
+            ToolOutcome::Failure(failure) => fault = Some(failure),
+        }
+    }
+    if result.is_none() && fault.is_none() {
+        fault = Some(crate::client::turn::told(&end).to_fault());
+    }
+    let ok = fault.is_none();
+    let exit = match fault.as_ref().map(|fault| fault.code) {
+        None => Exit::Done,
+        Some(Code::ToolDenied | Code::GuardBlocked) => Exit::Denied,
+        Some(Code::ToolCancelled | Code::TurnCancelled) => Exit::Interrupted,
+        Some(_) => Exit::Failed,
+    };
+    if output.json {
+        let result = if ok { result } else { None };
+        let error = fault.map(|fault| json!({ "code": fault.code, "message": fault.message }));
+        output.document(&json!({ "ok": ok, "result": result, "error": error, "session": opened.session }))?;
+        return Ok(exit);
+    }
+    match fault {
+        Some(fault) => report(&Problem::from(fault)),
+        None => output.foreign(&match result.unwrap_or_default() {
+            Value::String(text) => text,
+            value => serde_json::to_string_pretty(&value).unwrap_or_default(),
+        })?,
+    }
+    if !output.quiet {
+        eprintln!("session {}", opened.session);
+    }
+    Ok(exit)
+}

@@ -1,0 +1,159 @@
+//! `tools`, `agents`, `ext list`, `ext show`: what is there, from which extension, lane and generation.
+
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_rpc::{
+    AgentInfo, ExtensionDoctor, ExtensionInfo, ExtensionMethod, ExtensionParams, FaultRecord, NoParams,
+    ToolInfo,
+};
+
+use crate::chat::sanitize_for_terminal;
+use crate::client::link::Link;
+use crate::exit::Exit;
+use crate::output::{Output, table};
+
+pub(crate) async fn tools(output: &Output, link: &Link) -> Result<Exit, Problem> {
+    let tools: Vec<ToolInfo> = link.client.ask(&ExtensionMethod::Tools(NoParams {})).await?;
+    if output.json {
+        return output.documents(&tools);
+    }
+    let rows = tools.iter().map(|tool| {
+        let from =
+            format!("{} {} ({}, generation {})", tool.extension, tool.version, tool.lane, tool.generation);
+        [
+            tool.name.to_string(),
+            tool.effects.clone(),
+            tool.policy.clone(),
+            from,
+            first_line(&tool.description),
+        ]
+    });
+    let empty = "no tools; `holdfast ext list` shows what is installed";
+    output.line(table(["tool", "effects", "policy", "from", "what it does"], rows, empty))?;
+    Ok(Exit::Done)
+}
+
+pub(crate) async fn agents(output: &Output, link: &Link) -> Result<Exit, Problem> {
+    let agents: Vec<AgentInfo> = link.client.ask(&ExtensionMethod::Agents(NoParams {})).await?;
+    if output.json {
+        return output.documents(&agents);
+    }
+    let rows = agents.iter().map(|agent| {
+        let models: Vec<&str> = agent.models.iter().map(|model| model.as_str()).collect();
+        [agent.id.clone(), agent.mode.to_string(), models.join(", "), first_line(&agent.description)]
+    });
+    let empty = "no agents besides the main one";
+    output.line(table(["agent", "mode", "models", "what it is good for"], rows, empty))?;
+    Ok(Exit::Done)
+}
+
+pub(crate) async fn extensions(output: &Output, link: &Link) -> Result<Exit, Problem> {
+    let extensions = all(link).await?;
+    if output.json {
+        return output.documents(&extensions);
+    }
+    let rows = extensions.iter().map(|extension| {
+        let version = extension.version.clone().unwrap_or_default();
+        let tools: Vec<&str> = extension.tools.iter().map(|tool| tool.as_str()).collect();
+        let says = extension.fault.clone().unwrap_or_else(|| tools.join(", "));
+        let says = std::iter::once(says).chain(extension.conflicts.iter().cloned());
+        let says = says.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
+        [
+            extension.id.clone(),
+            version,
+            extension.state.clone(),
+            extension.lane.clone(),
+            sanitize_for_terminal(&says),
+        ]
+    });
+    output.line(table(["extension", "version", "state", "lane", "tools or fault"], rows, "no extensions"))?;
+    Ok(Exit::Done)
+}
+
+pub(crate) async fn extension(output: &Output, link: &Link, id: &str) -> Result<Exit, Problem> {
+    let extension = &known(link, id).await?;
+    if output.json {
+        output.document(extension)?;
+        return Ok(Exit::Done);
+    }
+    let line = |name: &str, value: &str| output.line(format!("{name:<11} {}", sanitize_for_terminal(value)));
+    line("extension", &extension.id)?;
+    line("version", extension.version.as_deref().unwrap_or("none serves"))?;
+    line("state", &extension.state)?;
+    line("lane", &extension.lane)?;
+    line("generation", &extension.generation.map(|number| number.to_string()).unwrap_or_default())?;
+    line("digest", extension.digest.as_deref().unwrap_or_default())?;
+    for tool in &extension.tools {
+        line("tool", tool.as_str())?;
+    }
+    for hook in &extension.hooks {
+        line("hook", hook)?;
+    }
+    for conflict in &extension.conflicts {
+        line("conflict", conflict)?;
+    }
+    if let Some(fault) = &extension.fault {
+        line("fault", fault)?;
+    }
+    Ok(Exit::Done)
+}
+
+pub(crate) async fn troubles(output: &Output, link: &Link, id: Option<String>) -> Result<Exit, Problem> {
+    if let Some(id) = &id {
+        known(link, id).await?;
+    }
+    let troubles: Vec<FaultRecord> =
+        link.client.ask(&ExtensionMethod::Doctor(ExtensionDoctor { id })).await?;
+    if output.json {
+        return output.documents(&troubles);
+    }
+    let rows = troubles.iter().map(|trouble| {
+        let at = crate::time::moment(holdfast_contract::ids::Millis(trouble.at));
+        let (phase, code) = (trouble.phase.clone(), trouble.code.clone());
+        [
+            trouble.extension.clone(),
+            at,
+            phase,
+            code,
+            sanitize_for_terminal(&trouble.message),
+            trouble.fix.clone(),
+        ]
+    });
+    let heads = ["extension", "when", "phase", "code", "what happened", "what to do"];
+    output.line(table(heads, rows, "nothing went wrong of late"))?;
+    Ok(Exit::Done)
+}
+
+pub(crate) async fn restart(output: &Output, link: &Link, id: String) -> Result<Exit, Problem> {
+    if known(link, &id).await?.state == "ACTIVE" {
+        output.line(format!("{id} is active; a change in its folder reloads it"))?;
+        return Ok(Exit::Done);
+    }
+    let request = ExtensionMethod::Restart(ExtensionParams { id: id.clone() });
+    let _kept: serde_json::Value = link.client.ask(&request).await?;
+    let now = known(link, &id).await?;
+    output.line(format!(
+        "{id} is {}{}",
+        now.state,
+        now.fault.map(|fault| format!(": {}", sanitize_for_terminal(&fault))).unwrap_or_default()
+    ))?;
+    Ok(Exit::from(now.state == "ACTIVE"))
+}
+
+/// An extension that is installed.
+async fn known(link: &Link, id: &str) -> Result<ExtensionInfo, Problem> {
+    let all = all(link).await?;
+    let names: Vec<&str> = all.iter().map(|extension| extension.id.as_str()).collect();
+    let unknown = || {
+        let problem = Problem::new(Code::ExtensionUnknown, format!("there is no extension `{id}`"));
+        problem.help(format!("There are: {}.", names.join(", ")))
+    };
+    all.iter().find(|extension| extension.id == id).cloned().ok_or_else(unknown)
+}
+
+async fn all(link: &Link) -> Result<Vec<ExtensionInfo>, Problem> {
+    link.client.ask(&ExtensionMethod::List(NoParams {})).await
+}
+
+fn first_line(text: &str) -> String {
+    sanitize_for_terminal(text.lines().next().unwrap_or_default())
+}

@@ -1,0 +1,109 @@
+//! `holdfast run "PROMPT"`: one turn. Plain: the answer. With `--json`: every frame of the turn.
+
+use std::io::IsTerminal;
+
+use holdfast_contract::ids::StreamId;
+use holdfast_contract::problem::Problem;
+use holdfast_contract::session_frames::TurnOutcome;
+use holdfast_home::OFFLINE;
+use holdfast_rpc::{ExtensionMethod, NoParams, Notification, SessionOpen, ToolInfo};
+
+use crate::arguments::Run;
+use crate::client::attach;
+use crate::client::link::Link;
+use crate::client::turn::{attended, exit, text, told};
+use crate::exit::Exit;
+use crate::output::{Output, end_stream, frame_line, report, stream};
+
+pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Result<Exit, Problem> {
+    let prompt = prompt(command.prompt)?;
+    let attachments = command.attach.iter().map(|file| attach::read(file)).collect::<Result<_, _>>()?;
+    let session = command.session.map(StreamId::from);
+    let opened = link
+        .open_session(SessionOpen {
+            session,
+            create: true,
+            model: command.model.map(Into::into),
+            channel: "run".to_owned(),
+            answers: attended(),
+            frames_from: None,
+        })
+        .await?;
+    // A person reads along; a program is given the answer, without what a broken attempt or a remark before a call had written.
+    let live = !output.json && std::io::stdout().is_terminal();
+    let mut streamed = false;
+    let end = link
+        .turn(&opened.session, (prompt, attachments), |notice| {
+            match notice {
+                Notification::Text { text, .. } if live => {
+                    streamed = true;
+                    stream(text);
+                }
+                Notification::Frame(frame) if output.verbose && frame.envelope.seq >= opened.next => {
+                    eprintln!("{}", frame_line(frame));
+                }
+                _ => {}
+            }
+            Ok(())
+        })
+        .await?;
+    end_stream();
+    if output.json {
+        for frame in link.frames_of_turn(&opened, &end).await? {
+            // A script has nothing to load references with.
+            output.document(&link.client.whole(frame).await?)?;
+        }
+    } else if end.outcome == TurnOutcome::Answered && !streamed {
+        output.foreign(&text(end.answer.as_ref()))?;
+    }
+    for file in &end.attachments {
+        match &command.save {
+            Some(folder) => eprintln!("saved {}", attach::save(folder, file)?.display()),
+            None if output.quiet => {}
+            None => eprintln!("{}; --save FOLDER keeps it", attach::made(file)),
+        }
+    }
+    if end.outcome != TurnOutcome::Answered {
+        report(&told(&end));
+    }
+    if !output.quiet && !output.json {
+        eprintln!("session {}", opened.session);
+    }
+    Ok(exit(&end.outcome))
+}
+
+/// One turn for somebody who has neither a terminal nor a question: a tool is called, and the way to the rest is shown.
+pub(crate) async fn demonstrate(output: &Output, link: &mut Link) -> Result<Exit, Problem> {
+    let tools: Vec<ToolInfo> = link.client.ask(&ExtensionMethod::Tools(NoParams {})).await?;
+    let prompt = match tools.iter().any(|tool| tool.name.as_str() == "file_list") {
+        true => "List the files in this folder.",
+        // In a folder that tools may not touch.
+        false => "/kv_get {\"glob\": \"*\"}",
+    };
+    output
+        .line(format!("There is no terminal to talk in, so this is a demonstration.\n\nyou: {prompt}\n"))?;
+    let model = Some(OFFLINE.to_owned());
+    let command = Run { prompt: prompt.to_owned(), session: None, model, attach: Vec::new(), save: None };
+    let exit = run(output, link, command).await?;
+    output.line(
+        "\nIn a terminal, `holdfast` is a chat. `holdfast run \"…\"` is one turn, `holdfast log list` shows what was recorded.",
+    )?;
+    Ok(exit)
+}
+
+/// The prompt: the argument, or all of standard input for `-`.
+fn prompt(asked: String) -> Result<String, Problem> {
+    use holdfast_contract::problem::Code;
+    if asked != "-" {
+        return Ok(asked);
+    }
+    let mut bytes = Vec::new();
+    std::io::Read::read_to_end(&mut std::io::stdin(), &mut bytes).map_err(|error| {
+        Problem::new(Code::UsageInvalid, format!("standard input cannot be read: {error}"))
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let place = error.utf8_error().valid_up_to();
+        Problem::new(Code::UsageInvalid, format!("standard input is not UTF-8: the byte at {place} is none"))
+            .help("Convert it first, for example with `iconv -t utf-8`.")
+    })
+}

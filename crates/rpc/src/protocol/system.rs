@@ -1,0 +1,158 @@
+//! Requests about the home as a whole, and their answers.
+
+use holdfast_contract::ids::{ModelName, StreamId};
+use holdfast_contract::message::LimitKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{ClientRequest, Method, NoParams, Request};
+
+methods! {
+    /// What can be asked of the owner of a home.
+    System: SystemMethod {
+        /// The first request: versions are compared, and the owner identifies itself.
+        "hello" => Hello(ClientHello),
+        /// The state of the home.
+        "system.status" => Status(NoParams),
+        /// Stop everything in order; the owner ends.
+        "system.stop" => Stop(NoParams),
+        /// Stop everything in order, and start again.
+        "system.restart" => Restart(NoParams),
+        /// Erase a session's content.
+        "log.erase" => LogErase(LogErase),
+        /// Collect old frames.
+        "log.gc" => LogGc(LogGc),
+    }
+}
+
+/// Who asks.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClientHello {
+    /// The protocol's version.
+    pub version: u32,
+    /// The client's name: `editor`. As a `cli`, which is a command that ends by itself, the owner waits for it before it ends.
+    pub client: String,
+}
+
+/// Who answers.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ServerHello {
+    /// The protocol's version.
+    pub version: u32,
+    /// The program's version.
+    pub program: String,
+    /// The owner's process.
+    pub process: u32,
+    /// The home.
+    pub home: String,
+    /// The policy profile in force.
+    pub profile: String,
+    /// The model that new sessions use.
+    pub model: ModelName,
+}
+
+/// A session whose content goes.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LogErase {
+    /// The session.
+    pub session: StreamId,
+    /// Why; kept in the tombstones.
+    pub reason: String,
+}
+
+/// What is collected.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LogGc {
+    /// One session; all if none is named.
+    pub session: Option<StreamId>,
+    /// Keep frames of the last so many days.
+    pub keep_days: Option<u64>,
+    /// Keep the last so many frames.
+    pub keep_frames: Option<u64>,
+}
+
+/// How a home is.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Status {
+    /// The process that owns the home.
+    pub process: u32,
+    /// How many extensions serve.
+    pub active: u64,
+    /// How many sessions are open.
+    pub sessions: u64,
+    /// Those that do not serve, and why.
+    pub failed: Vec<ExtensionProblem>,
+    /// Those that serve although something is wrong: what was found last cannot be used, and what served before goes on.
+    #[serde(default)]
+    pub unwell: Vec<ExtensionProblem>,
+    /// Names of tools that an extension does not get, or that several have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<ExtensionProblem>,
+    /// How long the process has had the home, in milliseconds.
+    #[serde(default)]
+    pub uptime_ms: u64,
+    /// What the bus has in its queues, over all subscribers.
+    #[serde(default)]
+    pub queues: Queues,
+    /// What models have used since the process has had the home, over all sessions.
+    #[serde(default)]
+    pub spent: UsageInfo,
+    /// What the policy bounds in a day, and what was used of it today.
+    #[serde(default)]
+    pub today: Vec<LimitUsage>,
+}
+
+/// Something that is bounded in a day.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LimitUsage {
+    /// The extension whose agents and tools it is about; none for everything together.
+    pub extension: Option<String>,
+    /// What is bounded.
+    pub limit: LimitKind,
+    /// How much was used.
+    pub used: u64,
+    /// How much may be.
+    pub allowed: u64,
+}
+
+/// What the bus has in its queues.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Queues {
+    /// Events that some subscriber has not finished, once for each.
+    pub open: u64,
+    /// Of these, how many are with their subscriber.
+    pub under_way: u64,
+    /// How many wait because one before them failed.
+    pub delayed: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// Why nothing moves, if nothing does.
+    pub trouble: Option<String>,
+}
+
+/// What models have used.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct UsageInfo {
+    /// Calls of a model.
+    pub model_calls: u64,
+    /// Tokens.
+    pub tokens: u64,
+    /// Money in millionths of a dollar.
+    pub cost_micros: u64,
+}
+
+/// An extension with which something is wrong.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ExtensionProblem {
+    /// The extension.
+    pub extension: String,
+    /// The stable code.
+    pub code: String,
+    /// Why.
+    pub message: String,
+    /// What to do.
+    pub fix: String,
+}

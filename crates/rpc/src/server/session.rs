@@ -1,0 +1,308 @@
+//! Answers about sessions: opening one with its feed, messages, approvals and questions, and what is read back from the log.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use holdfast_contract::attachment::Attachment;
+use holdfast_contract::body::FrameKind;
+use holdfast_contract::content::Content;
+use holdfast_contract::effect::Pending;
+use holdfast_contract::ids::{Seq, StreamId};
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::session_frames::{Answer, ApprovalScope};
+use holdfast_policy::{PolicyRequest, Rule};
+use holdfast_runtime::{CommandInfo, TurnReport};
+use holdfast_store::Store;
+use serde_json::{Value, json};
+use tokio::sync::{oneshot, watch};
+
+use super::extensions::no_turn;
+use super::summaries::{existing_stream, session_summaries};
+use super::{Connection, RENAME, ServerContext, lock, value};
+use crate::feed::Feed;
+use crate::hub::Subscription;
+use crate::protocol::*;
+
+/// Frames in one answer of `session.frames`.
+const MAX_FRAMES: usize = 1000;
+/// Frames that are read for one answer of `session.frames`, where only some kinds are asked for.
+const MAX_FRAMES_READ: usize = 20_000;
+
+/// A session that a client has opened.
+pub(super) struct OpenedSession {
+    /// How the client calls itself in it.
+    channel: String,
+    /// The next frame of its feed that is not sent yet.
+    sent: watch::Receiver<Seq>,
+    /// Starts the feed.
+    start: Option<oneshot::Sender<()>>,
+    _subscription: Subscription,
+    follower: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for OpenedSession {
+    fn drop(&mut self) {
+        self.follower.abort();
+    }
+}
+
+impl Connection {
+    pub(super) async fn answer_session(&self, method: SessionMethod) -> Result<Value, Problem> {
+        let runtime = &self.owner.runtime;
+        match method {
+            SessionMethod::Open(open) => value(&self.open(open).await?),
+            SessionMethod::Send(SessionSend { session, text, attachments }) => {
+                if !runtime.is_open(&session) {
+                    runtime.open_models_of(&session).await?;
+                }
+                let (handle, channel) = (runtime.resume(&session)?, self.channel(&session));
+                let attachments = attachments.into_iter().map(Into::into).collect();
+                let report = handle.say_with(&channel, Content::text(text), attachments).await?;
+                self.turn_end(session, report).await
+            }
+            SessionMethod::Wait(SessionParams { session }) => {
+                let report = runtime.resume(&session)?.running_turn().await?;
+                self.turn_end(session, report).await
+            }
+            SessionMethod::Cancel(SessionParams { session }) => {
+                runtime.resume(&session)?.cancel("the user cancelled it").await?;
+                self.ack_durable().await
+            }
+            SessionMethod::Compact(SessionParams { session }) => {
+                runtime.resume(&session)?.compact("the user asked for it").await?;
+                self.ack_durable().await
+            }
+            SessionMethod::Rename(SessionRename { session, name }) => {
+                let session = existing_stream(runtime.store(), session.as_str())?;
+                let output = Content::text(name.clone());
+                runtime.resume(&session)?.command(RENAME, &name, output).await?;
+                self.ack_durable().await
+            }
+            SessionMethod::End(SessionParams { session }) => {
+                runtime.resume(&session)?.end("the user ended it").await?;
+                self.ack_durable().await
+            }
+            SessionMethod::Fork(SessionFork { session, at }) => {
+                let session = existing_stream(runtime.store(), session.as_str())?;
+                let fork = (self.owner.found)(&SessionOpen::default())?.id;
+                let next = runtime.fork(&session, at, &fork)?;
+                Ok(json!({ "session": fork, "from": session, "frames": next }))
+            }
+            SessionMethod::List(SessionList { all, limit }) => {
+                value(&session_summaries(runtime.store(), all, limit)?)
+            }
+            SessionMethod::Frames(asked) => value(&frames(runtime.store(), &asked)?),
+            SessionMethod::Content(SessionContent { session, digest }) => {
+                let gone = || {
+                    let what = format!("no frame of `{session}` refers to a value {digest}");
+                    Problem::new(Code::StoreMissing, what)
+                };
+                let value = runtime.store().content(&session, digest)?.ok_or_else(gone)?;
+                Ok(json!({ "value": value }))
+            }
+            SessionMethod::Turn(SessionTurn { session, ended }) => {
+                let report = runtime.ended_turn(&session, ended)?;
+                let TurnReport { outcome, answer, files, limit_set_in, .. } = report;
+                let attachments = files.iter().map(Attachment::from).collect();
+                value(&TurnDetails { outcome, answer, attachments, limit_set_in })
+            }
+            SessionMethod::ApprovalShow(ApprovalShow { session, approval }) => {
+                let pending = runtime.resume(&session)?.approval(approval).await?;
+                value(&approval_info(pending))
+            }
+            SessionMethod::ApprovalAnswer(answer) => {
+                self.approve(answer).await?;
+                self.ack_durable().await
+            }
+            SessionMethod::UiAnswer(UiAnswer { session, request, answer }) => {
+                runtime.resume(&session)?.answer(request, answer.map(Content::new)).await?;
+                self.ack_durable().await
+            }
+            SessionMethod::Commands(NoParams {}) => value(&self.commands()),
+            SessionMethod::CommandRun(CommandRun { session, command, arguments }) => {
+                let found = &self.owner.found;
+                let channel = self.channel(&session);
+                let make = || found(&SessionOpen { channel, ..SessionOpen::default() });
+                let done = runtime.run_command(&session, &command, &arguments, make).await?;
+                self.ack_durable().await?;
+                value(&CommandEnd { output: done.output, session: done.session })
+            }
+        }
+    }
+
+    /// How this client calls itself in a session: as it said when it opened it.
+    fn channel(&self, session: &StreamId) -> String {
+        let opened = lock(&self.sessions).get(session).map(|opened| opened.channel.clone());
+        opened.filter(|channel| !channel.is_empty()).unwrap_or_else(|| "rpc".to_owned())
+    }
+
+    async fn open(&self, open: SessionOpen) -> Result<SessionOpened, Problem> {
+        let ServerContext { runtime, found, .. } = &*self.owner;
+        let store = runtime.store();
+        let exists = match &open.session {
+            Some(id) => store.head(id)?.is_some() || runtime.is_open(id),
+            None => false,
+        };
+        let session = match &open.session {
+            Some(id) if exists => id.clone(),
+            Some(id) if !open.create => {
+                let problem = Problem::new(Code::StoreMissing, format!("there is no session `{id}`"));
+                return Err(problem.help("`holdfast session list` shows what there is."));
+            }
+            _ => {
+                if let Some(model) = &open.model {
+                    runtime.open_model(model).await?;
+                }
+                let new = found(&open)?;
+                let session = new.id.clone();
+                let first = open.frames_from.unwrap_or_default();
+                let opened = self.subscribe(&session, &open, first);
+                runtime.open(new)?;
+                lock(&self.sessions).insert(session.clone(), opened);
+                return Ok(SessionOpened { session, resumed: false, next: Seq(0) });
+            }
+        };
+        runtime.open_models_of(&session).await?;
+        let next = store.head(&session)?.map_or(Seq(0), |head| head.seq.next());
+        let first = match open.frames_from {
+            Some(first) => first,
+            None => running_turn(store, &session)?.unwrap_or(next),
+        };
+        // Subscribed first, so that no output that the resume leads to is missed.
+        let opened = self.subscribe(&session, &open, first);
+        runtime.resume(&session)?;
+        // A feed of it that this client had before ends.
+        lock(&self.sessions).insert(session.clone(), opened);
+        Ok(SessionOpened { session, resumed: true, next })
+    }
+
+    /// A feed of a session from this frame on. It starts when the client has been told of it, see [`Self::start_feed`].
+    fn subscribe(&self, session: &StreamId, open: &SessionOpen, first: Seq) -> OpenedSession {
+        let ServerContext { runtime, hub, .. } = &*self.owner;
+        let feed = Arc::new(Feed::new(session.clone(), open.answers, first, self.lines.clone()));
+        let subscription = hub.subscribe(feed.clone());
+        let (sending, sent) = watch::channel(first);
+        let (start, started) = oneshot::channel();
+        let runtime = runtime.clone();
+        let follower = tokio::spawn(async move { feed.follow(runtime, started, sending).await });
+        let (channel, start) = (open.channel.clone(), Some(start));
+        OpenedSession { channel, sent, start, _subscription: subscription, follower }
+    }
+
+    /// Starts the feed of a session: the client has been told of it.
+    pub(super) fn start_feed(&self, session: &StreamId) {
+        let start = lock(&self.sessions).get_mut(session).and_then(|opened| opened.start.take());
+        // A client that has gone has no feed any more.
+        let _gone = start.map(|start| start.send(()));
+    }
+
+    /// The answer to a request that waited for a turn, after the frame that ends it was sent.
+    async fn turn_end(&self, session: StreamId, report: TurnReport) -> Result<Value, Problem> {
+        let TurnReport { ended, outcome, answer, files, spent, limit_set_in } = report;
+        let sent = lock(&self.sessions).get(&session).map(|opened| opened.sent.clone());
+        if let Some(mut sent) = sent {
+            // A feed that has ended sends nothing more.
+            let _ended = sent.wait_for(|next| *next > ended).await;
+        }
+        let attachments = files.iter().map(Attachment::from).collect();
+        value(&TurnEnd { session, ended, outcome, answer, attachments, spent, limit_set_in })
+    }
+
+    async fn approve(
+        &self,
+        ApprovalAnswer { session, approval, answer }: ApprovalAnswer,
+    ) -> Result<(), Problem> {
+        let ServerContext { runtime, remember, .. } = &*self.owner;
+        let handle = runtime.resume(&session)?;
+        let approve = |scope| Answer::Approve { scope };
+        let mut rule = None;
+        let answer = match answer {
+            ApprovalChoice::Once => approve(ApprovalScope::Once),
+            ApprovalChoice::Session => approve(ApprovalScope::Session),
+            ApprovalChoice::Always => {
+                if runtime.policy()?.remembers_answers() {
+                    rule = Some(self.always(&handle.approval(approval).await?)?);
+                }
+                approve(ApprovalScope::Session)
+            }
+            ApprovalChoice::Edit { arguments } => Answer::Edit { arguments: Content::new(arguments) },
+            ApprovalChoice::Deny { reason } => Answer::Deny { reason },
+        };
+        // The rule is written only if the answer was taken.
+        handle.approve(approval, answer).await?;
+        match rule {
+            Some(rule) => runtime.set_policy(remember(rule)?, "always"),
+            None => Ok(()),
+        }
+    }
+
+    /// The rule that "always" means: for this tool of this extension.
+    fn always(&self, pending: &Pending) -> Result<Rule, Problem> {
+        let registry = self.owner.runtime.registry();
+        let entry = registry.tool(&pending.call.tool);
+        let asked = |id| pending.extension.as_ref() == Some(id);
+        let found = entry.and_then(|entry| entry.stack.iter().find(|it| asked(&it.extension.id)));
+        let missing = || Problem::new(Code::ToolUnknown, "the tool that was asked about is no longer there");
+        let implementation = found.ok_or_else(missing)?;
+        let (arguments, turn) = (Content::default(), no_turn("policy"));
+        let rule = Rule::always(&PolicyRequest {
+            tool: &implementation.spec,
+            extension: &implementation.extension,
+            arguments: &arguments,
+            turn: &turn,
+        });
+        rule.ok_or_else(|| Problem::new(Code::PolicyInvalid, "a rule for this tool would match others too"))
+    }
+
+    fn commands(&self) -> Vec<SlashCommandInfo> {
+        let line = |command: CommandInfo| SlashCommandInfo {
+            name: command.name,
+            takes: command.takes,
+            description: command.description,
+            extension: command.extension.map(|id| id.to_string()),
+        };
+        self.owner.runtime.commands().into_iter().map(line).collect()
+    }
+}
+
+/// The first frame of the turn that is running, as far as the log tells: the message that it answers.
+fn running_turn(store: &Store, session: &StreamId) -> Result<Option<Seq>, Problem> {
+    let last = |kind| {
+        let frame = store.last_of_kind(session, kind)?;
+        Ok::<_, Problem>(frame.map(|frame| frame.envelope.seq))
+    };
+    let received = last(FrameKind::InputReceived)?;
+    let ended = last(FrameKind::TurnEnded)?;
+    Ok(received.filter(|received| ended.is_none_or(|ended| ended < *received)))
+}
+
+fn frames(store: &Store, asked: &SessionFrames) -> Result<FramePage, Problem> {
+    let SessionFrames { session, from, to, kinds, limit } = asked;
+    let session = existing_stream(store, session.as_str())?;
+    let limit =
+        limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(MAX_FRAMES).clamp(1, MAX_FRAMES);
+    let mut page = FramePage { frames: Vec::new(), next: None };
+    let mut read = 0;
+    store.for_each_frame(&session, *from, |frame| {
+        let seq = frame.envelope.seq;
+        if to.is_some_and(|to| seq > to) {
+            return Ok(ControlFlow::Break(()));
+        }
+        if page.frames.len() >= limit || read >= MAX_FRAMES_READ {
+            page.next = Some(seq);
+            return Ok(ControlFlow::Break(()));
+        }
+        read += 1;
+        if kinds.is_empty() || kinds.contains(&frame.envelope.kind) {
+            page.frames.push(frame);
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(page)
+}
+
+fn approval_info(pending: Pending) -> ApprovalInfo {
+    let Pending { approval, call, extension, reasons } = pending;
+    let arguments = call.arguments.value().cloned().unwrap_or_default();
+    ApprovalInfo { approval, call: call.id, tool: call.tool, extension, arguments, reasons }
+}

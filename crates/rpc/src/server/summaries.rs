@@ -1,0 +1,78 @@
+//! Lists of sessions, for clients and for commands that read a log without an owner.
+
+use std::cmp::Reverse;
+
+use holdfast_contract::body::{Body, FrameKind};
+use holdfast_contract::ids::{Seq, StreamId};
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_store::{Store, StreamInfo};
+
+use super::RENAME;
+use crate::protocol::SessionSummary;
+
+/// The first message is among these frames.
+const FIRST_FRAMES: Seq = Seq(40);
+/// Streams that are named where one is missing.
+const MAX_NAMED: usize = 8;
+
+/// The sessions, the latest first. Children of agents only if they are asked for.
+pub fn session_summaries(
+    store: &Store,
+    all: bool,
+    limit: Option<u64>,
+) -> Result<Vec<SessionSummary>, Problem> {
+    let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let mut streams = store.streams()?;
+    streams.retain(|info| info.id.is_session());
+    streams.sort_by_key(|info| Reverse(info.last_at));
+    let mut summaries = Vec::new();
+    for info in streams {
+        if summaries.len() >= limit {
+            break;
+        }
+        summaries.extend(summary(store, info, all)?);
+    }
+    Ok(summaries)
+}
+
+fn summary(store: &Store, info: StreamInfo, all: bool) -> Result<Option<SessionSummary>, Problem> {
+    let frames = store.frames(&info.id, Seq(0)..=FIRST_FRAMES)?;
+    let first = frames.first().and_then(|frame| frame.body.as_ref());
+    let is_child = first.is_some_and(|body| !body["parent"].is_null());
+    if is_child && !all {
+        return Ok(None);
+    }
+    let channel = first.and_then(|body| body["origin"]["channel"].as_str()).unwrap_or_default().to_owned();
+    let said = frames.iter().find(|frame| frame.envelope.kind == FrameKind::InputReceived);
+    let about = match (name(store, &info.id)?, said.map(|frame| store.body(frame))) {
+        (Some(name), _) => name,
+        (None, Some(Ok(Body::InputReceived(input)))) => input.text.to_text(),
+        (None, Some(_)) => "(erased)".to_owned(),
+        (None, None) => String::new(),
+    };
+    let StreamInfo { id: session, frames, first_at, last_at, .. } = info;
+    Ok(Some(SessionSummary { session, channel, frames, first_at, last_at, about }))
+}
+
+/// The name that a session was given last.
+fn name(store: &Store, session: &StreamId) -> Result<Option<String>, Problem> {
+    let Some(frame) = store.last_of_kind(session, FrameKind::CommandRun)? else { return Ok(None) };
+    let body = frame.body.filter(|body| body["command"] == RENAME);
+    Ok(body.and_then(|body| body["arguments"].as_str().map(str::to_owned)))
+}
+
+/// A stream that exists, or a problem that names some that do.
+pub fn existing_stream(store: &Store, id: &str) -> Result<StreamId, Problem> {
+    let stream = StreamId::from(id);
+    if store.head(&stream)?.is_some() {
+        return Ok(stream);
+    }
+    let streams = store.streams()?;
+    let names: Vec<&str> = streams.iter().map(|info| info.id.as_str()).take(MAX_NAMED).collect();
+    let help = if names.is_empty() {
+        "The log is empty; `holdfast demo` records something.".to_owned()
+    } else {
+        format!("There are: {}. `holdfast log list` shows all.", names.join(", "))
+    };
+    Err(Problem::new(Code::StoreMissing, format!("there is no stream `{id}`")).help(help))
+}

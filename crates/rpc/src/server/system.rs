@@ -1,0 +1,110 @@
+//! Answers about the home as a whole.
+
+use holdfast_contract::ids::{ExtensionId, Millis, StreamId};
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_runtime::{DailyLimit, ModelUsage, ShutdownRequest};
+use holdfast_store::Retention;
+use serde_json::{Value, json};
+
+use super::summaries::existing_stream;
+use super::{Connection, bus, lock, value};
+use crate::protocol::*;
+
+impl Connection {
+    pub(super) async fn answer_system(&self, method: SystemMethod) -> Result<Value, Problem> {
+        let runtime = &self.owner.runtime;
+        match method {
+            SystemMethod::Hello(hello) if hello.version == VERSION => {
+                self.register(&hello)?;
+                value(&self.owner.welcome)
+            }
+            SystemMethod::Hello(hello) => Err(Problem::new(
+                Code::ConnectionVersion,
+                format!("the client speaks version {} of the protocol, the owner {VERSION}", hello.version),
+            )),
+            SystemMethod::Status(NoParams {}) => value(&self.status().await?),
+            SystemMethod::Stop(NoParams {}) => {
+                runtime.want(ShutdownRequest::Stop("somebody asked for it".to_owned()));
+                self.ack_durable().await
+            }
+            SystemMethod::Restart(NoParams {}) => {
+                runtime.want(ShutdownRequest::Restart("somebody asked for it".to_owned()));
+                self.ack_durable().await
+            }
+            SystemMethod::LogErase(LogErase { session, reason }) => {
+                let session = existing_stream(runtime.store(), session.as_str())?;
+                let erased = runtime.erase(&session, &reason).await?;
+                Ok(json!({ "session": session, "erased": erased }))
+            }
+            SystemMethod::LogGc(asked) => self.collect(asked).await,
+        }
+    }
+
+    /// A command of another process: the owner does not end before it does.
+    fn register(&self, hello: &ClientHello) -> Result<(), Problem> {
+        if let (Some(clients), COMMAND) = (&self.clients, hello.client.as_str()) {
+            let ending = || Problem::new(Code::ConnectionLost, "the process that owns the home is ending");
+            let registered = clients.enter().ok_or_else(ending)?;
+            *lock(&self.registered) = Some(registered);
+        }
+        Ok(())
+    }
+
+    async fn collect(&self, LogGc { session, keep_days, keep_frames }: LogGc) -> Result<Value, Problem> {
+        let runtime = &self.owner.runtime;
+        let max_age = keep_days.map(|days| Millis(days * 86_400_000));
+        let retention = Retention { max_age, max_frames: keep_frames };
+        let sessions: Vec<StreamId> = match session {
+            Some(id) => vec![existing_stream(runtime.store(), id.as_str())?],
+            None => {
+                let streams = runtime.store().streams()?.into_iter().map(|info| info.id);
+                streams.filter(|id| !id.is_system()).collect()
+            }
+        };
+        // Deliveries past their deadline do not keep frames.
+        runtime.bus().tidy().await?;
+        let mut lines = Vec::new();
+        for id in sessions {
+            let collected = runtime.collect(&id, retention).await?;
+            lines.push(json!({ "stream": id, "frames": collected.frames, "blobs": collected.blobs }));
+        }
+        Ok(Value::Array(lines))
+    }
+
+    async fn status(&self) -> Result<Status, Problem> {
+        let runtime = &self.owner.runtime;
+        let extensions = runtime.extensions().await?;
+        let active = extensions.iter().filter(|extension| extension.active.is_some()).count() as u64;
+        let (mut failed, mut unwell, mut conflicts) = (Vec::new(), Vec::new(), Vec::new());
+        let troubled = |extension: &ExtensionId, fault: Fault| ExtensionProblem {
+            extension: extension.to_string(),
+            code: fault.code.as_str().to_owned(),
+            fix: fault.code.help().to_owned(),
+            message: fault.message,
+        };
+        for extension in extensions {
+            conflicts.extend(extension.conflicts.into_iter().map(|fault| troubled(&extension.id, fault)));
+            let Some(fault) = extension.fault else { continue };
+            let line = troubled(&extension.id, fault);
+            if extension.active.is_some() { &mut unwell } else { &mut failed }.push(line);
+        }
+        unwell.extend(runtime.suspended().into_iter().map(|(extension, fault)| troubled(&extension, fault)));
+        let ModelUsage { model_calls, tokens, cost_micros } = runtime.used();
+        Ok(Status {
+            process: self.owner.welcome.process,
+            active,
+            sessions: runtime.open_sessions() as u64,
+            failed,
+            unwell,
+            conflicts,
+            uptime_ms: runtime.uptime().0,
+            queues: bus::queues(runtime),
+            spent: UsageInfo { model_calls, tokens, cost_micros },
+            today: runtime.today().into_iter().map(limit_usage).collect(),
+        })
+    }
+}
+
+fn limit_usage(DailyLimit { extension, limit, used, allowed }: DailyLimit) -> LimitUsage {
+    LimitUsage { extension: extension.map(|id| id.to_string()), limit, used, allowed }
+}
