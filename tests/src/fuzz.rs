@@ -94,11 +94,20 @@ pub fn client_protocol(bytes: &[u8]) -> bool {
         let fields = message.as_object_mut()?;
         fields.remove("id");
         fields.remove("jsonrpc");
-        let request = survives_printing::<Request>(&message).is_some();
+        let request = request_survives_printing(&message);
         let notification = survives_printing::<Notification>(&message).is_some();
         (request || notification).then_some(())
     });
     valid.count() > 0
+}
+
+fn request_survives_printing(message: &Value) -> bool {
+    let read = |message: &Value| Request::read(message["method"].as_str()?, message["params"].clone()).ok();
+    let Some(request) = read(message) else { return false };
+    let printed = serde_json::to_value(&request).unwrap();
+    let again = read(&printed).unwrap_or_else(|| panic!("not a request: {printed}"));
+    assert_eq!(serde_json::to_value(&again).unwrap(), printed);
+    true
 }
 
 fn messages(bytes: &[u8]) -> impl Iterator<Item = Value> {

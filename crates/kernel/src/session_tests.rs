@@ -484,3 +484,90 @@ fn a_provider_is_waited_for_as_long_as_it_asks() {
         assert_eq!((again.attempt, again.delay), (2, Millis(waited)), "{asked:?}");
     }
 }
+
+/// A turn whose model has asked for these tools, up to where each call runs.
+fn calling(limits: Limits, tools: &[&str]) -> Scene {
+    let mut scene = Scene::started(limits);
+    scene.tell(None, says(registry("1", &[])));
+    let (asked, _) = scene.open.remove(0);
+    scene.tell(Some(asked), gives(tools));
+    scene.answer_all(|act| matches!(act, Act::CheckArguments(_) | Act::EvaluatePolicy(_)));
+    scene
+}
+
+/// What the children so far were granted, in tokens and tool calls.
+fn granted(scene: &Scene) -> Vec<(u64, Option<u32>)> {
+    let opened = scene.frames.iter().filter_map(|body| match body {
+        Body::ChildOpened(opened) => Some((opened.limits.max_tokens, opened.limits.max_tool_calls)),
+        _ => None,
+    });
+    opened.collect()
+}
+
+/// Ends the first child that runs, which has used this much.
+fn end_child(scene: &mut Scene, spent: Spent) {
+    let place = scene.open.iter().position(|(_, act)| matches!(act, Act::OpenChild(_))).unwrap();
+    let (seq, act) = scene.open.remove(place);
+    let Act::OpenChild(act) = act else { return };
+    let outcome = ToolOutcome::Result("done".into());
+    assert!(scene.tell(Some(seq), ChildEnded { call: act.call, child: act.child, outcome, spent }));
+}
+
+#[test]
+fn parallel_children_share_the_remaining_limits() {
+    let limits = Limits { max_tokens: 90, max_tool_calls: Some(9), ..Limits::default() };
+    let scene = calling(limits, &["helper", "pure", "helper", "helper"]);
+    assert_eq!(granted(&scene), [(30, Some(1)), (30, Some(2)), (30, Some(2))], "4 of 9 calls are made");
+}
+
+#[test]
+fn a_call_that_does_not_open_its_child_leaves_its_share_to_the_others() {
+    let limits = Limits { max_tokens: 90, ..Limits::default() };
+    let mut scene = Scene::started(limits);
+    scene.tell(None, says(registry("1", &[])));
+    let (asked, _) = scene.open.remove(0);
+    scene.tell(Some(asked), gives(&["helper", "helper"]));
+    scene.answer_all(|act| matches!(act, Act::CheckArguments(_)));
+    scene.policy = Decision::Deny { reason: "no".into() };
+    scene.answer(0);
+    scene.policy = Decision::Allow;
+    scene.answer(0);
+    assert_eq!(granted(&scene), [(90, None)]);
+}
+
+#[test]
+fn a_child_is_charged_and_its_reservation_released() {
+    let limits = Limits { max_tokens: 100, max_tool_calls: Some(10), ..Limits::default() };
+    let mut scene = calling(limits, &["helper", "helper"]);
+    assert_eq!(granted(&scene), [(50, Some(4)), (50, Some(4))]);
+    end_child(&mut scene, Spent { tokens: 10, tool_calls: 2, turns: 3, ..Spent::default() });
+    assert_eq!(scene.session.left().max_tokens, 40, "10 are used and 50 reserved");
+    end_child(&mut scene, Spent { tokens: 20, ..Spent::default() });
+    let spent = scene.session.spent();
+    assert_eq!((spent.tokens, spent.tool_calls, spent.turns), (30, 4, 2), "model calls are the turn's own");
+    let (asked, _) = scene.open.remove(0);
+    scene.tell(Some(asked), gives(&["helper"]));
+    scene.answer_all(|act| matches!(act, Act::CheckArguments(_) | Act::EvaluatePolicy(_)));
+    assert_eq!(granted(&scene)[2], (70, Some(5)), "nothing is reserved any more");
+    let named = scene.frames.iter().any(|body| body.call() == Some(CallId { turn: 1, index: 3 }));
+    assert!(named, "a child's calls do not number its parent's");
+}
+
+#[test]
+fn an_invoked_agent_is_charged_to_the_turn_and_can_end_it() {
+    let limits = Limits { max_tokens: 100, ..Limits::default() };
+    let mut scene = calling(limits, &["pure"]);
+    let used = |tokens| HostCalled {
+        extension: "kit".into(),
+        hook: None,
+        ask: "agent.invoke".into(),
+        arguments: "x".into(),
+        outcome: ToolOutcome::Result("done".into()),
+        spent: Some(Spent { tokens, ..Spent::default() }),
+    };
+    assert!(scene.tell(None, used(60)));
+    assert_eq!(scene.session.left().max_tokens, 40);
+    assert!(scene.tell(None, used(40)));
+    scene.play();
+    assert_eq!(scene.ended, Some(TurnOutcome::Limited(LimitKind::Tokens)));
+}

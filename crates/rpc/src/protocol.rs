@@ -86,7 +86,8 @@ struct Method {
 }
 
 /// Why a message is not a request.
-pub(crate) enum RequestError {
+#[derive(Debug)]
+pub enum RequestError {
     /// There is no such method.
     UnknownMethod,
     /// Its parameters do not fit.
@@ -95,7 +96,7 @@ pub(crate) enum RequestError {
 
 impl Request {
     /// A request of this method.
-    pub(crate) fn read(method: &str, params: Value) -> Result<Self, RequestError> {
+    pub fn read(method: &str, params: Value) -> Result<Self, RequestError> {
         let tables = [SessionMethod::TABLE, ExtensionMethod::TABLE, SystemMethod::TABLE, BusMethod::TABLE];
         let found = tables.into_iter().flatten().find(|row| row.name == method);
         let row = found.ok_or(RequestError::UnknownMethod)?;

@@ -32,7 +32,7 @@ pub(crate) use call::{join_all, later, try_now, wait};
 pub(crate) use call_gate::{CallGates, CallGuard};
 pub use chunk::{chunk_guards, chunk_input, chunk_instance, chunk_verdict};
 pub use context_budget::ContextTokenBudget;
-pub(crate) use executor::{Admission, Executor, Permit, Suspended, run};
+pub(crate) use executor::{Admission, Permit, Suspended, run};
 pub(crate) use identity_hash::IdentityMap;
 pub use instances::{CallEnd, CallKey, Instances};
 pub(crate) use reply::accepted;
@@ -40,3 +40,57 @@ pub use reply::{decision_of, result_of};
 pub use schema_check::SchemaChecks;
 pub(crate) use stream_windows::{releasable_until, window_end};
 pub use stream_windows::{window_with_overlap, windows};
+
+use std::sync::Arc;
+
+use executor::Executor;
+use holdfast_contract::content::Content;
+use holdfast_contract::ids::Millis;
+use holdfast_contract::problem::Fault;
+use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::session_frames::CheckOutcome;
+use holdfast_contract::tool::{ToolOutcome, ToolSpec};
+use holdfast_home::CallSettings;
+use tokio::sync::Semaphore;
+
+/// The tool calls of all sessions: concurrency limits, circuit breakers and compiled schemas.
+pub(crate) struct Calls {
+    executor: Arc<Executor>,
+    schemas: SchemaChecks,
+}
+
+impl Calls {
+    pub(crate) fn new(settings: CallSettings) -> Self {
+        Self { executor: Arc::new(Executor::new(settings)), schemas: SchemaChecks::default() }
+    }
+
+    /// A permit to call a tool now; a fault if its circuit breaker is open.
+    pub(crate) fn permit(
+        &self,
+        extension: &ExtensionRef,
+        spec: &ToolSpec,
+        now: Millis,
+    ) -> Result<Permit, Fault> {
+        self.executor.enter(extension, spec, now)
+    }
+
+    /// The queues that a call has to pass.
+    pub(crate) fn queues(&self, extension: &ExtensionRef, spec: &ToolSpec) -> Vec<Arc<Semaphore>> {
+        self.executor.queues(extension, spec)
+    }
+
+    /// The tools whose circuit breakers are open.
+    pub(crate) fn suspended(&self, now: Millis) -> Vec<Suspended> {
+        self.executor.suspended(now)
+    }
+
+    /// Checks arguments against the tool's schema.
+    pub(crate) fn check_arguments(&self, spec: &Arc<ToolSpec>, arguments: &Content) -> CheckOutcome {
+        self.schemas.arguments(spec, arguments)
+    }
+
+    /// Checks a result against the tool's schema.
+    pub(crate) fn check_result(&self, spec: &Arc<ToolSpec>, result: Content) -> ToolOutcome {
+        self.schemas.result(spec, result)
+    }
+}

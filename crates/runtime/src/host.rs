@@ -37,9 +37,9 @@ use holdfast_policy::GrantedAccess;
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use self::extensions::content_of;
-use crate::delegated::DelegatedBudget;
-use crate::driver::SessionCommand;
 use crate::runtime::Inner;
+use crate::session::SessionCommand;
+use crate::usage::DelegatedBudget;
 
 /// How long a host call may take that names no timeout of its own.
 const CALL_TIMEOUT: Millis = Millis(60_000);
@@ -98,7 +98,7 @@ impl Caller {
 impl Inner {
     /// What an activation holds: what its manifest asks for and the user's policy gives, as discovery reported it.
     pub(crate) fn grants_of(&self, extension: &ExtensionRef) -> CallerGrants {
-        let found = self.found(&extension.digest).unwrap_or_default();
+        let found = self.extensions.found(&extension.digest).unwrap_or_default();
         let granted = Grants { interfaces: found.interfaces, ..Grants::default() };
         CallerGrants { is_component: found.lane == COMPONENT_LANE, granted: GrantedAccess::of(&granted) }
     }
@@ -167,7 +167,7 @@ impl Inner {
     ) -> Body {
         let CallRecord { kind, name: ask, arguments } = call;
         let is_secret = kind.is_some_and(|kind| kind.redaction() == Redaction::Answer);
-        if let (true, Ok(value), Some(secrets)) = (is_secret, answer, &self.secrets) {
+        if let (true, Ok(value), Some(secrets)) = (is_secret, answer, self.home.secrets()) {
             let name = arguments.to_text();
             let keyed_digest = secrets.digest(&name, value);
             return SecretUsed { extension: extension.id.clone(), name, keyed_digest }.into();
@@ -268,7 +268,7 @@ impl Host for SystemHost {
                 Box::pin(async move {
                     let answer = answer.await;
                     let body = inner.host_called(&extension, None, record, &answer);
-                    inner.tell_system_of(FrameSource::Extension(extension), under, body);
+                    inner.system.tell_of(FrameSource::Extension(extension), under, body);
                     answer
                 })
             }

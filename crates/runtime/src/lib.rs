@@ -1,51 +1,41 @@
 //! Use this crate for running sessions and extensions: it feeds facts to the kernel's machines, hands their frames to the store,
 //! and performs their effects on models, lanes and surfaces. It does not read a home from disk, which the crate `app` does, and it
 //! knows lanes only as `dyn Lane`.
+//!
+//! Start at [`Runtime`] (`runtime.rs`), which is made of [`Parts`] (`parts.rs`). A user's message becomes a command of a session's
+//! actor (`session/`), whose machine decides what happens; the actor performs it. A tool call or a hook goes through `calls/` to an
+//! extension's instance, which `extensions/` keeps. What an extension asks of the program in return is served in `host.rs` and
+//! `host/`. The system's actor (`system/`) starts and stops extensions. `messaging/` connects the bus, the
+//! channels and turns that no surface started. `tools/` selects and finds tools, and runs slash commands. `usage/` counts what is
+//! used and finds the limit that applies. `history/` rebuilds machines from the log, forks, erases and collects.
 
-mod artifacts;
-mod background;
 pub mod calls;
-mod channel_stream;
-mod children;
 mod clock;
-mod code_agent;
-mod daily_usage;
-mod delegated;
-pub mod diagnosis;
-mod driver;
-mod fork;
+mod extensions;
+mod history;
 mod host;
-mod limit_source;
-mod log_search;
-mod machine;
 mod messaging;
-mod meter;
-mod outages;
 mod parts;
-pub mod rebuild;
 mod runtime;
-mod schedule_queue;
-mod summary;
+mod session;
+mod system;
 pub mod tools;
-pub mod upkeep;
-
-#[cfg(test)]
-mod schedule_queue_tests;
+mod usage;
 
 pub use clock::{Clock, SystemClock};
-pub use daily_usage::DailyLimit;
-pub use driver::{SessionHandle, TurnReport};
+pub use extensions::diagnosis;
+pub use history::{Machine, rebuild, upkeep};
 pub use host::secrets;
 pub use host::setup::{SetupQuestion, SetupState};
-pub use machine::Machine;
 pub use messaging::{
     AgentTask, ExtensionError, ExtensionStateEvent, OutgoingMessage, Routes, SessionFactory, SessionRequest,
     UserMessage, UserNotice,
 };
-pub use meter::ModelUsage;
 pub use parts::{
     Configuration, Entropy, HomeParts, OsEntropy, OutputDelta, OutputKind, Parts, SessionEvent,
     SilentSurface, Surface, Zone,
 };
-pub use runtime::{NewSession, Runtime, ShutdownRequest};
+pub use runtime::{Runtime, ShutdownRequest};
+pub use session::{NewSession, SessionHandle, TurnReport};
 pub use tools::{CommandDone, CommandInfo, ToolsShown};
+pub use usage::{DailyLimit, ModelUsage};

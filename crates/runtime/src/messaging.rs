@@ -1,9 +1,16 @@
-//! What lives besides the sessions: the bus, whoever subscribes to it, and the way between users, agents and channels.
+//! Messages outside sessions: the bus, its subscribers, and the way of messages between users, agents and channels.
 //!
-//! `wiring` keeps the bus's subscribers in step with the extensions that are installed. `router` takes a user's message to its session
-//! and an answer to its channel, `streams` shows an answer there while it is written, `turns` runs the turns that nobody at a surface asked for.
-//! What extensions may call of all this is in `host/events.rs` and `host/agents.rs`. `topics` has the payloads of the program's own topics.
+//! | file | contents |
+//! |---|---|
+//! | `subscriptions.rs` | the bus's subscribers: what installed extensions subscribe to |
+//! | `router.rs`, `routes.rs` | a user's message to its session, an answer to its channel |
+//! | `streams.rs`, `channel_stream.rs` | answers on a channel while they are written |
+//! | `turns.rs` | turns that no surface started |
+//! | `topics.rs` | the payloads of the program's own topics |
+//!
+//! What extensions may call of all this is in `host/events.rs` and `host/agents.rs`.
 
+mod channel_stream;
 mod router;
 mod routes;
 mod streams;
@@ -28,10 +35,11 @@ use tokio::sync::{mpsc, watch};
 
 use crate::clock::Clock;
 use crate::parts::Entropy;
-use crate::runtime::Inner;
+use crate::runtime::{Inner, Runtime};
 use streams::Streams;
 use subscriptions::Subscriptions;
 
+pub(crate) use channel_stream::{OutputStream, StreamChunk};
 pub use routes::{Routes, SessionFactory, SessionRequest};
 pub use topics::{AgentTask, ExtensionError, ExtensionStateEvent, OutgoingMessage, UserMessage, UserNotice};
 
@@ -40,14 +48,14 @@ const CLOSE_TIMEOUT: Millis = Millis(5_000);
 
 /// The bus and who is on it.
 pub(crate) struct Messaging {
-    pub bus: Bus,
-    pub routes: Routes,
-    wiring: Mutex<Subscriptions>,
+    bus: Bus,
+    routes: Routes,
+    subscriptions: Mutex<Subscriptions>,
     /// Whether the bus's subscribers may differ from what is wanted.
     stale: AtomicBool,
     /// Held while they are set.
-    rewiring: tokio::sync::Mutex<()>,
-    /// Counts how often who serves has changed.
+    syncing: tokio::sync::Mutex<()>,
+    /// Counts changes of the active generations.
     changes: watch::Sender<u64>,
     /// What the program itself has to say, in order.
     announcements: mpsc::UnboundedSender<NewEvent>,
@@ -73,9 +81,9 @@ impl Messaging {
         Ok(Self {
             bus,
             routes,
-            wiring: Mutex::default(),
+            subscriptions: Mutex::default(),
             stale: AtomicBool::new(true),
-            rewiring: tokio::sync::Mutex::default(),
+            syncing: tokio::sync::Mutex::default(),
             changes: watch::Sender::new(0),
             announcements,
             opened: AtomicU64::default(),
@@ -84,15 +92,25 @@ impl Messaging {
         })
     }
 
-    fn wiring(&self) -> MutexGuard<'_, Subscriptions> {
-        self.wiring.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The bus.
+    pub(crate) fn bus(&self) -> &Bus {
+        &self.bus
     }
 
     fn last_users(&self) -> MutexGuard<'_, HashMap<ExtensionId, String>> {
         self.last_users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who serves has changed.
+    /// How users, agents and channels are connected.
+    pub(crate) fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    fn subscriptions(&self) -> MutexGuard<'_, Subscriptions> {
+        self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The active generations, or the registry, have changed.
     pub(crate) fn notify_changed(&self) {
         self.changes.send_modify(|changes| *changes += 1);
     }
@@ -109,11 +127,23 @@ async fn announce(bus: Bus, mut told: mpsc::UnboundedReceiver<NewEvent>) {
     }
 }
 
+impl Runtime {
+    /// The bus.
+    pub fn bus(&self) -> &Bus {
+        self.inner().messaging.bus()
+    }
+
+    /// Publishes an event. The payload of an event on one of the program's own topics is checked.
+    pub async fn publish(&self, event: NewEvent) -> Result<Published, Problem> {
+        self.inner().publish(event).await
+    }
+}
+
 impl Inner {
     /// Publishes an event. A user's message gets its place in its session's order, and its message's id against doubles; a task that
     /// has no key gets one of its own.
     pub(crate) async fn publish(&self, event: NewEvent) -> Result<Published, Problem> {
-        let mut event = topics::prepared(event, &self.living.routes)?;
+        let mut event = topics::prepared(event, &self.messaging.routes)?;
         if matches!(event.topic.as_str(), AGENT_TASK | AGENT_BACKGROUND) && event.key.is_none() {
             // Tasks do not wait for each other: each has an order of its own, under a name that no other has.
             event.key = Some(self.entropy.draw_hex(8));
@@ -123,30 +153,26 @@ impl Inner {
 
     /// Puts an event on the bus, without what is secret: it is a frame, and many may read it.
     async fn put(&self, event: NewEvent) -> Result<Published, Problem> {
-        self.living.bus.publish(self.without_secrets(event)).await
+        self.messaging.bus.publish(self.without_secrets(event)).await
     }
 
     fn without_secrets(&self, mut event: NewEvent) -> NewEvent {
-        if let Some(secrets) = &self.secrets {
-            secrets.hide_in_content(&mut event.payload);
-        }
+        self.home.hide_in_content(&mut event.payload);
         event
     }
 
     /// What a subscriber's failure says, without what is secret.
     fn told_of(&self, mut fault: Fault) -> Fault {
-        if let Some(secrets) = &self.secrets {
-            fault.message = secrets.hide_in_text(&fault.message);
-        }
+        fault.message = self.home.hide_in_text(fault.message);
         fault
     }
 
     /// Has something of the program's own published, if anybody wants to know. The system stream has it in any case.
     pub(crate) fn announce(&self, topic: &str, payload: &impl serde::Serialize) {
-        if self.living.wiring().is_wanted(&topic.into()) {
+        if self.messaging.subscriptions().is_wanted(&topic.into()) {
             // Once nobody publishes any more the process is on its way out.
             let event = self.without_secrets(NewEvent::new(topic, Content::of(payload)));
-            drop(self.living.announcements.send(event));
+            drop(self.messaging.announcements.send(event));
         }
     }
 
@@ -169,10 +195,10 @@ impl Inner {
 
     /// Closes the bus: nothing is handed over any more, and its streams' heads are anchored.
     pub(crate) async fn close_bus(&self) -> Result<(), Problem> {
-        self.living.bus.clone().close(CLOSE_TIMEOUT).await;
+        self.messaging.bus.clone().close(CLOSE_TIMEOUT).await;
         for stream in holdfast_bus::streams() {
             if let Some(head) = self.store.head(&stream)? {
-                self.tell_system(HeadAnchored { stream, seq: head.seq, hash: head.hash });
+                self.system.tell(HeadAnchored { stream, seq: head.seq, hash: head.hash });
             }
         }
         Ok(())
@@ -181,7 +207,7 @@ impl Inner {
     /// Waits a while for something that comes with extensions that come up.
     pub(crate) async fn soon<T>(&self, mut look: impl FnMut(&Self) -> Result<T, Fault>) -> Result<T, Fault> {
         const START_WAIT: Millis = Millis(10_000);
-        let mut changes = self.living.changes.subscribe();
+        let mut changes = self.messaging.changes.subscribe();
         let mut last = match look(self) {
             Ok(found) => return Ok(found),
             Err(fault) => fault,

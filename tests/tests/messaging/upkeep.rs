@@ -38,7 +38,7 @@ async fn the_agent_is_told_what_went_wrong_as_the_command_tells_it() {
 async fn a_restart_is_asked_for_once_a_person_allows_it() {
     let lab =
         lab(ScriptStep::calls([("request_restart", json!({ "reason": "new settings" }))])).start().await;
-    let wanted = lab.runtime.wanted();
+    let wanted = lab.runtime.shutdown_requests();
     let turn = lab.begin("start again");
     let pending = lab.approval().await;
     assert_eq!(*wanted.borrow(), ShutdownRequest::GoOn, "nothing before it is allowed");

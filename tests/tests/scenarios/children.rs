@@ -70,7 +70,8 @@ pub fn parallel_children_share_what_is_left() -> Scenario {
         retryable: true,
         then: Box::new(ScriptStep::says("one").costing(10, 0)),
     };
-    let tool = || ScriptStep::calls([("echo", json!({}))]).costing(5, 0);
+    let quick =
+        [ScriptStep::calls([("echo", json!({}))]).costing(5, 0), ScriptStep::says("two").costing(10, 0)];
     let lab = Lab::build()
         .limits(Limits { max_tokens: 100, max_tool_calls: Some(8), ..Limits::default() })
         .script([
@@ -80,10 +81,7 @@ pub fn parallel_children_share_what_is_left() -> Scenario {
             ScriptStep::says("counted"),
         ])
         .model("slow", Script::new([slow]))
-        .model(
-            "quick",
-            Script::new([tool(), ScriptStep::says("two").costing(10, 0), tool(), ScriptStep::says("three")]),
-        )
+        .model("quick", Script::new(quick))
         .extension(NativeExtension::new("kit", "1.0.0").tool(echo()))
         .extension(NativeExtension::new("first", "1.0.0").agent(agent("ann", "slow")))
         .extension(NativeExtension::new("second", "1.0.0").agent(agent("bob", "quick")));
@@ -104,7 +102,11 @@ pub fn parallel_children_share_what_is_left() -> Scenario {
         assert_eq!(granted(&lab, "s1.1.1"), (30, 3), "half of 60 tokens and of 6 tool calls");
         assert_eq!(granted(&lab, "s1.1.2"), (30, 3), "the other half");
         assert_eq!(granted(&lab, "s1.1.3"), (30, 4), "all that is left after 70 tokens and 4 tool calls");
-        assert_eq!((report.spent.tokens, report.spent.tool_calls), (75, 5), "children included");
+        assert_eq!(
+            (report.spent.tokens, report.spent.tool_calls),
+            (85, 5),
+            "40, 10, 15, 5 and 15: children included"
+        );
         lab
     })
 }

@@ -24,11 +24,11 @@ impl Connection {
             )),
             SystemMethod::Status(NoParams {}) => value(&self.status().await?),
             SystemMethod::Stop(NoParams {}) => {
-                runtime.want(ShutdownRequest::Stop("somebody asked for it".to_owned()));
+                runtime.request_shutdown(ShutdownRequest::Stop("requested by a client".to_owned()));
                 self.ack_durable().await
             }
             SystemMethod::Restart(NoParams {}) => {
-                runtime.want(ShutdownRequest::Restart("somebody asked for it".to_owned()));
+                runtime.request_shutdown(ShutdownRequest::Restart("requested by a client".to_owned()));
                 self.ack_durable().await
             }
             SystemMethod::LogErase(LogErase { session, reason }) => {

@@ -34,7 +34,7 @@ impl Inner {
             agent: agent.unwrap_or_else(|| caller.extension.id.as_str().into()),
             origin: Origin { channel: caller.extension.id.to_string(), user: None },
         });
-        let registry = self.registry().view.unwrap_or_default();
+        let registry = self.registry.view();
         let applies = |entry: &&HookEntry| entry.spec.matcher.applies(None, &turn.origin.channel);
         let providers: Vec<HookEntry> =
             registry.hooks_at(HookPoint::Context).iter().filter(applies).cloned().collect();
@@ -49,7 +49,7 @@ impl Inner {
             while let Some(Ok((place, answer))) = under_way.join_next().await {
                 said[place] = Some(answer);
             }
-            let mut portions = ContextTokenBudget::new(&inner.context);
+            let mut portions = ContextTokenBudget::new(inner.home.context());
             let mut parts = Vec::new();
             for (HookEntry { id, extension, spec, .. }, answer) in providers.into_iter().zip(said) {
                 match answer.unwrap_or_else(|| Err(Fault::new(Code::Internal, "its call was lost"))) {
@@ -62,7 +62,7 @@ impl Inner {
                     Err(fault) if fault.code.is_crash() => {
                         let (generation, phase) = (extension.generation, format!("hook {id}"));
                         let id = extension.id.clone();
-                        inner.tell_system(ExtensionFaulted { id, generation, phase, fault });
+                        inner.system.tell(ExtensionFaulted { id, generation, phase, fault });
                     }
                     Err(_) => {}
                 }
@@ -83,7 +83,7 @@ impl Inner {
         let HookEntry { id: hook, extension, spec, .. } = provider;
         let point = HookPoint::Context;
         let input = HookInput { hook, point, call: None, subject: Some(prompt), turn };
-        let instance = self.instance(&extension)?;
+        let instance = self.extensions.instance(&extension)?;
         let instance = instance.fresh().unwrap_or(instance);
         let host = Arc::new(SystemHost::new(&self, extension, None));
         let made = start_call(&instance, Call::Hook(input), host);

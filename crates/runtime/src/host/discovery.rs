@@ -22,8 +22,8 @@ impl Inner {
     ) -> Content {
         let scope = |entry: &ToolEntry| offers(offered, entry);
         let within: Vec<&ToolEntry> = registry.tools.iter().filter(|entry| scope(entry)).collect();
-        let shown = shown(registry, scope, recent, &self.tools);
-        capabilities(registry, &within, &shown, &self.tools, |it| self.description_of(it)).into()
+        let shown = shown(registry, scope, recent, self.home.tools());
+        capabilities(registry, &within, &shown, self.home.tools(), |it| self.description_of(it)).into()
     }
 
     /// The tools that fit a query, best first, and the answer for the extension.
@@ -38,6 +38,9 @@ impl Inner {
     }
 
     fn description_of(&self, implementation: &Implementation) -> String {
-        self.found(&implementation.extension.digest).map(|found| found.description).unwrap_or_default()
+        self.extensions
+            .found(&implementation.extension.digest)
+            .map(|found| found.description)
+            .unwrap_or_default()
     }
 }

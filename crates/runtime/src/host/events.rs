@@ -71,7 +71,7 @@ impl Inner {
     /// Sends the user a message that belongs to no conversation: on the default channel, or to the surface if there is none. A message
     /// with the same key is sent once.
     pub(crate) async fn notify_user(&self, extension: ExtensionId, text: &str, key: String) {
-        let text = self.hide_in_text(text.to_owned());
+        let text = self.home.hide_in_text(text.to_owned());
         if self.default_channel().is_ok() {
             let notice = UserNotice { text: text.clone(), channel_id: None, user_id: None };
             let event = NewEvent::new(USER_NOTIFY, Content::of(&notice)).idempotency(key);

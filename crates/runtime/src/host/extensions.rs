@@ -16,7 +16,7 @@ use crate::runtime::Inner;
 impl Inner {
     /// Refuses a call to an extension that the caller does not declare as a dependency.
     pub(crate) fn must_depend(&self, extension: &ExtensionRef, other: &ExtensionId) -> Result<(), Fault> {
-        if self.depends_on(extension, other) {
+        if self.extensions.depends_on(extension, other) {
             return Ok(());
         }
         let message = format!("`{}` does not depend on `{other}`", extension.id);
@@ -46,10 +46,10 @@ impl Inner {
             if is_starting {
                 // The dependency may be starting at the same time.
                 let inactive = || Fault::new(Code::ExtensionUnknown, format!("`{extension}` is not active"));
-                inner.soon(|inner| inner.serving(&extension).ok_or_else(inactive)).await?;
+                inner.soon(|inner| inner.extensions.active(&extension).ok_or_else(inactive)).await?;
             }
-            let (serving, _visit) = inner.enter(&extension, timeout).await?;
-            let instance = inner.instance(&serving)?;
+            let (serving, _guard) = inner.extensions.enter(&extension, timeout).await?;
+            let instance = inner.extensions.instance(&serving)?;
             let host = Arc::new(SystemHost::new(&inner, serving, None));
             let made = start_call(&instance, Call::Api { method: method.clone(), arguments }, host);
             let reply = wait_timeout(made, timeout, Code::ExtensionFault, inner.clock.clone()).await?;

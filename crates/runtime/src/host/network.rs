@@ -176,7 +176,7 @@ impl Inner {
     /// Stores a grant, as `holdfast ext grant` does.
     async fn remember_grant(&self, grant: Grant) -> Result<(), Fault> {
         let none = || Fault::new(Code::SettingsInvalid, "this system keeps no settings");
-        let configuration = self.configuration.clone().ok_or_else(none)?;
+        let configuration = self.home.configuration().cloned().ok_or_else(none)?;
         let written = tokio::task::spawn_blocking(move || configuration.grant(&grant)).await;
         let broken = |error| Fault::new(Code::Internal, format!("the grant was not written: {error}"));
         written.map_err(broken)?.map_err(|problem| problem.to_fault())

@@ -10,7 +10,7 @@ use holdfast_contract::wire::Later;
 use holdfast_schedules::{Timetable, Zone};
 
 use crate::runtime::Inner;
-use crate::schedule_queue::MAX_SLEEP;
+use crate::system::MAX_SLEEP;
 
 impl Inner {
     pub(super) fn schedule_next(&self, arguments: &ScheduleNextArguments) -> Result<Content, Fault> {
@@ -22,7 +22,7 @@ impl Inner {
     fn next_due(&self, arguments: &ScheduleNextArguments, now: Millis) -> Result<Option<Millis>, Problem> {
         let zone = match &arguments.timezone {
             Some(name) => Zone::named(name)?,
-            None => self.zone.clone(),
+            None => self.home.zone().clone(),
         };
         match (&arguments.when, &arguments.span) {
             (Some(when), None) => Ok(Timetable::parse(when, &zone)?.next_after(now)),

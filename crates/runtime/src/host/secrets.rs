@@ -135,8 +135,11 @@ impl Inner {
     /// An extension's own secret, or a global one that it is granted.
     fn find_secret(self: &Arc<Self>, caller: &Caller, name: String) -> Later<Result<FoundSecret, Fault>> {
         let id = caller.extension.id.clone();
-        let granted = self.found(&caller.extension.digest).is_some_and(|found| found.secrets.contains(&name));
-        let Some(secrets) = self.secrets.clone() else {
+        let granted = self
+            .extensions
+            .found(&caller.extension.digest)
+            .is_some_and(|found| found.secrets.contains(&name));
+        let Some(secrets) = self.home.secrets().cloned() else {
             return failed(Fault::new(Code::SecretMissing, "this system keeps no secrets"));
         };
         Box::pin(async move {

@@ -181,7 +181,7 @@ impl Inner {
     }
 
     fn serves(&self, owner: &ExtensionRef) -> bool {
-        self.serving(&owner.id).is_some_and(|serving| serving.generation == owner.generation)
+        self.extensions.active(&owner.id).is_some_and(|serving| serving.generation == owner.generation)
     }
 
     /// Has a service created by its owner, and keeps it. A failed creation leaves the key as it was.
@@ -189,11 +189,11 @@ impl Inner {
         let asked = json!({ "name": key.name, "arguments": arguments });
         let made = async {
             // Held until the service is kept, so that an owner that is replaced meanwhile disposes of it.
-            let (owner, visit) = self.enter(&key.owner, CREATE_TIMEOUT).await?;
+            let (owner, guard) = self.extensions.enter(&key.owner, CREATE_TIMEOUT).await?;
             let report = self.of_generation(&owner, CREATE, asked.into(), CREATE_TIMEOUT).await?;
-            Ok((owner, report, visit))
+            Ok((owner, report, guard))
         };
-        let (owner, report, _visit) = match made.await {
+        let (owner, report, _guard) = match made.await {
             Ok(made) => made,
             Err(fault) => {
                 let mut state = self.shared.state();
@@ -227,7 +227,7 @@ impl Inner {
         let asked = Content::from(json!({ "name": key.name, "method": method, "arguments": arguments }));
         for _ in 0..MAX_RELOADS_PER_CALL {
             let service = self.within(&key, timeout, self.service(&key, None)).await?;
-            let (serving, _visit) = self.enter(&key.owner, timeout).await?;
+            let (serving, _guard) = self.extensions.enter(&key.owner, timeout).await?;
             if serving.generation != service.owner.generation {
                 continue;
             }
@@ -250,7 +250,7 @@ impl Inner {
     ) -> Result<Content, Fault> {
         let host = Arc::new(SystemHost::new(self, owner.clone(), None));
         let call = Call::Api { method: method.to_owned(), arguments };
-        let made = start_call(&self.instance(owner)?, call, host);
+        let made = start_call(&self.extensions.instance(owner)?, call, host);
         let reply = wait_timeout(made, timeout, Code::ExtensionFault, self.clock.clone()).await?;
         content_of(reply, &owner.id, method)
     }
@@ -306,7 +306,7 @@ impl Inner {
         if let Err(fault) = gone {
             let (id, generation) = (owner.id.clone(), owner.generation);
             let phase = format!("dispose of service {name}");
-            self.tell_system(ExtensionFaulted { id, generation, phase, fault });
+            self.system.tell(ExtensionFaulted { id, generation, phase, fault });
         }
     }
 }

@@ -19,8 +19,8 @@ use tokio::sync::oneshot;
 use super::SystemHost;
 use super::secrets::{SecretName, SecretString};
 use crate::calls::{start_call, wait_timeout};
-use crate::driver::SystemCommand;
 use crate::runtime::{Inner, Runtime};
+use crate::system::SystemCommand;
 
 /// How long an extension may take to answer.
 const TIMEOUT: Millis = Millis(30_000);
@@ -118,14 +118,14 @@ impl Inner {
 
     /// The state of an extension's setup.
     pub(crate) async fn setup(self: &Arc<Self>, id: &ExtensionId) -> Result<SetupState, Problem> {
-        let Some(serving) = self.serving(id) else {
+        let Some(serving) = self.extensions.active(id) else {
             let what = format!("`{id}` is not active");
             let help = "`holdfast ext list` shows what is installed, and what is wrong with it.";
             return Err(Problem::new(Code::ExtensionUnknown, what).help(help));
         };
-        let spec = self.found(&serving.digest).and_then(|found| found.setup).unwrap_or_default();
+        let spec = self.extensions.found(&serving.digest).and_then(|found| found.setup).unwrap_or_default();
         let mut questions = Vec::new();
-        let has_role = self.instance(&serving)?.capabilities().roles.contains(Role::Setup);
+        let has_role = self.extensions.instance(&serving)?.capabilities().roles.contains(Role::Setup);
         if has_role {
             let schema = self.ask_setup(id, "schema", Content::default()).await?;
             let read = serde_json::from_value(schema.value().cloned().unwrap_or_default());
@@ -144,9 +144,9 @@ impl Inner {
                 questions.push(question);
             }
         }
-        let set = self.configuration.as_ref().map(|it| it.of(id)).unwrap_or_default();
+        let set = self.home.configuration().map(|it| it.of(id)).unwrap_or_default();
         for question in &mut questions {
-            question.answered = match (question.secret, &self.secrets) {
+            question.answered = match (question.secret, self.home.secrets()) {
                 (true, Some(secrets)) => {
                     let (id, name) = (id.clone(), question.name.clone());
                     secrets.clone().on_thread(move |it| it.find_for(&id, &name)).await?.is_some()
@@ -205,8 +205,9 @@ impl Inner {
             }
         };
         if self
-            .serving(id)
-            .and_then(|serving| self.instance(&serving).ok())
+            .extensions
+            .active(id)
+            .and_then(|serving| self.extensions.instance(&serving).ok())
             .is_some_and(|it| it.capabilities().roles.contains(Role::Setup))
         {
             self.ask_setup(id, "apply", Content::new(serde_json::json!({ name: told }))).await?;
@@ -218,7 +219,7 @@ impl Inner {
     /// Stores a secret.
     pub(crate) async fn keep_secret(&self, name: SecretName, value: SecretString) -> Result<(), Problem> {
         let none = || Problem::new(Code::SecretReadOnly, "this system keeps no secrets");
-        let secrets = self.secrets.clone().ok_or_else(none)?;
+        let secrets = self.home.secrets().cloned().ok_or_else(none)?;
         secrets.on_thread(move |secrets| secrets.keep(&name, &value)).await?;
         self.setup_changed();
         Ok(())
@@ -227,12 +228,12 @@ impl Inner {
     /// Writes a setting, and waits until the extension runs with it.
     async fn set(&self, id: &ExtensionId, name: &str, value: &Value) -> Result<(), Problem> {
         let none = || Problem::new(Code::SettingsInvalid, "this system keeps no settings");
-        let configuration = self.configuration.clone().ok_or_else(none)?;
+        let configuration = self.home.configuration().cloned().ok_or_else(none)?;
         let found = configuration.set(id, name, value)?;
         if !found.is_empty() {
-            self.tell_system(ExtensionsFound { found });
+            self.system.tell(ExtensionsFound { found });
             let (reply, settled) = oneshot::channel();
-            drop(self.system.send(SystemCommand::Settled(reply)));
+            self.system.send(SystemCommand::Settled(reply));
             settled.await.map_err(|_| Problem::new(Code::Internal, "the system's actor is gone"))??;
         }
         Ok(())
@@ -244,7 +245,7 @@ impl Inner {
             return known;
         }
         let mut open = Vec::new();
-        for extension in self.all_serving() {
+        for extension in self.extensions.all_active() {
             // One whose state cannot be read reports that when it is asked directly.
             if let Ok(state) = self.setup(&extension.id).await
                 && !state.complete
@@ -268,8 +269,8 @@ impl Inner {
         function: &str,
         arguments: Content,
     ) -> Result<Content, Fault> {
-        let (serving, _visit) = self.enter(id, TIMEOUT).await?;
-        let instance = self.instance(&serving)?;
+        let (serving, _guard) = self.extensions.enter(id, TIMEOUT).await?;
+        let instance = self.extensions.instance(&serving)?;
         let host = Arc::new(SystemHost::new(self, serving, None));
         let call = Call::Function { role: Role::Setup, function: function.to_owned(), arguments };
         let made = start_call(&instance, call, host);

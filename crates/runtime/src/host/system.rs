@@ -30,12 +30,12 @@ impl Inner {
         arguments: Option<ShutdownArguments>,
         request: fn(String) -> ShutdownRequest,
     ) -> Result<Content, Fault> {
-        if self.wanted.receiver_count() == 0 {
+        if self.shutdown.receiver_count() == 0 {
             let message = "no process that could be restarted owns the home: `holdfast up` starts one";
             return Err(Fault::new(Code::ToolFailed, message));
         }
         let id = &caller.extension.id;
-        self.wanted.send_replace(request(match arguments.unwrap_or_default().reason {
+        self.shutdown.send_replace(request(match arguments.unwrap_or_default().reason {
             Some(why) => format!("`{id}` asked for it: {why}"),
             None => format!("`{id}` asked for it"),
         }));

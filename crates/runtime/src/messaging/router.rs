@@ -86,8 +86,8 @@ impl Inner {
     /// A user's message: a turn of its session, and the answer on its channel.
     async fn take_message(self: &Arc<Self>, message: UserMessage, delivery: &Delivery) -> Result<(), Fault> {
         let UserMessage { text, user_id, channel_id, attachments, .. } = message;
-        self.living.last_users().insert(channel_id.clone(), user_id.clone());
-        let session = self.living.routes.session(&channel_id, &user_id);
+        self.messaging.last_users().insert(channel_id.clone(), user_id.clone());
+        let session = self.messaging.routes.session(&channel_id, &user_id);
         let origin = Origin { channel: channel_id.to_string(), user: Some(user_id.clone()) };
         if let Some(said) = self.typed_on_channel(&session, &origin, &text).await {
             let text = said.map_err(|problem| problem.to_fault())?;
@@ -112,10 +112,10 @@ impl Inner {
                 drop(self.end_stream(&ending, "", json!({ "id": ending.id(), "repeat": false })).await);
             }
             Some(ending) => {
-                let key = self.living.streams.keep(ending);
+                let key = self.messaging.streams.keep(ending);
                 let sent = self.send(&channel_id, out, delivery).await;
                 if sent.is_err() {
-                    self.living.streams.take(&key);
+                    self.messaging.streams.take(&key);
                 }
                 sent?;
             }
@@ -213,7 +213,7 @@ impl Inner {
         let marked = json!({ "id": delivery.event.id.to_string(), "repeat": delivery.repeat });
         // Held until the whole text has gone where its stream cannot be ended, so that the next stream does not come before.
         let of = delivery.event.correlation.as_ref().filter(|_| file.is_none());
-        let ending = of.and_then(|of| self.living.streams.take(of));
+        let ending = of.and_then(|of| self.messaging.streams.take(of));
         if let Some(ending) = ending.as_ref().filter(|_| !delivery.repeat)
             && self.end_stream(ending, &text, marked.clone()).await.is_ok()
         {
@@ -250,7 +250,7 @@ impl Inner {
 
     /// The active channel of this id.
     pub(super) fn channel(&self, id: &ExtensionId) -> Result<OtherEntry, Fault> {
-        let registry = self.registry().view.unwrap_or_default();
+        let registry = self.registry.view();
         let mut channels = registry.others.iter().filter(|entry| entry.kind.as_str() == "channel");
         let found = channels.find(|entry| entry.id.as_str() == id.as_str());
         found.cloned().ok_or_else(|| Fault::new(Code::ChannelUnknown, format!("there is no channel `{id}`")))
@@ -258,7 +258,7 @@ impl Inner {
 
     /// The channels there are, and the one that reaches the user where nothing else is said.
     pub(crate) fn channels(&self) -> Content {
-        let registry = self.registry().view.unwrap_or_default();
+        let registry = self.registry.view();
         let channels = registry.others.iter().filter(|entry| entry.kind.as_str() == "channel");
         let ids: Vec<&str> = channels.map(|entry| entry.id.as_str()).collect();
         let default = self.default_channel().ok();
@@ -267,10 +267,10 @@ impl Inner {
 
     /// The channel that reaches the user where nothing else is said: the one in the settings, or the only one.
     pub(crate) fn default_channel(&self) -> Result<ExtensionId, Fault> {
-        if let Some(channel) = &self.living.routes.channels.default {
+        if let Some(channel) = &self.messaging.routes.channels.default {
             return Ok(channel.clone());
         }
-        let registry = self.registry().view.unwrap_or_default();
+        let registry = self.registry.view();
         let channels = registry.others.iter().filter(|entry| entry.kind.as_str() == "channel");
         let channels: Vec<&str> = channels.map(|entry| entry.id.as_str()).collect();
         match channels.as_slice() {

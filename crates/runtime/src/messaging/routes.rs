@@ -8,7 +8,8 @@ use holdfast_contract::message::Origin;
 use holdfast_contract::problem::Problem;
 use holdfast_home::{Channels, SessionRule};
 
-use crate::runtime::{NewSession, Runtime};
+use crate::runtime::Runtime;
+use crate::session::NewSession;
 
 /// How users, agents and channels are brought together.
 #[derive(Clone, Default)]

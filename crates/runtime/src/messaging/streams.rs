@@ -19,9 +19,9 @@ use holdfast_contract::session_frames::DeliveryReported;
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 
-use crate::channel_stream::{OutputStream, StreamChunk};
-use crate::driver::{SessionCommand, TurnReport};
+use super::{OutputStream, StreamChunk};
 use crate::runtime::Inner;
+use crate::session::{SessionCommand, TurnReport};
 
 /// How long a channel may take for a piece, and how long an earlier stream to the same user may take to its end.
 const CHUNK_TIMEOUT: Millis = Millis(10_000);
@@ -188,7 +188,7 @@ impl Inner {
 
     /// Waits until no earlier stream to the same user is left.
     async fn stream_place(&self, stream: &AnswerStream) -> Result<StreamSlot, Fault> {
-        let place = self.living.streams.place((stream.channel.clone(), stream.user.clone()));
+        let place = self.messaging.streams.place((stream.channel.clone(), stream.user.clone()));
         tokio::select! {
             biased;
             place = place.lock_owned() => Ok(place),

@@ -93,38 +93,38 @@ const RELOAD_WAIT: Millis = Millis(30_000);
 impl Inner {
     /// Extensions are installed, or changed.
     pub(crate) fn installed(self: &Arc<Self>, found: &[FoundExtension]) {
-        let mut wiring = self.living.wiring();
-        let before = found.iter().any(|found| wiring.concerns(&found.id));
-        wiring.installed.extend(found.iter().map(|found| (found.id.clone(), found.clone())));
-        let concerned = before || found.iter().any(|found| wiring.concerns(&found.id));
-        drop(wiring);
+        let mut subscriptions = self.messaging.subscriptions();
+        let before = found.iter().any(|found| subscriptions.concerns(&found.id));
+        subscriptions.installed.extend(found.iter().map(|found| (found.id.clone(), found.clone())));
+        let concerned = before || found.iter().any(|found| subscriptions.concerns(&found.id));
+        drop(subscriptions);
         if concerned {
-            self.rewire_later();
+            self.sync_subscriptions_later();
         }
     }
 
     /// An extension is not installed any more.
     pub(crate) fn uninstalled(self: &Arc<Self>, id: &ExtensionId) {
-        let mut wiring = self.living.wiring();
-        let concerned = wiring.concerns(id);
-        wiring.installed.remove(id);
-        wiring.asked.remove(id);
-        drop(wiring);
+        let mut subscriptions = self.messaging.subscriptions();
+        let concerned = subscriptions.concerns(id);
+        subscriptions.installed.remove(id);
+        subscriptions.asked.remove(id);
+        drop(subscriptions);
         if concerned {
-            self.rewire_later();
+            self.sync_subscriptions_later();
         }
     }
 
     /// A generation serves from now on: what those before it asked for is over.
     pub(crate) fn generation_replaced(self: &Arc<Self>, id: &ExtensionId, generation: Generation) {
-        let mut wiring = self.living.wiring();
-        if let Some(asked) = wiring.asked.get_mut(id) {
+        let mut subscriptions = self.messaging.subscriptions();
+        if let Some(asked) = subscriptions.asked.get_mut(id) {
             asked.retain(|asking, _| *asking >= generation);
         }
-        let concerned = wiring.concerns(id);
-        drop(wiring);
+        let concerned = subscriptions.concerns(id);
+        drop(subscriptions);
         if concerned {
-            self.rewire_later();
+            self.sync_subscriptions_later();
         }
     }
 
@@ -137,20 +137,20 @@ impl Inner {
     ) -> Result<(), Problem> {
         Pattern::parse(topic.as_str())?;
         {
-            let mut wiring = self.living.wiring();
-            let asked = wiring.asked.entry(extension.id.clone()).or_default();
+            let mut subscriptions = self.messaging.subscriptions();
+            let asked = subscriptions.asked.entry(extension.id.clone()).or_default();
             let asked = asked.entry(extension.generation).or_default();
             match subscribes {
                 true => asked.insert(topic),
                 false => asked.remove(&topic),
             };
         }
-        self.living.stale.store(true, Ordering::SeqCst);
+        self.messaging.stale.store(true, Ordering::SeqCst);
         self.sync_subscriptions().await
     }
 
-    fn rewire_later(self: &Arc<Self>) {
-        self.living.stale.store(true, Ordering::SeqCst);
+    fn sync_subscriptions_later(self: &Arc<Self>) {
+        self.messaging.stale.store(true, Ordering::SeqCst);
         let inner = self.clone();
         // What fails now is tried again with the next change, and whoever waits for the system to settle is told.
         tokio::spawn(async move { drop(inner.sync_subscriptions().await) });
@@ -158,13 +158,13 @@ impl Inner {
 
     /// Gives the bus the subscribers that are wanted, if it may have others.
     pub(crate) async fn sync_subscriptions(self: &Arc<Self>) -> Result<(), Problem> {
-        let living = &self.living;
-        let _alone = living.rewiring.lock().await;
-        if !living.stale.swap(false, Ordering::SeqCst) {
+        let messaging = &self.messaging;
+        let _alone = messaging.syncing.lock().await;
+        if !messaging.stale.swap(false, Ordering::SeqCst) {
             return Ok(());
         }
         let wanted = self.wanted();
-        if living.wiring().current.as_ref() == Some(&wanted) {
+        if messaging.subscriptions().current.as_ref() == Some(&wanted) {
             return Ok(());
         }
         // One that cannot be read is left out; the loader has refused the extension for it.
@@ -173,26 +173,27 @@ impl Inner {
         let patterns = theirs.iter().flat_map(|subscription| subscription.patterns.clone()).collect();
         let mut all = self.routing()?;
         all.extend(theirs);
-        let set = living.bus.subscribe(all).await;
+        let set = messaging.bus.subscribe(all).await;
         if let Err(problem) = set {
-            living.stale.store(true, Ordering::SeqCst);
+            messaging.stale.store(true, Ordering::SeqCst);
             return Err(problem);
         }
-        let mut wiring = living.wiring();
-        (wiring.current, wiring.patterns) = (Some(wanted), patterns);
+        let mut subscriptions = messaging.subscriptions();
+        (subscriptions.current, subscriptions.patterns) = (Some(wanted), patterns);
         Ok(())
     }
 
     /// What the installed extensions want: what serves has the word, and where nothing does, what was found last.
     fn wanted(&self) -> BTreeSet<SubscriptionKey> {
-        let wiring = self.living.wiring();
+        let subscriptions = self.messaging.subscriptions();
         let mut all = BTreeMap::new();
-        for (id, found) in &wiring.installed {
-            let serving = self.serving(id).and_then(|serving| self.found(&serving.digest));
+        for (id, found) in &subscriptions.installed {
+            let serving =
+                self.extensions.active(id).and_then(|serving| self.extensions.found(&serving.digest));
             for subscription in &serving.as_ref().unwrap_or(found).subscribes {
                 all.insert((id.clone(), subscription.topic.clone()), subscription.handler.into());
             }
-            let asked = wiring.asked.get(id).into_iter().flat_map(BTreeMap::values).flatten();
+            let asked = subscriptions.asked.get(id).into_iter().flat_map(BTreeMap::values).flatten();
             for topic in asked {
                 all.entry((id.clone(), topic.clone())).or_insert(HandlerKind::Itself);
             }
@@ -248,9 +249,9 @@ impl Inner {
         arguments: Content,
     ) -> Result<Content, Fault> {
         let inactive = || Fault::new(Code::ExtensionUnknown, format!("`{id}` is not active"));
-        self.soon(|inner| inner.serving(id).ok_or_else(inactive)).await?;
-        let (serving, _visit) = self.enter(id, RELOAD_WAIT).await?;
-        let instance = self.instance(&serving)?;
+        self.soon(|inner| inner.extensions.active(id).ok_or_else(inactive)).await?;
+        let (serving, _guard) = self.extensions.enter(id, RELOAD_WAIT).await?;
+        let instance = self.extensions.instance(&serving)?;
         let host = Arc::new(SystemHost::new(self, serving.clone(), None));
         let call = Call::Function { role, function: function.to_owned(), arguments };
         let answer = wait(start_call(&instance, call, host)).await;
@@ -258,7 +259,7 @@ impl Inner {
         let broke = |fault: &&Fault| fault.code.is_crash() && fault.code != Code::ExtensionFault;
         if let Some(fault) = answer.as_ref().err().filter(broke) {
             let (id, generation, phase) = (id.clone(), serving.generation, function.to_owned());
-            self.tell_system(ExtensionFaulted { id, generation, phase, fault: fault.clone() });
+            self.system.tell(ExtensionFaulted { id, generation, phase, fault: fault.clone() });
         }
         content_of(answer?, id, function)
     }

@@ -19,13 +19,13 @@ use holdfast_contract::role::Role;
 use holdfast_contract::session_frames::{Parent, TurnOutcome};
 use serde_json::json;
 
+use super::OutputStream;
 use super::routes::SessionRequest;
 use super::topics::{UserNotice, message_text};
-use crate::channel_stream::OutputStream;
-use crate::driver::TurnReport;
+use crate::history::find_last_before;
 use crate::host::Caller;
-use crate::log_search::find_last_before;
-use crate::runtime::{Inner, NewSession, Runtime};
+use crate::runtime::{Inner, Runtime};
+use crate::session::{NewSession, TurnReport};
 
 /// How long a turn that an event led to is waited for at a time. One that takes longer goes on, and is waited for again.
 const TURN_WAIT: Millis = Millis(3_600_000);
@@ -131,7 +131,7 @@ impl Inner {
     pub(super) async fn turn_alone(self: &Arc<Self>, errand: TurnRequest) -> Result<TurnReport, Fault> {
         let session = errand.session.clone();
         let report = self.turn(errand).await?;
-        if let Some(handle) = self.open_session(&session) {
+        if let Some(handle) = self.sessions.get(&session) {
             handle.close().await.map_err(|problem| problem.to_fault())?;
         }
         Ok(report)
@@ -139,7 +139,7 @@ impl Inner {
 
     async fn turn_in(self: &Arc<Self>, errand: &TurnRequest) -> Result<TurnReport, Problem> {
         let TurnRequest { session, origin, text, attachments, message, .. } = errand;
-        let there = self.store.head(session)?.is_some() || self.open_session(session).is_some();
+        let there = self.store.head(session)?.is_some() || self.sessions.get(session).is_some();
         if let (true, Some(EventMessage { id, repeat: true, .. })) = (there, message)
             && let Some(report) = self.earlier_turn(session, id).await?
         {
@@ -218,13 +218,13 @@ impl Inner {
     /// A session as it is to be opened: the main agent's, or one of an agent that is registered.
     fn new_session(self: &Arc<Self>, errand: &TurnRequest) -> Result<NewSession, Problem> {
         let TurnRequest { session: id, origin, agent, .. } = errand;
-        let opener = self.living.routes.opener.as_ref().ok_or_else(|| {
+        let opener = self.messaging.routes.opener.as_ref().ok_or_else(|| {
             Problem::new(
                 Code::SessionUnmade,
                 format!("the session `{id}` is needed, and nobody makes sessions"),
             )
         })?;
-        let registry = self.registry().view.unwrap_or_default();
+        let registry = self.registry.view();
         let registered = agent.as_ref().and_then(|agent| registry.agent(agent));
         let asked = agent.clone().filter(|_| registered.is_none());
         let opening = SessionRequest { id: id.clone(), origin: origin.clone(), agent: asked };
@@ -250,7 +250,7 @@ impl Inner {
         act: &ChildAct,
     ) -> Result<Vec<ModelName>, Problem> {
         let direct = callers.iter().all(|name| name.as_str() == holdfast_model::direct::NAME);
-        match (own.is_empty(), &self.living.routes.opener) {
+        match (own.is_empty(), &self.messaging.routes.opener) {
             (false, _) => Ok(own),
             (true, Some(opener)) if direct => {
                 let (id, origin) = (act.child.clone(), act.turn.origin.clone());
@@ -270,7 +270,7 @@ impl Inner {
         delivery: &Delivery,
     ) -> Result<(), Fault> {
         let text = message_text(&delivery.event.payload);
-        let registry = self.registry().view.unwrap_or_default();
+        let registry = self.registry.view();
         let theirs = registry.tools.iter().filter_map(|entry| entry.stack.first());
         let mut theirs = theirs.filter(|active| active.extension.id == *extension);
         let (text, files) = match theirs.find_map(|active| active.agent.as_ref()?.agent().cloned()) {
@@ -300,7 +300,7 @@ impl Inner {
         task: String,
     ) -> Result<Content, Fault> {
         let (parent, depth) = self.nested(caller)?;
-        let count = self.living.opened.fetch_add(1, Ordering::Relaxed);
+        let count = self.messaging.opened.fetch_add(1, Ordering::Relaxed);
         let chance = self.entropy.draw_hex(4);
         let id = format!("agent.{}.{}-{count}-{chance}", caller.extension.id, self.clock.now().0);
         let origin = Origin { channel: caller.extension.id.to_string(), user: None };
@@ -352,12 +352,12 @@ impl Inner {
 
     /// The user who wrote on a channel last. The log is searched once per channel; from then on every message is noted.
     pub(super) fn last_user(&self, channel: &ExtensionId) -> Result<Option<String>, Problem> {
-        if let Some(user) = self.living.last_users().get(channel) {
+        if let Some(user) = self.messaging.last_users().get(channel) {
             return Ok(Some(user.clone()));
         }
         let found = self.recorded_user(channel)?;
         if let Some(user) = &found {
-            self.living.last_users().entry(channel.clone()).or_insert_with(|| user.clone());
+            self.messaging.last_users().entry(channel.clone()).or_insert_with(|| user.clone());
         }
         Ok(found)
     }

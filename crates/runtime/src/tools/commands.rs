@@ -15,9 +15,9 @@ use holdfast_contract::role::Role;
 use holdfast_model::names_file;
 use serde_json::json;
 
-use crate::driver::SessionHandle;
 use crate::messaging::SessionRequest;
-use crate::runtime::{Inner, NewSession, Runtime};
+use crate::runtime::{Inner, Runtime};
+use crate::session::{NewSession, SessionHandle};
 
 /// How long a command may take.
 const COMMAND_TIMEOUT: Millis = Millis(60_000);
@@ -144,7 +144,7 @@ impl Runtime {
             }
             name => (inner.run_theirs(name, arguments).await?, None),
         };
-        let output = Content::text(inner.hide_in_text(output));
+        let output = Content::text(inner.home.hide_in_text(output));
         self.resume(session)?.command(name, arguments, output.clone()).await?;
         Ok(CommandDone { output, session: next })
     }
@@ -195,7 +195,7 @@ impl Runtime {
 impl Inner {
     /// Runs an extension's command.
     async fn run_theirs(self: &Arc<Self>, name: &str, arguments: &str) -> Result<String, Problem> {
-        let registry = self.registry().view.unwrap_or_default();
+        let registry = self.registry.view();
         let entry = registry.others.iter().find(|entry| is_command(entry) && entry.id.as_str() == name);
         let unknown = || {
             let problem = Problem::new(Code::CommandUnknown, format!("there is no command `/{name}`"));
@@ -267,11 +267,11 @@ impl Inner {
         let (session, following) = self.latest_of(name)?;
         let making = |id: &StreamId| {
             let unmade = || Problem::new(Code::SessionUnmade, "nobody makes sessions");
-            let opener = self.living.routes.opener.clone().ok_or_else(unmade)?;
+            let opener = self.messaging.routes().opener.clone().ok_or_else(unmade)?;
             let opening = SessionRequest { id: id.clone(), origin: origin.clone(), agent: None };
             opener.create_session(&runtime, opening)
         };
-        if self.store.head(&session)?.is_none() && self.open_session(&session).is_none() {
+        if self.store.head(&session)?.is_none() && self.sessions.get(&session).is_none() {
             self.open(making(&session)?, None, 0)?;
         }
         let typed = (command, arguments);
@@ -297,7 +297,7 @@ impl Inner {
 impl SessionHandle {
     /// Has the session's later turns ask these models, the first of them first.
     pub async fn choose(&self, models: Vec<ModelName>) -> Result<(), Problem> {
-        self.ask(|reply| crate::driver::SessionCommand::Choose { models, reply }).await
+        self.ask(|reply| crate::session::SessionCommand::Choose { models, reply }).await
     }
 }
 

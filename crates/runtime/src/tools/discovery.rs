@@ -11,9 +11,11 @@ use holdfast_contract::discovery::{FIND_TOOLS, FoundTools, MAX_FOUND_TOOLS};
 use holdfast_contract::ids::{AgentId, ExtensionId, ToolName};
 use holdfast_contract::message::Message;
 use holdfast_contract::registry::{AgentUse, Implementation, Registry, ToolEntry};
+use holdfast_home::PromptTool;
 use serde_json::{Value, json};
 
 use super::rank::{Ranker, parameters};
+use crate::runtime::Runtime;
 
 /// Places that what was found or used has in any case, however many tools are always shown.
 const MIN_FOUND_SLOTS: usize = 12;
@@ -152,6 +154,19 @@ pub(crate) fn capabilities(
         json!({ "id": id, "description": description, "tools": tools, "hidden": hidden })
     });
     json!({ "agents": agents.collect::<Vec<_>>(), "extensions": extensions.collect::<Vec<_>>() })
+}
+
+impl Runtime {
+    /// The tools that a prompt names: those that the model of a new session is shown.
+    pub fn prompt_tools(&self) -> Vec<PromptTool> {
+        let registry = self.registry();
+        let tools =
+            shown(&registry, |_| true, &[], self.inner().home.tools()).into_iter().filter_map(|entry| {
+                let description = entry.stack.first()?.spec.description.clone();
+                Some(PromptTool { name: entry.name.to_string(), description })
+            });
+        tools.collect()
+    }
 }
 
 #[cfg(test)]

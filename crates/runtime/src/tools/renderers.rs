@@ -53,6 +53,6 @@ impl Runtime {
             .value()?
             .as_str()
             .filter(|text| !text.trim().is_empty() && text.len() <= MAX_RENDERED_BYTES)?;
-        Some(inner.hide_in_text(text.to_owned()))
+        Some(inner.home.hide_in_text(text.to_owned()))
     }
 }

@@ -159,7 +159,7 @@ pub(crate) async fn own(output: &Output, plan: &ApplicationConfig) -> Result<Exi
     let every = Millis(u64::from(own.house.settings.health.every_seconds) * 1_000);
     own.house.runtime.watch_health(every);
     say(output, &format!("up: {} (process {})", plan.home.root().display(), std::process::id()));
-    let mut wanted = own.house.runtime.wanted();
+    let mut wanted = own.house.runtime.shutdown_requests();
     let flag = plan.home.restart_flag();
     let (reason, again) = tokio::select! {
         _ = terminate.recv() => ("asked to stop by a signal".to_owned(), false),

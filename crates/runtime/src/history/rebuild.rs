@@ -16,7 +16,7 @@ use holdfast_contract::registry::{Registry, RegistryPin};
 use holdfast_store::Store;
 use serde_json::Value;
 
-use crate::machine::Machine;
+use super::Machine;
 
 /// A machine as its stream has made it.
 pub struct RebuiltMachine<M> {

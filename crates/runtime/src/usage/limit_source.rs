@@ -13,7 +13,7 @@ use holdfast_contract::session_frames::{Parent, TurnOutcome};
 use holdfast_kernel::limits::{TimeLimit, within};
 use holdfast_store::Store;
 
-use crate::log_search::find_last_before;
+use crate::history::find_last_before;
 use crate::runtime::Inner;
 
 /// What a session was bounded by when a turn of it ended or asked an agent.
@@ -103,7 +103,7 @@ impl Inner {
         ended: Seq,
     ) -> Option<String> {
         let TurnOutcome::Limited(mut limit) = *outcome else { return None };
-        let registry = self.registry().view.unwrap_or_default();
+        let registry = self.registry.view();
         let (mut session, mut until, mut lent) = (session.clone(), ended, "");
         loop {
             let standing = EffectiveLimits::read(&self.store, &session, until).ok()?;
@@ -171,8 +171,8 @@ impl Inner {
 
     /// What the settings allow an agent that no extension brings.
     fn main_limits(&self, agent: &AgentId) -> Limits {
-        let all = self.limits.over(Limits::default());
-        self.agents.get(agent).map_or(all, |set| set.limits.over(all))
+        let all = self.home.limits().over(Limits::default());
+        self.home.agent(agent).map_or(all, |set| set.limits.over(all))
     }
 
     fn main_place(&self, agent: &AgentId, limit: LimitKind) -> String {
@@ -195,7 +195,7 @@ impl Inner {
 
     /// The place under the agent's name in the settings, if the limit is set there.
     fn settings_place(&self, agent: &AgentId, limit: LimitKind) -> Option<String> {
-        self.agents.get(agent)?.limits.bound(limit)?;
+        self.home.agent(agent)?.limits.bound(limit)?;
         Some(format!("`agents.{agent}.{}` in the settings", limit.explain().1))
     }
 }

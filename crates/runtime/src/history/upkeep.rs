@@ -12,8 +12,8 @@ use holdfast_contract::system_frames::{LogCheckpointed, LogErased};
 use holdfast_kernel::{Session, System};
 use holdfast_store::{Collected, Retention, Store};
 
+use super::rebuild::rebuild;
 use crate::clock::Clock;
-use crate::rebuild::rebuild;
 
 /// Erases the content of a session's frames. The frames stay, with tombstones, and the chain stays whole. Gives the number of
 /// bodies that went.
@@ -74,9 +74,9 @@ fn keep_resumable(store: &Store, stream: &StreamId, last: Seq) -> Result<(), Pro
         return Ok(());
     }
     let log = store.stream(stream)?;
-    let refolded = rebuild::<Session>(store, stream)?;
-    log.append(refolded.missing)?;
-    let session = refolded.machine;
+    let rebuilt = rebuild::<Session>(store, stream)?;
+    log.append(rebuilt.missing)?;
+    let session = rebuilt.machine;
     let head = Seq(session.next_seq().0.saturating_sub(1));
     let write = move || canonical(&session).map_err(|error| Problem::new(Code::Internal, error.to_string()));
     log.snapshot(head, Session::STATE_VERSION, Box::new(write));
@@ -87,9 +87,9 @@ fn keep_resumable(store: &Store, stream: &StreamId, last: Seq) -> Result<(), Pro
 fn record(store: &Store, clock: &dyn Clock, body: Body) -> Result<(), Problem> {
     let stream = StreamId::system();
     let log = store.stream(&stream)?;
-    let refolded = rebuild::<System>(store, &stream)?;
-    log.append(refolded.missing)?;
-    let mut system = refolded.machine;
+    let rebuilt = rebuild::<System>(store, &stream)?;
+    log.append(rebuilt.missing)?;
+    let mut system = rebuilt.machine;
     let effects = system.step(Input { at: clock.now(), source: FrameSource::Host, cause: None, body })?;
     log.append(effects.frames)?;
     log.wait_durable(Seq(system.next_seq().0.saturating_sub(1)))

@@ -23,11 +23,12 @@ use holdfast_store::{ObjectKind, StreamLog};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
+use super::ScheduleQueue;
 use crate::calls::{start_call, wait_timeout};
+use crate::history::rebuild::rebuild;
 use crate::host::SystemHost;
-use crate::rebuild::rebuild;
 use crate::runtime::Inner;
-use crate::schedule_queue::ScheduleQueue;
+use crate::session::ReplySender;
 
 /// How long a step of an extension's life may take.
 const LIFECYCLE_TIMEOUT: Millis = Millis(30_000);
@@ -57,13 +58,13 @@ pub(crate) enum SystemCommand {
     /// So many acts that were never performed: the frames that decided them did not reach the disk.
     Undone(usize),
     /// Tell which extensions are installed.
-    Extensions(super::ReplySender<Vec<ExtensionView>>),
+    Extensions(ReplySender<Vec<ExtensionView>>),
     /// Tell which extensions are known to judge.
-    Judging(super::ReplySender<Vec<ExtensionId>>),
+    Judging(ReplySender<Vec<ExtensionId>>),
     /// Answer when nothing is under way.
-    Settled(super::ReplySender<()>),
+    Settled(ReplySender<()>),
     /// Stop everything, and answer when it has.
-    Stop { reason: String, reply: super::ReplySender<()> },
+    Stop { reason: String, reply: ReplySender<()> },
 }
 
 /// The one actor of the system stream.
@@ -73,15 +74,15 @@ pub(crate) struct SystemActor {
     inner: Arc<Inner>,
     lanes: HashMap<ExtensionId, String>,
     queue: VecDeque<Input>,
-    clockwork: ScheduleQueue,
+    schedule_queue: ScheduleQueue,
     /// The runs of schedules that are under way, by the schedule, with the moment they were due.
     runs: HashMap<ScheduleId, (Millis, AbortHandle)>,
     /// Facts that may not be on disk yet, with their places.
     unwritten: VecDeque<(Seq, Input)>,
     under_way: usize,
-    waiting: Vec<super::ReplySender<()>>,
+    waiting: Vec<ReplySender<()>>,
     /// Who wants to know which extensions there are, once everything so far has been taken.
-    asking: Vec<super::ReplySender<Vec<ExtensionView>>>,
+    asking: Vec<ReplySender<Vec<ExtensionView>>>,
     /// Whether the registry has changed and new turns do not start on it yet.
     activates: bool,
     /// Whether it ends once nothing is under way.
@@ -100,13 +101,13 @@ impl SystemActor {
     ) -> Result<(), Problem> {
         let stream = StreamId::system();
         let log = inner.store.stream(&stream)?;
-        let refolded = rebuild::<System>(&inner.store, &stream)?;
-        log.append(refolded.missing)?;
+        let rebuilt = rebuild::<System>(&inner.store, &stream)?;
+        log.append(rebuilt.missing)?;
         let mut actor = Self {
-            snapshot_at: Seq(refolded.machine.next_seq().0.saturating_sub(refolded.read)),
-            system: refolded.machine,
+            snapshot_at: Seq(rebuilt.machine.next_seq().0.saturating_sub(rebuilt.read)),
+            system: rebuilt.machine,
             log,
-            clockwork: ScheduleQueue::new(inner.zone.clone()),
+            schedule_queue: ScheduleQueue::new(inner.home.zone().clone()),
             runs: HashMap::new(),
             inner,
             lanes: HashMap::new(),
@@ -140,9 +141,9 @@ impl SystemActor {
                 drop(asking.send(Ok(self.system.extensions().collect())));
             }
             if self.under_way == 0 {
-                self.inner.lanes.iter().for_each(|lane| lane.at_rest());
+                self.inner.extensions.lanes().iter().for_each(|lane| lane.at_rest());
                 // What is the same as in the life before is not announced again.
-                if self.inner.registry().view.is_none() {
+                if self.inner.registry.pin().view.is_none() {
                     self.inner.activate(self.system.pin().clone());
                 }
             }
@@ -163,7 +164,7 @@ impl SystemActor {
         &self,
         notes: &mut mpsc::UnboundedReceiver<SystemCommand>,
     ) -> Option<Option<SystemCommand>> {
-        let rest = self.clockwork.next_wakeup(self.inner.clock.now()).filter(|_| !self.stopping);
+        let rest = self.schedule_queue.next_wakeup(self.inner.clock.now()).filter(|_| !self.stopping);
         let Some(rest) = rest else { return notes.recv().await.map(Some) };
         tokio::select! {
             note = notes.recv() => note.map(Some),
@@ -176,7 +177,7 @@ impl SystemActor {
         if self.stopping {
             return Ok(());
         }
-        let due = self.clockwork.due(self.inner.clock.now(), &self.system.fired);
+        let due = self.schedule_queue.due(self.inner.clock.now(), &self.system.fired);
         if due.is_empty() {
             return Ok(());
         }
@@ -212,7 +213,7 @@ impl SystemActor {
             }
             SystemCommand::Ran(cause, ended) => {
                 self.runs.remove(&ended.schedule);
-                self.clockwork.ended(&ended, self.inner.clock.now(), self.draw());
+                self.schedule_queue.ended(&ended, self.inner.clock.now(), self.draw());
                 self.fact(Some(cause), ended.into());
             }
             SystemCommand::Undone(acts) => self.under_way = self.under_way.saturating_sub(acts),
@@ -243,12 +244,12 @@ impl SystemActor {
         }
         let stream = StreamId::system();
         let log = self.inner.store.stream(&stream)?;
-        let refolded = rebuild::<System>(&self.inner.store, &stream)?;
-        log.append(refolded.missing)?;
-        let next = refolded.machine.next_seq();
+        let rebuilt = rebuild::<System>(&self.inner.store, &stream)?;
+        log.append(rebuilt.missing)?;
+        let next = rebuilt.machine.next_seq();
         let lost = self.unwritten.drain(..).filter(|(seq, _)| *seq >= next).map(|(_, input)| input);
         self.queue = lost.chain(self.queue.drain(..)).collect();
-        (self.system, self.log) = (refolded.machine, log);
+        (self.system, self.log) = (rebuilt.machine, log);
         Ok(())
     }
 
@@ -271,7 +272,7 @@ impl SystemActor {
 
     fn step_all(&mut self) -> Result<(), Problem> {
         while let Some(mut input) = self.queue.pop_front() {
-            self.inner.hide(&mut input.body);
+            self.inner.home.hide(&mut input.body);
             self.unwritten.push_back((self.system.next_seq(), input.clone()));
             let is_a_run = matches!(&input.body, Body::ScheduleDue(ScheduleDue { passed: None, .. }));
             let Ok(Effects { frames, acts }) = self.system.step(input) else {
@@ -282,10 +283,12 @@ impl SystemActor {
             for frame in &frames {
                 match &frame.body {
                     Body::ExtensionStateChanged(change) => {
-                        self.inner.changed(change);
-                        self.clockwork.serves(&change.id, &self.inner.schedules(&change.id));
+                        self.inner.extension_changed(change);
+                        self.schedule_queue.serves(&change.id, &self.inner.extensions.schedules(&change.id));
                     }
-                    Body::ScheduleSkipped(skipped) if is_a_run => self.clockwork.skipped(&skipped.schedule),
+                    Body::ScheduleSkipped(skipped) if is_a_run => {
+                        self.schedule_queue.skipped(&skipped.schedule)
+                    }
                     _ => {}
                 }
             }
@@ -320,7 +323,7 @@ impl SystemActor {
                 tokio::spawn(async move {
                     wait.await;
                     if let Some(inner) = inner.upgrade() {
-                        inner.tell_system(TimerFired { timer: decided_by });
+                        inner.system.tell(TimerFired { timer: decided_by });
                     }
                 });
                 None
@@ -350,7 +353,7 @@ impl SystemActor {
             }
             let phase = format!("task {task}");
             let call = async {
-                let (serving, _visit) = inner.enter_pinned(&extension).await?;
+                let (serving, _guard) = inner.extensions.enter_pinned(&extension).await?;
                 call_instance(&inner, &serving, decided_by, Call::Task { task }, TASK_TIMEOUT).await
             };
             let fault = match call.await {
@@ -361,12 +364,12 @@ impl SystemActor {
                 Err(fault) => {
                     let (id, generation) = (extension.id.clone(), extension.generation);
                     if fault.code.is_crash() {
-                        inner.tell_system(ExtensionFaulted { id, generation, phase, fault: fault.clone() });
+                        inner.system.tell(ExtensionFaulted { id, generation, phase, fault: fault.clone() });
                     }
                     Some(fault)
                 }
             };
-            drop(inner.system.send(SystemCommand::Ran(decided_by, ScheduleEnded { schedule, due, fault })));
+            inner.system.send(SystemCommand::Ran(decided_by, ScheduleEnded { schedule, due, fault }));
         });
         self.runs.insert(run, (due, running.abort_handle()));
     }
@@ -379,7 +382,7 @@ impl SystemActor {
 
     fn lifecycle(&self, extension: Arc<ExtensionRef>, under: Seq, command: LifecycleCommand) -> Later<Body> {
         let lane_name = self.lanes.get(&extension.id).cloned().unwrap_or_default();
-        let lane = self.inner.lanes.iter().find(|lane| lane.name() == lane_name).cloned();
+        let lane = self.inner.extensions.lanes().iter().find(|lane| lane.name() == lane_name).cloned();
         let inner = self.inner.clone();
         Box::pin(async move {
             let outcome = match command {
@@ -401,7 +404,7 @@ impl SystemActor {
         tokio::spawn(async move {
             fail_point!("driver::before_barrier");
             if durable.await.is_err() {
-                return drop(inner.system.send(SystemCommand::Undone(works.len())));
+                return inner.system.send(SystemCommand::Undone(works.len()));
             }
             fail_point!("driver::after_barrier");
             let share = works.len().div_ceil(WORKERS).max(1);
@@ -442,12 +445,12 @@ async fn do_all(inner: Arc<Inner>, works: Vec<Work>) {
                 let inner = inner.clone();
                 tokio::spawn(async move {
                     let body = work.await;
-                    drop(inner.system.send(SystemCommand::Done(vec![(cause, body)])));
+                    inner.system.send(SystemCommand::Done(vec![(cause, body)]));
                 });
             }
         }
     }
-    drop(inner.system.send(SystemCommand::Done(done)));
+    inner.system.send(SystemCommand::Done(done));
 }
 
 async fn load(
@@ -461,7 +464,7 @@ async fn load(
     let instance = lane.ok_or_else(no_lane)?.load(extension).await?;
     let capabilities = instance.capabilities();
     let (lives, alone) = (capabilities.has_lifecycle, capabilities.exclusive);
-    inner.keep_instance(extension, instance);
+    inner.extensions.keep_instance(extension, instance);
     let call = Call::Lifecycle(LifecycleCommand::Load);
     match call_instance(inner, extension, under, call, LIFECYCLE_TIMEOUT).await? {
         Reply::Descriptors(mut descriptors) => {
@@ -480,15 +483,17 @@ async fn step_of_life(
     under: Seq,
     command: LifecycleCommand,
 ) -> Result<LifecycleOutcome, Fault> {
-    let serves =
-        inner.serving(&extension.id).is_some_and(|serving| serving.generation == extension.generation);
+    let serves = inner
+        .extensions
+        .active(&extension.id)
+        .is_some_and(|serving| serving.generation == extension.generation);
     if command == LifecycleCommand::Stop {
         if serves {
-            inner.presence.close(&extension.id);
+            inner.extensions.close_gate(&extension.id);
         }
         tokio::select! {
             biased;
-            () = inner.presence.drained(&extension.id, extension.generation) => {}
+            () = inner.extensions.drained(extension) => {}
             () = inner.clock.sleep(QUIESCE_TIMEOUT) => {}
         }
         inner.dispose_services(extension).await;
@@ -496,9 +501,9 @@ async fn step_of_life(
     }
     call_instance(inner, extension, under, Call::Lifecycle(command), LIFECYCLE_TIMEOUT).await?;
     if command == LifecycleCommand::Start {
-        inner.begin_background(extension, &inner.instance(extension)?);
+        inner.begin_background(extension, &inner.extensions.instance(extension)?);
         if serves {
-            inner.presence.open(&extension.id);
+            inner.extensions.open_gate(&extension.id);
         }
     }
     Ok(LifecycleOutcome::Done)
@@ -519,7 +524,7 @@ async fn call_instance(
     call: Call,
     timeout: Millis,
 ) -> Result<Reply, Fault> {
-    let instance = inner.instance(extension)?;
+    let instance = inner.extensions.instance(extension)?;
     let host = Arc::new(SystemHost::new(inner, extension.clone(), Some(under)));
     let made = start_call(&instance, call, host);
     wait_timeout(made, timeout, Code::ExtensionFault, inner.clock.clone()).await

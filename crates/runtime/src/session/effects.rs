@@ -25,11 +25,11 @@ use super::redacted_output::RedactedOutput;
 use super::stream_guard::Guards;
 use super::{SessionActor, SessionCommand, ToolAnswer, TurnReport};
 use crate::calls::{Admission, CallKey, CallState, later, result_of, run, start_call, wait, wait_timeout};
-use crate::daily_usage::used_by_model;
 use crate::host::SessionHost;
-use crate::limit_source::cap_place;
 use crate::parts::SessionEvent;
 use crate::runtime::Inner;
+use crate::usage::cap_place;
+use crate::usage::used_by_model;
 
 impl SessionActor {
     pub(super) fn perform(&mut self, act: Act) {
@@ -112,7 +112,7 @@ impl SessionActor {
         let hook = HookId::policy();
         let (point, call) = (HookPoint::ToolGate, Some(act.call));
         let subject = Some((&act.arguments).into());
-        let input = match self.inner.policy(act.registry.policy) {
+        let input = match self.inner.policies.get(act.registry.policy) {
             Ok(policy) => {
                 let verdict = policy.evaluate(&PolicyRequest {
                     tool: &act.spec,
@@ -143,7 +143,7 @@ impl SessionActor {
     }
 
     fn check_arguments(&mut self, act: &CallAct) {
-        let outcome = self.inner.checks.arguments(&act.spec, &act.arguments);
+        let outcome = self.inner.calls.check_arguments(&act.spec, &act.arguments);
         let input =
             self.fact(FrameSource::Host, Some(act.decided_by), ToolChecked { call: act.call, outcome });
         self.queue.push_back(input);
@@ -153,8 +153,8 @@ impl SessionActor {
         let source = FrameSource::Extension(act.extension.clone());
         let host = self.host(&act);
         let now = self.inner.clock.now();
-        let afforded = self.inner.ledger.before_tool(now, &act.extension.id);
-        let instance = match afforded.and_then(|()| self.inner.instance(&act.extension)) {
+        let afforded = self.inner.usage.daily().before_tool(now, &act.extension.id);
+        let instance = match afforded.and_then(|()| self.inner.extensions.instance(&act.extension)) {
             Ok(loaded) => {
                 let begun = || CallKey::Tool(act.decided_by, act.call);
                 self.instances.begin(act.extension.digest, begun, &loaded)
@@ -167,7 +167,7 @@ impl SessionActor {
             }
         };
         let CallAct { decided_by, call, spec, arguments, turn, extension, .. } = act;
-        let entered = match self.inner.executor.enter(&extension, &spec, now) {
+        let entered = match self.inner.calls.permit(&extension, &spec, now) {
             Ok(entered) => entered,
             Err(fault) => {
                 let body = ToolReturned { call, outcome: ToolOutcome::Failure(fault) };
@@ -177,7 +177,7 @@ impl SessionActor {
             }
         };
         let asked = Call::Tool { call, tool: spec.name.clone(), arguments, turn };
-        let queues = self.inner.executor.queues(&extension, &spec);
+        let queues = self.inner.calls.queues(&extension, &spec);
         let leaves = spec.effects.leaves_the_machine();
         if leaves || !queues.is_empty() {
             let (inner, inbox) = (self.inner.clone(), self.inbox.clone());
@@ -218,7 +218,7 @@ impl SessionActor {
     pub(super) fn returned(&mut self, returned: ToolAnswer) {
         let ToolAnswer { call, cause, extension, spec, at, answer, entered } = returned;
         let outcome = match answer.and_then(result_of) {
-            Ok(result) => self.inner.checks.result(&spec, result),
+            Ok(result) => self.inner.calls.check_result(&spec, result),
             Err(fault) => ToolOutcome::Failure(fault),
         };
         entered.settled(&extension, &spec, &outcome, at);
@@ -230,7 +230,7 @@ impl SessionActor {
     fn call_model(&mut self, mut act: Box<ModelAct>) {
         let back = self.back(FrameSource::Model(act.model.clone()), act.decided_by);
         let code = self.inner.code_agent(&act.model);
-        let model = match code.map_or_else(|| self.inner.model(&act.model), Ok) {
+        let model = match code.map_or_else(|| self.inner.models.get(&act.model), Ok) {
             Ok(model) => model,
             Err(fault) => {
                 let failed = ModelFailed::new(fault, false);
@@ -239,7 +239,7 @@ impl SessionActor {
                 return;
             }
         };
-        let (ledger, now) = (&self.inner.ledger, self.inner.clock.now());
+        let (ledger, now) = (&self.inner.usage.daily(), self.inner.clock.now());
         let owner = ledger.enabled().then(|| act.registry.owner(&act.turn.agent).cloned()).flatten();
         if let Some(reached) = ledger.before_model(now, owner.as_ref()) {
             let LimitReached { limit, allowed, .. } = reached;
@@ -313,10 +313,10 @@ impl SessionActor {
 
     fn summarise(&mut self, act: SummaryAct) {
         let back = self.back(FrameSource::Host, act.decided_by);
-        let model = act.model.as_ref().and_then(|name| self.inner.model(name).ok());
+        let model = act.model.as_ref().and_then(|name| self.inner.models.get(name).ok());
         self.behind_barrier(act.decided_by, async move {
             let outcome = match (model, act.model.clone()) {
-                (Some(model), Some(name)) => crate::summary::summary(model, name, act).await,
+                (Some(model), Some(name)) => crate::runtime::summary::summary(model, name, act).await,
                 _ => (
                     ToolOutcome::Failure(Fault::new(Code::ModelUnknown, "no model can summarise")),
                     Default::default(),
@@ -342,8 +342,8 @@ impl Inner {
         }
         let (inner, extension) = (self.clone(), extension.clone());
         later(Box::pin(async move {
-            let (serving, _visit) = inner.enter_pinned(&extension).await?;
-            wait(start_call(&inner.instance(&serving)?, call, host)).await
+            let (serving, _guard) = inner.extensions.enter_pinned(&extension).await?;
+            wait(start_call(&inner.extensions.instance(&serving)?, call, host)).await
         }))
     }
 }
@@ -382,8 +382,8 @@ impl FactSender {
     /// Sends a fact that comes from another source, on the way to the one that is waited for.
     pub(super) fn tell(&self, source: FrameSource, body: impl Into<Body>) {
         let (at, body) = (self.inner.clock.now(), body.into());
-        self.inner.meter.count(&body);
-        self.inner.ledger.enter(at, self.owner.as_ref(), used_by_model(&body));
+        self.inner.usage.meter().count(&body);
+        self.inner.usage.daily().enter(at, self.owner.as_ref(), used_by_model(&body));
         let input = Input { at, source, cause: Some(self.cause), body };
         drop(self.inbox.send(SessionCommand::Fact(Box::new(input))));
     }

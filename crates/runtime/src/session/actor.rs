@@ -28,15 +28,15 @@ use tokio::sync::{mpsc, oneshot};
 use super::hooks::RoundAnswers;
 use super::tasks::Tasks;
 use super::{HostAnswer, ReplySender, SessionCommand, SessionHandle, TurnReport, UserInput};
-use crate::artifacts;
 use crate::calls::{CallEnd, Instances};
-use crate::channel_stream::OutputStream;
-use crate::delegated::DelegatedBudget;
+use crate::extensions::{START_WAIT, crash_in};
+use crate::history::Machine;
+use crate::history::artifacts;
 use crate::host::{Caller, SessionHost};
-use crate::machine::Machine;
-use crate::outages::START_WAIT;
+use crate::messaging::OutputStream;
 use crate::parts::{OutputDelta, OutputKind, SessionEvent};
 use crate::runtime::Inner;
+use crate::usage::DelegatedBudget;
 
 /// Frames between snapshots: at least this many, and enough to pay for writing the state.
 const SNAPSHOT_EVERY: u64 = 1024;
@@ -139,9 +139,9 @@ impl SessionActor {
         if self.session.is_busy() {
             // Taken up in the middle of a turn, which finishes on the code that it began with.
             let pinned: Vec<_> = self.session.pins().filter_map(|pin| pin.view.clone()).collect();
-            self.inner.load_pinned(&pinned).await;
+            self.inner.extensions.load_pinned(&pinned).await;
             for registry in &pinned {
-                self.inner.prepare(registry).await;
+                self.inner.extensions.prepare(registry).await;
             }
         }
         self.drain();
@@ -152,9 +152,9 @@ impl SessionActor {
                     Some(note) => note,
                     None => return,
                 },
-                () = self.inner.judges_ready(self.held_until.unwrap_or_default()), if self.held_until.is_some() => {
+                () = self.inner.registry.judges_ready(self.held_until.unwrap_or_default(), &*self.inner.clock), if self.held_until.is_some() => {
                     if let Some(registry) = self.next_registry() {
-                        self.inner.prepare(&registry).await;
+                        self.inner.extensions.prepare(&registry).await;
                     }
                     self.drain();
                     continue;
@@ -167,13 +167,13 @@ impl SessionActor {
                     Some(last) if self.broken.is_none() => self.log.durable(Seq(last)).await,
                     _ => self.broken.clone().map_or(Ok(()), Err),
                 };
-                self.inner.forget(self.session.id(), &self.inbox);
+                self.inner.sessions.forget(self.session.id(), &self.inbox);
                 drop(reply.send(closed));
                 return;
             }
             self.take(note);
             if let Some(registry) = self.next_registry() {
-                self.inner.prepare(&registry).await;
+                self.inner.extensions.prepare(&registry).await;
             }
             self.drain();
         }
@@ -182,13 +182,13 @@ impl SessionActor {
     /// The registry that the next turn begins on, if one can begin. The code of its hooks is brought in first.
     fn next_registry(&self) -> Option<Arc<Registry>> {
         let say = self.waiting.front().filter(|_| !self.session.is_busy())?;
-        let pin = say.pin.clone().unwrap_or_else(|| self.inner.registry());
+        let pin = say.pin.clone().unwrap_or_else(|| self.inner.registry.pin());
         Some(pin.view.unwrap_or_default())
     }
 
     /// Whether the next turn has to wait for gates and guardrails that are on their way up. A turn that is pinned has its registry.
     fn is_held(&mut self) -> bool {
-        if self.waiting.front().is_none_or(|say| say.pin.is_some()) || !self.inner.awaits_judges() {
+        if self.waiting.front().is_none_or(|say| say.pin.is_some()) || !self.inner.registry.awaits_judges() {
             self.held_until = None;
             return false;
         }
@@ -217,7 +217,7 @@ impl SessionActor {
             SessionCommand::HostCall { reply, .. } if reply.is_closed() => {}
             SessionCommand::Answered(answered) => self.answered(*answered),
             SessionCommand::Progress { extension, under, text } => {
-                let text = self.inner.hide_in_text(text);
+                let text = self.inner.home.hide_in_text(text);
                 if let Some(feed) = &self.feed {
                     feed.progress(&extension, &text);
                 }
@@ -235,7 +235,7 @@ impl SessionActor {
                 self.answer_with(reply, FrameSource::Surface("command".into()), SessionSet { models });
             }
             SessionCommand::Compact { reason, reply } => {
-                let registry = self.inner.registry();
+                let registry = self.inner.registry.pin();
                 self.answer_with(reply, FrameSource::Host, CompactionRequested { reason, registry });
             }
             SessionCommand::Cancel { reply, .. } if self.held_until.take().is_some() => {
@@ -351,7 +351,7 @@ impl SessionActor {
         if message_id.is_some() && reply.is_closed() {
             return;
         }
-        let registry = pin.unwrap_or_else(|| self.inner.registry());
+        let registry = pin.unwrap_or_else(|| self.inner.registry.pin());
         let body = InputReceived { text, attachments, message_id, registry };
         let input = self.fact(FrameSource::Surface(surface), None, body);
         self.made = false;
@@ -378,8 +378,8 @@ impl SessionActor {
         if let Some(problem) = &self.broken {
             return Err(problem.clone());
         }
-        self.inner.hide(&mut input.body);
-        let faulted = self.inner.fault_of(&input);
+        self.inner.home.hide(&mut input.body);
+        let faulted = crash_in(&input);
         let answered = match &input.body {
             Body::ApprovalAnswered(fact) => Some(fact.approval),
             _ => None,
@@ -392,7 +392,7 @@ impl SessionActor {
             self.instances.end(&ending);
         }
         if let Some(faulted) = faulted {
-            self.inner.tell_system(faulted);
+            self.inner.system.tell(faulted);
         }
         if let Some(feed) = &self.feed {
             feed.see(&frames);
@@ -459,7 +459,7 @@ impl SessionActor {
         self.asked.retain(|_, reply| !reply.is_closed());
         if let Some(head) = self.log.head() {
             let stream = self.session.id().clone();
-            self.inner.tell_system(HeadAnchored { stream, seq: head.seq, hash: head.hash });
+            self.inner.system.tell(HeadAnchored { stream, seq: head.seq, hash: head.hash });
         }
         let files = match self.made {
             true => self.inner.turn_artifacts(self.session.id(), ended, &outcome),
@@ -468,9 +468,9 @@ impl SessionActor {
         let spent = self.session.spent();
         let report = files.map(|files| TurnReport { ended, outcome, answer, files, spent, limit_set_in });
         let time = spent.time.since(self.time_before);
-        let (agent, registry) = (self.session.agent(), self.inner.registry().view.unwrap_or_default());
+        let (agent, registry) = (self.session.agent(), self.inner.registry.view());
         let entry = Spent { time, ..Spent::default() };
-        self.inner.ledger.enter(self.inner.clock.now(), registry.owner(agent), entry);
+        self.inner.usage.daily().enter(self.inner.clock.now(), registry.owner(agent), entry);
         self.time_before = spent.time;
         for reply in self.answering.drain(..) {
             drop(reply.send(report.clone()));
@@ -489,7 +489,7 @@ impl SessionActor {
         for reply in self.answering.drain(..).chain(self.waiting.drain(..).map(|say| say.reply)) {
             drop(reply.send(Err(problem.clone())));
         }
-        self.inner.forget(self.session.id(), &self.inbox);
+        self.inner.sessions.forget(self.session.id(), &self.inbox);
         self.broken = Some(problem);
     }
 

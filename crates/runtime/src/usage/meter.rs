@@ -53,11 +53,11 @@ impl Meter {
 impl Runtime {
     /// What models have used since this runtime was started.
     pub fn used(&self) -> ModelUsage {
-        self.inner().meter.used()
+        self.inner().usage.meter().used()
     }
 
     /// How long this runtime has been running.
     pub fn uptime(&self) -> Millis {
-        self.inner().clock.now().since(self.inner().meter.since)
+        self.inner().clock.now().since(self.inner().usage.meter().since)
     }
 }

@@ -16,7 +16,7 @@ use holdfast_contract::tool::CallStatus;
 use holdfast_contract::wire::Later;
 use tokio::sync::{Notify, mpsc};
 
-use crate::driver::SessionCommand;
+use crate::session::SessionCommand;
 
 /// Bytes that may wait before the model is read no further.
 const MAX_QUEUED_BYTES: usize = 64 << 10;

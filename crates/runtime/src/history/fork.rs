@@ -8,7 +8,7 @@ use holdfast_contract::problem::{Code, Problem};
 use holdfast_kernel::Session;
 use holdfast_store::Store;
 
-use crate::rebuild::input_of;
+use super::rebuild::input_of;
 
 /// Copies a session under a new id, up to `last` or the last frame before it at which no turn was running. Gives the number of frames.
 pub(crate) fn fork(store: &Store, from: &StreamId, last: Option<Seq>, to: &StreamId) -> Result<Seq, Problem> {

@@ -10,8 +10,8 @@ use holdfast_contract::wire::Later;
 use holdfast_model::{Delta, Model};
 use holdfast_secrets::RedactedStream;
 
-use crate::channel_stream::OutputStream;
 use crate::host::secrets::Secrets;
+use crate::messaging::OutputStream;
 use crate::parts::{OutputDelta, OutputKind, SessionEvent};
 use crate::runtime::Inner;
 
@@ -39,7 +39,7 @@ impl RedactedOutput {
         feed: Option<Arc<OutputStream>>,
     ) -> Arc<Self> {
         let stream = |secrets: &Arc<Secrets>| Some(secrets.hide_in_stream());
-        let hiding = inner.secrets.as_ref().map(|secrets| Mutex::new([stream(secrets), stream(secrets)]));
+        let hiding = inner.home.secrets().map(|secrets| Mutex::new([stream(secrets), stream(secrets)]));
         let (inner, session, shown) = (inner.clone(), session.clone(), AtomicU64::default());
         Arc::new(Self { inner, session, after, shown, feed, hiding })
     }

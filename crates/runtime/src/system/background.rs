@@ -60,8 +60,8 @@ impl Inner {
             let ExtensionRef { id, generation, .. } = (*told).clone();
             let by_itself = || Fault::new(Code::ExtensionFault, "its loop in the background has ended");
             let (phase, fault) = ("service".to_owned(), ended.err().unwrap_or_else(by_itself));
-            inner.tell_system(ExtensionFaulted { id: id.clone(), generation, phase, fault });
-            inner.tell_system(HealthReported { id, generation, healthy: false });
+            inner.system.tell(ExtensionFaulted { id: id.clone(), generation, phase, fault });
+            inner.system.tell(HealthReported { id, generation, healthy: false });
         });
         self.background.put(&extension, run);
     }
@@ -76,7 +76,7 @@ impl Inner {
                 let ExtensionRef { id, generation, .. } = extension.clone();
                 let message = "its loop in the background holds its thread and was left behind";
                 let (phase, fault) = ("service".to_owned(), Fault::new(Code::ExtensionFault, message));
-                self.tell_system(ExtensionFaulted { id, generation, phase, fault });
+                self.system.tell(ExtensionFaulted { id, generation, phase, fault });
             }
         }
     }
@@ -84,8 +84,8 @@ impl Inner {
     /// Asks everybody who serves and has a life whether they are well, all at once, and tells the system of those who are not.
     pub(crate) async fn check_health(self: &Arc<Self>) {
         let mut checks = JoinSet::new();
-        for extension in self.all_serving() {
-            if let Ok(instance) = self.instance(&extension)
+        for extension in self.extensions.all_active() {
+            if let Ok(instance) = self.extensions.instance(&extension)
                 && instance.capabilities().has_lifecycle
             {
                 checks.spawn(self.clone().check(extension.id.clone()));
@@ -96,19 +96,19 @@ impl Inner {
 
     /// Asks whoever serves; one that gives way is not asked, and what has taken its place is.
     async fn check(self: Arc<Self>, id: ExtensionId) {
-        let Ok((extension, _visit)) = self.enter(&id, CHECK_TIMEOUT).await else { return };
-        let Ok(instance) = self.instance(&extension) else { return };
+        let Ok((extension, _guard)) = self.extensions.enter(&id, CHECK_TIMEOUT).await else { return };
+        let Ok(instance) = self.extensions.instance(&extension) else { return };
         let host = Arc::new(SystemHost::new(&self, extension.clone(), None));
         let made = start_call(&instance, Call::Health, host);
         let answer = wait_timeout(made, CHECK_TIMEOUT, Code::ExtensionUnhealthy, self.clock.clone()).await;
         let ExtensionRef { id, generation, .. } = (*extension).clone();
         match answer {
-            Ok(Reply::Health(false)) => self.tell_system(HealthReported { id, generation, healthy: false }),
+            Ok(Reply::Health(false)) => self.system.tell(HealthReported { id, generation, healthy: false }),
             Ok(_) => {}
             Err(fault) => {
                 let phase = "health check".to_owned();
-                self.tell_system(ExtensionFaulted { id: id.clone(), generation, phase, fault });
-                self.tell_system(HealthReported { id, generation, healthy: false });
+                self.system.tell(ExtensionFaulted { id: id.clone(), generation, phase, fault });
+                self.system.tell(HealthReported { id, generation, healthy: false });
             }
         }
     }

@@ -11,8 +11,9 @@ use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::registry::{Descriptor, Payload};
 use holdfast_contract::session_frames::{Parent, SessionSettings, TurnEnded};
 
-use crate::driver::TurnReport;
-use crate::runtime::{Inner, NewSession, Runtime};
+use super::TurnReport;
+use crate::runtime::{Inner, Runtime};
+use crate::session::NewSession;
 
 impl Inner {
     /// Runs a child session to the end of its turn; one that a crash left half-done is taken up again.
@@ -23,7 +24,7 @@ impl Inner {
         act: ChildAct,
     ) -> Result<TurnReport, Problem> {
         let task = task_text(&act.arguments);
-        if self.store.head(&act.child)?.is_some() || self.open_session(&act.child).is_some() {
+        if self.store.head(&act.child)?.is_some() || self.sessions.get(&act.child).is_some() {
             return self.take_up_child(&act, task).await;
         }
         let agent = act.registry.view.as_ref().and_then(|registry| registry.agent(&act.agent)).cloned();
@@ -49,7 +50,7 @@ impl Inner {
     pub(crate) fn set_agents(&self, descriptors: &mut [Descriptor]) {
         for descriptor in descriptors {
             let Payload::Agent(agent) = &mut descriptor.payload else { continue };
-            let Some(set) = self.agents.get(&agent.id) else { continue };
+            let Some(set) = self.home.agent(&agent.id) else { continue };
             if let Some(model) = &set.model {
                 agent.models = vec![model.clone()];
             }
@@ -63,7 +64,7 @@ impl Inner {
 
     /// Cancels a child whose parent no longer waits for it, and lets go of it.
     pub(crate) fn give_up(&self, child: &StreamId) {
-        let Some(handle) = self.open_session(child) else { return };
+        let Some(handle) = self.sessions.get(child) else { return };
         tokio::spawn(async move {
             if handle.cancel("the turn that called it is over").await.is_ok() {
                 drop(handle.running_turn().await);

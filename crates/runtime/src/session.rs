@@ -1,15 +1,28 @@
-//! Drivers: one actor per session and one for the system. An actor owns its machine; nobody else touches it.
+//! Sessions: one actor per session owns the session's machine; nothing else accesses it. Here are its handle and its commands.
 //!
-//! Every round is the same: take a note from the inbox, make a fact of it, step the machine, hand the frames to the log,
+//! Every iteration is the same: take a command from the inbox, make it a fact, step the machine, append the frames to the log,
 //! perform the acts. An act that leaves the machine waits for its frame to be durable, in a task of its own; the actor goes on.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `sessions.rs` | opening, resuming and closing sessions |
+//! | `actor.rs` | the actor's loop |
+//! | `effects.rs` | performing acts: models, tools, approvals, questions |
+//! | `hooks.rs` | calling the hooks of a round |
+//! | `stream_guard.rs` | guardrails on streamed text |
+//! | `redacted_output.rs` | streamed text without secrets |
+//! | `discovery.rs` | which tools a model is shown, and tool search |
+//! | `children.rs` | child sessions of agents |
+//! | `tasks.rs` | tasks by the frame that started them, to cancel them |
 
+mod actor;
+mod children;
 mod discovery;
 mod effects;
 mod hooks;
 mod redacted_output;
-mod session;
+mod sessions;
 mod stream_guard;
-mod system;
 mod tasks;
 
 use std::sync::Arc;
@@ -30,10 +43,11 @@ use holdfast_kernel::Pending;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::calls::Permit;
-use crate::channel_stream::OutputStream;
+use crate::messaging::OutputStream;
 
-pub(crate) use session::SessionActor;
-pub(crate) use system::{SystemActor, SystemCommand};
+pub(crate) use actor::SessionActor;
+pub use sessions::NewSession;
+pub(crate) use sessions::Sessions;
 
 /// How a turn ended, for whoever waits for it. It is durable by then.
 #[derive(Clone, Debug, PartialEq)]

@@ -22,12 +22,12 @@ impl SessionActor {
     /// The registry as a model is to see it.
     pub(super) fn seen(&self, act: &ModelAct) -> Arc<Registry> {
         // Where all are shown anyway, it does not matter which were used.
-        let recent = match act.registry.tools.len() > self.inner.tools.at_most {
+        let recent = match act.registry.tools.len() > self.inner.home.tools().at_most {
             true => recent(&act.messages, self.searches(&act.registry)),
             false => Vec::new(),
         };
         let scope = |entry: &ToolEntry| offers(&act.scope, entry);
-        narrowed(&act.registry, &shown(&act.registry, scope, &recent, &self.inner.tools))
+        narrowed(&act.registry, &shown(&act.registry, scope, &recent, self.inner.home.tools()))
     }
 
     /// Searches the tools of the registry that the turn is pinned to.

@@ -169,7 +169,7 @@ impl Guards {
         self.say(back, &holding);
         let ended = ended?;
         if let Ok(returned) = &ended
-            && self.inner.hide_in_text(returned.text.to_text()) != holding.held().text
+            && self.inner.home.hide_in_text(returned.text.to_text()) != holding.held().text
             && !self.judge_returned(&returned.text, back).await
         {
             return None;
@@ -184,7 +184,7 @@ impl Guards {
         held.text.push_str(&rest);
         held.streamed = held.text.len();
         if let Ok(returned) = &ended {
-            let text = self.inner.hide_in_text(returned.text.to_text());
+            let text = self.inner.home.hide_in_text(returned.text.to_text());
             if let Some(more) = text.strip_prefix(held.text.as_str()) {
                 held.text.push_str(more);
             }
@@ -196,7 +196,7 @@ impl Guards {
     async fn judge_returned(&self, text: &Content, back: &FactSender) -> bool {
         let guards = self.guards();
         let holding = SharedBuffer::default();
-        holding.held().text = self.inner.hide_in_text(text.to_text());
+        holding.held().text = self.inner.home.hide_in_text(text.to_text());
         loop {
             let next = holding.held().next(true);
             let Some(window) = next else { break };
@@ -220,7 +220,7 @@ impl Guards {
             let HookEntry { id, extension, outage, .. }: &HookEntry = hook;
             let loaded = match outage {
                 Some(outage) => Err(outage.fault.clone()),
-                None => self.inner.instance(extension),
+                None => self.inner.extensions.instance(extension),
             };
             let instances = loaded.map(|loaded| {
                 let own = loaded.fresh().unwrap_or_else(|| loaded.clone());
@@ -299,11 +299,11 @@ impl Guards {
 impl Inner {
     /// What went wrong with a guardrail, without what is secret. The system is told if it broke.
     fn told_of_chunk(&self, hook: &HookEntry, mut fault: Fault) -> Fault {
-        fault.message = self.hide_in_text(fault.message);
+        fault.message = self.home.hide_in_text(fault.message);
         if fault.code.is_crash() {
             let (id, generation) = (hook.extension.id.clone(), hook.extension.generation);
             let phase = format!("hook {}", hook.id);
-            self.tell_system(ExtensionFaulted { id, generation, phase, fault: fault.clone() });
+            self.system.tell(ExtensionFaulted { id, generation, phase, fault: fault.clone() });
         }
         fault
     }

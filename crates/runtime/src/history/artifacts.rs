@@ -11,7 +11,7 @@ use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::TurnOutcome;
 
-use crate::log_search::find_last_before;
+use crate::history::find_last_before;
 use crate::runtime::Inner;
 
 /// Whether frames tell of files, or of an agent that may have made some.

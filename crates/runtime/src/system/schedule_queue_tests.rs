@@ -1,4 +1,4 @@
-//! The clockwork against the kernel's memory: a year of schedules, over two changes of the clocks and hundreds of restarts.
+//! The schedule queue against the kernel's memory: a year of schedules, over two changes of the clocks and hundreds of restarts.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop loudly")]
 
@@ -16,16 +16,16 @@ use holdfast_contract::system_frames::{
 use holdfast_kernel::System;
 use holdfast_schedules::{GRACE, Timetable, Zone};
 
-use crate::schedule_queue::ScheduleQueue;
+use super::ScheduleQueue;
 
 /// The first moment of 2026 in UTC.
 const YEAR: Millis = Millis(1_767_225_600_000);
 const DAY: u64 = 86_400_000;
 
-/// A machine that can be stopped: what the kernel remembers stays, the clockwork does not.
+/// A machine that can be stopped: what the kernel remembers stays, the schedule_queue does not.
 struct World {
     system: System,
-    clockwork: ScheduleQueue,
+    schedule_queue: ScheduleQueue,
     found: FoundExtension,
     now: Millis,
     /// The due times that were fired, by schedule.
@@ -41,7 +41,7 @@ impl World {
         let found = FoundExtension { id: "clock".into(), schedules, ..FoundExtension::default() };
         let mut world = Self {
             system: System::new(),
-            clockwork: ScheduleQueue::new(Zone::utc()),
+            schedule_queue: ScheduleQueue::new(Zone::utc()),
             found,
             now: YEAR,
             fired: BTreeMap::new(),
@@ -54,10 +54,10 @@ impl World {
 
     /// Another process takes the system up.
     fn start(&mut self) {
-        self.clockwork = ScheduleQueue::new(Zone::utc());
+        self.schedule_queue = ScheduleQueue::new(Zone::utc());
         self.feed(SystemStarted { kernel: 1, version: "test".to_owned() }.into(), None);
         self.feed(ExtensionsFound { found: vec![self.found.clone()] }.into(), None);
-        self.clockwork.serves(&self.found.id, &self.found.schedules);
+        self.schedule_queue.serves(&self.found.id, &self.found.schedules);
     }
 
     /// Feeds a fact, and gives the runs that it sets going.
@@ -104,12 +104,12 @@ impl World {
 
     /// Does what is due now, and gives the runs that it sets going.
     fn tick(&mut self) -> Vec<(Seq, ScheduleEnded)> {
-        let due = self.clockwork.due(self.now, &self.system.fired);
+        let due = self.schedule_queue.due(self.now, &self.system.fired);
         due.into_iter().flat_map(|fact| self.feed(fact.into(), None)).collect()
     }
 
     fn end(&mut self, (cause, ended): (Seq, ScheduleEnded)) {
-        self.clockwork.ended(&ended, self.now, u32::MAX);
+        self.schedule_queue.ended(&ended, self.now, u32::MAX);
         self.feed(ended.into(), Some(cause));
     }
 
@@ -119,7 +119,7 @@ impl World {
             for run in self.tick() {
                 self.end(run);
             }
-            match self.clockwork.next().filter(|next| *next <= moment) {
+            match self.schedule_queue.next().filter(|next| *next <= moment) {
                 Some(next) => self.now = self.now.max(next),
                 None => break self.now = moment,
             }
@@ -180,7 +180,7 @@ fn a_year_with_two_changes_of_the_clocks_and_five_hundred_restarts() {
         up.push((begun, world.now));
         // Some stops come when a run has just begun, and nobody is told that it has ended.
         if restart % 3 == 0 {
-            let next = world.clockwork.next().unwrap();
+            let next = world.schedule_queue.next().unwrap();
             let soonest = next.since(world.now) < Millis(DAY / 12);
             if soonest {
                 world.now = next;
@@ -254,7 +254,7 @@ fn a_schedule_that_is_changed_counts_from_then() {
     world.until(YEAR.plus(Millis(DAY / 2 + 60_000)));
     let before = world.fired["clock/it"].len();
     world.found.schedules = vec![schedule("it", "0 * * * *", MissedPolicy::RunOnce)];
-    world.clockwork.serves(&world.found.id, &world.found.schedules);
+    world.schedule_queue.serves(&world.found.id, &world.found.schedules);
     world.until(world.now);
     assert_eq!(world.fired["clock/it"].len(), before, "the hours before were not missed");
     assert!(world.skipped.iter().any(|(_, why)| why.contains("changed")));

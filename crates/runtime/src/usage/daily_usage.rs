@@ -16,7 +16,7 @@ use holdfast_policy::Caps;
 use holdfast_schedules::Zone;
 use holdfast_store::Store;
 
-use crate::limit_source::cap_place;
+use super::cap_place;
 use crate::runtime::Runtime;
 
 /// Something that is bounded in a day, and what was used of it.
@@ -219,14 +219,14 @@ pub(crate) fn used_by_model(body: &Body) -> Spent {
 impl Runtime {
     /// What is bounded in a day, and what was used of it today.
     pub fn today(&self) -> Vec<DailyLimit> {
-        self.inner().ledger.bounds(self.inner().clock.now())
+        self.inner().usage.daily().bounds(self.inner().clock.now())
     }
 
     /// Makes today's books again from the log.
     pub(crate) fn rebuild_daily_usage(&self) -> Result<(), Problem> {
         let inner = self.inner();
-        match inner.ledger.enabled() {
-            true => inner.ledger.restore(&inner.store, &self.registry(), inner.clock.now()),
+        match inner.usage.daily().enabled() {
+            true => inner.usage.daily().restore(&inner.store, &self.registry(), inner.clock.now()),
             false => Ok(()),
         }
     }

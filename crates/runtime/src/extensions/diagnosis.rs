@@ -101,7 +101,7 @@ impl Inner {
     pub(crate) fn troubles(&self, only: Option<&ExtensionId>) -> Result<Vec<FaultReport>, Problem> {
         self.store.flush()?;
         let seq = self.store.head(&StreamId::system())?.map_or(Seq(0), |head| head.seq);
-        let left_alone = self.executor.suspended(self.clock.now()).into_iter();
+        let left_alone = self.calls.suspended(self.clock.now()).into_iter();
         let left_alone = left_alone.filter(|it| only.is_none_or(|only| *only == it.extension)).map(|it| {
             let Suspended { extension, since: at, fault } = it;
             let (code, fix, message) = (fault.code.as_str(), fault.code.help(), fault.message);
@@ -120,7 +120,7 @@ impl Runtime {
     /// The tools that are left alone at the moment because they keep breaking down, with their extensions and why.
     pub fn suspended(&self) -> Vec<(ExtensionId, Fault)> {
         let inner = self.inner();
-        let suspended = inner.executor.suspended(inner.clock.now()).into_iter();
+        let suspended = inner.calls.suspended(inner.clock.now()).into_iter();
         suspended.map(|it| (it.extension, it.fault)).collect()
     }
 }

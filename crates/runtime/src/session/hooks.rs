@@ -111,7 +111,7 @@ impl SessionActor {
                     let capabilities = loaded.capabilities();
                     capabilities.synchronous_hooks && !capabilities.exclusive
                 };
-                let loaded = self.inner.instance(extension).ok().filter(is_synchronous)?;
+                let loaded = self.inner.extensions.instance(extension).ok().filter(is_synchronous)?;
                 try_now(&self.instances.at_once(extension.digest, &loaded), input)?
             }
         };
@@ -137,7 +137,7 @@ impl SessionActor {
 
     /// Makes a call to a hook that may take its time.
     fn make_hook(&mut self, decided_by: Seq, extension: &Arc<ExtensionRef>, input: HookInput) -> CallState {
-        match self.inner.instance(extension) {
+        match self.inner.extensions.instance(extension) {
             Ok(loaded) => {
                 let begun = || CallKey::Hook(decided_by, input.hook.clone());
                 let instance = self.instances.begin(extension.digest, begun, &loaded);

@@ -1,0 +1,20 @@
+//! Recorded streams: rebuilding a machine, forking, erasing and collecting, and reading what a turn created.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `machine.rs` | what the session machine and the system machine have in common |
+//! | `rebuild.rs` | a machine from its snapshot and the frames after it |
+//! | `fork.rs` | a session's copy under another id |
+//! | `upkeep.rs` | erasing content, and collecting frames past their retention |
+//! | `artifacts.rs` | files that turns created |
+//! | `log_search.rs` | the last frame of a kind before a frame |
+
+pub(crate) mod artifacts;
+pub(crate) mod fork;
+mod log_search;
+mod machine;
+pub mod rebuild;
+pub mod upkeep;
+
+pub(crate) use log_search::find_last_before;
+pub use machine::Machine;

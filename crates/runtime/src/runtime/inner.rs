@@ -1,0 +1,110 @@
+//! What every actor shares. Each part keeps its state to itself and lives in its folder; what needs several parts is a method of
+//! [`Inner`], in the folder that it belongs to.
+
+use std::sync::{Arc, Mutex};
+
+use holdfast_contract::ids::StreamId;
+use holdfast_contract::problem::Problem;
+use holdfast_policy::{Policy, Unattended};
+use holdfast_store::Store;
+use tokio::sync::watch;
+
+use super::home_settings::HomeSettings;
+use super::models::Models;
+use super::policies::Policies;
+use super::{Runtime, ShutdownRequest};
+use crate::calls::Calls;
+use crate::clock::Clock;
+use crate::extensions::{ActiveRegistry, Extensions};
+use crate::host::network::HostAnswers;
+use crate::host::services::SharedServices;
+use crate::host::setup::SetupState;
+use crate::messaging::Messaging;
+use crate::parts::{Entropy, HomeParts, Parts, Surface};
+use crate::session::Sessions;
+use crate::system::{Background, SystemActor, SystemHandle};
+use crate::usage::Usage;
+
+/// What every actor shares.
+pub(crate) struct Inner {
+    pub store: Store,
+    pub clock: Arc<dyn Clock>,
+    pub entropy: Arc<dyn Entropy>,
+    pub surface: Arc<dyn Surface>,
+    /// What the user of the home has configured.
+    pub home: HomeSettings,
+    pub models: Models,
+    pub policies: Policies,
+    /// The registry that new turns start on.
+    pub registry: ActiveRegistry,
+    pub extensions: Extensions,
+    pub sessions: Sessions,
+    pub calls: Calls,
+    pub usage: Usage,
+    pub messaging: Messaging,
+    /// The system's actor.
+    pub system: SystemHandle,
+    /// The background services of extensions.
+    pub background: Background,
+    /// The services that extensions share.
+    pub shared: SharedServices,
+    /// The user's answers about network hosts.
+    pub answers: HostAnswers,
+    /// The extensions that are not set up, if that is known.
+    pub unfinished: Mutex<Option<Arc<Vec<SetupState>>>>,
+    /// What is requested of the whole process.
+    pub shutdown: watch::Sender<ShutdownRequest>,
+}
+
+impl Inner {
+    /// Starts the system's actor, brings the policy into force and starts the extensions in order.
+    pub(crate) async fn start(parts: Parts) -> Result<Arc<Self>, Problem> {
+        let Parts { store, clock, entropy, models, lanes, extensions, policy, surface, routes, home } = parts;
+        let HomeParts { zone, secrets, configuration, rejected, agents, limits, calls, context, tools } =
+            home;
+        let (system, commands) = SystemHandle::new();
+        let messaging = Messaging::open(store.clone(), clock.clone(), entropy.clone(), routes).await?;
+        let inner = Arc::new(Self {
+            models: Models::new(models),
+            policies: Policies::new(store.clone()),
+            registry: ActiveRegistry::default(),
+            extensions: Extensions::new(lanes, clock.clone()),
+            sessions: Sessions::default(),
+            calls: Calls::new(calls),
+            usage: Usage::new(zone.clone(), clock.now()),
+            home: HomeSettings { zone, secrets, configuration, agents, limits, context, tools },
+            store,
+            clock,
+            entropy,
+            surface,
+            messaging,
+            system,
+            background: Background::default(),
+            shared: SharedServices::default(),
+            answers: HostAnswers::default(),
+            unfinished: Mutex::default(),
+            shutdown: watch::Sender::default(),
+        });
+        // Before anything runs: what extensions publish while they start reaches those that start after them.
+        inner.installed(&extensions);
+        inner.sync_subscriptions().await?;
+        SystemActor::start(inner.clone(), commands)?;
+        let runtime = Runtime::of(&inner);
+        runtime.set_policy(policy, "start")?;
+        runtime.discovered(extensions, rejected).await?;
+        runtime.settled().await?;
+        runtime.rebuild_daily_usage()?;
+        Ok(inner)
+    }
+
+    /// The policy that new turns start under.
+    pub(crate) fn policy_in_force(&self) -> Result<Arc<Policy>, Problem> {
+        self.policies.get(self.registry.view().policy)
+    }
+
+    /// Whether a question to a person may be asked: somebody is there, or the policy lets it wait until somebody is.
+    pub(crate) fn waits_for_a_person(&self, session: &StreamId) -> bool {
+        self.surface.attended(session)
+            || self.policy_in_force().is_ok_and(|policy| policy.unattended() == Unattended::Wait)
+    }
+}
