@@ -1,5 +1,5 @@
-//! The fuzz targets: each takes any bytes, tells whether they were valid input, and panics where its oracle finds a bug. `fuzz/` runs them under libFuzzer, and
-//! `tests/generated/fuzz_corpus.rs` with the committed inputs and some hundred mutations of them.
+//! The fuzz targets: each takes any bytes, tells whether they were valid input, and panics where its oracle finds a bug. `fuzz/` runs
+//! them under libFuzzer, and `tests/generated/fuzz_corpus.rs` with the committed inputs and some hundred mutations of them.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -10,10 +10,11 @@ use holdfast_contract::host_call::HostCall;
 use holdfast_contract::manifest;
 use holdfast_contract::problem::Problem;
 use holdfast_contract::protocol::{HookVerdict, ProcessWelcome, RpcError, ToExtension, ToHost};
+use holdfast_jsonrpc::{RpcMessage, encode_request, encode_response};
 use holdfast_rpc::{Notification, Request};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::generated::check;
 use crate::generated::plan::WorldPlan;
@@ -69,6 +70,7 @@ fn has_a_code(problem: &Problem) {
 
 /// Lines between the host and an extension's process: what parses is printed and parses to the same.
 pub fn process_protocol(bytes: &[u8]) -> bool {
+    bytes.split(|byte| *byte == b'\n').for_each(envelope);
     let valid = messages(bytes).filter(|message| {
         let asked = survives_printing::<ToHost>(message);
         let verdict = survives_printing::<HookVerdict>(message);
@@ -86,6 +88,29 @@ pub fn process_protocol(bytes: &[u8]) -> bool {
         valid.contains(&true)
     });
     valid.count() > 0
+}
+
+/// A line is a message of JSON-RPC that encodes to the same message, or an error that says why not.
+fn envelope(line: &[u8]) {
+    let message = match RpcMessage::<RpcError>::parse(line) {
+        Ok(message) => message,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    let body = |method: &str, params: &Option<Value>| match params {
+        Some(params) => json!({ "method": method, "params": params }),
+        None => json!({ "method": method }),
+    };
+    let line = match &message {
+        RpcMessage::Request { id, method, params } => match id.as_u64() {
+            Some(id) => encode_request(Some(id), &body(method, params), usize::MAX),
+            None => return,
+        },
+        RpcMessage::Notification { method, params } => {
+            encode_request(None, &body(method, params), usize::MAX)
+        }
+        RpcMessage::Response { id, answer } => encode_response(id, answer.as_ref(), usize::MAX),
+    };
+    assert_eq!(RpcMessage::<RpcError>::parse(line.unwrap().as_bytes()).unwrap(), message);
 }
 
 /// Lines between a client and the owner of a home: what parses is printed and parses to the same.

@@ -89,6 +89,18 @@ fn another_dependency_of_the_kernel_is_noticed() {
 }
 
 #[test]
+fn the_runtime_depends_on_no_lane() {
+    holds(rules::lane_dependencies(&tree::crates()));
+    let crates = [
+        planted_crate("holdfast-runtime", "crates/runtime", &["holdfast-store", "holdfast-lane-wasm"]),
+        planted_crate("holdfast-app", "crates/app", &["holdfast-lane-wasm"]),
+    ];
+    let broken = rules::lane_dependencies(&crates);
+    breaks(broken.clone(), "`holdfast-runtime` depends on `holdfast-lane-wasm`");
+    assert_eq!(broken.len(), 1, "{broken:#?}");
+}
+
+#[test]
 fn extensions_depend_on_what_anybody_may() {
     let crates = tree::crates();
     assert!(crates.iter().any(|found| found.folder.starts_with("extensions/")));
@@ -210,18 +222,25 @@ fn a_method_that_changes_a_value_of_the_contract_is_noticed() {
 }
 
 #[test]
-fn folders_of_contract_and_kernel_are_small() {
+fn folders_are_small() {
     holds(rules::folder_size(&tree::files(&["rs"])));
 }
 
 #[test]
 fn a_folder_with_too_many_files_is_noticed() {
-    let file = |number: usize| File::new(&format!("crates/kernel/src/session/{number}.rs"), "");
-    let test = File::new("crates/kernel/src/session/call_tests.rs", "");
-    let mut files: Vec<File> = (0..rules::FOLDER_LIMIT).map(file).chain([test]).collect();
-    holds(rules::folder_size(&files));
-    files.push(file(rules::FOLDER_LIMIT));
-    breaks(rules::folder_size(&files), "crates/kernel/src/session: 13 files; 12 is the limit");
+    let planted = |folder: &str, count: usize| -> Vec<File> {
+        let numbered = (0..count).map(|number| File::new(&format!("{folder}/{number}.rs"), ""));
+        let uncounted =
+            ["call_tests.rs", "mod.rs", "lib.rs"].map(|name| File::new(&format!("{folder}/{name}"), ""));
+        numbered.chain(uncounted).collect()
+    };
+    for folder in ["crates/kernel/src/session", "extensions/a/src", "sdk/rust/src"] {
+        holds(rules::folder_size(&planted(folder, rules::FOLDER_LIMIT)));
+        let broken = rules::folder_size(&planted(folder, rules::FOLDER_LIMIT + 1));
+        breaks(broken, &format!("{folder}: 13 files; 12 is the limit"));
+    }
+    holds(rules::folder_size(&planted("sdk/rust/src/bindings", 60)));
+    holds(rules::folder_size(&planted("crates/kernel/tests", 60)));
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! The Rust SDK's bindings under `sdk/rust/src/bindings/`: made from `wit/`, and compared with what is committed.
+//! The Rust SDK's bindings under `sdk/rust/src/bindings/`: generated from `wit/`, and compared with what is committed.
 //!
-//! They are committed so that whoever builds an extension need not build the generator first.
-//! To write them anew: `HOLDFAST_UPDATE=1 cargo test -p holdfast-tests --test bindings`.
+//! They are committed so that building an extension does not require building the generator first.
+//! To generate them again: `HOLDFAST_UPDATE=1 cargo test -p holdfast-tests --test bindings`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop loudly")]
 
@@ -13,7 +13,7 @@ use wit_bindgen_core::WorldGenerator;
 use wit_bindgen_rust::{Opts, WithOption};
 
 const OPENING: &str =
-    "// Made from `wit/` by `HOLDFAST_UPDATE=1 cargo test -p holdfast-tests --test bindings`.\n";
+    "// @generated from `wit/` by `HOLDFAST_UPDATE=1 cargo test -p holdfast-tests --test bindings`.\n";
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/rust/src/bindings")

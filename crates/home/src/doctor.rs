@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::environment;
 use crate::files::OTHERS;
 use crate::home::Home;
-use crate::owner::socket::{LONGEST, fits};
+use crate::owner::socket::{MAX_SOCKET_PATH_BYTES, fits};
 use crate::prompts::Prompts;
 use crate::settings::Settings;
 
@@ -123,7 +123,7 @@ impl Home {
             Ok(loaded) => match loaded.warnings.first() {
                 Some(warning) => Check::of("settings", warning),
                 None if loaded.source.is_none() => {
-                    Check::fine("settings", "there are none, so the defaults count")
+                    Check::fine("settings", "there is no settings file, so the defaults apply")
                 }
                 None => Check::fine("settings", "config/settings.yaml can be used"),
             },
@@ -180,7 +180,7 @@ impl Home {
     fn socket_check(&self) -> Check {
         let socket = self.control_socket();
         let detail = if fits(&self.usual_socket()) {
-            "the control socket lies in the home".to_owned()
+            "the control socket is in the home".to_owned()
         } else {
             format!("the home's path is long, so the control socket is {}", socket.display())
         };
@@ -189,7 +189,7 @@ impl Home {
         } else {
             Check::bad(
                 "socket",
-                format!("{} has more than {LONGEST} bytes", socket.display()),
+                format!("{} has more than {MAX_SOCKET_PATH_BYTES} bytes", socket.display()),
                 "Set XDG_RUNTIME_DIR to a folder with a short path.",
             )
         }

@@ -17,8 +17,11 @@ use secrecy::SecretString;
 use crate::files::{self, Bounds, OTHERS};
 use crate::home::Home;
 
-const BOUNDS: Bounds =
-    Bounds { unreadable: Code::EnvironmentInvalid, too_large: Code::EnvironmentInvalid, most: 256 * 1024 };
+const BOUNDS: Bounds = Bounds {
+    unreadable: Code::EnvironmentInvalid,
+    too_large: Code::EnvironmentInvalid,
+    max_bytes: 256 * 1024,
+};
 
 type Process = Box<dyn Fn(&str) -> Option<OsString> + Send + Sync>;
 
@@ -59,7 +62,7 @@ impl HomeEnvironment {
         self.file.keys().map(String::as_str)
     }
 
-    /// What is odd; none of it stops anything.
+    /// Warnings.
     pub fn warnings(&self) -> &[Problem] {
         &self.warnings
     }
@@ -120,7 +123,7 @@ fn bad_line(path: &Path, text: &str, taken: usize, error: &dotenvy::Error) -> Pr
     Problem::new(Code::EnvironmentInvalid, what).at(location).help(help)
 }
 
-/// Hands a text out line by line, so that whoever reads it can be asked how far they are.
+/// A reader that returns a text line by line, so that the position of the parser is known.
 struct Lines<'t> {
     rest: &'t [u8],
     taken: Rc<Cell<usize>>,

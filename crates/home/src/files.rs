@@ -1,5 +1,5 @@
-//! Files as this crate touches them: read within bounds, made without overwriting, replaced as a whole, and every failure in words that
-//! say what to do.
+//! File access of this crate: reading with a size limit, creating without overwriting, replacing atomically; every error tells what
+//! to do.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -8,64 +8,67 @@ use std::path::Path;
 
 use holdfast_contract::problem::{Code, Location, Problem};
 
-/// Bits of a mode that give something to others than the owner.
+/// The permission bits of group and others.
 pub(crate) const OTHERS: u32 = 0o077;
 
-/// What a failure of the system means for the home.
+/// An I/O error as a problem with help.
 pub(crate) fn failed(code: Code, path: &Path, doing: &str, error: &io::Error) -> Problem {
     let shown = path.display();
-    let found = Problem::in_file(code, path, format!("{shown} cannot be {doing}: {}", in_words(error)));
+    let found = Problem::in_file(code, path, format!("{shown} cannot be {doing}: {}", message(error)));
     match error.kind() {
         ErrorKind::PermissionDenied => {
             found.help(format!("Look at `ls -ld {shown}`, or name another home with --home."))
         }
-        ErrorKind::ReadOnlyFilesystem => found
-            .help("It lies on a read-only mount; name another home with --home, or mount it for writing."),
+        ErrorKind::ReadOnlyFilesystem => {
+            found.help("It is on a read-only mount; name another home with --home, or mount it for writing.")
+        }
         ErrorKind::NotADirectory => {
-            found.help("Something on the way there is a file and must be a folder; move it away.")
+            found.help("A parent of it is a file and must be a folder; move it away.")
         }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => found.help("Free some space and try again."),
         _ => found,
     }
 }
 
-/// The system's words without its numbers.
-fn in_words(error: &io::Error) -> String {
+/// The error message without the error number.
+fn message(error: &io::Error) -> String {
     let text = error.to_string();
     let words = text.split(" (os error").next().unwrap_or(&text);
     let mut letters = words.chars();
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// Codes for a file that is read.
+/// The size limit and error codes for reading a file.
 pub(crate) struct Bounds {
     /// It cannot be read.
     pub(crate) unreadable: Code,
     /// It is larger than allowed.
     pub(crate) too_large: Code,
-    /// How large it may be.
-    pub(crate) most: u64,
+    /// The maximal size in bytes.
+    pub(crate) max_bytes: u64,
 }
 
-/// The bytes of a file; nothing if it is not there.
+/// The bytes of a file; none if it does not exist.
 pub(crate) fn read(path: &Path, bounds: &Bounds) -> Result<Option<Vec<u8>>, Problem> {
     let failed = |error: io::Error| failed(bounds.unreadable, path, "read", &error);
     let found = match fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         found => found.map_err(failed)?,
     };
-    // Asked before it is opened: to open a pipe is to wait for somebody to write.
+    // Checked before it is opened: opening a pipe blocks until it has a writer.
     if !found.is_file() {
         let what = format!("{} is not a file", path.display());
         return Err(Problem::in_file(bounds.unreadable, path, what)
             .help("Move it away, and write a file of that name."));
     }
-    if found.len() > bounds.most {
-        let what = format!("the file has {} bytes; the limit is {}", found.len(), bounds.most);
+    if found.len() > bounds.max_bytes {
+        let what = format!("the file has {} bytes; the limit is {}", found.len(), bounds.max_bytes);
         return Err(Problem::in_file(bounds.too_large, path, what));
     }
     let mut bytes = Vec::new();
-    File::open(path).and_then(|file| file.take(bounds.most + 1).read_to_end(&mut bytes)).map_err(failed)?;
+    File::open(path)
+        .and_then(|file| file.take(bounds.max_bytes + 1).read_to_end(&mut bytes))
+        .map_err(failed)?;
     Ok(Some(bytes))
 }
 
@@ -86,7 +89,7 @@ pub(crate) fn text(path: &Path, bytes: Vec<u8>, unreadable: Code) -> Result<Stri
     }
 }
 
-/// Makes a folder for the owner alone. Says whether it was made.
+/// Creates a folder with permissions for the owner only. Returns whether it was created.
 pub(crate) fn make_folder(path: &Path) -> Result<bool, Problem> {
     if path.is_dir() {
         return Ok(false);
@@ -101,7 +104,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<bool, Problem> {
     Ok(true)
 }
 
-/// Makes a file that others cannot read, unless there is something of that name. Says whether it was made.
+/// Creates a file with permissions for the owner only, unless it exists. Returns whether it was created.
 pub(crate) fn make_file(path: &Path, text: &str) -> Result<bool, Problem> {
     let failed = |error: io::Error| failed(Code::HomeUnavailable, path, "written", &error);
     let mut file = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
@@ -110,7 +113,7 @@ pub(crate) fn make_file(path: &Path, text: &str) -> Result<bool, Problem> {
     };
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
     if let Err(error) = written {
-        // Half a file would be taken for the user's own.
+        // An incomplete file would be taken for the user's own.
         let _ = fs::remove_file(path);
         return Err(failed(error));
     }

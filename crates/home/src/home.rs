@@ -1,4 +1,4 @@
-//! Which folder is the home, and where things lie in it. Nothing is made or read here.
+//! The path of the home and the paths in it. Nothing is created or read here.
 
 use std::env;
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ pub struct Home {
 pub(crate) struct Surroundings {
     /// Where sockets with a short path can be, the best place first.
     pub(crate) socket_folders: Vec<PathBuf>,
-    /// What `~` stands for.
+    /// The user's home folder, for `~`.
     pub(crate) user: Option<PathBuf>,
 }
 
@@ -129,7 +129,7 @@ impl Home {
         self.root.join("lock")
     }
 
-    /// Every folder of a home, each after the one it lies in.
+    /// Every folder of a home, parents first.
     pub(crate) fn folders(&self) -> Vec<PathBuf> {
         let inside = [
             "config",

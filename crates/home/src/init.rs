@@ -1,4 +1,4 @@
-//! Making a home: folders for the owner alone, and files with comments that say what can be set. What is there is never touched.
+//! Creates a home: folders for the owner only, and commented files. Existing files are never changed.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ const ENVIRONMENT: &str = include_str!("../templates/env");
 /// The line of the settings template that the models take the place of.
 const MODELS: &str = "# models\n";
 
-/// What a new home should begin with.
+/// Options of a new home.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InitOptions {
     /// The model that was found; without one, the built-in that needs no network.
@@ -49,7 +49,7 @@ pub struct CreatedHome {
 }
 
 impl Home {
-    /// Makes what is missing of the home, and says what was made and what was there.
+    /// Creates what is missing of the home, and lists what was created and what existed.
     pub fn init(&self, options: &InitOptions) -> Result<Vec<CreatedHome>, Problem> {
         let mut made = Vec::new();
         for path in self.folders() {
@@ -69,8 +69,8 @@ impl Home {
         Ok(made)
     }
 
-    /// Makes the folders that are missing, and no file: where there is none, the defaults are in force, and a later `init` can still write
-    /// what it finds. Says whether the home is new.
+    /// Creates missing folders but no files: without files the defaults apply, and a later `init` can still write what it detects.
+    /// Returns whether the home is new.
     pub fn ensure(&self) -> Result<bool, Problem> {
         let new = !self.exists();
         self.folders().iter().try_for_each(|folder| files::make_folder(folder).map(|_| ()))?;
@@ -84,7 +84,7 @@ fn settings(model: Option<&DetectedModel>) -> String {
         return SETTINGS.replacen(MODELS, "# models:\n#   default: local\n", 1);
     };
     let (mut models, name) = (String::from("models:\n"), yaml_text(&model.name));
-    // Writing to a text cannot fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(models, "  default: {name}\n  {name}:");
     let fields = [
         ("provider", Some(&model.provider)),

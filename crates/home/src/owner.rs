@@ -1,6 +1,6 @@
-//! Who owns the home: one process at a time, by a lock that the kernel lets go of when the process ends, however it ends.
+//! Ownership of the home: one process at a time, by a file lock that the operating system releases when the process ends.
 //!
-//! The lock is the truth. What is written in the file says who has it, for people; it is never taken for the lock itself.
+//! Only the lock counts. The content of the lock file tells users who has it.
 
 pub(crate) mod socket;
 
@@ -18,12 +18,11 @@ use serde::{Deserialize, Serialize};
 use crate::files;
 use crate::home::Home;
 
-/// How often, and after which pause, a lock is tried again that nobody seems to have: somebody may be asking who has it, which takes the
-/// lock for a moment, or may just have got it.
-const TRIES: u32 = 25;
-const PAUSE: Duration = Duration::from_millis(10);
+/// How often, and after which pause, the lock is retried: a process that only asks for the owner takes it for a moment.
+const LOCK_ATTEMPTS: u32 = 25;
+const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// The right to the home. It ends when this is dropped, and when the process does.
+/// Ownership of the home, until this is dropped or the process ends.
 #[derive(Debug)]
 pub struct HomeOwner {
     lock: File,
@@ -33,15 +32,15 @@ pub struct HomeOwner {
 /// Who owns a home.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnerInfo {
-    /// The process, if it has said so yet.
+    /// The process id, if it is written already.
     pub pid: Option<u32>,
     /// Since when, in milliseconds of the wall clock.
     pub since: Option<Millis>,
 }
 
 impl Home {
-    /// Takes the home; its folders are made if need be. Where another process has it, that is the problem `HF-1502`, and the control
-    /// socket is the way in.
+    /// Locks the home; missing folders are created. If another process owns it, the error is `HF-1502`, and clients connect to the
+    /// control socket.
     pub fn own(&self) -> Result<HomeOwner, Problem> {
         let path = self.lock_file();
         let failed = |error: io::Error| files::failed(Code::HomeUnavailable, &path, "locked", &error);
@@ -66,10 +65,10 @@ impl Home {
             }
             let info = info(&mut lock);
             tries += 1;
-            if tries >= TRIES || info.pid.is_some_and(is_running) {
+            if tries >= LOCK_ATTEMPTS || info.pid.is_some_and(is_running) {
                 return Err(owned(self, info));
             }
-            thread::sleep(PAUSE);
+            thread::sleep(LOCK_RETRY_PAUSE);
         }
         sign(&mut lock).map_err(failed)?;
         let owner = HomeOwner { lock, home: self.clone() };
@@ -77,7 +76,7 @@ impl Home {
         Ok(owner)
     }
 
-    /// Who owns the home, if anybody does.
+    /// The owner of the home, if there is one.
     pub fn owner(&self) -> Option<OwnerInfo> {
         let mut lock = File::open(self.lock_file()).ok()?;
         match lock.try_lock_shared() {
@@ -96,7 +95,7 @@ impl HomeOwner {
 
 impl Drop for HomeOwner {
     fn drop(&mut self) {
-        // The lock goes with the file's last handle. What is left behind would only mislead people.
+        // The lock ends with the file's last handle. The content would mislead users.
         let _ = fs::remove_file(self.home.control_socket());
         let _ = self.lock.set_len(0);
     }

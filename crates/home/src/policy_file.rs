@@ -1,8 +1,8 @@
 //! The home's policy: read from `config/policy.yaml`, and given the rules that a person's "always" asks for and the
 //! grants that a person gives.
 //!
-//! Either is added as text, so that comments stay. Whatever the text looks like, the result is read again before it is written, and must
-//! say what the policy with that rule says.
+//! Either is added as text, so that comments stay. The result is read back before it is written and must
+//! equal the policy with the addition.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -20,7 +20,7 @@ use crate::files::{self, Bounds};
 use crate::home::Home;
 
 const BOUNDS: Bounds =
-    Bounds { unreadable: Code::PolicyInvalid, too_large: Code::PolicyInvalid, most: 1024 * 1024 };
+    Bounds { unreadable: Code::PolicyInvalid, too_large: Code::PolicyInvalid, max_bytes: 1024 * 1024 };
 
 impl Home {
     /// The policy in force: the file's, or the `standard` profile without one. A profile that is asked for takes the place of the file's.
@@ -56,8 +56,8 @@ impl Home {
         })
     }
 
-    /// Takes back everything that was given to an extension, and gives the file's policy without it. The file is written anew; its old text
-    /// is kept beside it.
+    /// Revokes all grants of an extension and returns the file's policy without them. The file is rewritten; its old text is kept beside
+    /// it.
     pub fn revoke_grants(&self, extension: &ExtensionId) -> Result<Policy, Problem> {
         self.rewrite(|policy| {
             let policy = policy.with_grants(|grants| grants.retain(|grant| grant.extension != *extension))?;
@@ -88,7 +88,7 @@ impl Home {
         if kept.is_none() {
             files::replace(&file.with_extension("yaml.before"), &text)?;
         }
-        let Some(written) = kept.or_else(|| Some(anew(&policy)).filter(says_it)) else {
+        let Some(written) = kept.or_else(|| Some(rewritten(&policy)).filter(says_it)) else {
             let problem = Problem::in_file(Code::PolicyInvalid, &file, "the change cannot be written down");
             return Err(problem.help("Write it into the file by hand."));
         };
@@ -189,19 +189,19 @@ fn item(fields: &Value, order: &[&str], indent: &str) -> Vec<String> {
     lines.map(line).collect()
 }
 
-/// A value whose fields stand in order, whatever order the JSON library keeps.
+/// A value with its fields in the given order, independent of the JSON library's map.
 fn in_order(value: &Value) -> String {
     canonical(value).map_or_else(|_| value.to_string(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The whole policy in a text of its own, for files whose rules cannot be added to: a list in brackets, an alias. Comments are lost, so the
 /// old text is kept beside it.
-fn anew(policy: &Policy) -> String {
+fn rewritten(policy: &Policy) -> String {
     let document = serde_json::from_slice(policy.document()).unwrap_or_default();
     let Value::Object(fields) = document else { return String::new() };
-    let mut text = String::from("# Written anew by a change; `policy.yaml.before` has the comments.\n");
+    let mut text = String::from("# Rewritten by a change; `policy.yaml.before` has the comments.\n");
     for (name, value) in fields.iter().filter(|(name, _)| !matches!(name.as_str(), "rules" | "grants")) {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "{name}: {}", in_order(value));
     }
     let lists = [

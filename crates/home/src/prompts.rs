@@ -23,14 +23,14 @@ pub(crate) const INSTRUCTIONS: &str = include_str!("../templates/orchestrator.ji
 
 /// What the main agent's prompt was called before.
 const FORMERLY: &str = "main";
-/// What `init` wrote under that name. A file that nobody has changed since says nothing of what its owner wants.
+/// What `init` wrote under that name. An unchanged file is not the user's choice.
 const FORMER_INSTRUCTIONS: &str = include_str!("../templates/former.jinja2");
 
 const ENDING: &str = "jinja2";
 /// Instructions that a render may take; a long prompt with hundreds of tools takes a few thousand.
 const FUEL: u64 = 1_000_000;
 const BOUNDS: Bounds =
-    Bounds { unreadable: Code::PromptInvalid, too_large: Code::PromptInvalid, most: 256 * 1024 };
+    Bounds { unreadable: Code::PromptInvalid, too_large: Code::PromptInvalid, max_bytes: 256 * 1024 };
 
 /// The prompts of a home.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub struct PromptTool {
 }
 
 impl Prompts {
-    /// Reads every prompt. All that cannot be used are reported at once.
+    /// Reads every prompt. All invalid ones are reported together.
     pub fn load(home: &Home) -> Result<Self, Problem> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -118,7 +118,7 @@ impl Prompts {
         added.map_err(|error| self.problem(name, &error))
     }
 
-    /// The template that is to blame may be one that the prompt includes.
+    /// The error may be in a template that the prompt includes.
     fn problem(&self, name: &str, error: &Error) -> Problem {
         let innermost = std::iter::successors(Some(error), |error| {
             std::error::Error::source(*error).and_then(|source| source.downcast_ref::<Error>())

@@ -33,7 +33,7 @@ const MAX_BYTES: usize = 1024 * 1024;
 const BOUNDS: Bounds = Bounds {
     unreadable: Code::SettingsUnreadable,
     too_large: Code::SettingsTooLarge,
-    most: MAX_BYTES as u64,
+    max_bytes: MAX_BYTES as u64,
 };
 
 /// What `config/settings.yaml` says. Everything can be left out.
@@ -68,7 +68,7 @@ pub struct Settings {
     /// What is switched off, moved or given to an extension, by kind and id: `overrides.tool.web_search.enabled: false`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub overrides: BTreeMap<RegistryKind, BTreeMap<DescriptorId, Override>>,
-    /// The folder that file tools and the shell may touch; the current folder at start if left out. It never contains the home, nor lies in
+    /// The folder that file tools and the shell may touch; the current folder at start if left out. It never contains the home, nor is it in
     /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
@@ -262,13 +262,13 @@ pub struct LimitSettings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CallSettings {
-    /// How many run at once in the whole home. A tool that only computes is counted where it has a limit of its own.
+    /// How many run concurrently in the whole home. A tool that only computes is counted where it has a limit of its own.
     #[schemars(range(min = 1))]
     pub at_once: u32,
-    /// How many of an extension's tools run at once, by the extension's id.
+    /// How many of an extension's tools run concurrently, by the extension's id.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub per_extension: BTreeMap<ExtensionId, u32>,
-    /// How many calls of a tool run at once, by its name. Where the tool names fewer itself, that counts.
+    /// How many calls of a tool run concurrently, by its name. Where the tool names fewer itself, that counts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub per_tool: BTreeMap<ToolName, u32>,
     /// The circuit breaker of tools that fail repeatedly.
@@ -308,7 +308,7 @@ impl BreakerSettings {
     }
 }
 
-/// How long a session's frames are kept. A frame goes when either bound says so.
+/// How long a session's frames are kept. A frame is deleted when it exceeds either limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetentionSettings {
@@ -446,7 +446,7 @@ pub struct LoadedSettings {
     pub settings: Settings,
     /// What is odd about them; none of it stops anything.
     pub warnings: Vec<Problem>,
-    /// Where the fields stand, for problems that show up later; nothing where there is no file.
+    /// The positions of the fields, for problems that are found later; none without a file.
     pub source: Option<YamlSource>,
 }
 
@@ -459,7 +459,7 @@ impl Settings {
         Ok(LoadedSettings { settings: value, warnings, source: Some(source) })
     }
 
-    /// Reads settings as they lie on the disk. The file's name is for messages only.
+    /// Parses settings. The file's name is for messages only.
     pub fn parse(file: &Path, bytes: &[u8]) -> Result<YamlRead<Settings>, YamlRejected> {
         read::settings(file, bytes)
     }

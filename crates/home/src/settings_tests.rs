@@ -133,7 +133,7 @@ fn what_a_person_sees() {
             "models:\n  fast: { provider: p, model: m, api_key_env: sk-secret }\n",
             "error[HF-1101]: `models.fast.api_key_env` is not the name of a variable
   --> s.yaml:2:47 (models.fast.api_key_env)
-  help: Name the variable that holds the key, such as `MY_API_KEY`; the key itself stands in `.env`.",
+  help: Name the variable that holds the key, such as `MY_API_KEY`; the key itself is in `.env`.",
         ),
         (
             "models:\n  fast: { provider: p }\n  demo: { provider: script }\n  other: { model: m }\n",

@@ -1,5 +1,5 @@
-//! The folder that file tools and the shell may touch. An agent that could write into the home could grant itself anything, so neither
-//! lies in the other.
+//! The folder that file tools and the shell may access. An agent that could write into the home could grant itself anything, so
+//! neither may contain the other.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ use crate::home::{Home, canonical};
 use crate::settings::{LoadedSettings, Settings};
 
 impl Settings {
-    /// The workspace, with links resolved. Where it overlaps the home there is none: that is an error if the settings name it, and a warning
-    /// if it is only the current folder, for then everything but files and the shell still works.
+    /// The workspace, with links resolved. If it overlaps the home, that is an error if the settings name it, and a warning
+    /// without a workspace if it is only the current folder: then everything but files and the shell still works.
     pub fn workspace(&self, home: &Home, current: &Path) -> Result<PathBuf, Problem> {
         let named = self.workspace.as_deref();
         let folder = named.map_or_else(|| current.to_owned(), |text| current.join(expand(text, home)));
@@ -45,7 +45,7 @@ impl LoadedSettings {
     }
 }
 
-/// `~` stands for the user's own folder.
+/// Expands `~` to the user's home folder.
 fn expand(text: &str, home: &Home) -> PathBuf {
     let user = home.surroundings.user.as_ref();
     match (text.strip_prefix('~'), user) {

@@ -1,6 +1,6 @@
 //! JSON-RPC 2.0 with one message per line.
 //!
-//! [`read_line`] and [`encode_request`], [`encode_response`] are the codec, [`Message`] is what one side receives, and
+//! [`read_line`] and [`encode_request`], [`encode_response`] are the codec, [`RpcMessage`] is what one side receives, and
 //! [`PendingRequests`] matches responses to requests. Use this crate wherever two processes exchange JSON-RPC over a byte stream.
 //! Do not put limits, methods or error types here: the caller passes its line limit and its own error type.
 
@@ -16,7 +16,7 @@ mod message_tests;
 mod pending_tests;
 
 pub use line::{EncodeError, LineError, encode_request, encode_response, read_line};
-pub use message::{Message, MessageError};
+pub use message::{MessageError, RpcMessage};
 pub use pending::{Completion, PendingRequests};
 
 /// The error codes that JSON-RPC 2.0 reserves.

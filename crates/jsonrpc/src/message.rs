@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// A message. `E` is the error object of a response.
 #[derive(Debug, PartialEq)]
-pub enum Message<E> {
+pub enum RpcMessage<E> {
     /// Wants a response under its id.
     Request {
         /// Chosen by the sender: any JSON value.
@@ -82,7 +82,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
     Value::deserialize(deserializer).map(Some)
 }
 
-impl<E: DeserializeOwned> Message<E> {
+impl<E: DeserializeOwned> RpcMessage<E> {
     /// Reads a message. Unknown fields are an error.
     pub fn parse(line: &[u8]) -> Result<Self, MessageError> {
         let fields: Fields<E> = serde_json::from_slice(line).map_err(MessageError::Json)?;

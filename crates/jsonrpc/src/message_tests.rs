@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::Message;
+use crate::RpcMessage;
 
-fn parse(line: &str) -> Result<Message<Value>, String> {
-    Message::parse(line.as_bytes()).map_err(|error| error.to_string())
+fn parse(line: &str) -> Result<RpcMessage<Value>, String> {
+    RpcMessage::parse(line.as_bytes()).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -13,19 +13,19 @@ fn requests_notifications_and_responses_are_told_apart() {
     let method = || "m".to_owned();
     assert_eq!(
         parse(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":[]}"#),
-        Ok(Message::Request { id: json!(1), method: method(), params: Some(json!([])) })
+        Ok(RpcMessage::Request { id: json!(1), method: method(), params: Some(json!([])) })
     );
     assert_eq!(
         parse(r#"{"jsonrpc":"2.0","method":"m"}"#),
-        Ok(Message::Notification { method: method(), params: None })
+        Ok(RpcMessage::Notification { method: method(), params: None })
     );
     assert_eq!(
         parse(r#"{"jsonrpc":"2.0","id":1,"result":null}"#),
-        Ok(Message::Response { id: json!(1), answer: Ok(Value::Null) })
+        Ok(RpcMessage::Response { id: json!(1), answer: Ok(Value::Null) })
     );
     assert_eq!(
         parse(r#"{"jsonrpc":"2.0","id":1,"error":{"code":1}}"#),
-        Ok(Message::Response { id: json!(1), answer: Err(json!({ "code": 1 })) })
+        Ok(RpcMessage::Response { id: json!(1), answer: Err(json!({ "code": 1 })) })
     );
 }
 

@@ -238,7 +238,7 @@ impl Session {
         }
         // A session that never had a turn has no registry, and ends without one.
         if registry.view.is_none() && purpose != Purpose::End {
-            return Err(Fault::new(Code::ReplayMissing, "the registry of the turn is not at hand"));
+            return Err(Fault::new(Code::ReplayMissing, "the registry of the turn is not loaded"));
         }
         let state = &mut self.state;
         state.registry = registry.clone();

@@ -404,15 +404,15 @@ fn faults_far_apart_do_not_add_up() {
         scene.at = Millis(minute * 60_000);
         assert_eq!(scene.fault("a", 1), [""; 0]);
     }
-    assert_eq!(scene.fault("a", 7), ["refused: no such generation of this extension is there"]);
+    assert_eq!(scene.fault("a", 7), ["refused: the extension has no such generation"]);
 }
 
 #[test]
 fn an_unwell_extension_is_stopped_and_its_dependents_with_it() {
     let mut scene = Scene::up([ext("a", &[]), ext("b", &["a"])]);
     let fallen = [
-        "a@1 Error: HF-4004 `a` reported that it is not well, again at 1000",
-        "b@1 Error: HF-4001 `b` depends on `a`, which failed: `a` reported that it is not well",
+        "a@1 Error: HF-4004 `a` reported that it is unhealthy, again at 1000",
+        "b@1 Error: HF-4001 `b` depends on `a`, which failed: `a` reported that it is unhealthy",
         "stop b@1",
     ];
     assert_eq!(scene.unwell("a", 1), fallen);
@@ -441,8 +441,8 @@ fn a_report_that_nobody_waits_for_is_refused() {
         let (id, generation, outcome) = ("a".into(), Generation(1), LifecycleOutcome::Done);
         ExtensionReported { id, generation, command, outcome }
     };
-    assert_eq!(scene.tell(report(Stop)), ["refused: this command is not under way"]);
-    assert_eq!(scene.answer(Some(Seq(3)), report(Start)), ["refused: this command is not under way"]);
+    assert_eq!(scene.tell(report(Stop)), ["refused: this command is not in progress"]);
+    assert_eq!(scene.answer(Some(Seq(3)), report(Start)), ["refused: this command is not in progress"]);
 }
 
 #[test]
@@ -509,12 +509,12 @@ fn whatever_happens_the_system_can_be_stopped() {
 fn what_went_down_comes_back_after_a_pause_that_grows() {
     let mut scene = Scene::up([ext("app", &["base"]), ext("base", &[])]);
     let down = scene.unwell("base", 1);
-    let why = "HF-4004 `base` reported that it is not well";
+    let why = "HF-4004 `base` reported that it is unhealthy";
     assert_eq!(down[0], format!("base@1 Error: {why}, again at 1000"));
     scene.settle();
     assert_eq!(
         scene.states()[0],
-        "app Error: `app` depends on `base`, which failed: `base` reported that it is not well"
+        "app Error: `app` depends on `base`, which failed: `base` reported that it is unhealthy"
     );
     assert_eq!(scene.fire(), ["load base@2", "load app@2"][..1]);
     scene.settle();
@@ -539,7 +539,7 @@ fn what_went_down_comes_back_after_a_pause_that_grows() {
 #[test]
 fn a_timer_that_nobody_set_and_one_of_an_extension_that_is_back_do_nothing() {
     let mut scene = Scene::up([ext("base", &[])]);
-    assert_eq!(scene.tell(TimerFired { timer: Seq(3) }), ["refused: nobody set this timer"]);
+    assert_eq!(scene.tell(TimerFired { timer: Seq(3) }), ["refused: no extension waits for this timer"]);
     scene.unwell("base", 1);
     scene.settle();
     scene.find([edited(ext("base", &[]), "2")]);

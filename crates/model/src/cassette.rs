@@ -184,7 +184,7 @@ pub struct Player {
 }
 
 impl Player {
-    /// Reads a tape. Blocks while it is read. A problem names the line and the column, and nothing that stands there.
+    /// Reads a tape. Blocks while it is read. A problem names the line and the column, but no content.
     pub fn open(path: &Path) -> Result<Self, Problem> {
         let text = read_text(path)
             .map_err(|error| unusable(path, 0, &format!("the tape cannot be read: {error}")))?;

@@ -1,6 +1,6 @@
 //! What a machine has to offer: keys in the environment and model servers on it.
 //!
-//! The environment is a function, so that nobody has to change the real one. Keys themselves are never returned, only where they
+//! The environment is a function, so that tests need not change the real one. Keys themselves are never returned, only where they
 //! are.
 
 #[cfg(test)]
@@ -17,7 +17,7 @@ const CONNECT: Duration = Duration::from_millis(200);
 /// How long it may take to say what it has.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// A model that could be used at once.
+/// A model that can be used without further setup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DetectedProvider {
     /// The provider, as [`crate::provider::ProviderSettings::provider`] has it.
@@ -41,7 +41,7 @@ struct Known {
 }
 
 /// Providers in the order in which they are proposed. The models are those that the library which speaks to the providers shows
-/// as examples, or names that always stand for the latest.
+/// as examples, or aliases of the latest version.
 const KNOWN: &[Known] = &[
     Known::new("anthropic", &["ANTHROPIC_API_KEY"], "claude-haiku-5-5").at("ANTHROPIC_BASE_URL"),
     Known::new("openai", &["OPENAI_API_KEY"], "gpt-6-luna").at("OPENAI_BASE_URL"),

@@ -1,4 +1,4 @@
-//! A model that calls exactly the tool it is told to, and says what came of it: how a tool is called without a model.
+//! A model that calls the given tool and returns its result: how a tool is called without a model.
 
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;

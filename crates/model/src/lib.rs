@@ -54,7 +54,7 @@ pub fn built_in(name: &str) -> Option<Arc<dyn Model>> {
     }
 }
 
-/// A name that means a file: `script:<file>` or `cassette:<file>`. Whoever may name one decides which file the host opens.
+/// A name that means a file: `script:<file>` or `cassette:<file>`. The name decides which file the host opens.
 pub fn names_file(name: &str) -> bool {
     FileModel::of(name).is_some()
 }

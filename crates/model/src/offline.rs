@@ -1,8 +1,8 @@
 //! The built-in model: no network, no weights, the same answer to the same conversation every time.
 //!
 //! It calls a tool when it is told to (`/tool key=value`) or when the words fit one tool clearly and its required arguments are in
-//! the text, and says plainly what came of it. `choose` finds the tool, `fill` finds the arguments. It is what a fresh
-//! installation talks with, not a substitute for a language model, and says so once.
+//! the text, and reports the result. `choose` finds the tool, `fill` finds the arguments. It is what a fresh
+//! installation talks with, not a substitute for a language model, and tells that once.
 
 mod choose;
 mod display;
@@ -29,7 +29,7 @@ use crate::{Delta, Deltas, Model, ready};
 const HINT: &str = "I am the built-in model: I match words to tools and understand nothing else. For a language model, \
                     `export OPENAI_API_KEY=…` (or another provider's key) or run `holdfast init`.";
 /// The most letters of a result that are repeated.
-const LONGEST_RESULT: usize = 4_000;
+const MAX_RESULT_CHARS: usize = 4_000;
 /// The most tools that are listed.
 const MOST_TOOLS: usize = 20;
 
@@ -142,7 +142,7 @@ fn usage(tool: &ToolSpec) -> String {
     format!("Call it with `/{}{}`.", tool.name, given.concat())
 }
 
-/// What came of the calls since the user spoke.
+/// The results of the calls since the user's message.
 fn report(since: &[Message]) -> Option<String> {
     let calls = since.iter().flat_map(|message| match message {
         Message::Assistant { calls, .. } => calls.as_slice(),
@@ -177,7 +177,7 @@ fn spelt(call: &AskedCall) -> String {
 }
 
 fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_RESULT) {
+    match text.char_indices().nth(MAX_RESULT_CHARS) {
         Some((end, _)) => format!("{}… ({} letters in all)", &text[..end], text.chars().count()),
         None => text.to_owned(),
     }

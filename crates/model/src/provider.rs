@@ -75,7 +75,7 @@ pub fn providers() -> Vec<&'static str> {
     names
 }
 
-/// The variable that a provider's key is usually in; none for one that needs no key or that nobody knows.
+/// The variable that a provider's key is usually in; none for one that needs no key or is unknown.
 pub fn usual_key(provider: &str) -> Option<&'static str> {
     match provider {
         "openrouter" | "open_router" => Some("OPENROUTER_API_KEY"),
@@ -292,7 +292,7 @@ fn auth(settings: &ProviderSettings, kind: AdapterKind) -> Result<AuthData, Prob
     let key = settings.key.as_ref().map(|key| key.expose_secret().trim()).filter(|key| !key.is_empty());
     match key {
         Some(key) => Ok(AuthData::from_single(key)),
-        // Something must stand there; a server that needs no key does not look at it.
+        // The field is required; a server that needs no key ignores it.
         None if settings.provider == "openai_compatible" || kind.default_key_env_name().is_none() => {
             Ok(AuthData::from_single("none"))
         }

@@ -53,7 +53,7 @@ impl ScriptStep {
         Self::Says(text.to_owned())
     }
 
-    /// It calls these tools at once.
+    /// It calls these tools concurrently.
     pub fn calls<'a>(calls: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
         Self::Calls(calls.into_iter().map(|(tool, arguments)| (tool.to_owned(), arguments)).collect())
     }
@@ -78,12 +78,12 @@ impl Script {
         Self { steps: steps.into_iter().collect(), failed: Mutex::default() }
     }
 
-    /// A script as it is written in this text. The file's name is for messages only. Everything that is wrong is reported at once.
+    /// A script as it is written in this text. The file's name is for messages only. All problems are reported together.
     pub fn parse(file: &Path, text: &str) -> Result<Self, Vec<Problem>> {
         read::steps(file, text).map(Self::new)
     }
 
-    /// A script as it lies on the disk. Blocks while it is read. A problem names the line and the field, and nothing else of the file: it
+    /// A script from a file. Blocks while it is read. A problem names the line and the field, and nothing else of the file: it
     /// may be no script, but a file with secrets, and problems go into the log.
     pub fn read(file: &Path) -> Result<Self, Vec<Problem>> {
         let text = read_text(file).map_err(|error| {

@@ -1,6 +1,6 @@
 //! Caps: hard bounds on what may be spent, in tokens, money and time, per session, per day and per extension.
 //!
-//! They are data here. The kernel stops a session at its limits, which [`Caps::narrow`] tightens; whoever keeps the accounts
+//! They are data here. The kernel stops a session at its limits, which [`Caps::narrow`] tightens; the code that counts usage
 //! of a day or an extension asks for [`Cap::bounds`].
 
 use std::collections::BTreeMap;
@@ -125,14 +125,14 @@ impl Caps {
 
 impl Dollars {
     /// More than this is a slip of the pen, and still exact.
-    const MOST: f64 = 1e9;
+    const MAX_DOLLARS: f64 = 1e9;
 }
 
 impl TryFrom<f64> for Dollars {
     type Error = &'static str;
 
     fn try_from(dollars: f64) -> Result<Self, Self::Error> {
-        if !(0.0..=Self::MOST).contains(&dollars) {
+        if !(0.0..=Self::MAX_DOLLARS).contains(&dollars) {
             return Err("an amount is a number of dollars from 0 to 1000000000");
         }
         Ok(Self { micros: (dollars * 1e6).round() as u64 })
@@ -154,7 +154,7 @@ impl JsonSchema for Dollars {
             "description": "An amount of money, in dollars.",
             "type": "number",
             "minimum": 0,
-            "maximum": Self::MOST
+            "maximum": Self::MAX_DOLLARS
         })
     }
 }

@@ -19,7 +19,7 @@ pub struct Document {
     /// What counts where no rule says otherwise.
     #[serde(default = "standard")]
     pub profile: Profile,
-    /// What happens to a question when nobody is there to answer it.
+    /// What happens to a question when no user is present.
     #[serde(default)]
     pub unattended: Unattended,
     /// What a router's decision is worth; left out, the profile says.

@@ -35,7 +35,7 @@ impl Policy {
         }
     }
 
-    /// What a verdict comes to when nobody can be asked.
+    /// The verdict when no user can be asked.
     pub fn without_approver(&self, verdict: PolicyVerdict) -> PolicyVerdict {
         let PolicyVerdict { decision, rule } = verdict;
         let decision = match decision {
@@ -80,7 +80,7 @@ impl Policy {
 }
 
 impl Rule {
-    /// The rule that an answer of "always" to this call writes: this tool of this extension, whatever its arguments. Nothing for
+    /// The rule that an answer of "always" to this call writes: this tool of this extension with any arguments. None for
     /// a tool or an extension whose name would be read as a glob.
     pub fn always(request: &PolicyRequest<'_>) -> Option<Self> {
         let (tool, extension) = (request.tool.name.as_str(), request.extension.id.as_str());
@@ -95,7 +95,7 @@ impl Rule {
             },
             unless: Vec::new(),
             profiles: Vec::new(),
-            reason: "Somebody answered that it is always allowed.".to_owned(),
+            reason: "The user answered that it is always allowed.".to_owned(),
             examples: Examples::default(),
         })
     }

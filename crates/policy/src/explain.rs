@@ -47,7 +47,7 @@ pub struct ExplainStep {
 pub enum ExplainOutcome {
     /// It decided.
     Decided,
-    /// It applies, but this rule decided: a stronger one, or one of the same strength that stands before it.
+    /// It applies, but this rule decided: a stronger one, or an earlier one of the same strength.
     Outweighed {
         /// The rule that decided.
         by: RuleName,
@@ -62,7 +62,7 @@ pub enum ExplainOutcome {
 }
 
 impl Policy {
-    /// Decides about a call and says how it came to that.
+    /// Decides about a call and explains the verdict.
     pub fn explain(&self, request: &PolicyRequest<'_>) -> Explanation {
         let verdict = self.evaluate(request);
         let classes = self.classes(request);

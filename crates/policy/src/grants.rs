@@ -1,7 +1,7 @@
 //! Grants: what an extension may reach, as what its manifest requests and what the user's policy gives have in common.
 //!
 //! [`effective_grant`] takes the two together, and [`Reach`] answers the questions of a host function: this host, this
-//! file, this secret? Everything here is lexical. Symbolic links, name resolution and redirects are for whoever opens the file
+//! file, this secret? Everything here is lexical. Symbolic links, name resolution and redirects are handled by the code that opens the file
 //! or the connection.
 
 mod host;
@@ -37,7 +37,7 @@ pub struct Grant {
 pub enum Tie {
     /// The content with this digest.
     Digest(Digest),
-    /// Whatever is in this folder, an absolute path; for an extension that is being written.
+    /// Any code in this folder, an absolute path; for an extension under development.
     Path(String),
 }
 
@@ -86,7 +86,7 @@ pub fn rooted(grants: &Grants, home: &str, working_folder: &str) -> Grants {
     Grants { files: files.collect(), ..grants.clone() }
 }
 
-/// The classes of effects that a holder of these grants can have, whatever its tools declare.
+/// The effect classes that these grants allow, regardless of what tools declare.
 pub(crate) fn implied_effects(grants: &Grants) -> Vec<EffectClass> {
     let mut effects = Vec::new();
     if grants.files.iter().any(|file| file.access == Access::Write) {

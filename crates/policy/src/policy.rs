@@ -28,7 +28,7 @@ pub struct Policy {
     pub(crate) document: Document,
     /// The names of the profile's own rules, by class.
     pub(crate) names: [RuleName; 6],
-    /// What the holders of grants can do, whatever their tools declare.
+    /// What extensions can do by their grants, regardless of what their tools declare.
     held: BTreeMap<ExtensionId, Classes>,
     bytes: Arc<[u8]>,
     digest: Digest,
@@ -41,7 +41,7 @@ pub struct PolicyRequest<'a> {
     pub tool: &'a ToolSpec,
     /// Whose implementation would run.
     pub extension: &'a ExtensionRef,
-    /// The arguments as they stand.
+    /// The arguments.
     pub arguments: &'a Content,
     /// The turn it belongs to.
     pub turn: &'a TurnContext,
@@ -149,7 +149,7 @@ impl Policy {
         &self.document.rules
     }
 
-    /// What happens to a question when nobody is there to answer it.
+    /// What happens to a question when no user is present.
     pub fn unattended(&self) -> Unattended {
         self.document.unattended
     }

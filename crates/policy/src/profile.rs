@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::rules::rule::Ruling;
 
-/// What happens to a call that needs a person's answer when nobody is there to give it.
+/// What happens to a call that needs the user's answer when no user is present.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unattended {
-    /// It is denied at once.
+    /// It is denied immediately.
     #[default]
     Deny,
-    /// It waits until somebody answers.
+    /// It waits for an answer.
     Wait,
 }
 

@@ -1,7 +1,7 @@
-//! Reads `policy.yaml`. Every problem is found at once and has its file, line, column and field.
+//! Reads `policy.yaml`. All problems are reported in one pass, each with file, line, column and field.
 //!
-//! A policy is read more strictly than a manifest: a field that nobody knows, a key that stands twice or a list that is
-//! empty might be a gate that somebody believes to be closed, so each is an error.
+//! A policy is read more strictly than a manifest: an unknown field, a duplicate key or an empty
+//! list might be a gate that the user believes to be closed, so each is an error.
 
 mod given;
 

@@ -93,7 +93,7 @@ error[HF-1201]: unknown field `time` in `caps.extensions.mail`
             "error[HF-1201]: `grants[0].tied_to.digest` is not a digest
   --> policy.yaml:3:24 (grants[0].tied_to.digest)
   help: A digest has 64 lower-case hexadecimal digits; `holdfast ext show` prints it.
-error[HF-1201]: `*example.com` cannot be granted: a `*` may only stand for whole labels at the front, as in `*.example.com`
+error[HF-1201]: `*example.com` cannot be granted: `*` is allowed only for whole labels at the front, as in `*.example.com`
   --> policy.yaml:4:23 (grants[0].give.network[0])
   help: Write a host such as `api.example.com`, `*.example.com` or `localhost:8080`.
 error[HF-1201]: `/srv/*` has `*` in it
@@ -102,7 +102,7 @@ error[HF-1201]: `/srv/*` has `*` in it
 error[HF-1201]: `../x` has `..` in it
   --> policy.yaml:4:56 (grants[0].give.files[1])
   help: Write the folder that is meant.
-error[HF-1201]: `A*B` cannot be granted: a `*` may only stand at the end of a name
+error[HF-1201]: `A*B` cannot be granted: `*` is allowed only at the end of a name
   --> policy.yaml:4:73 (grants[0].give.secrets[0])
   help: Write the names one by one, or the beginning that they have in common.",
         ),

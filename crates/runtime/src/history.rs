@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `machine.rs` | what the session machine and the system machine have in common |
 //! | `rebuild.rs` | a machine from its snapshot and the frames after it |
+//! | `log_search.rs` | the last frame that matches, without reading the whole log |
 //! | `fork.rs` | a session's copy under another id |
 //! | `upkeep.rs` | erasing content, and collecting frames past their retention |
 //! | `artifacts.rs` | files that turns created |

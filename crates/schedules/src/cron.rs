@@ -13,7 +13,7 @@ use jiff::civil::{DateTime, date};
 
 use crate::zone::Zone;
 
-/// What `@daily` and the like stand for.
+/// The expressions for `@daily` and the like.
 const NICKNAMES: &[(&str, &str)] = &[
     ("@hourly", "0 * * * *"),
     ("@daily", "0 0 * * *"),

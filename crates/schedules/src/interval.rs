@@ -28,7 +28,7 @@ impl Interval {
             return Err(problem("counts in months or years, which are not of one length")
                 .help("Use a cron expression: `0 9 1 * *` is at nine on the first of every month."));
         }
-        // A day is 24 hours, whatever the clocks do: an interval is a span of real time.
+        // A day is 24 hours, also across a daylight saving change: an interval is a span of real time.
         let span = span.to_duration(SpanRelativeTo::days_are_24_hours());
         let span = span.map_err(|_| problem("is too long"))?;
         match u64::try_from(span.as_millis()) {

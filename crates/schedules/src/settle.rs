@@ -10,7 +10,7 @@ use crate::timetable::Timetable;
 /// How late a run may be and still count as on time. Later, it was missed.
 pub const GRACE: Millis = Millis(60_000);
 
-/// How many missed runs are made up for at once.
+/// How many missed runs are made up for together.
 pub const MOST_MADE_UP: usize = 100;
 
 /// How far runs that are passed over are counted.
@@ -25,7 +25,7 @@ pub struct Settlement {
     pub passed: Option<Passed>,
 }
 
-/// Runs that are not made. The last of them stands for all in the log.
+/// Skipped runs. The log has an entry for the last of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passed {
     /// The first due time.
@@ -114,7 +114,7 @@ impl fmt::Display for Runs {
 }
 
 impl fmt::Display for Passed {
-    /// As it stands in a frame: `it was missed, and missed runs are skipped (3 runs)`.
+    /// As it is recorded in a frame: `it was missed, and missed runs are skipped (3 runs)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.runs {
             Runs::Exactly(1) => f.write_str(self.reason),

@@ -13,7 +13,7 @@ use crate::moment;
 use crate::zone::Zone;
 
 /// Longer texts are a mistake, and are not repeated in messages.
-const LONGEST: usize = 200;
+const MAX_TEXT_BYTES: usize = 200;
 
 /// When something is due.
 #[derive(Clone)]
@@ -35,8 +35,11 @@ impl Timetable {
     /// are times in the zone.
     pub fn parse(text: &str, zone: &Zone) -> Result<Self, Problem> {
         let text = text.trim();
-        if text.len() > LONGEST {
-            return Err(Problem::new(Code::ScheduleCron, format!("it is longer than {LONGEST} letters")));
+        if text.len() > MAX_TEXT_BYTES {
+            return Err(Problem::new(
+                Code::ScheduleCron,
+                format!("it is longer than {MAX_TEXT_BYTES} letters"),
+            ));
         }
         let rule = Rule::parse(text, zone)?;
         Ok(Self { text: text.to_owned(), zone: zone.clone(), rule })
@@ -80,7 +83,7 @@ impl Timetable {
     pub fn last_between(&self, after: Millis, until: Millis) -> Option<Millis> {
         let falls_in = |moment: Millis| self.next_after(moment).filter(|due| *due <= until);
         let mut last = falls_in(after)?;
-        // Something is due after `last - 1`, and nothing after `until`; the last due time lies where that changes.
+        // Something is due after `last - 1`, and nothing after `until`; the last due time is where that changes.
         let (mut low, mut high) = (last, until);
         while low < high {
             match falls_in(Millis(low.0 + (high.0 - low.0) / 2)) {

@@ -53,7 +53,7 @@ impl Zone {
         self.inner.to_offset(moment).to_timestamp(local).ok()
     }
 
-    /// The day that a moment lies in: when it began, and when the next one does.
+    /// The local day of a point in time: its start and that of the next day.
     pub fn day(&self, moment: Millis) -> (Millis, Millis) {
         let whole = || {
             let moment = Timestamp::from_millisecond(i64::try_from(moment.0).ok()?).ok()?;
@@ -77,7 +77,7 @@ impl Zone {
     pub(crate) fn moment(&self, local: DateTime) -> Option<Timestamp> {
         let found = self.inner.to_ambiguous_timestamp(local);
         match found.offset() {
-            // By the clocks of afterwards, a time that is left out lies before the change.
+            // By the offset after the change, a skipped local time is before it.
             AmbiguousOffset::Gap { after, .. } => self.next_change(after.to_timestamp(local).ok()?),
             _ => found.earlier().ok(),
         }

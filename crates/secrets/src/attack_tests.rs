@@ -26,8 +26,8 @@ fn a_key_that_others_can_read_is_not_used() {
         set_mode(&key, exposed);
         let (code, message) = refused(&encrypted(home.path()));
         assert_eq!(code, "HF-1603");
-        assert!(message.contains("chmod 600") && message.contains("set secrets anew"), "{message}");
-        assert_eq!(mode(&key), exposed, "it is not mended in silence");
+        assert!(message.contains("chmod 600") && message.contains("replace secrets"), "{message}");
+        assert_eq!(mode(&key), exposed, "the mode is not changed silently");
     }
     set_mode(&key, 0o600);
     assert_eq!(got(&encrypted(home.path()), "TOKEN").as_deref(), Some("the old value"));

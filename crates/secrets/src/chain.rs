@@ -1,4 +1,4 @@
-//! Several stores as one: looked through in order, written in one place, and always saying where a secret came from.
+//! Several stores as one: searched in order, written to one, and each result names its store.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::name::SecretName;
 use crate::redact::Redactor;
 use crate::store::{Description, SecretStore, StoreKind};
 
-/// Stores in the order in which they are looked through.
+/// Stores in search order.
 #[derive(Debug)]
 pub struct Chain {
     stores: Vec<Box<dyn SecretStore>>,
@@ -33,12 +33,12 @@ pub struct FoundSecret {
 pub struct StoredSecret {
     /// The store.
     pub to: StoreKind,
-    /// A store that is looked through earlier and has another secret of this name, which still counts.
+    /// A store earlier in the search order with another secret of this name, which takes precedence.
     pub hidden_by: Option<StoreKind>,
 }
 
 impl Chain {
-    /// These stores in this order. What is set goes to the store of the kind that is named.
+    /// These stores in this order. Secrets are written to the store of the given kind.
     pub fn new(stores: Vec<Box<dyn SecretStore>>, writes_to: StoreKind) -> Result<Self, Problem> {
         if !stores.iter().any(|store| store.kind() == writes_to) {
             let what = format!("secrets are to be written to the {writes_to}, which is not among the stores");
@@ -47,7 +47,8 @@ impl Chain {
         Ok(Self { stores, writes_to })
     }
 
-    /// The secret of this name. If it is nowhere and a store could not be asked, that store's problem is told: it may be there.
+    /// The secret of this name. If it is not found and a store could not be read, the result is that store's error, because the secret
+    /// may be in it.
     pub fn find(&self, name: &SecretName) -> Result<Option<FoundSecret>, Problem> {
         let mut unasked = None;
         for store in &self.stores {
@@ -70,7 +71,7 @@ impl Chain {
         }
     }
 
-    /// Sets a secret in the store that is written to. An empty value cannot be told from none and is refused.
+    /// Sets a secret in the store that is written to. An empty value is rejected, because it means "not set".
     pub fn set(&self, name: &SecretName, value: &SecretString) -> Result<StoredSecret, Problem> {
         use secrecy::ExposeSecret;
         if value.expose_secret().is_empty() {
@@ -89,7 +90,7 @@ impl Chain {
         self.writer()?.remove(name)
     }
 
-    /// What there is, each name with the store that it is taken from.
+    /// All names, each with its store.
     pub fn names(&self) -> Result<Vec<(SecretName, StoreKind)>, Problem> {
         let mut known = BTreeSet::new();
         let mut names = Vec::new();
@@ -101,7 +102,7 @@ impl Chain {
         Ok(names)
     }
 
-    /// How it is with each store.
+    /// The status of each store.
     pub fn describe(&self) -> Vec<Description> {
         self.stores.iter().map(|store| store.describe()).collect()
     }

@@ -1,4 +1,4 @@
-//! What a frame may say about a secret's value: a digest under a key of the home's own, from which the value cannot be guessed.
+//! The digest of a secret's value that frames record, keyed with a key of the home, so that the value cannot be guessed from it.
 
 use std::fmt;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub struct Digester {
 }
 
 impl Digester {
-    /// The digester of a home. Its key, `secrets.digest`, is made when there is none.
+    /// The digester of a home. Its key, `secrets.digest`, is created if it is missing.
     pub fn open(home: &Path) -> Result<Self, Problem> {
         let path = home.join("secrets.digest");
         if let Some(digester) = Self::read(&path)? {
@@ -26,12 +26,14 @@ impl Digester {
         }
         let _lock = WriteLock::take(home)?;
         let mut key = Zeroizing::new([0; LENGTH]);
-        getrandom::fill(&mut *key)
-            .map_err(|_| Problem::in_file(Code::Internal, &path, "the system gives no random bytes"))?;
+        getrandom::fill(&mut *key).map_err(|_| {
+            Problem::in_file(Code::Internal, &path, "the operating system returned no random bytes")
+        })?;
         files::write_draft(&path, &*key)?.commit_new()?;
         // Another process may have been first; then its key counts.
-        Self::read(&path)?
-            .ok_or_else(|| Problem::in_file(Code::SecretsUnreadable, &path, "the key is gone again"))
+        Self::read(&path)?.ok_or_else(|| {
+            Problem::in_file(Code::SecretsUnreadable, &path, "the key was removed while it was created")
+        })
     }
 
     fn read(path: &Path) -> Result<Option<Self>, Problem> {

@@ -30,7 +30,7 @@ pub const PASSPHRASE_VARIABLE: &str = "HOLDFAST_SECRETS_PASSPHRASE";
 pub struct EncryptedFile {
     home: PathBuf,
     key: Key,
-    /// What was read last, so that a key is not derived anew for every secret.
+    /// The last content, so that the key is not derived again for every secret.
     read: Mutex<Option<(Stamp, SecretsContent)>>,
 }
 
@@ -71,7 +71,7 @@ impl EncryptedFile {
         })
     }
 
-    /// Writes the file anew, if the change changes anything. What the change returns is handed on.
+    /// Rewrites the file if the change modifies anything. Returns the result of the change.
     fn change<T>(&self, change: impl FnOnce(&mut SecretsContent) -> Option<T>) -> Result<Option<T>, Problem> {
         let _lock = WriteLock::take(&self.home)?;
         // Read under the lock: another process may just have written, and what cannot be read must not be replaced.
@@ -82,7 +82,7 @@ impl EncryptedFile {
         Ok(Some(changed))
     }
 
-    /// The content on the disk, encrypted and read back, and not yet in its place.
+    /// The encrypted content as a draft on disk, read back to check it.
     fn draft(&self, content: &SecretsContent) -> Result<files::PrivateDraft, Problem> {
         let path = self.path();
         let bytes = self.key.encrypt(&path, &content.to_bytes())?;

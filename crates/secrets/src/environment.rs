@@ -20,7 +20,7 @@ use crate::store::{Description, SecretStore, SecretStoreState, StoreKind};
 type Process = Box<dyn Fn(&str) -> Option<OsString> + Send + Sync>;
 
 /// `.env` as it may have it, which is what the home's settings allow as well.
-const MOST: u64 = 256 * 1024;
+const MAX_BYTES: u64 = 256 * 1024;
 
 /// The variables of the process and of a home's `.env`.
 pub struct EnvironmentStore {
@@ -50,13 +50,14 @@ impl EnvironmentStore {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             found => found.map_err(|error| files::failed(&path, "read", &error))?,
         };
-        if !found.is_file() || found.len() > MOST {
+        if !found.is_file() || found.len() > MAX_BYTES {
             let what = format!("{} is no file of variables", path.display());
             return Err(Problem::in_file(Code::EnvironmentInvalid, &path, what));
         }
         let mode = found.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
-            let what = format!("others can reach {} (mode {mode:03o}), so it was not used", path.display());
+            let what =
+                format!("other users can access {} (mode {mode:03o}), so it was not used", path.display());
             let help = format!("Take their access away: `chmod 600 {}`.", path.display());
             return Err(Problem::in_file(Code::EnvironmentExposed, &path, what).help(help));
         }
@@ -74,7 +75,7 @@ impl EnvironmentStore {
         }
     }
 
-    /// Writes `.env` anew with a variable set or left out. Whatever else is in it stays.
+    /// Rewrites `.env` with a variable set or removed. The rest of the file stays.
     fn write(&self, name: &SecretName, value: Option<&SecretString>) -> Result<(), Problem> {
         let _lock = WriteLock::take(&self.home)?;
         let text = self.text()?.unwrap_or_default();
@@ -118,7 +119,7 @@ impl SecretStore for EnvironmentStore {
         Ok(true)
     }
 
-    /// The names in `.env`: which of the process's variables are secrets, nobody knows.
+    /// The names in `.env`: which of the process's variables are secrets is not known.
     fn names(&self) -> Result<Vec<SecretName>, Problem> {
         Ok(self.file()?.keys().filter_map(|name| name.parse().ok()).collect())
     }

@@ -1,4 +1,4 @@
-//! Files with secrets in them: read only if they are the owner's alone, replaced as a whole, and written by one process at a time.
+//! Files with secrets: read only if no other user has access, replaced atomically, and written by one process at a time.
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read};
@@ -12,24 +12,24 @@ use holdfast_contract::problem::{Code, Problem};
 use rustix::fs::OFlags;
 use secrecy::zeroize::Zeroizing;
 
-/// Bits of a mode that give something to others than the owner.
+/// The permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
-/// No file of secrets is larger.
-const MOST: u64 = 16 * 1024 * 1024;
+/// The maximal size of a file with secrets.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-/// How often, and after which pause, a lock is tried again that another process has.
-const TRIES: u32 = 1_000;
-const PAUSE: Duration = Duration::from_millis(10);
+/// How often, and after which pause, a lock of another process is retried.
+const LOCK_ATTEMPTS: u32 = 1_000;
+const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// What a failure of the system means.
+/// An I/O error as a problem.
 pub(crate) fn failed(path: &Path, doing: &str, error: &io::Error) -> Problem {
     let text = error.to_string();
     let words = text.split(" (os error").next().unwrap_or(&text).to_lowercase();
     Problem::in_file(Code::SecretsUnreadable, path, format!("{} cannot be {doing}: {words}", path.display()))
 }
 
-/// A file that is the owner's alone, opened.
+/// An open file that no other user has access to.
 pub(crate) struct Private {
     file: File,
     path: PathBuf,
@@ -37,10 +37,10 @@ pub(crate) struct Private {
 }
 
 impl Private {
-    /// Opens a file; none if there is none. A link, a folder, a file of another user's and one that others can reach are refused, as their
-    /// content may be another's, or known to others.
+    /// Opens a file; none if it does not exist. Links, folders, files of other users and files that others can access are rejected: their
+    /// content may come from others or be known to them.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, Problem> {
-        // Not waiting: to open a pipe would be to wait for somebody to write.
+        // Non-blocking: opening a pipe would wait for a writer.
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
         let flags = i32::try_from(flags).unwrap_or_default();
         let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
@@ -58,7 +58,7 @@ impl Private {
         Ok(Some(Self { file, path: path.to_owned(), found }))
     }
 
-    /// What tells this file from any that replaces it.
+    /// Identifies the file and its state, to detect a replacement.
     pub(crate) fn stamp(&self) -> Stamp {
         let found = &self.found;
         Stamp([
@@ -72,25 +72,25 @@ impl Private {
 
     /// Its bytes.
     pub(crate) fn read(self) -> Result<Zeroizing<Vec<u8>>, Problem> {
-        if self.found.len() > MOST {
+        if self.found.len() > MAX_BYTES {
             let what = format!("{} is too large to be a file of secrets", self.path.display());
             return Err(Problem::in_file(Code::SecretsUnreadable, &self.path, what));
         }
-        // Room for all of it at once, so that no part is left behind where a smaller room was.
-        let room = usize::try_from(self.found.len()).unwrap_or_default() + 1;
-        let mut bytes = Zeroizing::new(Vec::with_capacity(room));
-        let read = self.file.take(MOST).read_to_end(&mut bytes);
+        // The full capacity from the start: a reallocation would leave parts of the secrets in freed memory.
+        let capacity = usize::try_from(self.found.len()).unwrap_or_default() + 1;
+        let mut bytes = Zeroizing::new(Vec::with_capacity(capacity));
+        let read = self.file.take(MAX_BYTES).read_to_end(&mut bytes);
         read.map_err(|error| failed(&self.path, "read", &error))?;
         Ok(bytes)
     }
 }
 
-/// Which file it was, and in which state.
+/// The identity and state of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp([i128; 5]);
 
 fn linked(path: &Path) -> Problem {
-    let what = format!("{} is a link, and secrets are not followed to other places", path.display());
+    let what = format!("{} is a link; links to secrets are not followed", path.display());
     Problem::in_file(Code::SecretsUnreadable, path, what).help("Put the file itself there.")
 }
 
@@ -104,11 +104,9 @@ fn owned_alone(path: &Path, found: &Metadata) -> Result<(), Problem> {
     }
     let mode = found.mode() & 0o777;
     if mode & OTHERS != 0 {
-        let what = format!("others can reach {} (mode {mode:03o}), so it was not used", path.display());
-        let help = format!(
-            "`chmod 600 {}`, and set secrets anew that others may have read in the meantime.",
-            path.display()
-        );
+        let what = format!("other users can access {} (mode {mode:03o}), so it was not used", path.display());
+        let help =
+            format!("Run `chmod 600 {}`, and replace secrets that others may have read.", path.display());
         return Err(Problem::in_file(Code::SecretsExposed, path, what).help(help));
     }
     Ok(())
@@ -145,16 +143,16 @@ impl PrivateDraft {
     }
 }
 
-/// The right to write secrets in a home. It ends when this is dropped, and when the process does.
+/// The write lock for the secrets of a home. It is released on drop, and when the process ends.
 #[derive(Debug)]
 pub(crate) struct WriteLock {
     _file: File,
 }
 
 impl WriteLock {
-    /// Waits for the right, for some seconds.
+    /// Waits for the lock, with a timeout of some seconds.
     pub(crate) fn take(home: &Path) -> Result<Self, Problem> {
-        Self::take_within(home, TRIES)
+        Self::take_within(home, LOCK_ATTEMPTS)
     }
 
     pub(crate) fn take_within(home: &Path, tries: u32) -> Result<Self, Problem> {
@@ -167,7 +165,7 @@ impl WriteLock {
         for _ in 0..tries {
             match file.try_lock() {
                 Ok(()) => return Ok(Self { _file: file }),
-                Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_RETRY_PAUSE),
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
         }

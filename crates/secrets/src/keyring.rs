@@ -1,5 +1,5 @@
 //! The system's keyring: the Secret Service on Linux, spoken to over D-Bus without a C library, in builds with the feature `keyring`; the keychain
-//! on macOS, always. A build without support and a machine without a keyring are errors that say so.
+//! on macOS, always. A build without support and a machine without a keyring are errors.
 
 use std::collections::HashMap;
 use std::fmt;

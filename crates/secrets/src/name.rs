@@ -6,8 +6,8 @@ use std::str::FromStr;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::problem::{Code, Problem};
 
-/// Longer names are a mistake.
-const LONGEST: usize = 128;
+/// The maximal length of a name.
+const MAX_NAME_BYTES: usize = 128;
 
 /// `NAME`, or `extension.NAME`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,7 +21,7 @@ impl SecretName {
     pub fn global(name: &str) -> Result<Self, Problem> {
         let begins = |sign: char| sign.is_ascii_alphabetic() || sign == '_';
         let goes_on = |sign: char| sign.is_ascii_alphanumeric() || sign == '_' || sign == '-';
-        if name.starts_with(begins) && name.chars().all(goes_on) && name.len() <= LONGEST {
+        if name.starts_with(begins) && name.chars().all(goes_on) && name.len() <= MAX_NAME_BYTES {
             Ok(Self { extension: None, name: name.to_owned() })
         } else {
             Err(refused(name))

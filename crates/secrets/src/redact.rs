@@ -1,4 +1,4 @@
-//! Known values taken out of text, in the forms in which they travel, also when they come in pieces.
+//! Redaction: known values are replaced in text, in all common encodings, also in streamed text.
 
 mod forms;
 mod stream;
@@ -15,7 +15,7 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::name::SecretName;
 pub use stream::RedactedStream;
 
-/// Values with fewer bytes are not looked for: they stand in every text.
+/// Values with fewer bytes are not redacted: they occur in every text.
 pub const SHORTEST: usize = 4;
 
 /// Replaces values by `[secret NAME]`. One pass over a text, however many values there are.
@@ -68,7 +68,7 @@ impl Redactor {
         &self.unprotected
     }
 
-    /// Where values stand. Values that overlap are one place with several names, so that nothing of either is left.
+    /// The ranges of values. Overlapping values are one range with several names, so that no part of either remains.
     fn ranges(&self, text: &str) -> Vec<Place> {
         let Some(finder) = &self.finder else {
             let all = Place { range: 0..text.len(), secrets: (0..self.names.len()).collect() };

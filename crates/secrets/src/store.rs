@@ -1,4 +1,4 @@
-//! What every place for secrets is.
+//! The trait of all secret stores.
 
 use std::fmt;
 
@@ -7,28 +7,28 @@ use secrecy::SecretString;
 
 use crate::name::SecretName;
 
-/// A place for secrets. A failure is never an absence: a store that cannot be read says so.
+/// A secret store. A store that cannot be read returns an error, never "not found".
 pub trait SecretStore: Send + Sync + fmt::Debug {
-    /// Which kind of place it is.
+    /// The kind of store.
     fn kind(&self) -> StoreKind;
 
-    /// A secret; none if it is not there.
+    /// A secret, if it exists.
     fn get(&self, name: &SecretName) -> Result<Option<SecretString>, Problem>;
 
-    /// Sets a secret, in place of the one that was there. It is kept for good when this returns.
+    /// Sets a secret, replacing an earlier one. It is durable when this returns.
     fn set(&self, name: &SecretName, value: &SecretString) -> Result<(), Problem>;
 
-    /// Removes a secret, and says whether it was there.
+    /// Removes a secret, and returns whether it existed.
     fn remove(&self, name: &SecretName) -> Result<bool, Problem>;
 
-    /// The names of what is there, in order.
+    /// The names of all secrets, in order.
     fn names(&self) -> Result<Vec<SecretName>, Problem>;
 
-    /// How it is with this place, for a person. Changes nothing, and shows no value.
+    /// The status of the store, for display. Changes nothing and contains no value.
     fn describe(&self) -> Description;
 }
 
-/// The kinds of places.
+/// The kinds of stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StoreKind {
     /// The process's variables, and `.env`.
@@ -56,18 +56,18 @@ impl fmt::Display for StoreKind {
     }
 }
 
-/// A place for secrets, in words.
+/// The status of a store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Description {
     /// Which kind.
     pub kind: StoreKind,
     /// Where it is.
     pub place: String,
-    /// How it is.
+    /// Whether it can be used.
     pub state: SecretStoreState,
 }
 
-/// How it is with a place.
+/// Whether a store can be used.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SecretStoreState {
     /// It can be read.
@@ -75,7 +75,7 @@ pub enum SecretStoreState {
         /// How many secrets are in it.
         secrets: usize,
     },
-    /// It cannot be used, or not wholly.
+    /// It cannot be used, or only in part.
     Trouble(Problem),
 }
 

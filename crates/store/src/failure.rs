@@ -1,11 +1,11 @@
-//! From what SQLite says to what a person is told: one HF-20xx code for each kind of trouble.
+//! Maps errors of SQLite to problems: one HF-20xx code for each kind.
 
 use std::path::Path;
 
 use holdfast_contract::problem::{Code, Location, Problem};
 use rusqlite::{ErrorCode, ffi};
 
-/// The trouble of opening the file at `path`.
+/// An error while opening the file at `path`.
 pub(crate) fn opening(path: &Path, error: &rusqlite::Error) -> Problem {
     let code = match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => Code::StoreCorrupt,
@@ -21,7 +21,7 @@ pub(crate) fn at(path: &Path, problem: Problem) -> Problem {
     problem.at(Location { file: path.to_owned(), ..Location::default() })
 }
 
-/// The trouble of writing a transaction.
+/// An error while writing a transaction.
 pub(crate) fn writing(error: &rusqlite::Error) -> Problem {
     let out_of_space = match error {
         rusqlite::Error::SqliteFailure(failure, _) => {
@@ -39,7 +39,7 @@ pub(crate) fn writing(error: &rusqlite::Error) -> Problem {
     }
 }
 
-/// The trouble of reading.
+/// An error while reading.
 pub(crate) fn reading(error: &rusqlite::Error) -> Problem {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(error),
@@ -63,12 +63,12 @@ pub(crate) fn damaged(detail: impl std::fmt::Display) -> Problem {
     Problem::new(Code::StoreCorrupt, format!("the log is damaged: {detail}"))
 }
 
-/// Nothing can be handed over any more.
+/// The log is closed.
 pub(crate) fn closed() -> Problem {
     Problem::new(Code::StoreUnavailable, "the log has been closed").help("Open the log again.")
 }
 
-/// Bytes that zstd would not take.
+/// Compression failed.
 pub(crate) fn unpackable(error: &std::io::Error) -> Problem {
     Problem::new(Code::StoreWrite, format!("a blob could not be compressed: {error}"))
 }

@@ -1,4 +1,4 @@
-//! Reading the log: a small pool of read-only connections that never wait for the writer nor hold it up.
+//! Reading the log: a small pool of read-only connections that neither wait for the writer nor block it.
 
 use std::ops::{Bound, ControlFlow, Range, RangeBounds};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -23,10 +23,10 @@ use crate::write::stream::Head;
 
 /// Rows that are read into memory per query.
 const CHUNK: usize = 256;
-/// A place that no frame ever reaches.
+/// A sequence number that no frame has.
 const END: Seq = Seq(i64::MAX as u64);
 
-/// A stream at a glance.
+/// A summary of a stream.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StreamInfo {
     /// The stream.
@@ -41,7 +41,7 @@ pub struct StreamInfo {
     pub first_at: Option<Millis>,
     /// When the last kept frame was recorded.
     pub last_at: Option<Millis>,
-    /// How many of the kept frames have lost their bodies.
+    /// How many of the kept frames were erased.
     pub erased: u64,
 }
 
@@ -139,7 +139,7 @@ impl Store {
         }
     }
 
-    /// What a frame says, typed, with every piece of content that is kept as a blob put back in its place.
+    /// A frame's typed body, with all content that is stored as blobs loaded.
     pub fn body(&self, frame: &Frame) -> Result<Body, Problem> {
         let name = || format!("frame {} of {}", frame.envelope.seq, frame.envelope.stream);
         let Some(json) = &frame.body else {
@@ -224,7 +224,7 @@ pub(crate) struct FoundStream {
 }
 
 impl FoundStream {
-    /// The first place that may still hold a frame.
+    /// The first sequence number that may still have a frame.
     pub(crate) fn first(&self) -> Seq {
         self.base.map_or(Seq(0), |base| base.seq.next())
     }
@@ -255,7 +255,7 @@ fn find(connection: &Connection, id: &StreamId) -> rusqlite::Result<Option<Found
             Ok(Head { seq: Seq(row.get::<_, Unsigned>(0)?.0), hash: row.get::<_, Bytes32>(1)?.0 })
         })
         .optional()?;
-    // Frames up to the base may still be on their way out.
+    // Frames up to the base may not be deleted yet.
     let head = last.into_iter().chain(base).max_by_key(|head| head.seq);
     Ok(Some(FoundStream { key, base, head }))
 }
@@ -395,7 +395,7 @@ impl Readers {
         Self { place, limit: limit.max(1), pool: Mutex::default(), returned: Condvar::new() }
     }
 
-    /// Lends a connection; waits if all are in use.
+    /// Runs with a connection of the pool; waits if all are in use.
     pub(crate) fn with<R>(&self, read: impl FnOnce(&Connection) -> Result<R, Problem>) -> Result<R, Problem> {
         let mut loan = Loan { readers: self, connection: self.borrow() };
         let connection = match loan.connection.take() {
@@ -425,7 +425,7 @@ impl Readers {
     }
 }
 
-/// Gives the connection back, however its use ended.
+/// Returns the connection to the pool on drop, also after a panic.
 struct Loan<'a> {
     readers: &'a Readers,
     connection: Option<Connection>,

@@ -38,7 +38,7 @@ impl Default for StoreOptions {
     }
 }
 
-/// The durable frame log. Clones are cheap and share one writer; the last one to go closes it.
+/// The durable frame log. Clones are cheap and share one writer; dropping the last one closes it.
 #[derive(Clone)]
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
@@ -67,7 +67,7 @@ struct Streams {
 }
 
 impl Store {
-    /// Opens the log in this file; creates it or carries an older format forward if it must.
+    /// Opens the log in this file; creates it, or migrates an older format.
     pub fn open(path: &Path, options: StoreOptions) -> Result<Store, Problem> {
         let place = LogLocation { path: path.to_owned(), vfs: options.vfs };
         let (connection, migration) = schema::open(&place)?;
@@ -77,9 +77,9 @@ impl Store {
             streams: Mutex::default(),
             pending: Mutex::default(),
         });
-        let desk = WriterThread::new(connection, Arc::clone(&shared))?;
-        let writer = std::thread::Builder::new().name("holdfast-store".to_owned());
-        let writer = writer.spawn(move || writer::run(desk)).map_err(|error| {
+        let writer = WriterThread::new(connection, Arc::clone(&shared))?;
+        let thread = std::thread::Builder::new().name("holdfast-store".to_owned());
+        let writer = thread.spawn(move || writer::run(writer)).map_err(|error| {
             Problem::new(Code::StoreUnavailable, format!("the log's writer could not be started: {error}"))
         })?;
         let readers = Readers::new(place.clone(), options.readers);
@@ -110,7 +110,7 @@ impl Store {
         Ok(StreamLog::new(Arc::clone(&self.inner), stream))
     }
 
-    /// Waits until everything handed over so far is on disk or has failed. A stream's failure is its own; an object that could
+    /// Waits until everything queued so far is on disk or has failed. A stream's failure is its own; an object that could
     /// not be written is reported here.
     pub fn flush(&self) -> Result<(), Problem> {
         self.on_writer(WriterThread::write_objects)
@@ -126,20 +126,20 @@ impl Store {
         self.inner.migration.as_ref()
     }
 
-    /// Writes what has been handed over and stops the writer. Other clones can still read.
+    /// Drains the queue and stops the writer. Other clones can still read.
     pub fn close(self) {
         self.inner.close();
     }
 
-    /// Runs something on the writer's thread, after everything handed over so far, and waits for it.
+    /// Runs a function on the writer thread, after everything queued so far, and waits for it.
     pub(crate) fn on_writer<R: Send + 'static>(
         &self,
         task: impl FnOnce(&mut WriterThread) -> Result<R, Problem> + Send + 'static,
     ) -> Result<R, Problem> {
         let (answer, answered) = mpsc::sync_channel(1);
-        let task = Box::new(move |desk: &mut WriterThread| {
+        let task = Box::new(move |writer: &mut WriterThread| {
             // The caller may have stopped waiting; the work is done all the same.
-            let _ = answer.send(task(desk));
+            let _ = answer.send(task(writer));
         });
         self.inner.shared.queue.push(QueueEntry::Task(task))?;
         answered.recv().unwrap_or_else(|_| Err(failure::closed()))
@@ -171,7 +171,7 @@ impl Shared {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fails every open stream and lets no other be opened: the writer's last act.
+    /// Fails every open stream and prevents opening others, when the writer ends.
     pub(crate) fn shut(&self) {
         self.queue.abandon();
         let mut streams = self.streams();

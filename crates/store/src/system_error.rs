@@ -1,4 +1,4 @@
-//! The operating system's own error behind SQLite's, which the safe interface does not hand out. The one place with `unsafe`.
+//! The operating system's error behind an SQLite error, which the safe interface does not expose. The only `unsafe` of the crate.
 
 #![allow(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! Proving that the log is what was written: every row, hash, body, blob, tombstone, anchor and snapshot.
+//! Verification that the log is what was written: every row, hash, body, blob, tombstone, anchor and snapshot.
 //!
-//! Nothing that was tampered with stops the walk; each thing becomes a finding. Whether the decisions in the log are complete
+//! Damage does not stop the check; each problem becomes a finding. Whether the decisions in the log are complete
 //! is for the layers above, which know what they mean.
 
 pub(crate) mod finding;
@@ -24,7 +24,7 @@ use crate::tables::blobs;
 use crate::tables::rows::{self, Bytes32, COLUMNS, Stored, StoredBody, Unsigned};
 use crate::write::stream::Head;
 
-/// How many complaints of SQLite's own are reported.
+/// How many problems found by SQLite itself are reported.
 const MAX_SQLITE_ERRORS: i64 = 100;
 
 impl Store {
@@ -32,7 +32,7 @@ impl Store {
     /// far as the file itself can prove it. Fails only if the stream does not exist or the file cannot be read at all.
     pub fn verify(&self, stream: Option<&StreamId>) -> Result<Vec<LogFinding>, Problem> {
         self.inner.readers.with(|connection| {
-            // One moment in time for the whole walk.
+            // One read transaction, so that the whole check sees one state.
             let moment = connection.unchecked_transaction().map_err(|error| failure::reading(&error))?;
             let mut walk = Walk::new(&moment, &self.inner.shared.counters);
             match stream {
@@ -48,7 +48,7 @@ struct Walk<'a> {
     connection: &'a Connection,
     counters: &'a Counters,
     evidence: Evidence,
-    /// Blobs that were looked at already, and what is wrong with them.
+    /// Checked blobs, and what is wrong with them.
     blobs: HashMap<Digest, BlobState>,
     findings: Vec<LogFinding>,
 }
@@ -60,13 +60,13 @@ enum BlobState {
     Damaged(String),
 }
 
-/// One stream while it is walked.
+/// The state of the check of one stream.
 struct Steps<'a> {
     stream: &'a StreamId,
     key: i64,
     proof: &'a Proof,
     expected: Seq,
-    /// The hash that the next frame must continue from; nothing after a gap.
+    /// The hash that the next frame must refer to; none after a gap.
     prev: Option<Digest>,
     references: u64,
 }

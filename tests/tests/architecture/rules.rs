@@ -154,6 +154,20 @@ pub fn kernel_dependencies(crates: &[Crate]) -> Vec<String> {
         .collect()
 }
 
+/// The runtime and replay know lanes as `dyn Lane`: which lanes there are is chosen above them.
+pub fn lane_dependencies(crates: &[Crate]) -> Vec<String> {
+    let without_lanes = ["crates/runtime", "crates/replay"];
+    crates
+        .iter()
+        .filter(|found| without_lanes.contains(&found.folder.as_str()))
+        .flat_map(|found| found.dependencies.iter().map(move |name| (found, name)))
+        .filter(|(_, name)| name.starts_with("holdfast-lane-"))
+        .map(|(found, name)| {
+            format!("`{}` depends on `{name}`: it may know lanes as `dyn Lane` only", found.name)
+        })
+        .collect()
+}
+
 /// A built-in extension is written as anybody's would be: against the contract, the native lane and what confines programs, and nothing
 /// else of ours.
 pub fn extension_dependencies(crates: &[Crate]) -> Vec<String> {
@@ -334,15 +348,21 @@ fn parameters(tokens: &[Token], name: usize) -> Option<usize> {
     None
 }
 
-/// Files that a folder of the contract or the kernel may have, tests not counted.
+/// Source files that a folder may have, tests and the crate's or folder's own map not counted.
 pub const FOLDER_LIMIT: usize = 12;
 
-/// A folder of the contract or the kernel can be read as a list.
+const OVERFULL: &[&str] =
+    &["crates/cli/src", "crates/cli/src/chat", "crates/contract/src", "crates/runtime/src"];
+
+/// A folder can be read as a list. Generated code is exempt.
 pub fn folder_size(files: &[File]) -> Vec<String> {
     let mut folders: BTreeMap<&str, usize> = BTreeMap::new();
-    for file in files.iter().filter(|file| !file.is_test()) {
-        let Some((folder, _)) = file.path.rsplit_once('/') else { continue };
-        if ["crates/contract/src", "crates/kernel/src"].iter().any(|of| folder.starts_with(of)) {
+    for file in files {
+        let Some((folder, name)) = file.path.rsplit_once('/') else { continue };
+        let product = ["crates/", "extensions/", "sdk/rust/"].iter().any(|of| folder.starts_with(of));
+        let source = folder.split('/').any(|part| part == "src") && !file.path.starts_with(UNSAFE_GENERATED);
+        let counted = !name.ends_with("_tests.rs") && !["lib.rs", "main.rs", "mod.rs"].contains(&name);
+        if product && source && counted && !OVERFULL.contains(&folder) {
             *folders.entry(folder).or_default() += 1;
         }
     }

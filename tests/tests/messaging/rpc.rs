@@ -1,5 +1,6 @@
 //! The bus as a client of the protocol sees it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use holdfast_bus::NewEvent;
@@ -13,12 +14,19 @@ use holdfast_rpc::{
     SystemMethod, UsageInfo, VERSION,
 };
 use holdfast_testkit::{Lab, ScriptStep};
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 
 use crate::fixtures::{Takes, later};
 
 /// A client of an owner of this lab's runtime.
 async fn client(lab: &Lab) -> Client {
+    let (client, _notices) = Client::new(connect(lab));
+    client
+}
+
+/// A connection to an owner of this lab's runtime.
+fn connect(lab: &Lab) -> DuplexStream {
     let server = Server::new(ServerContext {
         runtime: lab.runtime.clone(),
         hub: Arc::new(Hub::default()),
@@ -35,8 +43,24 @@ async fn client(lab: &Lab) -> Client {
     });
     let (here, there) = tokio::io::duplex(1 << 16);
     tokio::spawn(server.serve(there));
-    let (client, _notices) = Client::new(here);
-    client
+    here
+}
+
+/// The inputs of the fuzz target `client_protocol` that are not requests: each is answered, with a code.
+#[tokio::test]
+async fn invalid_lines_are_answered_with_a_code() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus/client_protocol/wrong");
+    let lines = std::fs::read_to_string(file).unwrap();
+    let lab = Lab::build().script([]).start().await;
+    let (reader, mut writer) = tokio::io::split(connect(&lab));
+    writer.write_all(lines.as_bytes()).await.unwrap();
+    let mut answers = BufReader::new(reader).lines();
+    for line in lines.lines() {
+        let answer: Value = serde_json::from_str(&answers.next_line().await.unwrap().unwrap()).unwrap();
+        let code = answer["error"]["data"]["code"].as_str().unwrap_or_default();
+        assert!(code.starts_with("HF-") && answer["error"]["code"].is_i64(), "{line}: {answer}");
+    }
+    lab.stop().await;
 }
 
 #[tokio::test]

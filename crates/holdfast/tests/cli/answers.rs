@@ -1,7 +1,7 @@
 //! Answers of every length arrive: the log keeps values over 4 KiB as blobs, and no reader is left with the reference.
 
 use crate::shared::{Owner, Scene, bodies};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Just below the limit, just above it, and far above it.
 const LENGTHS: [usize; 3] = [4_080, 4_100, 200_000];

@@ -15,7 +15,7 @@ use crate::files::{self, OTHERS};
 use crate::home::Home;
 
 /// The most bytes that a socket's path has on every system we run on; Linux allows four more.
-pub(crate) const LONGEST: usize = 103;
+pub(crate) const MAX_SOCKET_PATH_BYTES: usize = 103;
 
 impl Home {
     /// Where the owner of the home listens.
@@ -32,7 +32,7 @@ impl Home {
         self.root().join("control.sock")
     }
 
-    /// Where a socket is written down that lies outside of the home.
+    /// The file with the path of a socket outside the home.
     pub(crate) fn socket_record(&self) -> PathBuf {
         self.root().join("control.path")
     }
@@ -61,7 +61,7 @@ impl Home {
 }
 
 pub(crate) fn fits(path: &Path) -> bool {
-    path.as_os_str().len() <= LONGEST
+    path.as_os_str().len() <= MAX_SOCKET_PATH_BYTES
 }
 
 fn remove(socket: &Path) -> Result<(), Problem> {

@@ -1,5 +1,5 @@
-//! From YAML to [`Settings`]. A key that nobody knows is an error here, because it is a setting that somebody believes to be in force; a
-//! key that stands twice is a warning, and the last value counts.
+//! From YAML to [`Settings`]. An unknown key is an error, because the user believes the setting to be in force; a duplicate key is a
+//! warning, and the last value counts.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,7 +39,7 @@ const FORMAT: Format = Format {
 const SCRIPT: &str = "script";
 
 pub(super) fn settings(file: &Path, bytes: &[u8]) -> std::result::Result<YamlRead<Settings>, YamlRejected> {
-    // A byte order mark is no text; editors that write it do not show it.
+    // Some editors write a byte order mark.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let read = yaml::read_bytes(&FORMAT, file, bytes, root);
     yaml::stricter(read, |problem| problem.code == Code::SettingsUnknownField)
@@ -51,9 +51,9 @@ fn root(root: &Field<'_>) -> Result<Settings> {
     }
     root.object(|object| {
         object.advise("model", "Did you mean `models`? Name a model there, and make it the `default`.");
-        object.advise("profile", "The profile stands in `config/policy.yaml`, or is given with --profile.");
-        object.advise("policy", "The policy stands in a file of its own, `config/policy.yaml`.");
-        object.advise("secrets", "Secrets stand in `.env`.");
+        object.advise("profile", "Set the profile in `config/policy.yaml` or with --profile.");
+        object.advise("policy", "The policy is in `config/policy.yaml`.");
+        object.advise("secrets", "Secrets are in `.env`.");
         object.advise("mcpServers", "Write `mcp:`, and `servers:` below it.");
         let models = object.defaulted("models", Models::default(), models);
         let known = models.as_ref().ok();
@@ -240,7 +240,7 @@ fn variable(field: &Field<'_>) -> Result<String> {
     let what = format!("{} is not the name of a variable", field.subject());
     Err(field.reject(
         what,
-        "Name the variable that holds the key, such as `MY_API_KEY`; the key itself stands in `.env`.",
+        "Name the variable that holds the key, such as `MY_API_KEY`; the key itself is in `.env`.",
     ))
 }
 

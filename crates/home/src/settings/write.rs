@@ -24,7 +24,7 @@ impl Home {
         let before = Settings::parse(&file, text.as_bytes())?;
         let (mut wanted, odd) = (before.value, before.warnings.len());
         wanted.extensions.entry(id.clone()).or_default().insert(name.to_owned(), value.clone());
-        // A section that stands there twice says it too, and is a warning from then on.
+        // A duplicate section has the same effect, with a warning.
         let says_it = |text: &String| {
             let read = Settings::parse(&file, text.as_bytes());
             read.is_ok_and(|read| read.value == wanted && read.warnings.len() <= odd)

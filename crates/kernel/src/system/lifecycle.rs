@@ -72,7 +72,7 @@ impl System {
     pub(super) fn timer_fired(&mut self, timer: Seq) -> Accepted {
         match self.extensions.values_mut().find(|it| it.timer == Some(timer)) {
             Some(extension) => extension.restart(),
-            None => return unexpected("nobody set this timer"),
+            None => return unexpected("no extension waits for this timer"),
         }
         Ok(())
     }
@@ -106,7 +106,7 @@ impl System {
         let generation = self.generation(&fact.id, fact.generation)?;
         let reported = cause.map(|frame| CommandInProgress { command: fact.command, frame });
         if reported.is_none() || generation.in_progress != reported {
-            return unexpected("this command is not under way");
+            return unexpected("this command is not in progress");
         }
         generation.in_progress = None;
         let starts = fact.command < LifecycleCommand::Stop;
@@ -159,7 +159,7 @@ impl System {
     pub(super) fn health_reported(&mut self, recorder: &mut StepRecorder, fact: &HealthReported) -> Accepted {
         let is_active = self.generation(&fact.id, fact.generation)?.state == GenerationState::Active;
         if is_active && !fact.healthy {
-            let message = format!("`{}` reported that it is not well", fact.id);
+            let message = format!("`{}` reported that it is unhealthy", fact.id);
             let fault = Fault::new(Code::ExtensionUnhealthy, message);
             self.stop_generation(recorder, &fact.id, GenerationState::Active, Some(fault));
         }
@@ -176,7 +176,7 @@ impl System {
         let mut generations = generations.into_iter().flatten();
         match generations.find(|generation| generation.reference.generation == number) {
             Some(generation) => Ok(generation),
-            None => unexpected("no such generation of this extension is there"),
+            None => unexpected("the extension has no such generation"),
         }
     }
 

@@ -13,7 +13,7 @@ use holdfast_contract::role::Role;
 use holdfast_contract::wire::Host;
 use holdfast_jsonrpc::error_code::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use holdfast_jsonrpc::{
-    Completion, EncodeError, Message, PendingRequests, encode_request, encode_response, read_line,
+    Completion, EncodeError, PendingRequests, RpcMessage, encode_request, encode_response, read_line,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, BufReader};
@@ -266,10 +266,10 @@ fn violation(why: &str, line: &[u8]) -> Disconnect {
 
 /// Handles one line. An error is a protocol violation.
 fn handle_line(line: &[u8], shared: &Arc<Shared>, answers: &Weak<Writer>) -> Result<(), String> {
-    match Message::parse(line).map_err(|error| error.to_string())? {
-        Message::Request { id, method, params } => asked(method, params, Some(id), shared, answers),
-        Message::Notification { method, params } => asked(method, params, None, shared, answers),
-        Message::Response { id, answer } => {
+    match RpcMessage::parse(line).map_err(|error| error.to_string())? {
+        RpcMessage::Request { id, method, params } => asked(method, params, Some(id), shared, answers),
+        RpcMessage::Notification { method, params } => asked(method, params, None, shared, answers),
+        RpcMessage::Response { id, answer } => {
             let id = id.as_u64().ok_or_else(|| format!("{id} is not the id of a request"))?;
             answered(id, answer.map_err(failure), shared)
         }

@@ -4,7 +4,7 @@ use holdfast_contract::content::Content;
 use holdfast_contract::tool::ToolSpec;
 use serde_json::{Map, Value};
 
-use super::words::{is_filler, stem, stems};
+use super::words::{is_stop_word, stem, stems};
 
 /// A parameter of a tool, as its schema has it.
 pub(super) struct Parameter {
@@ -190,7 +190,7 @@ fn remainder(tool: &ToolSpec, pieces: &[Piece]) -> String {
     let chose = |piece: &&Piece| {
         let word = piece.bare();
         let asks = matches!(word.to_lowercase().as_str(), "how" | "what" | "when" | "which" | "who");
-        !piece.quoted && !asks && (is_filler(word) || about.contains(&stem(word)))
+        !piece.quoted && !asks && (is_stop_word(word) || about.contains(&stem(word)))
     };
     let rest: Vec<&str> = pieces.iter().skip_while(chose).map(|piece| piece.text.as_str()).collect();
     rest.join(" ")

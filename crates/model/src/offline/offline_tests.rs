@@ -5,7 +5,7 @@ use holdfast_contract::message::Message;
 use holdfast_contract::tool::{ToolSpec, agent_arguments_schema};
 use serde_json::{Value, json};
 
-use super::words::{is_filler, stem};
+use super::words::{is_stop_word, stem};
 use super::{HINT, Offline};
 use crate::Model;
 use crate::testing::{ask, calls, listen, result, says, tool, user};
@@ -200,5 +200,5 @@ fn words_meet_without_their_endings() {
     ] {
         assert_eq!(stem(a), stem(b), "{a} {b}");
     }
-    assert!(is_filler("The") && !is_filler("rose"));
+    assert!(is_stop_word("The") && !is_stop_word("rose"));
 }

@@ -1,7 +1,7 @@
-//! Words as the built-in model compares them: small letters, no endings, no filler.
+//! Tokens for the built-in model: lower case, stemmed, without stop words.
 
-/// Words that say nothing about what is wanted.
-const FILLER: &[&str] = &[
+/// Stop words.
+const STOP_WORDS: &[&str] = &[
     "a", "about", "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "could", "do", "for",
     "from", "give", "go", "have", "hello", "hey", "hi", "how", "i", "in", "into", "is", "it", "its", "just",
     "let", "me", "my", "need", "now", "of", "on", "or", "our", "please", "so", "some", "that", "the",
@@ -9,12 +9,12 @@ const FILLER: &[&str] = &[
     "which", "who", "will", "with", "would", "you", "your",
 ];
 
-/// Whether a word is filler.
-pub(super) fn is_filler(word: &str) -> bool {
-    FILLER.binary_search(&word.to_lowercase().as_str()).is_ok()
+/// Whether a word is a stop word.
+pub(super) fn is_stop_word(word: &str) -> bool {
+    STOP_WORDS.binary_search(&word.to_lowercase().as_str()).is_ok()
 }
 
-/// A word without its ending, so that `files` meets `file` and `searching` meets `search`.
+/// The stem of a word, so that `files` matches `file` and `searching` matches `search`.
 pub(super) fn stem(word: &str) -> String {
     let word = word.to_lowercase();
     let plain = |ending: &str, least: usize| {
@@ -27,7 +27,7 @@ pub(super) fn stem(word: &str) -> String {
         .or_else(|| plain("ed", 3))
         .or_else(|| if word.ends_with("ss") { None } else { plain("s", 2) })
         .unwrap_or_else(|| word.clone());
-    // `write`, `writes` and `writing` meet without the last letter.
+    // `write`, `writes` and `writing` match without the last letter.
     stem.strip_suffix('e').filter(|rest| rest.chars().count() >= 3).map_or(stem.clone(), str::to_owned)
 }
 
@@ -47,5 +47,5 @@ pub(super) fn stems(text: &str) -> Vec<String> {
         }
         before = letter;
     }
-    words.iter().filter(|word| !word.is_empty() && !is_filler(word)).map(|word| stem(word)).collect()
+    words.iter().filter(|word| !word.is_empty() && !is_stop_word(word)).map(|word| stem(word)).collect()
 }

@@ -1,4 +1,4 @@
-//! Files that come with a message or of a tool, as each provider takes them. What one does not take, its model is told of in words.
+//! Attachments of messages and tool results, in the form that each provider accepts. Others are described to the model as text.
 
 use genai::adapter::AdapterKind;
 use genai::chat::{Binary, ContentPart, MessageContent};
@@ -9,7 +9,7 @@ use holdfast_contract::hook::Artifact;
 const IMAGES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// The most letters of a text file that a model is shown.
-const LONGEST: usize = 100_000;
+const MAX_TEXT_CHARS: usize = 100_000;
 
 /// A user's message with files.
 pub(super) fn message(kind: AdapterKind, text: &Content, attachments: &[Artifact]) -> MessageContent {
@@ -56,10 +56,10 @@ fn takes(kind: AdapterKind, media_type: &str) -> bool {
     }
 }
 
-/// A text file in words.
+/// A text file as a message.
 fn written(file: &Artifact, text: &str) -> String {
     let name = plain(&file.name);
-    let (text, rest) = match text.char_indices().nth(LONGEST) {
+    let (text, rest) = match text.char_indices().nth(MAX_TEXT_CHARS) {
         Some((end, _)) => (&text[..end], "\n[The file goes on; this is its beginning.]"),
         None => (text, ""),
     };

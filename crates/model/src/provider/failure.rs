@@ -23,7 +23,7 @@ pub(super) struct Failures {
     key: Option<SecretString>,
 }
 
-/// An answer with a status that is none of success.
+/// A response with an error status.
 struct Answer<'e> {
     status: u16,
     body: &'e str,

@@ -106,11 +106,11 @@ fn object_schema(schema: Option<&Value>) -> Value {
     Value::Object(fields)
 }
 
-/// The conversation under way. Results follow their calls at once, in one message where the provider allows it; a note that came
-/// in between stands behind them.
+/// The conversation. Results follow their calls directly, in one message where the provider allows it; a note that came in between
+/// is placed after them.
 struct Conversation<'n> {
     kind: AdapterKind,
-    /// Whether calls and results are told in words: providers refuse them where no tools are declared, as for a summary.
+    /// Whether calls and results are written as text: providers refuse them where no tools are declared, as for a summary.
     in_words: bool,
     names: &'n Names,
     messages: Vec<ChatMessage>,

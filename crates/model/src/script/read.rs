@@ -1,4 +1,4 @@
-//! Reads a script from YAML. Every problem is found at once and has its file, line, column and field; a field that nobody reads is
+//! Reads a script from YAML. All problems are reported in one pass, each with file, line, column and field; an unknown field is
 //! a problem too, because a script that does something else than it says is of no use.
 
 use std::path::Path;
@@ -46,7 +46,7 @@ pub(super) fn steps(file: &Path, text: &str) -> std::result::Result<Vec<ScriptSt
     yaml::stricter(read, |_| true).map(|read| read.value).map_err(|rejected| rejected.errors)
 }
 
-/// A problem as it is told of a file on the disk: where, and nothing of what stands there. Of the field, only names that scripts have.
+/// A problem with a file on disk: its position, without content of the file. Of the field, only names that scripts have.
 pub(super) fn without_content(problem: Problem) -> Problem {
     let mut told =
         Problem::new(problem.code, "the file is not a script: the line that is named has no valid step")

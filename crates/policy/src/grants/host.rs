@@ -1,6 +1,6 @@
 //! A host in a grant: `api.example.com`, `*.example.com`, `*`, each with a port if only that one is meant.
 //!
-//! A `*` stands for whole labels at the front and nowhere else, so that `*.example.com` cannot be met by
+//! A `*` matches whole labels at the front only, so that `*.example.com` does not match
 //! `example.com.evil.org`, and two patterns always have an exact intersection.
 
 use std::fmt;
@@ -31,7 +31,7 @@ impl Host {
         }
         let name = match name.strip_prefix("*.") {
             Some(domain) if domain.ends_with(|last: char| last.is_ascii_digit()) => {
-                return Err("nothing lies below an address");
+                return Err("an address has no subdomains");
             }
             Some(domain) => Name::Below(checked(domain)?.to_owned()),
             None => Name::Exact(checked(&name)?.to_owned()),
@@ -95,12 +95,12 @@ fn plain(name: &str) -> String {
     }
 }
 
-/// An address of the sixth version stands in brackets where a port may follow.
+/// An IPv6 address is written in brackets where a port may follow.
 fn split_port(text: &str) -> Result<(&str, Option<u16>), &'static str> {
     let (name, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, "")) => (address, None),
         Some((address, rest)) => {
-            (address, Some(rest.strip_prefix(':').ok_or("something stands after the `]`")?))
+            (address, Some(rest.strip_prefix(':').ok_or("unexpected text after the `]`")?))
         }
         None => match text.split_once(':') {
             Some((_, rest)) if rest.contains(':') => (text, None),
@@ -120,7 +120,7 @@ fn checked(name: &str) -> Result<&str, &'static str> {
         return Ok(name);
     }
     if name.contains('*') {
-        return Err("a `*` may only stand for whole labels at the front, as in `*.example.com`");
+        return Err("`*` is allowed only for whole labels at the front, as in `*.example.com`");
     }
     if !name.is_ascii() {
         return Err("a host is written in ASCII; use its `xn--` form");

@@ -1,7 +1,7 @@
 //! A tree of files in a grant: a folder with everything below it, or one file.
 //!
 //! Paths are brought into one form without looking at the disk: no `.`, no `..`, no double slashes. One that climbs out of where
-//! it begins is no path at all. Symbolic links are resolved by whoever opens the file, before it asks here.
+//! it begins is no path at all. The caller that opens the file resolves symbolic links before the check.
 
 use std::fmt;
 

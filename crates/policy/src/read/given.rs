@@ -128,7 +128,7 @@ fn names(object: &mut Object<'_, '_>, kind: &'static str) -> Result<Vec<String>>
 fn name(field: &Field<'_>) -> Result<String> {
     let name = field.word()?;
     if name.strip_suffix('*').unwrap_or(&name).contains(['*', '?']) {
-        let what = format!("`{name}` cannot be granted: a `*` may only stand at the end of a name");
+        let what = format!("`{name}` cannot be granted: `*` is allowed only at the end of a name");
         Err(field.reject(what, "Write the names one by one, or the beginning that they have in common."))
     } else {
         Ok(name)

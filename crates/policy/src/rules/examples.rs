@@ -7,7 +7,7 @@ use crate::rules::matching::{Part, Subject, Truth, applies};
 use crate::rules::rule::{Example, Rule};
 
 /// The most letters of an example's arguments that a message shows.
-const SHOWN: usize = 120;
+const MAX_SHOWN_CHARS: usize = 120;
 
 /// Every example that does not hold.
 pub(crate) fn contradictions(rules: &[Rule], locate: impl Fn(&str) -> Location) -> Vec<Problem> {
@@ -60,7 +60,7 @@ fn written(example: &Example) -> String {
         Value::Object(fields) if fields.is_empty() => String::new(),
         arguments => format!(" {arguments}"),
     };
-    match arguments.char_indices().nth(SHOWN) {
+    match arguments.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) => format!("`{}{}…`", example.tool, &arguments[..end]),
         None => format!("`{}{arguments}`", example.tool),
     }

@@ -11,9 +11,8 @@ use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::registry::{Descriptor, Payload};
 use holdfast_contract::session_frames::{Parent, SessionSettings, TurnEnded};
 
-use super::TurnReport;
+use super::{NewSession, TurnReport};
 use crate::runtime::{Inner, Runtime};
-use crate::session::NewSession;
 
 impl Inner {
     /// Runs a child session to the end of its turn; one that a crash left half-done is taken up again.

@@ -1,4 +1,4 @@
-//! Which system calls a command may make. Two filters lie on top of each other. The first knows what ordinary programs need
+//! Which system calls a command may make. Two filters are stacked. The first knows what ordinary programs need
 //! and answers everything else with "no such call", so that a call the kernel learns tomorrow, or one of another calling
 //! convention, is closed today and libraries fall back to what they know. The second denies by name what must not be.
 
@@ -46,7 +46,7 @@ pub(crate) fn filters(wanted: &FilterOptions) -> Result<[BpfProgram; 2], String>
     ])
 }
 
-/// Applies them to this thread and whatever it starts. Of two answers the later filter's counts, so that what is denied by name
+/// Applies them to this thread and its descendants. Of two answers the later filter's counts, so that what is denied by name
 /// is denied, not missing.
 pub(crate) fn apply(filters: [BpfProgram; 2]) -> Result<(), String> {
     filters.iter().try_for_each(|filter| seccompiler::apply_filter(filter).map_err(|error| error.to_string()))
@@ -85,7 +85,7 @@ fn forbidden(wanted: &FilterOptions) -> Result<Rules, String> {
             deny(SYS_socket, &listed)?;
         }
     }
-    // A pair is harmless as long as neither end can be turned to somebody else, as one of datagrams can.
+    // A socket pair is safe as long as neither end can be connected elsewhere, as a datagram socket can.
     deny(SYS_socketpair, &[&[not(0, AF_UNIX as u64)], &[type_of(SOCK_DGRAM)], &[type_of(SOCK_RAW)]])?;
 
     deny(SYS_setpgid, &[&[not(0, 0)], &[not(1, wanted.group.into())]])?;
@@ -107,7 +107,7 @@ fn forbidden(wanted: &FilterOptions) -> Result<Rules, String> {
     }
     deny(SYS_personality, &[&[not(0, 0), not(0, 0xffff_ffff)]])?;
 
-    // No program that runs as somebody else, however its mode is set.
+    // No program that runs as another user, regardless of its mode.
     for (call, mode) in MODES.iter().chain(MODES_HERE) {
         deny(*call, &[&[set(*mode, S_ISUID.into())], &[set(*mode, S_ISGID.into())]])?;
     }
@@ -154,10 +154,10 @@ const MODES_HERE: &[(i64, u8)] = &[(SYS_chmod, 1), (SYS_open, 2), (SYS_creat, 1)
 #[cfg(not(target_arch = "x86_64"))]
 const MODES_HERE: &[(i64, u8)] = &[];
 
-/// Denied by name, whatever the arguments.
+/// Denied by name, with any arguments.
 #[rustfmt::skip]
 const FORBIDDEN: &[i64] = &[
-    // Leaving the process group, and with it the reach of whoever ends the call.
+    // Leaving the process group would escape termination.
     SYS_setsid,
     // Other processes.
     SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_process_madvise, SYS_process_mrelease, SYS_kcmp,

@@ -21,7 +21,7 @@ use crate::linux::spawn::GATEWAY;
 const PROGRAMS: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"];
 
 /// Of `/etc` only what programs look up and what holds no secret on any system: the folder as a whole has keys and passwords
-/// in it, and whoever runs as root would read them.
+/// in it, and a program that runs as root would read them.
 const SETTINGS: &[&str] = &[
     "/etc/alternatives",
     "/etc/bash.bashrc",
@@ -71,7 +71,7 @@ const SETTINGS: &[&str] = &[
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// The newest version of Landlock whose rights are known here. What the kernel lacks of them is left out, down to
-/// [`crate::linux::probe::LEAST`].
+/// [`crate::linux::probe::MIN_LANDLOCK_ABI`].
 const NEWEST: ABI = ABI::V9;
 
 /// What a program may reach, besides the folders that it is given when it starts.
@@ -126,7 +126,7 @@ impl ProgramAccess {
             group: id.unsigned_abs(),
             signals_by_group: report.landlock.is_none_or(|version| version < probe::SIGNALS),
         };
-        // Whatever this process was started with, the program does not get.
+        // The program does not inherit this process's environment.
         close_fds::set_fds_cloexec_threadsafe(3, &[]);
         let unconfined = |error: String| Fault::new(Code::Unconfined, error);
         // Compiled first: a thread that is half confined should have nothing left to prepare.

@@ -1,5 +1,5 @@
 //! The process group that a program lives in. It is led by a small process of its own that is not confined and that waits: when
-//! this process is gone, by whatever death, it ends the group. Nothing in the group can leave it, so ending the group ends everything.
+//! this process has ended, for any reason, it kills the group. Nothing in the group can leave it, so ending the group ends everything.
 
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -76,7 +76,7 @@ fn members(group: Pid) -> impl Iterator<Item = (u32, usize)> {
     entries.filter_map(move |entry| {
         let id: u32 = entry.file_name().to_str()?.parse().ok()?;
         let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
-        // The name stands in parentheses and may hold anything; what follows it does not.
+        // The name is in parentheses and may contain anything; the following fields do not.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let (state, its_group, threads) = (fields.first()?, fields.get(2)?, fields.get(17)?);
         let alive = !["Z", "X"].contains(state) && *its_group == wanted;

@@ -5,7 +5,7 @@
 //! This module holds `unsafe`: it reads the bytes between two labels that the assembler below has set. They are constant data of
 //! this program, the second label follows the first, and nothing writes to them.
 
-#![allow(unsafe_code, reason = "the argument stands above")]
+#![allow(unsafe_code, reason = "the argument is above")]
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
@@ -98,7 +98,7 @@ fn instructions() -> &'static [u8] {
         static holdfast_init_end: u8;
     }
     let (begin, end) = (&raw const holdfast_init_begin, &raw const holdfast_init_end);
-    // SAFETY: both labels stand in one section of constant data, the second after the first.
+    // SAFETY: both labels are in one section of constant data, the second after the first.
     unsafe { std::slice::from_raw_parts(begin, end.offset_from_unsigned(begin)) }
 }
 
@@ -108,9 +108,9 @@ fn instructions() -> &'static [u8] {
     &[]
 }
 
-/// Where the file lies in memory.
+/// The address of the file in memory.
 const BASE: u64 = 0x0040_0000;
-/// The length of what stands before the instructions: the file's header, and one for its only part.
+/// The length of the headers before the instructions: the file's header, and one for its only part.
 const HEADERS: u64 = 64 + 56;
 
 /// The instructions as an executable file.
@@ -123,7 +123,7 @@ fn file() -> Vec<u8> {
     // An executable, for this machine, of the only version there is.
     file.extend([2u16.to_le_bytes(), machine.to_le_bytes()].concat());
     file.extend(1u32.to_le_bytes());
-    // Where it begins, where the header of its part stands, and no table of sections.
+    // The entry point, the offset of the program header, and no section table.
     file.extend([BASE + HEADERS, 64, 0].map(u64::to_le_bytes).concat());
     file.extend(0u32.to_le_bytes());
     file.extend([64u16, 56, 1, 0, 0, 0].map(u16::to_le_bytes).concat());

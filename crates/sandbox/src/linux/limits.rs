@@ -34,7 +34,7 @@ impl ProcessLimits {
         limited.collect()
     }
 
-    /// Sets them for a process and whatever it starts from now on.
+    /// Sets them for a process and its later children.
     pub fn set(&self, process: Pid) -> rustix::io::Result<()> {
         for (resource, limit) in self.list() {
             prlimit(Some(process), resource, limit)?;

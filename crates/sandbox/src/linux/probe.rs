@@ -9,7 +9,7 @@ use crate::linux::program;
 use crate::report::SandboxReport;
 
 /// The first version that can keep a file from being emptied. With less, a program could wipe what it cannot write.
-pub(crate) const LEAST: u32 = 3;
+pub(crate) const MIN_LANDLOCK_ABI: u32 = 3;
 /// The first version that holds connections back.
 const PORTS: u32 = 4;
 /// The first version that keeps signals inside.
@@ -55,7 +55,7 @@ fn namespaces() -> Result<(), &'static str> {
 /// What this machine offers.
 pub(crate) fn report() -> SandboxReport {
     let (landlock, seccomp) = (landlock(), seccomp());
-    let confined = seccomp && landlock.is_some_and(|version| version >= LEAST);
+    let confined = seccomp && landlock.is_some_and(|version| version >= MIN_LANDLOCK_ABI);
     let namespaces = if confined { namespaces() } else { Err("nothing is started") };
     describe(landlock, seccomp, namespaces)
 }
@@ -67,8 +67,8 @@ pub(crate) fn describe(landlock: Option<u32>, seccomp: bool, namespaces: Result<
         None => {
             notes.push("the kernel has no Landlock, or it is not switched on (`lsm=landlock,…`)".to_owned())
         }
-        Some(version) if version < LEAST => {
-            notes.push(format!("Landlock {version} is too old: {LEAST} is needed (Linux 6.2)"));
+        Some(version) if version < MIN_LANDLOCK_ABI => {
+            notes.push(format!("Landlock {version} is too old: {MIN_LANDLOCK_ABI} is needed (Linux 6.2)"));
         }
         Some(version) if version < SIGNALS => {
             if version < PORTS {
@@ -83,7 +83,7 @@ pub(crate) fn describe(landlock: Option<u32>, seccomp: bool, namespaces: Result<
     if !seccomp {
         notes.push("the kernel does not filter system calls (seccomp)".to_owned());
     }
-    let confined = seccomp && landlock.is_some_and(|version| version >= LEAST);
+    let confined = seccomp && landlock.is_some_and(|version| version >= MIN_LANDLOCK_ABI);
     if let (true, Err(why)) = (confined, namespaces) {
         notes.push(format!(
             "programs get no namespaces of their own, and with them no network ({why}); the system may forbid them to users"

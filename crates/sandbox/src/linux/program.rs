@@ -28,7 +28,7 @@ use crate::linux::limits::ProcessLimits;
 use crate::linux::spawn::{self, GATEWAY, SpawnPlan, Spawned};
 use crate::report::SandboxReport;
 
-/// Processes and threads that a program may have at once.
+/// The maximal number of processes and threads of a program.
 const TASKS: u32 = 512;
 
 /// Where no namespace is, the process waits until its limits are set, and becomes the program.
@@ -71,7 +71,7 @@ pub struct Running {
     pub life: ProgramState,
 }
 
-/// Everything that a program is. Whoever holds it ends it.
+/// A running program. Dropping it ends the program.
 pub struct ProgramState {
     held: ProgramHandle,
     /// Readable when the program has ended.
@@ -187,7 +187,7 @@ impl Program<'_> {
             return Err(Fault::new(Code::Internal, "a stream of the program is missing"));
         };
         let (output, errors) = (OwnedFd::from(output), OwnedFd::from(errors));
-        // One that is gone already cannot begin; its end is seen by whoever waits for it.
+        // One that has ended already cannot start; `wait` reports its end.
         let _ = File::from(input.try_clone().map_err(failed)?).write_all(b"\n");
         Ok(Running { input, output, errors, gateway: None, life })
     }
@@ -224,7 +224,7 @@ impl ProgramState {
     pub fn end(self, switch: &Switch) -> std::io::Result<ExitStatus> {
         match self.held {
             ProgramHandle::Namespaces(first) => {
-                // The group's number is given back with its leader, so nobody may use it any more.
+                // The group's number is given back with its leader, so it must not be used any more.
                 switch.disconnect();
                 let _ = kill_process_group(first, Signal::KILL);
                 loop {
@@ -273,7 +273,7 @@ fn filters(network: Network) -> Result<&'static [BpfProgram; 2], String> {
     made.get_or_init(|| calls::filters(&wanted)).as_ref().map_err(Clone::clone)
 }
 
-/// Whether this machine gives birth to programs in namespaces: tried with one that ends at once.
+/// Whether programs can be started in namespaces on this machine: tested with one that exits immediately.
 pub(crate) fn try_namespaces() -> Result<(), String> {
     let report =
         SandboxReport { confined: true, landlock: None, seccomp: true, namespaces: true, notes: Vec::new() };

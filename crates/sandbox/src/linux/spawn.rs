@@ -6,7 +6,7 @@
 //! stopped anywhere, so it takes no lock, allocates nothing and calls nothing that might. It makes system calls on what was prepared before, and
 //! then becomes another program or ends. Pointers that are handed to the kernel point into `Birth`, which outlives the call.
 
-#![allow(unsafe_code, reason = "the argument stands above")]
+#![allow(unsafe_code, reason = "the argument is above")]
 
 use std::ffi::{CStr, CString, c_char};
 use std::io::{IoSlice, IoSliceMut};
@@ -45,7 +45,7 @@ pub(crate) struct SpawnPlan<'a> {
     pub(crate) ruleset: BorrowedFd<'a>,
     pub(crate) filters: &'a [BpfProgram; 2],
     pub(crate) limits: Vec<(Resource, Rlimit)>,
-    /// Processes and threads that there may be at once.
+    /// The maximal number of processes and threads.
     pub(crate) tasks: u32,
     /// The first process of the namespace.
     pub(crate) init: BorrowedFd<'a>,
@@ -62,7 +62,7 @@ pub(crate) struct Spawned {
     pub(crate) bounded: bool,
 }
 
-/// What a child was doing when it failed, in words.
+/// The step at which a child failed, as text.
 const STEPS: [&str; 11] = [
     "no namespaces",
     "its user could not be mapped",
@@ -113,7 +113,7 @@ pub(crate) fn give(birth: &SpawnPlan<'_>) -> Result<Spawned, String> {
             drop(theirs);
             read_handshake(&ours).map(|(gateway, bounded)| Spawned { pid, handle, gateway, bounded }).map_err(
                 |failed| {
-                    // It ends by itself, and nobody else waits for it.
+                    // It ends by itself, and nothing else waits for it.
                     let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
                     told(failed.0, failed.1)
                 },
@@ -152,7 +152,7 @@ fn fork(namespaces: i32) -> Result<Option<(Pid, OwnedFd)>, Errno> {
         0 => Ok(None),
         -1 => Err(last_error()),
         number => match i32::try_from(number).ok().and_then(Pid::from_raw) {
-            // SAFETY: the kernel has just opened it for this process, and nobody else knows of it.
+            // SAFETY: the kernel has just opened it for this process, and nothing else owns it.
             Some(pid) => Ok(Some((pid, unsafe { OwnedFd::from_raw_fd(handle) }))),
             None => Err(Errno::SRCH),
         },
@@ -188,7 +188,7 @@ fn grow(
     rustix::process::chdir(birth.folder.as_c_str()).map_err(|error| (5, error))?;
     give_up().map_err(|error| (6, error))?;
     ordinary_signals();
-    // It goes when whoever gave birth does. Whoever cannot be told is gone already, and then nothing begins.
+    // It is killed when its parent ends. If the parent has ended already, the child does not start.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| (3, error))?;
     report(host, gateway.as_ref(), bounded).map_err(|error| (7, error))?;
     match fork(0).map_err(|error| (7, error))? {
@@ -201,7 +201,7 @@ fn grow(
     }
 }
 
-/// Becomes the first process of the namespace, with nothing open and in nobody's folder.
+/// Becomes the first process of the namespace, without open files and in the root folder.
 fn become_init(init: BorrowedFd<'_>) -> Errno {
     let _ = rustix::process::chdir(c"/");
     let none = [ptr::null::<c_char>()];
@@ -262,7 +262,7 @@ fn map_user(maps: &Maps) -> Result<(), Errno> {
     mapped
 }
 
-/// Brings up the loopback, and listens on it for whoever gave birth.
+/// Brings up the loopback interface, and listens on it for the parent.
 fn loopback() -> Result<OwnedFd, Errno> {
     let socket = rustix::net::socket_with(
         AddressFamily::INET,
@@ -289,7 +289,7 @@ fn limit(birth: &SpawnPlan<'_>) -> Result<bool, Errno> {
     for (resource, limit) in &birth.limits {
         rustix::process::setrlimit(*resource, *limit)?;
     }
-    // The numbers of processes: since Linux 6.14 every namespace has a highest one of its own, whoever owns it.
+    // The numbers of processes: since Linux 6.14 every namespace has a limit of its own.
     let mut digits = [0; 10];
     let numbered = write_to(c"/proc/sys/kernel/pid_max", decimal(birth.tasks, &mut digits)).is_ok();
     // And the count of the namespace's processes, which holds for everybody but the system's root.
@@ -338,7 +338,7 @@ fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &[u8] {
     digits.get(first..).unwrap_or_default()
 }
 
-/// Gives up every capability for good, and whatever an executable file might add.
+/// Drops every capability permanently, including those that an executable file might add.
 fn give_up() -> Result<(), Errno> {
     for capability in 0..64 {
         // Those that the kernel does not know need not be given up.
@@ -360,7 +360,7 @@ fn give_up() -> Result<(), Errno> {
     rustix::thread::set_no_new_privs(true)
 }
 
-/// A program begins with no signal blocked or ignored, whatever this process does with them.
+/// A program starts with no signal blocked or ignored, regardless of this process's settings.
 fn ordinary_signals() {
     // SAFETY: the set is made empty before it is read, and no handler of this process is kept.
     unsafe {
@@ -373,7 +373,7 @@ fn ordinary_signals() {
     }
 }
 
-/// Tells whoever gave birth that all is well so far, and hands the listening socket over.
+/// Reports success to the parent and passes the listening socket.
 fn report(host: &OwnedFd, gateway: Option<&OwnedFd>, bounded: bool) -> Result<(), Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -385,7 +385,7 @@ fn report(host: &OwnedFd, gateway: Option<&OwnedFd>, bounded: bool) -> Result<()
     rustix::net::sendmsg(host, &[IoSlice::new(&message)], &mut ancillary, SendFlags::NOSIGNAL).map(drop)
 }
 
-/// Tells whoever gave birth what failed.
+/// Reports a failure to the parent.
 fn tell(host: &OwnedFd, step: u8, error: Errno) {
     let [a, b, c, d] = error.raw_os_error().to_ne_bytes();
     let _ = rustix::net::send(host, &[step, a, b, c, d], SendFlags::NOSIGNAL);

@@ -1,4 +1,4 @@
-//! The fields of a cron expression, one by one: what may stand in each, and what to say about what may not.
+//! The fields of a cron expression: the values allowed in each, and messages for invalid ones.
 
 use holdfast_contract::problem::{Code, Problem};
 
@@ -10,7 +10,7 @@ pub(super) struct Field {
     name: &'static str,
     low: u16,
     high: u16,
-    /// Names for the numbers, of which the first stands for `low`.
+    /// Names for the numbers; the first one means `low`.
     names: &'static [&'static str],
     /// What a person may want to write, and what it means.
     example: (&'static str, &'static str),

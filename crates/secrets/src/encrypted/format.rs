@@ -72,7 +72,7 @@ impl<'a> EncryptedBytes<'a> {
         let mac = mac.strip_prefix(b" ").and_then(|mac| mac.strip_suffix(b"\n"));
         let mac = mac.and_then(decode).ok_or(OpenError::InvalidHeader)?;
         let (nonce, payload) = rest.split_first_chunk().ok_or(OpenError::Truncated)?;
-        // A passphrase must be the only way to open a file, so that whoever has it knows who could have written the file.
+        // A passphrase must be the only way to open a file, so that its owner knows who could have written the file.
         if stanzas.len() > 1 && stanzas.iter().any(|stanza| stanza.kind == SCRYPT) {
             return Err(OpenError::InvalidHeader);
         }

@@ -12,7 +12,7 @@ use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::format::{EncryptedBytes, OpenError, encrypt};
-use super::recipient::{Identity, MOST_WORK, Recipient};
+use super::recipient::{Identity, MAX_BYTES_WORK, Recipient};
 use crate::EncryptedFile;
 use crate::testing::{encrypted, got, put, secret, set_mode};
 
@@ -37,7 +37,7 @@ impl Pair {
 
     fn passphrase(text: &str) -> Self {
         let mut identity = age::scrypt::Identity::new(secret(text));
-        identity.set_max_work_factor(MOST_WORK);
+        identity.set_max_work_factor(MAX_BYTES_WORK);
         Self::Passphrase(secret(text), Box::new(identity))
     }
 

@@ -16,7 +16,7 @@ use crate::files::{self, Private};
 const WORK: u8 = 17;
 
 const HEADER: &str =
-    "# Opens secrets.age. Whoever has both files has the secrets; whoever loses this one loses them.";
+    "# Decrypts secrets.age. Both files together reveal the secrets; without this one they are lost.";
 
 pub(super) enum Key {
     Identity { path: PathBuf },
@@ -75,8 +75,9 @@ impl Key {
             return Err(wrong_key(encrypted, &format!("{} is missing", key.display())));
         }
         let made = Identity::generate().ok().and_then(|made| Some((made.to_text()?, made)));
-        let (text, made) =
-            made.ok_or_else(|| Problem::in_file(Code::Internal, key, "the system gives no random bytes"))?;
+        let (text, made) = made.ok_or_else(|| {
+            Problem::in_file(Code::Internal, key, "the operating system returned no random bytes")
+        })?;
         let text = Zeroizing::new(format!("{HEADER}\n{}\n", *text));
         files::write_draft(key, text.as_bytes())?.commit_new()?;
         Ok(made)

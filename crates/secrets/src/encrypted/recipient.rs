@@ -24,7 +24,7 @@ const SALT_LENGTH: usize = 16;
 const FILE_KEY_LENGTH: usize = 16;
 
 /// A file that asks for more work than this, as a power of two, was not written by us.
-pub(super) const MOST_WORK: u8 = 20;
+pub(super) const MAX_BYTES_WORK: u8 = 20;
 
 /// The key of one file.
 pub(super) struct FileKey(Zeroizing<[u8; FILE_KEY_LENGTH]>);
@@ -182,7 +182,7 @@ fn unwrap_passphrase(
     let salt = decode(salt.as_bytes()).ok_or(OpenError::InvalidHeader)?;
     let written = work.parse::<u8>().ok().filter(|number| number.to_string() == *work && *number > 0);
     let work = written.ok_or(OpenError::InvalidHeader)?;
-    if work > MOST_WORK {
+    if work > MAX_BYTES_WORK {
         return Err(OpenError::ExcessiveWork);
     }
     let key = passphrase_key(passphrase, &salt, work).ok_or(OpenError::ExcessiveWork)?;

@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 pub(super) type Variables = BTreeMap<String, SecretString>;
 
 /// A value has no more lines.
-const MOST_LINES: usize = 200;
+const MAX_BYTES_LINES: usize = 200;
 
 /// The variables of a text, as the home reads them: the last of a name counts, and an empty one is not set.
 pub(super) fn parse(text: &str) -> Option<Variables> {
@@ -56,7 +56,7 @@ fn others_stay(before: &Variables, after: &Variables, name: &str) -> bool {
 fn without(text: &str, name: &str, before: &Variables) -> Option<Zeroizing<String>> {
     let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
     while let Some(first) = lines.iter().rposition(|line| sets(line, name)) {
-        let longest = MOST_LINES.min(lines.len() - first);
+        let longest = MAX_BYTES_LINES.min(lines.len() - first);
         let fits = |count: &usize| {
             let rest = [&lines[..first], &lines[first + count..]].concat().concat();
             let rest = Zeroizing::new(rest);

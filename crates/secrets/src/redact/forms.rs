@@ -29,7 +29,7 @@ fn forms(value: &str) -> Vec<String> {
     forms
 }
 
-/// As it stands between the quotes of a JSON text.
+/// As it is written in a JSON string.
 fn json(value: &str) -> String {
     let text = serde_json::to_string(value).unwrap_or_default();
     text.get(1..text.len().saturating_sub(1)).unwrap_or_default().to_owned()

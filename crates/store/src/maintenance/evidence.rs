@@ -1,4 +1,4 @@
-//! What the system stream says about other streams: where their heads were, what was collected, what was erased.
+//! Records in the system stream about other streams: their heads, deletions and erasures.
 //!
 //! Collecting and erasing are only done once they are recorded here, and `verify` accepts no missing frame or body without it.
 
@@ -67,8 +67,8 @@ impl Proof {
 }
 
 impl Evidence {
-    /// Reads the evidence of these kinds in the system stream from `from` on. Frames that cannot be read prove nothing; they are
-    /// `verify`'s own business.
+    /// Reads the evidence of these kinds in the system stream from `from` on. Frames that cannot be read prove nothing; `verify`
+    /// reports them.
     pub(crate) fn read(connection: &Connection, kinds: &[FrameKind], from: Seq) -> Result<Self, Problem> {
         let read = |error| failure::reading(&error);
         let system = StreamId::system();

@@ -1,4 +1,4 @@
-//! Removing objects that nothing names any more.
+//! Removes objects that nothing refers to.
 //!
 //! An object is named by its digest in hexadecimal, anywhere: in a frame's body or source, in a snapshot, in another
 //! object that is itself named. Looking for names takes as long as reading the log, so it is done on a reader's
@@ -28,13 +28,15 @@ impl Store {
         if marks.unnamed.is_empty() {
             return Ok(0);
         }
-        self.on_writer(move |desk| {
+        self.on_writer(move |writer| {
             let mut marks = marks;
-            marks.look(&desk.connection).map_err(|error| failure::reading(&error))?;
-            marks.unnamed.retain(|digest| !desk.fresh_objects.contains(digest));
-            desk.in_transaction(|desk| {
-                let mut delete =
-                    desk.connection.prepare_cached("DELETE FROM objects WHERE digest = ?").map_err(write)?;
+            marks.look(&writer.connection).map_err(|error| failure::reading(&error))?;
+            marks.unnamed.retain(|digest| !writer.fresh_objects.contains(digest));
+            writer.in_transaction(|writer| {
+                let mut delete = writer
+                    .connection
+                    .prepare_cached("DELETE FROM objects WHERE digest = ?")
+                    .map_err(write)?;
                 let mut deleted = 0;
                 for digest in &marks.unnamed {
                     deleted += delete.execute([digest.as_bytes()]).map_err(write)? as u64;

@@ -1,4 +1,4 @@
-//! Keeping the log small and private: erasing bodies, collecting old frames, backing up.
+//! Erasing bodies, deleting old frames, and backups.
 //!
 //! Both erasing and collecting come after their record: the system stream must already hold the `log.erased` or
 //! `log.checkpointed` frame, so a crash in between leaves a log that still verifies.
@@ -28,7 +28,7 @@ use crate::write::writer::{WriterThread, forget_snapshot};
 
 /// Frames that are collected in one transaction, so that a long collection does not keep sessions from writing.
 const FRAMES_PER_TRANSACTION: u64 = 4096;
-/// How often, and after which pause, a locked file is tried again.
+/// How often, and after which pause, a locked file is retried.
 const LOCKED_RETRIES: u32 = 50;
 const LOCKED_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
@@ -36,7 +36,7 @@ const LOCKED_RETRY_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retention {
-    /// Frames older than this go.
+    /// Frames older than this are deleted.
     pub max_age: Option<Millis>,
     /// Only so many are kept.
     pub max_frames: Option<u64>,
@@ -68,7 +68,7 @@ impl Retention {
 
 impl Store {
     /// The last frame that should be collected under this retention, with its hash as `log.checkpointed` must record it. A
-    /// session that is to be resumed also needs a snapshot at that frame or later. A frame that is still owed to someone stays, and
+    /// session that is to be resumed also needs a snapshot at that frame or later. A frame with a delivery row stays, and
     /// so do all after it.
     pub fn collectable(
         &self,
@@ -84,12 +84,12 @@ impl Store {
 
     /// Erases the bodies of frames `from ..= to`, the blobs that only they refer to, and the stream's snapshot. The chain stays
     /// whole. A `log.erased` frame that covers them with the same reason must be durable in the system stream; the tombstones get
-    /// its time, so that they can be checked against it. Returns how many bodies went; when it does, they are gone from the
-    /// file too. Frames of the system stream that prove something keep their bodies.
+    /// its time, so that they can be checked against it. Returns how many bodies were erased; they are then removed from
+    /// the file too. Frames of the system stream that prove something keep their bodies.
     pub fn erase(&self, stream: &StreamId, from: Seq, to: Seq, tombstone: Tombstone) -> Result<u64, Problem> {
         let stream = stream.clone();
-        self.on_writer(move |desk| {
-            let evidence = Evidence::read(&desk.connection, &[FrameKind::LogErased], Seq(0))?;
+        self.on_writer(move |writer| {
+            let evidence = Evidence::read(&writer.connection, &[FrameKind::LogErased], Seq(0))?;
             let proof = evidence.streams.get(&stream);
             let Some(tombstone) = proof.and_then(|proof| proof.tombstone(from, to, &tombstone.reason)) else {
                 let what = format!(
@@ -99,12 +99,12 @@ impl Store {
                     Problem::new(Code::StoreMissing, what).help("Record the erasure first, then erase.")
                 );
             };
-            let found = existing(&desk.connection, &stream)?;
-            let erased = desk.in_transaction(|desk| {
-                erase(&desk.connection, found.key, from, to, tombstone, stream.is_system())
+            let found = existing(&writer.connection, &stream)?;
+            let erased = writer.in_transaction(|writer| {
+                erase(&writer.connection, found.key, from, to, tombstone, stream.is_system())
                     .map_err(|error| failure::writing(&error))
             })?;
-            scrub(desk)?;
+            scrub(writer)?;
             Ok(erased)
         })
     }
@@ -115,32 +115,32 @@ impl Store {
     /// delivery row does not go.
     pub fn collect(&self, stream: &StreamId, up_to: Seq) -> Result<Collected, Problem> {
         let id = stream.clone();
-        self.on_writer(move |desk| {
-            let found = existing(&desk.connection, &id)?;
+        self.on_writer(move |writer| {
+            let found = existing(&writer.connection, &id)?;
             if found.base.is_some_and(|base| up_to <= base.seq) {
                 return Ok(());
             }
-            let hash =
-                reader::hash_at(&desk.connection, &found, up_to).map_err(|error| failure::reading(&error))?;
+            let hash = reader::hash_at(&writer.connection, &found, up_to)
+                .map_err(|error| failure::reading(&error))?;
             let hash =
                 hash.ok_or_else(|| Problem::new(Code::StoreMissing, format!("{id} has no frame {up_to}")))?;
-            permit(&desk.connection, &id, Head { seq: up_to, hash })?;
-            refuse_owed(&desk.connection, &id, &found, up_to)?;
-            desk.in_transaction(|desk| {
+            permit(&writer.connection, &id, Head { seq: up_to, hash })?;
+            refuse_owed(&writer.connection, &id, &found, up_to)?;
+            writer.in_transaction(|writer| {
                 let update = "UPDATE streams SET base_seq = ?, base_hash = ? WHERE id = ?";
                 let moved =
-                    desk.connection.execute(update, params![place(up_to), hash.as_bytes(), found.key]);
+                    writer.connection.execute(update, params![place(up_to), hash.as_bytes(), found.key]);
                 moved.map(|_| ()).map_err(|error| failure::writing(&error))
             })
         })?;
-        // From here on the frames are out of sight. They are deleted a slice at a time; a crash leaves the rest to the next call.
+        // From here on the frames are not visible. They are deleted in batches; after a crash the next call deletes the rest.
         let mut collected = Collected::default();
         loop {
             let id = stream.clone();
-            let slice = self.on_writer(move |desk| {
-                let found = existing(&desk.connection, &id)?;
-                desk.in_transaction(|desk| {
-                    delete_slice(&desk.connection, &found).map_err(|error| failure::writing(&error))
+            let slice = self.on_writer(move |writer| {
+                let found = existing(&writer.connection, &id)?;
+                writer.in_transaction(|writer| {
+                    delete_slice(&writer.connection, &found).map_err(|error| failure::writing(&error))
                 })
             })?;
             collected.frames += slice.frames;
@@ -217,9 +217,9 @@ fn erase(
 }
 
 /// Takes what was erased out of the write-ahead log as well. Deleted cells and pages are already zeroes (`secure_delete`).
-fn scrub(desk: &WriterThread) -> Result<(), Problem> {
+fn scrub(writer: &WriterThread) -> Result<(), Problem> {
     for _ in 0..LOCKED_RETRIES {
-        let busy = desk
+        let busy = writer
             .connection
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
             .map_err(|error| failure::writing(&error))?;

@@ -180,13 +180,14 @@ impl Store {
     /// The number of a subscriber, which gets one when it is first asked for, durably.
     pub fn subscriber(&self, name: &str) -> Result<SubscriberKey, Problem> {
         let name = name.to_owned();
-        self.on_writer(move |desk| {
-            let known = find_subscriber(&desk.connection, &name).map_err(|error| failure::reading(&error))?;
+        self.on_writer(move |writer| {
+            let known =
+                find_subscriber(&writer.connection, &name).map_err(|error| failure::reading(&error))?;
             if let Some(key) = known {
                 return Ok(key);
             }
-            desk.in_transaction(|desk| {
-                let mut insert = desk
+            writer.in_transaction(|writer| {
+                let mut insert = writer
                     .connection
                     .prepare_cached("INSERT INTO subscribers (name) VALUES (?)")
                     .map_err(|error| failure::writing(&error))?;
@@ -271,12 +272,12 @@ impl Store {
     pub fn forget_names(&self, before: Millis) -> Result<u64, Problem> {
         let mut forgotten = 0;
         loop {
-            let slice = self.on_writer(move |desk| {
-                desk.in_transaction(|desk| {
+            let slice = self.on_writer(move |writer| {
+                writer.in_transaction(|writer| {
                     let delete = "DELETE FROM event_names WHERE name IN
                                   (SELECT name FROM event_names WHERE at < ? ORDER BY at LIMIT ?)";
                     let gone =
-                        desk.connection.execute(delete, params![bounded(before.0), NAMES_PER_TRANSACTION]);
+                        writer.connection.execute(delete, params![bounded(before.0), NAMES_PER_TRANSACTION]);
                     gone.map_err(|error| failure::writing(&error))
                 })
             })?;

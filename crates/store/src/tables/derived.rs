@@ -22,11 +22,11 @@ impl Store {
     /// Notes a digest under this name, durably.
     pub fn note_derived(&self, name: &str, digest: Digest) -> Result<(), Problem> {
         let name = name.to_owned();
-        self.on_writer(move |desk| {
-            desk.in_transaction(|desk| {
+        self.on_writer(move |writer| {
+            writer.in_transaction(|writer| {
                 let insert = "INSERT INTO derived (name, digest) VALUES (?, ?)
                               ON CONFLICT (name) DO UPDATE SET digest = excluded.digest";
-                let written = desk.connection.execute(insert, params![name, digest.as_bytes()]);
+                let written = writer.connection.execute(insert, params![name, digest.as_bytes()]);
                 written.map(drop).map_err(|error| failure::writing(&error))
             })
         })

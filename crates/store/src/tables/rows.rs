@@ -1,4 +1,4 @@
-//! A frame as a row: how a sealed one is written, and how one is read back without trusting a single column.
+//! A frame as a row: how a sealed one is written, and how one is read back with every column checked.
 
 use holdfast_contract::body::FrameKind;
 use holdfast_contract::digest::Digest;
@@ -112,7 +112,7 @@ pub(crate) fn bounded(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A place as SQLite keeps it.
+/// A sequence number as SQLite stores it.
 pub(crate) fn place(seq: Seq) -> i64 {
     bounded(seq.0)
 }

@@ -1,7 +1,7 @@
 //! The database file: its tables, how a connection is set up, and what is checked before anything is touched.
 //!
-//! The format's version is SQLite's `user_version`. A newer one is refused on a look that cannot write; an older one is
-//! backed up beside itself and carried forward by [`crate::tables::migrations`].
+//! The format's version is SQLite's `user_version`. A newer one is rejected before the file is opened for writing; an older one is
+//! backed up beside itself and migrated by [`crate::tables::migrations`].
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub const VERSION: u32 = 4;
 const APPLICATION: i64 = 0x484f_4c44;
 /// Statements that a connection keeps prepared.
 const STATEMENTS: usize = 64;
-/// What the writer keeps of the file in memory: enough for a full transaction of ordinary frames.
+/// The writer's page cache: enough for a full transaction of ordinary frames.
 const CACHE_KIB: i64 = 16 * 1024;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// What the write-ahead log is cut back to once it has grown longer, for instance during a long backup.
@@ -60,7 +60,7 @@ const TABLES: &str = "
     ) STRICT;
 ";
 
-/// What format 2 adds: who refers to which blob, short ways to the frames that prove things and to those without a body, and
+/// What format 2 adds: who refers to which blob, indexes of the evidence frames and of frames without a body, and
 /// snapshots that are sealed with the digest of their reference.
 pub(crate) const REFERENCES: &str = "
     CREATE TABLE snapshots (
@@ -128,7 +128,7 @@ impl LogLocation {
         Ok(connection)
     }
 
-    /// A look at the file itself, which takes no lock, makes no files beside it and cannot change anything.
+    /// A read-only connection to the file itself, without locks, without files beside it and without changes.
     fn untouched(&self) -> rusqlite::Result<Connection> {
         let mut uri = String::from("file:");
         for byte in self.path.as_os_str().as_encoded_bytes() {
@@ -148,13 +148,13 @@ impl LogLocation {
     }
 }
 
-/// A log is its user's alone, and so are the files that SQLite makes beside it, which take over its mode.
+/// Only the owner can access a log and the files that SQLite creates beside it, which inherit its mode.
 fn make_private(path: &Path) {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    // One that is there keeps its mode; one that cannot be made is SQLite's to complain about.
+    // An existing file keeps its mode; if it cannot be created, SQLite reports the error.
     drop(options.open(path));
 }
 
@@ -165,14 +165,14 @@ enum Found {
     Log { version: u32 },
 }
 
-/// Opens the log for writing; creates it or carries it forward if it must.
+/// Opens the log for writing; creates or migrates it if necessary.
 pub(crate) fn open(place: &LogLocation) -> Result<(Connection, Option<Migration>), Problem> {
     // The file first, without touching it; then with what its write-ahead log adds.
     // On its own the file may be torn by a crash: only a clear answer counts.
     if let Ok(found) = look(place, place.untouched()) {
         refuse_newer(place, found)?;
     }
-    // Able to write, because a journal that a crash left can only be rolled back by someone who is.
+    // Writable, because only a writable connection can roll back a journal that a crash left.
     let found = look(place, place.connect(&place.path, OpenFlags::SQLITE_OPEN_READ_WRITE))?;
     refuse_newer(place, found)?;
 
@@ -226,7 +226,7 @@ fn refuse_newer(place: &LogLocation, found: Found) -> Result<(), Problem> {
     }
 }
 
-/// The tables are made before the write-ahead log is switched on, so the file itself says what it is from the first moment.
+/// The tables are created before the write-ahead log is enabled, so that the file itself always has its format.
 fn create(place: &LogLocation) -> Result<Connection, Problem> {
     let make = || {
         let connection = place.writer(&place.path)?;

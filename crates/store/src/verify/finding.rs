@@ -1,4 +1,4 @@
-//! What `verify` can find, under names that stay.
+//! The findings of `verify`, with stable names.
 
 use holdfast_contract::ids::{Seq, StreamId};
 use serde::{Serialize, Serializer};

@@ -27,7 +27,16 @@ fn sources() -> Vec<FrameSource> {
 #[test]
 fn every_kind_of_envelope_hashes_as_the_contract_says() {
     let names = ["system", "s", "with \"quotes\" \\ and \t\r\n\u{8}\u{c}\u{0}\u{1f}\u{7f}", "ünï/🪢"];
-    let numbers = [0, 1, 42, 1_763_000_000_000, MAX_EXACT, MAX_EXACT + 1, MAX_EXACT + 2, u64::MAX];
+    let numbers = [
+        0,
+        1,
+        42,
+        1_763_000_000_000,
+        MAX_EXACT_INTEGER,
+        MAX_EXACT_INTEGER + 1,
+        MAX_EXACT_INTEGER + 2,
+        u64::MAX,
+    ];
     let mut sealer = Sealer::default();
     for name in names {
         for source in sources() {

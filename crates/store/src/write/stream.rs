@@ -1,4 +1,4 @@
-//! A stream that is open for appending: its handle, what the writer knows of it, and those who wait for the disk.
+//! A stream that is open for appending: its handle, the writer's view of it, and the waiters.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -51,13 +51,13 @@ impl StreamLog {
         self.stream.progress().durable
     }
 
-    /// Hands frames over to be written, in order, and does not wait for the disk. The first must follow the last one that was
-    /// handed over. Fails if the stream has failed or the log was closed; blocks only while the queue is full.
+    /// Queues frames to be written, in order, and does not wait for the disk. The first must follow the last queued one. Fails if the
+    /// stream has failed or the log was closed; blocks only while the queue is full.
     pub fn append(&self, drafts: Vec<Draft>) -> Result<(), Problem> {
         self.append_steps(vec![drafts])
     }
 
-    /// Hands over the frames of several steps, each as the step left them.
+    /// Queues the frames of several steps.
     pub fn append_steps(&self, steps: Vec<Vec<Draft>>) -> Result<(), Problem> {
         if self.stream.has_failed.load(Ordering::Relaxed) {
             return self.stream.failure();
@@ -86,7 +86,7 @@ impl StreamLog {
         }
     }
 
-    /// Hands over a way to make the machine's state as of frame `at`, in canonical JSON. The writer calls it once that frame is
+    /// Queues a function that makes the machine's state as of frame `at`, in canonical JSON. The writer calls it once that frame is
     /// on disk and keeps the result as the stream's one snapshot. A snapshot is a cache: if it cannot be made or written,
     /// [`Stats`](crate::Stats) counts it and nothing else happens.
     pub fn snapshot(
@@ -107,8 +107,8 @@ impl StreamLog {
     }
 }
 
-/// What appenders, waiters and the writer share about an open stream. Once it has failed it stays so; opening the stream again
-/// makes another one.
+/// State of an open stream that appenders, waiters and the writer share. Once failed it stays failed; opening the stream again makes
+/// a new one.
 pub(crate) struct Stream {
     pub(crate) id: StreamId,
     has_failed: AtomicBool,
@@ -116,7 +116,7 @@ pub(crate) struct Stream {
     tail: Mutex<Tail>,
 }
 
-/// How far the stream is on disk, and who waits for more.
+/// The last durable frame of the stream, and the waiters.
 pub(crate) struct Progress {
     durable: Option<Head>,
     failed: Option<Problem>,
@@ -137,7 +137,7 @@ pub(crate) struct Tail {
     pub(crate) head: Option<Head>,
     /// Whether the stream has frames in the running transaction.
     pub(crate) enlisted: bool,
-    /// Why the stream takes no more frames; published with the outcome of the running transaction.
+    /// Why the stream accepts no more frames; published with the outcome of the running transaction.
     pub(crate) broken: Option<Problem>,
 }
 
@@ -157,7 +157,7 @@ impl Stream {
         self.has_failed.load(Ordering::Acquire)
     }
 
-    /// Only the writer's thread asks for it, so it is never contended.
+    /// Only the writer thread locks it, so it is never contended.
     pub(crate) fn tail(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -196,7 +196,7 @@ impl Progress {
     }
 }
 
-/// Waiting for one frame. Dropping it gives up the wait, not the frame.
+/// Waits for one frame. Dropping it does not cancel the frame.
 struct Durable {
     stream: Arc<Stream>,
     shared: Arc<Shared>,

@@ -1,4 +1,4 @@
-//! The one thread that writes: it serialises, hashes and chains what was handed over, and commits it in groups.
+//! The writer thread: it serialises, hashes and chains queued frames, and commits them in groups.
 //!
 //! A transaction holds everything that was queued, or nothing of it. If it fails, exactly the streams with frames in it fail,
 //! at their last durable frame; the writer goes on for all others.
@@ -29,32 +29,32 @@ use crate::write::seal::Sealer;
 use crate::write::stream::{Head, Stream, Tail};
 use crate::{failure, system_error};
 
-/// Pages in the write-ahead log at which it is copied into the database file: 16 MiB.
+/// The number of pages in the write-ahead log at which it is checkpointed: 16 MiB.
 const LONG_WAL: u64 = 4096;
 
-/// The writer's place of work.
+/// The state of the writer thread.
 pub(crate) struct WriterThread {
     pub(crate) connection: Connection,
     pub(crate) shared: Arc<Shared>,
-    /// Objects that were handed over since the log was opened: in use, whether a frame names them yet or not.
+    /// Objects that were queued since the log was opened: in use, whether a frame refers to them yet or not.
     pub(crate) fresh_objects: HashSet<Digest>,
     packer: Packer,
     sealer: Sealer,
-    /// Objects of a transaction that failed. They go into the next one, before any frame that may name them.
+    /// Objects of a transaction that failed. They are written in the next one, before any frame that may refer to them.
     unwritten: Vec<Object>,
-    /// How long the write-ahead log is, and at which length it is copied next.
+    /// The length of the write-ahead log, and the length of the next checkpoint.
     wal_pages: Arc<AtomicU64>,
     checkpoint_at: u64,
 }
 
-/// What goes into one transaction.
+/// The content of one transaction.
 #[derive(Default)]
 struct Batch {
     work: Vec<Work>,
     objects: Vec<Object>,
 }
 
-/// What is written in the order in which it came.
+/// Entries that are written in their order.
 enum Work {
     Frames(Arc<Stream>, Vec<Vec<Draft>>),
     Together(AtomicAppend),
@@ -63,27 +63,27 @@ enum Work {
 /// A promise of the running transaction, with the reason if its append was rejected.
 type Promised = (Promise, Option<Problem>);
 
-/// How far a frame's trouble reaches.
+/// The scope of a write failure.
 pub(crate) enum WriteFailure {
-    /// The stream takes no more frames; the transaction goes on.
+    /// The stream accepts no more frames; the transaction continues.
     Stream(Problem),
-    /// The transaction is lost.
+    /// The transaction fails.
     Transaction(Problem),
 }
 
 /// Serves the queue until it is closed and empty.
-pub(crate) fn run(mut desk: WriterThread) {
-    let _last_act = ShutdownGuard(Arc::clone(&desk.shared));
+pub(crate) fn run(mut writer: WriterThread) {
+    let _shutdown = ShutdownGuard(Arc::clone(&writer.shared));
     let mut pace = Pace::default();
     let mut entries = VecDeque::new();
-    while desk.shared.queue.take(pace, &mut entries) {
-        pace = desk.carry_out(&mut entries);
-        desk.checkpoint_if_long();
+    while writer.shared.queue.take(pace, &mut entries) {
+        pace = writer.carry_out(&mut entries);
+        writer.checkpoint_if_long();
     }
-    // What is still unwritten was reported as failed when it was tried; this is its last chance.
-    let _ = desk.write_objects();
-    // Leaves the file complete in itself. If a reader is in the way, the write-ahead log stays beside it, as after a crash.
-    let _ = desk.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    // Objects of failed transactions, which were already reported, are tried a last time.
+    let _ = writer.write_objects();
+    // Leaves the database file complete. If a reader prevents it, the write-ahead log stays, as after a crash.
+    let _ = writer.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
 }
 
 /// Releases all waiting callers when the writer thread ends, also after a panic.
@@ -180,26 +180,26 @@ impl WriterThread {
         let mut written = 0;
         let mut work = work.into_iter();
         let mut changed = Vec::new();
-        let outcome = self.in_transaction(|desk| {
-            desk.insert_objects()?;
+        let outcome = self.in_transaction(|writer| {
+            writer.insert_objects()?;
             for work in &mut work {
                 match work {
-                    Work::Frames(stream, steps) => written += desk.insert_frames(&stream, steps)?,
+                    Work::Frames(stream, steps) => written += writer.insert_frames(&stream, steps)?,
                     Work::Together(mut together) => {
-                        let inserted = desk.insert_together(&mut together, &mut changed);
+                        let inserted = writer.insert_together(&mut together, &mut changed);
                         let refusal = inserted.as_ref().ok().and_then(|parts| parts.as_ref().err().cloned());
                         promised.push((together.promise, refusal));
                         written += inserted?.unwrap_or(0);
                     }
                 }
             }
-            deliveries::carry_out(&desk.connection, &changed).map_err(|error| failure::writing(&error))?;
+            deliveries::carry_out(&writer.connection, &changed).map_err(|error| failure::writing(&error))?;
             if acknowledges_early() {
-                desk.release(streams, promised, Ok(()));
+                writer.release(streams, promised, Ok(()));
             }
             Ok(())
         });
-        // What a transaction that failed did not come to is owed an answer all the same.
+        // Entries that a failed transaction did not reach must be answered too.
         promised.extend(work.filter_map(|work| match work {
             Work::Frames(..) => None,
             Work::Together(together) => Some((together.promise, None)),
@@ -211,7 +211,7 @@ impl WriterThread {
         outcome
     }
 
-    /// All of it or nothing, synced when it returns.
+    /// Runs a transaction; it is synced when this returns.
     pub(crate) fn in_transaction<R>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<R, Problem>,
@@ -242,7 +242,7 @@ impl WriterThread {
     fn execute(&self, statement: &str) -> Result<(), Problem> {
         let run = self.connection.prepare_cached(statement).and_then(|mut statement| statement.execute([]));
         run.map(|_| ()).map_err(|error| {
-            // A disk may also turn out to be full when it is synced.
+            // A full disk may also be detected at the sync.
             let synced = error.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure);
             if synced && system_error::is_out_of_space(&self.connection) {
                 return failure::out_of_space();
@@ -251,7 +251,7 @@ impl WriterThread {
         })
     }
 
-    /// Publishes a transaction's outcome to its streams and returns who need wait no longer.
+    /// Publishes a transaction's outcome to its streams and returns the released waiters.
     fn settle(&self, streams: &[Arc<Stream>], outcome: &Result<(), Problem>) -> Vec<Waker> {
         let mut released = Vec::new();
         for stream in streams {
@@ -319,7 +319,7 @@ impl WriterThread {
         Ok(())
     }
 
-    /// Stores the large pieces of a body and returns their digests.
+    /// Stores the large parts of a body and returns their digests.
     fn insert_contents(&mut self, frame: &Prepared) -> Result<Vec<Digest>, WriteFailure> {
         let mut references = Vec::with_capacity(frame.body.large.len());
         for (blob, bytes) in frame.body.large.iter().filter_map(Content::as_blob) {
@@ -410,8 +410,8 @@ impl WriterThread {
         let reference = SnapshotRef { stream: stream.id.clone(), seq: at, hash, kernel, digest };
         let Ok(seal) = Digest::of_json(&reference) else { return Ok(false) };
         self.connection.pragma_update(None, "synchronous", "NORMAL").map_err(write)?;
-        let outcome = self.in_transaction(|desk| {
-            let connection = &desk.connection;
+        let outcome = self.in_transaction(|writer| {
+            let connection = &writer.connection;
             let replace = || {
                 let referred = forget_snapshot(connection, key)?;
                 connection
@@ -461,8 +461,8 @@ impl WriterThread {
         Ok(hash.map(|hash| (key, hash.0)))
     }
 
-    /// Copies a long write-ahead log into the database file, between two commits and after everyone has been told. Readers are not
-    /// waited for: what they hold back is copied once as much again has been written.
+    /// Checkpoints a long write-ahead log, between two commits and after the waiters were woken. It does not wait for readers: pages
+    /// that they hold back are copied once as much again has been written.
     fn checkpoint_if_long(&mut self) {
         let pages = self.wal_pages.load(Ordering::Relaxed);
         if pages < self.checkpoint_at {
@@ -528,7 +528,7 @@ fn unwritable(stream: &Stream, seq: Seq, error: &NotCanonical) -> WriteFailure {
 }
 
 pub(crate) fn gap(stream: &Stream, expected: Seq, found: Seq) -> Problem {
-    let what = format!("frame {found} was handed over where {} expects {expected}", stream.id);
+    let what = format!("frame {found} was appended where {} expects {expected}", stream.id);
     Problem::new(Code::StoreGap, what)
 }
 
@@ -536,13 +536,13 @@ fn lost(error: rusqlite::Error) -> WriteFailure {
     WriteFailure::Transaction(failure::writing(&error))
 }
 
-/// The planted bug that crash tests must catch: acknowledging what is not on disk.
+/// A planted bug that crash tests must catch: acknowledging what is not on disk.
 fn acknowledges_early() -> bool {
     fail::fail_point!("store::ack_early", |_| true);
     false
 }
 
-/// A commit that fails although the disk is well: `return(full)`, or `return` for any other trouble.
+/// Simulates a failed commit: `return(full)` for a full disk, or `return` for any other error.
 fn failing_commit() -> Result<(), Problem> {
     fail::fail_point!("store::commit_error", |how| Err(match how.as_deref() {
         Some("full") => failure::out_of_space(),

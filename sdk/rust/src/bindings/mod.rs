@@ -1,4 +1,4 @@
-// Made from `wit/` by `HOLDFAST_UPDATE=1 cargo test -p holdfast-tests --test bindings`.
+// @generated from `wit/` by `HOLDFAST_UPDATE=1 cargo test -p holdfast-tests --test bindings`.
 
 #[rustfmt::skip]
 pub mod types;
