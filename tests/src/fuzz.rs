@@ -6,10 +6,10 @@ use std::path::Path;
 
 use holdfast_contract::digest::canonical;
 use holdfast_contract::hook::Decision;
+use holdfast_contract::host_call::HostCall;
 use holdfast_contract::manifest;
 use holdfast_contract::problem::Problem;
 use holdfast_contract::protocol::{HookVerdict, ProcessWelcome, RpcError, ToExtension, ToHost};
-use holdfast_contract::wire::Ask;
 use holdfast_jsonrpc::{RpcMessage, encode_request, encode_response};
 use holdfast_rpc::{Notification, Request};
 use serde::Serialize;
@@ -82,7 +82,7 @@ pub fn process_protocol(bytes: &[u8]) -> bool {
             survives_printing::<RpcError>(message).is_some(),
         ];
         if let Some(ToHost::Ask(question)) = asked {
-            drop(Ask::try_from(question));
+            drop(HostCall::try_from(question));
         }
         drop(verdict.map(Decision::from));
         valid.contains(&true)

@@ -7,6 +7,8 @@
 
 #[path = "architecture/names.rs"]
 mod names;
+#[path = "architecture/privileges.rs"]
+mod privileges;
 #[path = "architecture/prose.rs"]
 mod prose;
 #[path = "architecture/rules.rs"]
@@ -514,4 +516,38 @@ fn source_is_read_as_a_compiler_would() {
     assert_eq!(code_only("\"kept\" // gone", Literals::Keep).trim_end(), "\"kept\"");
     assert_eq!(without_inline_tests("a\n#[cfg(test)]\nmod t { { } }\nb"), "a\n\n\nb");
     assert_eq!(without_inline_tests("#[cfg(test)]\nmod hooks_tests;"), "\nmod hooks_tests;");
+}
+
+#[test]
+fn no_privilege_follows_from_an_id() {
+    let ids = privileges::built_in_ids(&tree::root());
+    assert!(ids.contains("setup") && ids.contains("results"), "{ids:?}");
+    holds(privileges::compared_ids(&tree::files(&["rs"]), &ids));
+}
+
+#[test]
+fn a_comparison_with_the_id_of_a_built_in_extension_is_noticed() {
+    let ids = ["setup", "results", "files"].map(str::to_owned).into();
+    let planted = |path: &str, text: &str| privileges::compared_ids(&[File::new(path, text)], &ids);
+    let place = "crates/runtime/src/planted.rs";
+    for text in [
+        "fn a(id: &str) -> bool { id == \"setup\" }",
+        "fn a(id: &str) -> bool { \"setup\" != id }",
+        "const SETUP: &str = \"setup\";\nfn a(id: &str) -> bool { id == SETUP }",
+        "const CORE: &[&str] = &[\"files\", \"other\"];\nfn a(id: &str) -> bool { CORE.contains(&id) }",
+        "fn a(id: &str) -> bool { match id { \"results\" => true, _ => false } }",
+        "fn a(hook: &str) -> bool { hook.strip_prefix(\"results\").is_some() }",
+    ] {
+        breaks(planted(place, text), "crates/runtime/src/planted.rs");
+    }
+    for text in [
+        "fn a() -> Extension { Extension::new(\"setup\") }",
+        "fn a(name: &str) -> bool { name == \"settings\" }",
+        "// id == \"setup\"",
+        "#[cfg(test)]\nmod tests { fn a(id: &str) -> bool { id == \"setup\" } }",
+    ] {
+        holds(planted(place, text));
+    }
+    holds(planted("crates/runtime/src/planted_tests.rs", "fn a(id: &str) -> bool { id == \"setup\" }"));
+    holds(planted("extensions/setup/src/lib.rs", "fn a(id: &str) -> bool { id == \"setup\" }"));
 }

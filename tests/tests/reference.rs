@@ -11,6 +11,8 @@
 
 #[path = "reference/abi.rs"]
 mod abi;
+#[path = "reference/host_calls.rs"]
+mod host_calls;
 #[path = "reference/roles.rs"]
 mod roles;
 
@@ -20,6 +22,7 @@ use std::path::Path;
 use holdfast_contract::body::{FrameKind, FrameOrigin};
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Decision, HookPoint, OnFault, Order};
+use holdfast_contract::host_call::HostCallKind;
 use holdfast_contract::problem::Code;
 use holdfast_contract::role::RoleFunction;
 use serde_json::Value;
@@ -323,4 +326,53 @@ fn help(text: &mut String, command: &mut clap::Command, before: &str) {
     for subcommand in command.get_subcommands_mut().filter(|command| command.get_name() != "help") {
         help(text, subcommand, &before);
     }
+}
+
+#[test]
+fn host_calls() {
+    check("host-calls.md", &host_calls::page());
+}
+
+#[test]
+fn host_calls_serve_every_function_that_a_component_can_import() {
+    assert_eq!(host_calls::in_the_table(), host_calls::in_the_interface());
+}
+
+#[test]
+fn the_python_worker_makes_known_host_calls() {
+    let made = host_calls::of_the_python_worker();
+    assert!(made.iter().any(|(_, name)| name == "event.publish"), "the worker is read: {made:?}");
+    for (path, name) in made {
+        assert!(HostCallKind::from_name(&name).is_some(), "{path} calls `{name}`");
+    }
+}
+
+#[test]
+fn an_unknown_host_call_of_the_python_worker_is_noticed() {
+    let made = host_calls::calls_in("await self._wire.ask_later(\"moon.phase\", {})");
+    assert_eq!(made, ["moon.phase"]);
+    assert_eq!(HostCallKind::from_name("moon.phase"), None);
+}
+
+#[test]
+fn the_documentation_names_known_host_calls() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    for (page, expected) in [
+        ("protocol.md", "state.get"),
+        ("native-extensions.md", "service.get"),
+        ("bus.md", "event.publish"),
+        ("reference/host-calls.md", "setup.apply"),
+    ] {
+        let named = host_calls::named_in(&std::fs::read_to_string(docs.join(page)).unwrap());
+        assert!(named.iter().any(|name| name == expected), "{page} names {named:?}");
+        for name in named {
+            assert!(HostCallKind::from_name(&name).is_some(), "docs/{page} names the host call `{name}`");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_host_call_in_a_page_is_noticed() {
+    let page = "| host call | arguments |\n|---|---|\n| `moon.phase`, `clock` | `when` |\n\n| other |\n|---|\n| `x` |\n";
+    assert_eq!(host_calls::named_in(page), ["moon.phase", "clock"]);
 }

@@ -10,6 +10,7 @@ use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::effect::ModelAct;
 use holdfast_contract::hook::{HookInput, HookPoint};
+use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::manifest::{Grants, Profile};
 use holdfast_contract::message::{AskedCall, CallView, Limits, Message, Origin, TurnContext, Usage};
@@ -18,7 +19,7 @@ use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned, SessionSettings};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
-use holdfast_contract::wire::{Ask, Bundle, Call, Host, Lane, Later};
+use holdfast_contract::wire::{Bundle, Call, Host, Lane, Later};
 use holdfast_lane_native::{FnTool, NativeExtension, NativeLane};
 use holdfast_lane_wasm::{WasmLane, bare_gate};
 use holdfast_loader::HomeVault;
@@ -260,7 +261,7 @@ impl Model for Caller {
 struct NoHost;
 
 impl Host for NoHost {
-    fn ask(&self, _: Ask) -> Later<Result<Content, Fault>> {
+    fn call_within(&self, _: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
         Box::pin(std::future::ready(Err(Fault::new(Code::Internal, "a benchmark has no host"))))
     }
 }

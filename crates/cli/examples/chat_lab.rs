@@ -17,13 +17,14 @@ use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
 use holdfast_contract::frame::Frame;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
+use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::{CallId, Millis, StreamId};
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::message::{AskedCall, Message, Origin, TurnView, Usage};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned, SessionSettings, UiQuestion};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
-use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{FnTool, Hook, NativeExtension, NativeLane, Tool};
 use holdfast_model::{Delta, Deltas, Model};
 use holdfast_policy::Policy;
@@ -176,7 +177,7 @@ impl Tool for Curious {
             Some("confirm") => UiQuestion::Confirm { prompt },
             _ => UiQuestion::Custom { prompt, view: Content::new(json!({})) },
         };
-        host.ask(Ask::Ui(question))
+        host.call(HostCall::Ui(question))
     }
 }
 

@@ -4,6 +4,7 @@ pub mod budgets;
 pub mod discovery;
 pub mod exports;
 pub mod hook;
+pub mod host_call;
 pub mod matcher;
 pub mod names;
 pub mod registry;

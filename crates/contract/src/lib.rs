@@ -17,7 +17,9 @@ pub mod problem;
 pub mod protocol;
 pub mod wire;
 
-pub use extension::{budgets, discovery, exports, hook, matcher, names, registry, role, sandbox, tool};
+pub use extension::{
+    budgets, discovery, exports, hook, host_call, matcher, names, registry, role, sandbox, tool,
+};
 pub use frames::{body, frame, session_frames, snapshot, system_frames};
 pub use session::{agents, context, effect, limits, message};
 pub use values::{attachment, content, digest, ids, schema};

@@ -124,7 +124,7 @@ codes! {
     ExtensionUnknown = "4005", "There is no such extension", "Run `holdfast ext list` to see what is installed.";
     ComponentInvalid = "4101", "The file is not a valid component", "Build it with `holdfast ext build`; `holdfast ext check` shows the details.";
     ComponentVersion = "4102", "The component was built for another version of the interface", "Build it again with this program's `holdfast ext build`.";
-    ComponentImport = "4103", "The component imports an interface that is not granted", "Grant it with the command shown, or build the component without the import.";
+    ComponentImport = "4103", "The extension uses an interface of the host that is not granted", "Grant it with the command shown, or remove the import or the call.";
     ComponentExport = "4104", "The component exports something that does not fit the interface", "Build it again with `holdfast ext build`; `wit/` has the signatures.";
     ComponentTrap = "4105", "The component trapped", "Find the place with `holdfast ext test`; the message is the WASM engine's.";
     FuelExhausted = "4106", "The call exceeded its fuel limit", "Ask for less in one call, or raise `budgets.fuel` under `wasm:` in the settings.";

@@ -7,20 +7,19 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::content::Content;
 use crate::exports::{Exports, Named};
 use crate::hook::{Artifact, Decision, HookInput, HookPoint};
+use crate::host_call::{HostCall, HostCallKind};
 use crate::ids::{AgentId, CallId, ExtensionId, HookId, Millis, ModelName, ToolName};
 use crate::log::LogLevel;
 use crate::message::TurnView;
 use crate::problem::Fault;
 use crate::role::Role;
-use crate::session_frames::UiQuestion;
 use crate::tool::{EffectClass, ToolSpec, agent_arguments_schema, default_timeout};
-use crate::wire::Ask;
 
 /// The version of the protocol that is spoken here. Those with the same first two numbers understand each other.
 pub const PROTOCOL: &str = "0.1";
@@ -225,6 +224,7 @@ impl From<ToolSheet> for ToolSpec {
             timeout: timeout_ms,
             concurrency,
             render: render.map(Content::new),
+            group: None,
         }
     }
 }
@@ -491,7 +491,7 @@ pub struct CallStep {
 pub struct HostQuestion {
     /// The host's request that is being worked on.
     pub call: u64,
-    /// What is asked: `clock`, `random`, `state.get`, `state.set`, `inject`, `ui`, or any other ask by its name.
+    /// The host call, by its name.
     pub name: String,
     /// With which arguments.
     #[serde(default)]
@@ -501,62 +501,18 @@ pub struct HostQuestion {
     pub timeout_ms: Option<Millis>,
 }
 
-impl TryFrom<HostQuestion> for Ask {
-    type Error = serde_json::Error;
+impl TryFrom<HostQuestion> for HostCall {
+    type Error = String;
 
-    fn try_from(question: HostQuestion) -> Result<Self, Self::Error> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Random {
-            bytes: u32,
+    /// A call that is recorded with its name and arguments is never an error here: the host refuses it, and records that.
+    fn try_from(question: HostQuestion) -> Result<Self, String> {
+        match HostCall::named(&question.name, question.arguments) {
+            HostCall::Invalid(invalid) if invalid.kind.is_some_and(HostCallKind::has_its_own_frame) => {
+                Err(invalid.reason)
+            }
+            call => Ok(call),
         }
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Key {
-            key: String,
-            #[serde(default, deserialize_with = "present")]
-            value: Option<Value>,
-        }
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Text {
-            text: String,
-        }
-        let HostQuestion { name, arguments, timeout_ms: timeout, .. } = question;
-        Ok(match name.as_str() {
-            "clock" => Self::Clock,
-            "random" => {
-                let Random { bytes } = serde_json::from_value(arguments)?;
-                Self::Random { bytes }
-            }
-            "state.get" => {
-                let Key { key, .. } = serde_json::from_value(arguments)?;
-                Self::StateGet { key }
-            }
-            "state.set" => {
-                let Key { key, value } = serde_json::from_value(arguments)?;
-                Self::StateSet { key, value: value.map(Content::new) }
-            }
-            "inject" => {
-                let Text { text } = serde_json::from_value(arguments)?;
-                Self::Inject { text: Content::text(text) }
-            }
-            "ui" => {
-                let mut arguments = arguments;
-                if let Some(view) = arguments.pointer_mut("/custom/view") {
-                    // As typed data has it, however large.
-                    *view = serde_json::json!({ "json": view.take() });
-                }
-                Self::Ui(serde_json::from_value::<UiQuestion>(arguments)?)
-            }
-            _ => Self::Other { name, arguments: Content::new(arguments), timeout },
-        })
     }
-}
-
-/// Reads a field that is there: `null` is a value like any other, and only what is left out is none.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
 }
 
 /// A line for the log.

@@ -14,6 +14,7 @@ use crate::budgets::Budgets;
 use crate::content::Content;
 use crate::digest::Digest;
 use crate::hook::{Decision, HookInput};
+use crate::host_call::HostCall;
 use crate::ids::{CallId, Millis, ToolName};
 use crate::manifest::{self, Grants, Manifest, Scope};
 use crate::message::TurnView;
@@ -194,52 +195,16 @@ pub trait Vault: Send + Sync {
     fn keep_derived(&self, name: &str, bytes: &[u8]);
 }
 
-/// What an extension may ask in the middle of a call. Each ask and its answer is a frame.
+/// What serves the host calls of an extension in the middle of a call. Each call and its answer is recorded.
 pub trait Host: Send + Sync {
-    /// Asks.
-    fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>>;
+    /// Makes a host call.
+    fn call(&self, call: HostCall) -> Later<Result<Content, Fault>> {
+        self.call_within(call, None)
+    }
 
-    /// Shows whoever watches how a call is getting on. It is provisional: only the call's result is recorded.
+    /// Makes a host call with a timeout of its own, for the calls that can take long.
+    fn call_within(&self, call: HostCall, timeout: Option<Millis>) -> Later<Result<Content, Fault>>;
+
+    /// Shows clients the progress of a call. It is provisional: only the call's result is recorded.
     fn progress(&self, _text: &str) {}
-}
-
-/// A question to the host.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Ask {
-    /// The time.
-    Clock,
-    /// Random bytes.
-    Random {
-        /// How many.
-        bytes: u32,
-    },
-    /// A value of its state in this session.
-    StateGet {
-        /// The key.
-        key: String,
-    },
-    /// Store a value in this session; none removes it.
-    StateSet {
-        /// The key.
-        key: String,
-        /// The value.
-        value: Option<Content>,
-    },
-    /// Put a message into the conversation.
-    Inject {
-        /// The message.
-        text: Content,
-    },
-    /// Ask the user.
-    Ui(crate::session_frames::UiQuestion),
-    /// Anything else, by name: `secret.reference`, `event.publish`, `user.notify`, `api.call`.
-    Other {
-        /// What.
-        name: String,
-        /// With which arguments.
-        arguments: Content,
-        /// How long it may take.
-        timeout: Option<Millis>,
-    },
 }

@@ -25,7 +25,7 @@ use holdfast_contract::system_frames::StackChange;
 pub use self::hook_index::hooks_without_call;
 pub use self::tool_names::ReservedNames;
 use self::tool_scope::agent_tools;
-pub use self::tool_scope::{RESULTS, offers};
+pub use self::tool_scope::offers;
 
 /// A descriptor of an extension, and what ranks it in its stack.
 pub(crate) struct RegisteredDescriptor<'a> {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::{ExtensionId, HookId, ToolName};
 use holdfast_contract::manifest::HandlerSpec;
-use holdfast_contract::registry::{AgentSpec, Descriptor};
+use holdfast_contract::registry::{AgentSpec, Descriptor, Payload};
 use holdfast_contract::system_frames::{BuiltIn, FoundExtension, ScheduleSpec, SetupSpec, SubscriptionSpec};
+use holdfast_contract::tool::ToolGroup;
 
 use crate::roles::{
     Api, Channel, Functions, Hook, Lifecycle, Service, StreamingChannel, Subscriber, Tasks, Tool,
@@ -48,6 +49,7 @@ impl NativeExtension {
             schedules: Vec::new(),
             subscribes: Vec::new(),
             secrets: Vec::new(),
+            interfaces: Vec::new(),
             setup: None,
             built_in: None,
         };
@@ -140,6 +142,12 @@ impl NativeExtension {
         self
     }
 
+    /// Interfaces of the host that it needs and is granted, by name. Who registers it decides that; no privilege follows from its id.
+    pub fn interfaces(mut self, names: &[&str]) -> Self {
+        self.found.interfaces = names.iter().map(|name| (*name).to_owned()).collect();
+        self
+    }
+
     /// Parameters to set before it can work.
     pub fn setup(mut self, setup: SetupSpec) -> Self {
         self.found.setup = Some(setup);
@@ -216,6 +224,16 @@ impl NativeExtension {
         self
     }
 
+    /// Puts the tools that it has so far into a group, which decides which agents have them besides those that name the extension.
+    pub fn grouped(mut self, group: ToolGroup) -> Self {
+        for descriptor in &mut self.descriptors {
+            if let Payload::Tool(spec) = &mut descriptor.payload {
+                Arc::make_mut(spec).group = Some(group);
+            }
+        }
+        self
+    }
+
     /// The reserved names if it is built in: those of its tools, and those that it does not offer.
     pub(crate) fn built_in(&self) -> BuiltIn {
         let registered = self.descriptors.iter().flat_map(Descriptor::tool_names);
@@ -225,11 +243,11 @@ impl NativeExtension {
 
     /// The extension as discovery reports it. Its digest covers its identity and everything it registers.
     pub fn to_found(&self) -> FoundExtension {
-        let FoundExtension { id, version, subscribes, .. } = &self.found;
-        let digest = if subscribes.is_empty() {
-            Digest::of_json(&(id, version, &self.descriptors))
-        } else {
-            Digest::of_json(&(id, version, &self.descriptors, subscribes))
+        let FoundExtension { id, version, subscribes, interfaces, .. } = &self.found;
+        let digest = match (subscribes.is_empty(), interfaces.is_empty()) {
+            (true, true) => Digest::of_json(&(id, version, &self.descriptors)),
+            (false, true) => Digest::of_json(&(id, version, &self.descriptors, subscribes)),
+            (_, false) => Digest::of_json(&(id, version, &self.descriptors, subscribes, interfaces)),
         };
         FoundExtension { digest: digest.unwrap_or_default(), ..self.found.clone() }
     }

@@ -11,11 +11,10 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use holdfast_contract::content::Content;
+use holdfast_contract::host_call::{HostCall, HostCallKind};
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::wire::Ask;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -103,7 +102,7 @@ async fn reach(connection: &Weak<Connection>, host: &str, port: u16) -> Result<T
     let gone = || Fault::new(Code::ToolDenied, "the program is being stopped");
     let asked = connection.upgrade().ok_or_else(gone)?.oldest()?;
     let target = json!({ "host": host, "port": port });
-    let answer = asked.ask(ask("network.connect", target)).await?;
+    let answer = asked.call(HostCall::of(HostCallKind::NetworkConnect, target)).await?;
     let open: Open =
         serde_json::from_value(answer.value().cloned().unwrap_or_default()).map_err(|error| {
             Fault::new(Code::Internal, format!("invalid answer to `network.connect`: {error}"))
@@ -113,7 +112,7 @@ async fn reach(connection: &Weak<Connection>, host: &str, port: u16) -> Result<T
         match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
             Ok(Ok(remote)) => {
                 let outcome = json!({ "host": host, "port": port, "address": address });
-                asked.ask(ask("network.connected", outcome)).await?;
+                asked.call(HostCall::of(HostCallKind::NetworkConnected, outcome)).await?;
                 return Ok(remote);
             }
             Ok(Err(error)) => why = format!("{address}: {error}"),
@@ -121,12 +120,8 @@ async fn reach(connection: &Weak<Connection>, host: &str, port: u16) -> Result<T
         }
     }
     let outcome = json!({ "host": host, "port": port, "error": why });
-    asked.ask(ask("network.connected", outcome)).await?;
+    asked.call(HostCall::of(HostCallKind::NetworkConnected, outcome)).await?;
     Err(Fault::new(Code::ToolFailed, format!("could not connect to {host}:{port}: {why}")))
-}
-
-fn ask(name: &str, arguments: Value) -> Ask {
-    Ask::Other { name: name.to_owned(), arguments: Content::new(arguments), timeout: None }
 }
 
 /// Reads up to the end of the request's head; the second value is what arrived after it.

@@ -8,6 +8,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
+use holdfast_contract::host_call::HostCall;
+use holdfast_contract::ids::Millis;
 use holdfast_contract::log::LogSink;
 use holdfast_contract::manifest::Scope;
 use holdfast_contract::problem::{Code, Fault};
@@ -18,7 +20,7 @@ use holdfast_contract::protocol::{
 use holdfast_contract::registry::Descriptor;
 use holdfast_contract::role::{Role, RoleSet};
 use holdfast_contract::system_frames::LifecycleCommand;
-use holdfast_contract::wire::{Ask, Bundle, Call, Host, Instance, InstanceCapabilities, Later, Reply, Vault};
+use holdfast_contract::wire::{Bundle, Call, Host, Instance, InstanceCapabilities, Later, Reply, Vault};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::{Mutex, OnceCell};
@@ -372,7 +374,7 @@ impl Instance for ProcessInstance {
 struct NoHost;
 
 impl Host for NoHost {
-    fn ask(&self, _: Ask) -> Later<Result<Content, Fault>> {
+    fn call_within(&self, _: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
         let fault = Fault::new(
             Code::ToolDenied,
             "host calls are not allowed before the process has answered `hello`",

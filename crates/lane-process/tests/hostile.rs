@@ -233,7 +233,7 @@ receive()
 "#;
     let it = yard.load("asks", script).await.unwrap();
     let answer = go(&it, json!({})).await.unwrap();
-    assert_eq!(answer["first"], "Clock");
+    assert_eq!(answer["first"], "clock");
     assert_eq!(answer["last"]["code"], Code::HostCallsExhausted.as_str());
     assert_eq!(answer["other"]["code"], Code::ToolCancelled.as_str());
     assert_eq!(answer["senseless"]["data"]["code"], Code::HostCallsExhausted.as_str());
@@ -255,7 +255,7 @@ receive()
     let it = yard.load("loops", script).await.unwrap();
     let (function, arguments) = ("run-background".to_owned(), Content::default());
     let call = Call::Function { role: Role::Service, function, arguments };
-    assert_eq!(it.call(call, Arc::new(Echo)).await, Ok(Reply::Content(Content::text("Clock"))));
+    assert_eq!(it.call(call, Arc::new(Echo)).await, Ok(Reply::Content(Content::text("clock"))));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -14,9 +14,10 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::CallId;
+use holdfast_contract::host_call::HostCall;
+use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::wire::{Ask, Call, Host, Later};
+use holdfast_contract::wire::{Call, Host, Later};
 use serde_json::json;
 use support::{Yard, eventually, go};
 
@@ -73,7 +74,7 @@ async fn required_features_are_checked() {
 struct Watching(Mutex<Vec<String>>);
 
 impl Host for Watching {
-    fn ask(&self, _: Ask) -> Later<Result<Content, Fault>> {
+    fn call_within(&self, _: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
         Box::pin(std::future::ready(Err(Fault::new(Code::ToolDenied, "nothing"))))
     }
 

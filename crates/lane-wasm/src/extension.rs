@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use holdfast_contract::attachment::{self, Attachment};
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint};
+use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code as ErrorCode, Fault};
@@ -14,7 +15,7 @@ use holdfast_contract::registry::{Descriptor, Payload};
 use holdfast_contract::role::Role;
 use holdfast_contract::system_frames::LifecycleCommand;
 use holdfast_contract::tool;
-use holdfast_contract::wire::{Ask, Call, Host, InstanceCapabilities, Later, Reply};
+use holdfast_contract::wire::{Call, Host, InstanceCapabilities, Later, Reply};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
@@ -337,7 +338,7 @@ pub(crate) async fn describe(
 struct NoHostCalls;
 
 impl Host for NoHostCalls {
-    fn ask(&self, _: Ask) -> Later<Result<Content, Fault>> {
+    fn call_within(&self, _: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
         let message = "host calls are not allowed while an extension is loaded";
         Box::pin(std::future::ready(Err(Fault::new(ErrorCode::ExtensionFault, message))))
     }

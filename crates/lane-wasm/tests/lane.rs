@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Decision, HookPoint};
+use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::log::Progress;
 use holdfast_contract::manifest::Scope;
@@ -19,7 +20,7 @@ use holdfast_contract::role::Role;
 use holdfast_contract::sandbox::{Pools, SandboxOptions};
 use holdfast_contract::system_frames::LifecycleCommand;
 use holdfast_contract::tool::EffectClass;
-use holdfast_contract::wire::{Ask, Call, Host, Instance, Lane, Later, Reply};
+use holdfast_contract::wire::{Call, Host, Instance, Lane, Later, Reply};
 use holdfast_lane_wasm::WasmLane;
 use serde_json::json;
 use support::{Extension, MemoryVault, NotingHost, gate, tool};
@@ -105,8 +106,8 @@ async fn host_calls_of_a_gate_reach_its_host() {
     let host = Arc::new(NotingHost::default());
     assert_eq!(loaded.fresh().unwrap().call(gate(json!({})), host.clone()).await, Ok(ALLOW));
     let value = Some(Content::new(json!({})));
-    let state = Ask::StateSet { key: "done".to_owned(), value };
-    assert_eq!(*host.asked.lock().unwrap(), [Ask::Clock, state]);
+    let state = HostCall::StateSet { key: "done".to_owned(), value };
+    assert_eq!(*host.asked.lock().unwrap(), [HostCall::Clock, state]);
     let refusing = Arc::new(NotingHost { refuses: true, ..NotingHost::default() });
     let fault = loaded.fresh().unwrap().call(gate(json!({})), refusing).await.unwrap_err();
     assert_eq!(
@@ -127,7 +128,7 @@ async fn a_cancelled_call_releases_its_instance_and_host() {
         while host.asked.lock().unwrap().is_empty() {
             assert!(poll(&mut given_up).is_pending());
         }
-        assert_eq!(*host.asked.lock().unwrap(), [Ask::Clock]);
+        assert_eq!(*host.asked.lock().unwrap(), [HostCall::Clock]);
         drop(given_up);
         assert_eq!(call(&handle, gate(json!({}))).await, Ok(ALLOW), "{scope}");
         assert_eq!(Arc::strong_count(&host), 1, "{scope}: the host is released");

@@ -301,6 +301,7 @@ impl Loader {
             schedules: manifest.schedules.iter().map(ScheduleSpec::from).collect(),
             subscribes: manifest.events.subscribes.iter().map(SubscriptionSpec::from).collect(),
             secrets: bundle.grants.secrets.clone(),
+            interfaces: bundle.grants.interfaces.clone(),
             setup: (setup != SetupSpec::default()).then_some(setup),
             built_in: match place {
                 ExtensionLocation::Carried(component) => Some(component.built_in()),

@@ -15,6 +15,7 @@ use holdfast_contract::body::{Body, FrameKind};
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
 use holdfast_contract::frame::Frame;
+use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::{CallId, Seq, StreamId};
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::message::{AskedCall, Message, Origin, TurnView, Usage};
@@ -23,7 +24,7 @@ use holdfast_contract::session_frames::{
     ModelFailed, ModelReturned, SessionSettings, TurnOutcome, UiQuestion,
 };
 use holdfast_contract::tool::{EffectClass, ToolOutcome, ToolSpec};
-use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{FnTool, NativeExtension, NativeLane, Tool};
 use holdfast_model::{Delta, Deltas, Model};
 use holdfast_policy::Policy;
@@ -55,7 +56,7 @@ impl Tool for AsksColor {
 
     fn call(&self, _: CallId, _: Content, _: TurnView, host: Arc<dyn Host>) -> Later<Result<Content, Fault>> {
         let options = vec!["red".to_owned(), "blue".to_owned()];
-        host.ask(Ask::Ui(UiQuestion::Select { prompt: "Which?".to_owned(), options }))
+        host.call(HostCall::Ui(UiQuestion::Select { prompt: "Which?".to_owned(), options }))
     }
 }
 

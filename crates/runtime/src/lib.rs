@@ -4,27 +4,20 @@
 //!
 //! Start at [`Runtime`] (`runtime.rs`), which is made of [`Parts`] (`parts.rs`). A user's message becomes a command of a session's
 //! actor (`session/`), whose machine decides what happens; the actor performs it. A tool call or a hook goes through `calls/` to an
-//! extension's instance, which `extensions/` keeps. What an extension asks of the program in return is answered in `host.rs` and
-//! the files that it names. The system's actor (`system/`) starts and stops extensions. `messaging/` connects the bus, the
+//! extension's instance, which `extensions/` keeps. What an extension asks of the program in return is served in `host.rs` and
+//! `host/`. The system's actor (`system/`) starts and stops extensions. `messaging/` connects the bus, the
 //! channels and turns that no surface started. `tools/` selects and finds tools, and runs slash commands. `usage/` counts what is
 //! used and finds the limit that applies. `history/` rebuilds machines from the log, forks, erases and collects.
 
 pub mod calls;
 mod clock;
-mod enrich;
 mod extensions;
 mod history;
 mod host;
 mod messaging;
-mod network;
 mod parts;
-mod results;
 mod runtime;
-pub mod secrets;
-mod services;
 mod session;
-mod setup;
-mod shared;
 mod system;
 pub mod tools;
 mod usage;
@@ -32,6 +25,8 @@ mod usage;
 pub use clock::{Clock, SystemClock};
 pub use extensions::diagnosis;
 pub use history::{Machine, rebuild, upkeep};
+pub use host::secrets;
+pub use host::setup::{SetupQuestion, SetupState};
 pub use messaging::{
     AgentTask, ExtensionError, ExtensionStateEvent, OutgoingMessage, Routes, SessionFactory, SessionRequest,
     UserMessage, UserNotice,
@@ -42,6 +37,5 @@ pub use parts::{
 };
 pub use runtime::{Runtime, ShutdownRequest};
 pub use session::{NewSession, SessionHandle, TurnReport};
-pub use setup::{SetupQuestion, SetupState};
 pub use tools::{CommandDone, CommandInfo, ToolsShown};
 pub use usage::{DailyLimit, ModelUsage};

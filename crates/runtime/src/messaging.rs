@@ -7,10 +7,10 @@
 //! | `streams.rs`, `channel_stream.rs` | answers on a channel while they are written |
 //! | `turns.rs` | turns that no surface started |
 //! | `topics.rs` | the payloads of the program's own topics |
-//! | `host_calls.rs` | what extensions may ask for of all this |
+//!
+//! What extensions may call of all this is in `host/events.rs` and `host/agents.rs`.
 
 mod channel_stream;
-mod host_calls;
 mod router;
 mod routes;
 mod streams;
@@ -40,7 +40,6 @@ use streams::Streams;
 use subscriptions::Subscriptions;
 
 pub(crate) use channel_stream::{OutputStream, StreamChunk};
-pub(crate) use host_calls::{ASKS, INVOKE};
 pub use routes::{Routes, SessionFactory, SessionRequest};
 pub use topics::{AgentTask, ExtensionError, ExtensionStateEvent, OutgoingMessage, UserMessage, UserNotice};
 

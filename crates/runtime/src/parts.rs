@@ -19,8 +19,8 @@ use holdfast_store::Store;
 use serde_json::{Map, Value};
 
 use crate::clock::Clock;
+use crate::host::secrets::Secrets;
 use crate::messaging::Routes;
-use crate::secrets::Secrets;
 use crate::tools::ToolsShown;
 
 /// What a runtime is made of.

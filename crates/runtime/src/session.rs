@@ -31,13 +31,14 @@ use holdfast_contract::attachment;
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::Input;
 use holdfast_contract::hook::Artifact;
+use holdfast_contract::host_call::{CallRecord, HostCall};
 use holdfast_contract::ids::{CallId, ExtensionId, HookId, Millis, ModelName, Seq, StreamId};
 use holdfast_contract::message::{Spent, UserText};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, RegistryPin};
 use holdfast_contract::session_frames::{Answer, TurnOutcome};
 use holdfast_contract::tool::ToolSpec;
-use holdfast_contract::wire::{self, Ask};
+use holdfast_contract::wire;
 use holdfast_kernel::Pending;
 use tokio::sync::{mpsc, oneshot};
 
@@ -77,17 +78,18 @@ pub(crate) enum SessionCommand {
     Fact(Box<Input>),
     /// A tool has answered.
     Returned(Box<ToolAnswer>),
-    /// An extension in the middle of a call asks the host.
-    Ask {
+    /// An extension calls the host in the middle of a call.
+    HostCall {
         extension: Arc<ExtensionRef>,
         under: Seq,
         hook: Option<HookId>,
-        ask: Ask,
+        call: HostCall,
+        timeout: Option<Millis>,
         reply: oneshot::Sender<Result<Content, Fault>>,
     },
     /// How a call is getting on.
     Progress { extension: ExtensionId, under: Seq, text: String },
-    /// What it asked for outside its session was answered.
+    /// A host call that is served outside the session was answered.
     Answered(Box<HostAnswer>),
     /// A command that the user gave, and what it printed.
     Command { command: String, arguments: String, output: Content, reply: ReplySender<()> },
@@ -138,8 +140,7 @@ pub(crate) struct HostAnswer {
     pub extension: Arc<ExtensionRef>,
     pub under: Seq,
     pub hook: Option<HookId>,
-    pub ask: String,
-    pub arguments: Content,
+    pub call: CallRecord,
     pub answer: Result<Content, Fault>,
     /// What an agent used that was invoked.
     pub spent: Option<Spent>,

@@ -98,6 +98,7 @@ impl MapVault {
             version: parsed.version.as_str().into(),
             digest,
             lane: bundle.lane,
+            interfaces: bundle.grants.interfaces,
             depends_on: parsed.depends_on,
             priority: parsed.priority,
             subscribes: parsed.events.subscribes.iter().map(SubscriptionSpec::from).collect(),

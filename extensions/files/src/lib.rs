@@ -21,6 +21,7 @@ mod refusals_tests;
 
 use std::sync::Arc;
 
+use holdfast_contract::tool::ToolGroup;
 use holdfast_lane_native::NativeExtension;
 pub use holdfast_lane_native::Workspace;
 
@@ -60,5 +61,6 @@ pub fn extension_with(workspace: Workspace, options: FilesOptions) -> NativeExte
         .tool(edit::tool(tree.clone()))
         .tool(list::tool(tree.clone()))
         .tool(search::tool(tree))
+        .grouped(ToolGroup::Core)
         .reserving(TOOLS)
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use holdfast_contract::content::Content;
 use holdfast_contract::discovery::FIND_TOOLS;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
+use holdfast_contract::host_call::HostCallKind;
 use holdfast_contract::problem::Fault;
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::Hook;
@@ -27,7 +28,7 @@ impl Hook for Capabilities {
 
     fn decide(&self, _: HookInput, host: Arc<dyn Host>) -> Later<Result<Decision, Fault>> {
         Box::pin(async move {
-            let there = ask(&host, "capabilities.list", json!({})).await?;
+            let there = ask(&host, HostCallKind::CapabilitiesList, json!({})).await?;
             Ok(match summary(&there) {
                 Some(text) => Decision::Inject { content: Content::text(text) },
                 None => Decision::Continue,

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
+use holdfast_contract::host_call::{HostCall, HostCallKind};
 use holdfast_contract::message::Origin;
 use holdfast_contract::problem::Fault;
-use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::Hook;
 use serde_json::Value;
 
@@ -23,8 +24,8 @@ impl Hook for ActiveChannel {
 
     fn decide(&self, input: HookInput, host: Arc<dyn Host>) -> Later<Result<Decision, Fault>> {
         Box::pin(async move {
-            let (name, arguments) = ("channel.list".to_owned(), Content::default());
-            let known = host.ask(Ask::Other { name, arguments, timeout: None }).await?;
+            let list = HostCall::of(HostCallKind::ChannelList, Content::default());
+            let known = host.call(list).await?;
             let text = context_text(&input.turn.origin, known.value().unwrap_or(&Value::Null));
             Ok(Decision::Inject { content: Content::text(text) })
         })

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::discovery::{FIND_TOOLS, FoundTools, MAX_FOUND_TOOLS};
+use holdfast_contract::host_call::{HostCall, HostCallKind};
 use holdfast_contract::ids::CallId;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::Fault;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
-use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::Tool;
 use holdfast_lane_native::input::{number, takes, text};
 use serde_json::{Value, json};
@@ -47,11 +48,11 @@ impl Tool for FindTools {
             if !limit.is_null() {
                 request["limit"] = limit;
             }
-            let mut answer = ask(&host, "tools.find", request).await?;
+            let mut answer = ask(&host, HostCallKind::ToolsFind, request).await?;
             let kept = answer["keep"].take();
             let search = kept["search"].as_u64().unwrap_or_default();
-            let set = Ask::StateSet { key: FoundTools::key(search), value: Some(Content::new(kept)) };
-            host.ask(set).await?;
+            let set = HostCall::StateSet { key: FoundTools::key(search), value: Some(Content::new(kept)) };
+            host.call(set).await?;
             Ok(shown(&answer).into())
         })
     }

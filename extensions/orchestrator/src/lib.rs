@@ -10,9 +10,10 @@ mod reach;
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
-use holdfast_contract::discovery::ORCHESTRATOR;
+use holdfast_contract::host_call::{Capability, HostCall, HostCallKind};
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::wire::{Ask, Host};
+use holdfast_contract::tool::ToolGroup;
+use holdfast_contract::wire::Host;
 use holdfast_lane_native::NativeExtension;
 use serde_json::Value;
 
@@ -23,7 +24,8 @@ use crate::reach::{ListChannels, SendToChannel, StartBackgroundTask};
 
 /// The extension.
 pub fn extension() -> NativeExtension {
-    NativeExtension::new(ORCHESTRATOR, env!("CARGO_PKG_VERSION"))
+    NativeExtension::new("orchestrator", env!("CARGO_PKG_VERSION"))
+        .interfaces(&[Capability::Discovery.name()])
         .described("Finds tools, reaches channels and starts work in the background.")
         .hook(ActiveChannel)
         .hook(Capabilities)
@@ -31,12 +33,16 @@ pub fn extension() -> NativeExtension {
         .tool(ListChannels)
         .tool(SendToChannel)
         .tool(StartBackgroundTask)
+        .grouped(ToolGroup::Core)
         .replayable()
 }
 
-async fn ask(host: &Arc<dyn Host>, name: &str, arguments: impl Into<Content>) -> Result<Value, Fault> {
-    let asked = Ask::Other { name: name.to_owned(), arguments: arguments.into(), timeout: None };
-    Ok(host.ask(asked).await?.value().cloned().unwrap_or_default())
+async fn ask(
+    host: &Arc<dyn Host>,
+    kind: HostCallKind,
+    arguments: impl Into<Content>,
+) -> Result<Value, Fault> {
+    Ok(host.call(HostCall::of(kind, arguments)).await?.value().cloned().unwrap_or_default())
 }
 
 fn field(arguments: &Content, name: &str) -> Result<String, Fault> {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
+use holdfast_contract::host_call::HostCallKind;
 use holdfast_contract::ids::CallId;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
@@ -31,7 +32,7 @@ impl Tool for ListChannels {
     }
 
     fn call(&self, _: CallId, _: Content, _: TurnView, host: Arc<dyn Host>) -> Later<Result<Content, Fault>> {
-        Box::pin(async move { ask(&host, "channel.list", json!({})).await.map(Content::new) })
+        Box::pin(async move { ask(&host, HostCallKind::ChannelList, json!({})).await.map(Content::new) })
     }
 }
 
@@ -67,7 +68,7 @@ impl Tool for SendToChannel {
     ) -> Later<Result<Content, Fault>> {
         Box::pin(async move {
             let text = field(&arguments, "text")?;
-            let known = ask(&host, "channel.list", json!({})).await?;
+            let known = ask(&host, HostCallKind::ChannelList, json!({})).await?;
             let channel = match given(&arguments, "channel_id") {
                 Value::Null => known["default"].clone(),
                 named => named,
@@ -88,7 +89,7 @@ impl Tool for SendToChannel {
                 return Err(Fault::new(Code::ChannelUnknown, format!("{what}. {there}")));
             }
             let notice = json!({ "text": text, "channel": channel, "user": given(&arguments, "user_id") });
-            ask(&host, "user.notify", notice).await?;
+            ask(&host, HostCallKind::UserNotify, notice).await?;
             Ok(json!({ "sent_to": channel }).into())
         })
     }
@@ -128,7 +129,7 @@ impl Tool for StartBackgroundTask {
             let reports = given(&arguments, "report") != Value::Bool(false);
             let mut task = json!({ "task": field(&arguments, "task")?, "agent": given(&arguments, "agent") });
             if reports {
-                let known = ask(&host, "channel.list", json!({})).await?;
+                let known = ask(&host, HostCallKind::ChannelList, json!({})).await?;
                 let here = json!(turn.origin.channel);
                 // The answer goes to the channel of the conversation, if there is one, and to the default channel otherwise.
                 if known["channels"].as_array().is_some_and(|ids| ids.contains(&here)) {
@@ -136,8 +137,8 @@ impl Tool for StartBackgroundTask {
                     task["user"] = json!(turn.origin.user);
                 }
             }
-            let asked = if reports { "agent.task" } else { "agent.background" };
-            let id = ask(&host, asked, task).await?;
+            let kind = if reports { HostCallKind::AgentTask } else { HostCallKind::AgentBackground };
+            let id = ask(&host, kind, task).await?;
             Ok(json!({ "started": id }).into())
         })
     }

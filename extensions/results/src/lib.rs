@@ -10,11 +10,12 @@ use holdfast_contract::attachment::taken_out;
 use holdfast_contract::content::Content;
 use holdfast_contract::context::beginning;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
+use holdfast_contract::host_call::{Capability, HostCall, HostCallKind};
 use holdfast_contract::ids::CallId;
 use holdfast_contract::message::{CallView, TurnView};
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::tool::{EffectClass, ToolSpec};
-use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_contract::tool::{EffectClass, ToolGroup, ToolSpec};
+use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Hook, NativeExtension, Tool, now};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -43,7 +44,9 @@ impl Default for ResultsOptions {
 pub fn extension(options: ResultsOptions) -> NativeExtension {
     let limit = options.limit_bytes.max(1024);
     NativeExtension::new("results", env!("CARGO_PKG_VERSION"))
+        .interfaces(&[Capability::Results.name()])
         .tool(Read { limit })
+        .grouped(ToolGroup::Companion)
         .hook(Truncation { limit })
         .replayable()
 }
@@ -155,8 +158,7 @@ impl Tool for Read {
             let number = |name: &str| field(name).and_then(|value| value.as_u64());
             let limit = number("limit").unwrap_or(page as u64).min(page as u64);
             let asked = json!({ "call": call, "offset": number("offset").unwrap_or(0), "limit": limit });
-            let name = "result.read".to_owned();
-            let part = host.ask(Ask::Other { name, arguments: asked.into(), timeout: None }).await?;
+            let part = host.call(HostCall::of(HostCallKind::ResultRead, asked)).await?;
             told(&call, part.value().unwrap_or(&Value::Null))
         })
     }

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
+use holdfast_contract::host_call::HostCallKind;
 use holdfast_contract::ids::CallId;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
@@ -189,7 +190,7 @@ async fn due(arguments: &Value, host: &Arc<dyn Host>) -> Result<Option<(Option<S
         }
         _ => return Err(wrong("name one of `at`, `in`, `cron` and `interval`")),
     };
-    let next = ask(host, "schedule.next", asked).await?;
+    let next = ask(host, HostCallKind::ScheduleNext, asked).await?;
     let next = next["next"].as_u64().ok_or_else(|| wrong("this moment is over"))?;
     Ok(Some((when, next)))
 }

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use holdfast_contract::content::Content;
+use holdfast_contract::host_call::{HostCall, HostCallKind};
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Lifecycle, now, on_thread};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -56,7 +56,7 @@ impl ScheduleRunner {
         };
         tokio::select! {
             () = self.changed.notified() => Ok(()),
-            waited = ask(host, "schedule.wait", json!({ "until": due })) => {
+            waited = ask(host, HostCallKind::ScheduleWait, json!({ "until": due })) => {
                 waited?;
                 self.fire(host, &id, due).await
             }
@@ -69,7 +69,11 @@ impl ScheduleRunner {
         let next = match &entry.when {
             None => None,
             Some(when) => {
-                let now = ask(host, "schedule.next", json!({ "when": when, "timezone": entry.timezone }));
+                let now = ask(
+                    host,
+                    HostCallKind::ScheduleNext,
+                    json!({ "when": when, "timezone": entry.timezone }),
+                );
                 now.await?["next"].as_u64()
             }
         };
@@ -123,7 +127,7 @@ async fn publish(host: &Arc<dyn Host>, id: &str, due: u64, action: &Action) -> R
         Action::Task(task) => ("system.agent.task", json!({ "prompt": task })),
     };
     let key = format!("scheduler/{id}@{due}");
-    ask(host, "event.publish", json!({ "topic": topic, "payload": payload, "idempotency": key }))
+    ask(host, HostCallKind::EventPublish, json!({ "topic": topic, "payload": payload, "idempotency": key }))
         .await
         .map(drop)
 }
@@ -136,8 +140,8 @@ fn is_transient(code: Code) -> bool {
 /// The pause before a retry.
 async fn pause(host: &Arc<dyn Host>) {
     let wait = async {
-        let until = ask(host, "schedule.next", json!({ "in": "30s" })).await?["next"].clone();
-        ask(host, "schedule.wait", json!({ "until": until })).await
+        let until = ask(host, HostCallKind::ScheduleNext, json!({ "in": "30s" })).await?["next"].clone();
+        ask(host, HostCallKind::ScheduleWait, json!({ "until": until })).await
     };
     if wait.await.is_err() {
         // The host is gone; the task is about to be aborted.
@@ -145,9 +149,8 @@ async fn pause(host: &Arc<dyn Host>) {
     }
 }
 
-pub(crate) async fn ask(host: &Arc<dyn Host>, name: &str, arguments: Value) -> Result<Value, Fault> {
-    let asked = Ask::Other { name: name.to_owned(), arguments: Content::new(arguments), timeout: None };
-    Ok(host.ask(asked).await?.value().cloned().unwrap_or_default())
+pub(crate) async fn ask(host: &Arc<dyn Host>, kind: HostCallKind, arguments: Value) -> Result<Value, Fault> {
+    Ok(host.call(HostCall::of(kind, arguments)).await?.value().cloned().unwrap_or_default())
 }
 
 impl Lifecycle for ScheduleRunner {

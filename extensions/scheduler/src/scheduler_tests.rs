@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::CallId;
+use holdfast_contract::host_call::{CallRecord, HostCall};
+use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::message::{Origin, TurnContext};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::system_frames::LifecycleCommand;
-use holdfast_contract::wire::{Ask, Call, Host, Instance, Lane, Later, Reply};
-use holdfast_lane_native::{NativeLane, now};
+use holdfast_contract::wire::{Call, Host, Instance, Lane, Later, Reply};
+use holdfast_lane_native::NativeLane;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -34,8 +35,8 @@ struct Outside {
 struct Fake(Arc<Outside>);
 
 impl Host for Fake {
-    fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>> {
-        let Ask::Other { name, arguments, .. } = ask else { return now(Ok(Content::default())) };
+    fn call_within(&self, call: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
+        let CallRecord { name, arguments, .. } = call.record();
         let (outside, arguments) = (self.0.clone(), arguments.value().cloned().unwrap_or_default());
         Box::pin(async move {
             match name.as_str() {

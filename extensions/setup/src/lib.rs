@@ -10,12 +10,13 @@ use std::sync::Arc;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
+use holdfast_contract::host_call::{Capability, HostCall, HostCallKind};
 use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::UiQuestion;
-use holdfast_contract::tool::{EffectClass, ToolSpec};
-use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_contract::tool::{EffectClass, ToolGroup, ToolSpec};
+use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::input::{anything, takes, text};
 use holdfast_lane_native::{Hook, NativeExtension, Tool};
 use serde_json::{Value, json};
@@ -28,10 +29,12 @@ const SECRET_INPUT_TIMEOUT: Millis = Millis(600_000);
 /// The extension.
 pub fn extension() -> NativeExtension {
     NativeExtension::new("setup", env!("CARGO_PKG_VERSION"))
+        .interfaces(&[Capability::Setup.name()])
         .tool(Configure)
         .tool(SecureInput)
         .tool(Doctor)
         .tool(RequestRestart)
+        .grouped(ToolGroup::Core)
         .hook(PendingSetup)
         .replayable()
 }
@@ -70,7 +73,7 @@ impl Tool for Configure {
         Box::pin(async move {
             let (id, name) = (field(&arguments, "extension_id")?, field(&arguments, "param_name")?);
             let given = arguments.value().and_then(|value| value.get("value")).cloned();
-            let state = ask(&host, "setup.show", Content::text(&id)).await?;
+            let state = ask(&host, HostCallKind::SetupShow, Content::text(&id)).await?;
             let asked = state["questions"].as_array().into_iter().flatten();
             let question = asked.clone().find(|question| question["name"] == name.as_str());
             let secret = question.is_some_and(|question| question["secret"] == true);
@@ -83,7 +86,7 @@ impl Tool for Configure {
                 None => return Err(Fault::new(Code::ToolArguments, "`value` is missing")),
             };
             let applied = json!({ "extension": id, "name": name, "value": value });
-            let state = ask(&host, "setup.apply", applied.into()).await?;
+            let state = ask(&host, HostCallKind::SetupApply, applied.into()).await?;
             Ok(json!({ "complete": state["complete"], "message": state["word"], "missing": missing(&state) })
                 .into())
         })
@@ -119,7 +122,7 @@ impl Tool for SecureInput {
         Box::pin(async move {
             let (name, prompt) = (field(&arguments, "name")?, field(&arguments, "prompt")?);
             let value = secret_input(&host, &prompt).await?;
-            ask(&host, "secret.keep", json!({ "name": name, "value": value }).into()).await?;
+            ask(&host, HostCallKind::SecretKeep, json!({ "name": name, "value": value }).into()).await?;
             Ok(json!({ "kept": name }).into())
         })
     }
@@ -135,7 +138,7 @@ impl Hook for PendingSetup {
 
     fn decide(&self, _: HookInput, host: Arc<dyn Host>) -> Later<Result<Decision, Fault>> {
         Box::pin(async move {
-            let open = ask(&host, "setup.open", Content::default()).await?;
+            let open = ask(&host, HostCallKind::SetupOpen, Content::default()).await?;
             let parts: Vec<String> = open.as_array().into_iter().flatten().map(describe).collect();
             if parts.is_empty() {
                 return Ok(Decision::Continue);
@@ -176,14 +179,13 @@ fn is_placeholder(value: &Value) -> bool {
 
 async fn secret_input(host: &Arc<dyn Host>, prompt: &str) -> Result<String, Fault> {
     let question = UiQuestion::Input { prompt: prompt.to_owned(), secret: true };
-    let answer = host.ask(Ask::Ui(question)).await?;
+    let answer = host.call(HostCall::Ui(question)).await?;
     let text = answer.value().and_then(Value::as_str).filter(|text| !text.is_empty());
     text.map(str::to_owned).ok_or_else(|| Fault::new(Code::ToolFailed, "the user gave no answer"))
 }
 
-async fn ask(host: &Arc<dyn Host>, name: &str, arguments: Content) -> Result<Value, Fault> {
-    let asked = Ask::Other { name: name.to_owned(), arguments, timeout: None };
-    Ok(host.ask(asked).await?.value().cloned().unwrap_or_default())
+async fn ask(host: &Arc<dyn Host>, kind: HostCallKind, arguments: Content) -> Result<Value, Fault> {
+    Ok(host.call(HostCall::of(kind, arguments)).await?.value().cloned().unwrap_or_default())
 }
 
 fn field(arguments: &Content, name: &str) -> Result<String, Fault> {

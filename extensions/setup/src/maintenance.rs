@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
+use holdfast_contract::host_call::HostCallKind;
 use holdfast_contract::ids::CallId;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::Fault;
@@ -41,7 +42,7 @@ impl Tool for Doctor {
         Box::pin(async move {
             let id = arguments.value().and_then(|value| value.get("extension_id")).cloned();
             let examine = json!({ "extension": id.unwrap_or_default() });
-            let faults = ask(&host, "extension.doctor", examine.into()).await?;
+            let faults = ask(&host, HostCallKind::ExtensionDoctor, examine.into()).await?;
             let none = faults.as_array().is_some_and(Vec::is_empty);
             Ok(if none { Content::text("Nothing went wrong of late.") } else { Content::new(faults) })
         })
@@ -72,7 +73,8 @@ impl Tool for RequestRestart {
     ) -> Later<Result<Content, Fault>> {
         Box::pin(async move {
             let reason = field(&arguments, "reason")?;
-            let _answer: Value = ask(&host, "system.restart", json!({ "reason": reason }).into()).await?;
+            let _answer: Value =
+                ask(&host, HostCallKind::SystemRestart, json!({ "reason": reason }).into()).await?;
             Ok(Content::text("Everything is about to be stopped and started again."))
         })
     }

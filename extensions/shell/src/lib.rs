@@ -31,7 +31,9 @@ pub fn unavailable() -> NativeExtension {
 pub fn extension(workspace: Workspace, options: ShellOptions) -> Result<NativeExtension, Problem> {
     let extension = unavailable();
     #[cfg(target_os = "linux")]
-    return Ok(extension.tool(linux::tool::Shell::new(workspace, options)?));
+    return Ok(extension
+        .tool(linux::tool::Shell::new(workspace, options)?)
+        .grouped(holdfast_contract::tool::ToolGroup::Core));
     #[cfg(not(target_os = "linux"))]
     {
         let _ = (workspace, options);

@@ -183,9 +183,10 @@ fn truncated_output_keeps_its_beginning_and_end() {
 async fn a_cancelled_call_kills_its_command() {
     struct Nobody;
     impl holdfast_contract::wire::Host for Nobody {
-        fn ask(
+        fn call_within(
             &self,
-            _: holdfast_contract::wire::Ask,
+            _: holdfast_contract::host_call::HostCall,
+            _: Option<holdfast_contract::ids::Millis>,
         ) -> holdfast_contract::wire::Later<Result<Content, Fault>> {
             holdfast_lane_native::now(Err(Fault::new(Code::Internal, "nobody")))
         }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Artifact, Decision, HookInput, HookPoint, HookSpec};
+use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::matcher::Matcher;
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Hook, NativeExtension, now};
 use serde_json::{Value, json};
 
@@ -115,13 +116,15 @@ pub async fn ask(host: &dyn Host, dice: &mut Dice) -> Result<String, Fault> {
     let mut told = String::new();
     for _ in 0..dice.between(1, 3) {
         let asked = match dice.below(5) {
-            0 => Ask::Clock,
-            1 => Ask::Random { bytes: dice.between(1, 4) as u32 },
-            2 => Ask::StateSet { key: "mood".to_owned(), value: Some(Content::new(json!(dice.below(9)))) },
-            3 => Ask::Inject { text: Content::text("a note") },
-            _ => Ask::StateGet { key: "mood".to_owned() },
+            0 => HostCall::Clock,
+            1 => HostCall::Random { bytes: dice.between(1, 4) as u32 },
+            2 => {
+                HostCall::StateSet { key: "mood".to_owned(), value: Some(Content::new(json!(dice.below(9)))) }
+            }
+            3 => HostCall::Inject { text: Content::text("a note") },
+            _ => HostCall::StateGet { key: "mood".to_owned() },
         };
-        let answer = host.ask(asked).await?;
+        let answer = host.call(asked).await?;
         told.push_str(&answer.to_text());
     }
     Ok(told)

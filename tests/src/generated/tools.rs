@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
+use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::{CallId, Millis, StreamId};
 use holdfast_contract::message::{AskedCall, Limits, TurnView, Usage};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned, UiQuestion};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
-use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{FnTool, NativeExtension, Tool, now};
 use holdfast_model::{Delta, Deltas, Model};
 use holdfast_testkit::pieces::{agent, echo, failing_tool, hanging_tool, spec, tool};
@@ -42,15 +43,11 @@ impl Tool for Curious {
             let mut told = hooks::ask(&*host, &mut dice).await?;
             if dice.one_in(6) {
                 let question = UiQuestion::Confirm { prompt: "May I?".to_owned() };
-                told.push_str(&host.ask(Ask::Ui(question)).await?.to_text());
+                told.push_str(&host.call(HostCall::Ui(question)).await?.to_text());
             }
             if dice.one_in(6) {
-                let asked = Ask::Other {
-                    name: "config.get".to_owned(),
-                    arguments: Content::text("mood"),
-                    timeout: None,
-                };
-                match host.ask(asked).await {
+                let asked = HostCall::named("config.get", Content::text("mood"));
+                match host.call(asked).await {
                     Ok(answer) => told.push_str(&answer.to_text()),
                     Err(fault) if dice.one_in(2) => return Err(fault),
                     Err(fault) => told.push_str(fault.code.as_str()),

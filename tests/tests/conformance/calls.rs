@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::HookPoint;
+use holdfast_contract::host_call::HostCall;
+use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::Fault;
 use holdfast_contract::system_frames::LifecycleCommand;
-use holdfast_contract::wire::{Ask, Call, Host, Later, Reply};
+use holdfast_contract::wire::{Call, Host, Later, Reply};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -104,7 +106,7 @@ fn call(written: &Value) -> Call {
 struct Quiet;
 
 impl Host for Quiet {
-    fn ask(&self, _: Ask) -> Later<Result<Content, Fault>> {
+    fn call_within(&self, _: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
         Box::pin(std::future::ready(Ok(Content::default())))
     }
 }

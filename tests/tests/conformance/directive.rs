@@ -7,10 +7,11 @@
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
+use holdfast_contract::host_call::HostCall;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::UiQuestion;
-use holdfast_contract::wire::{Ask, Host};
+use holdfast_contract::wire::Host;
 use serde_json::{Value, json};
 
 /// What is left to do once the host has been asked: a verb and its text. Without a directive the verb is empty.
@@ -59,24 +60,24 @@ impl Place<'_> {
     /// Asks the host; nothing if the verb is none of the host's.
     async fn ask_host(&self, verb: &str, rest: &str) -> Result<Option<String>, Fault> {
         let answer = match verb {
-            "clock" => self.ask(Ask::Clock).await?.to_text(),
-            "random" => self.ask(Ask::Random { bytes: rest.parse().unwrap() }).await?.to_text(),
+            "clock" => self.ask(HostCall::Clock).await?.to_text(),
+            "random" => self.ask(HostCall::Random { bytes: rest.parse().unwrap() }).await?.to_text(),
             "remember" => {
                 let (key, value) = split(rest, " ");
                 let value = Some(Content::new(serde_json::from_str(&value).unwrap()));
-                self.ask(Ask::StateSet { key, value }).await?;
+                self.ask(HostCall::StateSet { key, value }).await?;
                 String::new()
             }
             "forget" => {
-                self.ask(Ask::StateSet { key: rest.to_owned(), value: None }).await?;
+                self.ask(HostCall::StateSet { key: rest.to_owned(), value: None }).await?;
                 String::new()
             }
-            "recall" => match self.ask(Ask::StateGet { key: rest.to_owned() }).await? {
+            "recall" => match self.ask(HostCall::StateGet { key: rest.to_owned() }).await? {
                 nothing if nothing == Content::default() => "nothing".to_owned(),
                 value => value.json().to_owned(),
             },
             "tell" => {
-                self.ask(Ask::Inject { text: Content::text(rest) }).await?;
+                self.ask(HostCall::Inject { text: Content::text(rest) }).await?;
                 String::new()
             }
             "log" => String::new(),
@@ -125,13 +126,13 @@ impl Place<'_> {
 
     /// Asks the user; a question that is dismissed has the answer `nothing`.
     async fn question(&self, question: UiQuestion) -> Result<Content, Fault> {
-        let answer = self.ask(Ask::Ui(question)).await?;
+        let answer = self.ask(HostCall::Ui(question)).await?;
         Ok(if answer == Content::default() { Content::text("nothing") } else { answer })
     }
 
-    async fn ask(&self, ask: Ask) -> Result<Content, Fault> {
+    async fn ask(&self, call: HostCall) -> Result<Content, Fault> {
         match self.host {
-            Some(host) => host.ask(ask).await,
+            Some(host) => host.call(call).await,
             None => Err(Fault::new(Code::ExtensionFault, "there is nobody to ask")),
         }
     }

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
+use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::CallId;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::Fault;
 use holdfast_contract::registry::{AgentMode, AgentSpec};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
-use holdfast_contract::wire::{Ask, Host, Lane, Later};
+use holdfast_contract::wire::{Host, Lane, Later};
 use holdfast_lane_native::{Hook, NativeExtension, NativeLane, Tool};
 use holdfast_testkit::pieces::{agent, hook, set_field, spec, tool};
 use serde_json::json;
@@ -125,8 +126,7 @@ impl Tool for Noting {
                 "wait" => std::future::pending().await,
                 "later" => {
                     let arguments = Content::new(json!({ "task": "do: write" }));
-                    let name = "agent.background".to_owned();
-                    host.ask(Ask::Other { name, arguments, timeout: None }).await?;
+                    host.call(HostCall::named("agent.background", arguments)).await?;
                 }
                 _ if slow => tokio::time::sleep(Duration::from_millis(1)).await,
                 _ => {}
@@ -147,9 +147,9 @@ impl Hook for Counting {
     fn decide(&self, _: HookInput, host: Arc<dyn Host>) -> Later<Result<Decision, Fault>> {
         Box::pin(async move {
             let key = "asked".to_owned();
-            let counted = host.ask(Ask::StateGet { key: key.clone() }).await?;
+            let counted = host.call(HostCall::StateGet { key: key.clone() }).await?;
             let count = counted.value().and_then(|value| value.as_u64()).unwrap_or(0) + 1;
-            host.ask(Ask::StateSet { key, value: Some(Content::new(json!(count))) }).await?;
+            host.call(HostCall::StateSet { key, value: Some(Content::new(json!(count))) }).await?;
             Ok(Decision::Inject { content: Content::text(format!("asked {count} times")) })
         })
     }
@@ -165,7 +165,7 @@ impl Hook for Stamping {
 
     fn decide(&self, _: HookInput, host: Arc<dyn Host>) -> Later<Result<Decision, Fault>> {
         Box::pin(async move {
-            let now = host.ask(Ask::Clock).await?;
+            let now = host.call(HostCall::Clock).await?;
             Ok(Decision::Enrich { result: None, artifacts: Vec::new(), render: Some(now) })
         })
     }

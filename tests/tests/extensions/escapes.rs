@@ -13,7 +13,9 @@ use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use holdfast_contract::wire::{Ask, Call, Host, Instance, Lane, Later, Reply};
+use holdfast_contract::host_call::HostCall;
+use holdfast_contract::ids::Millis;
+use holdfast_contract::wire::{Call, Host, Instance, Lane, Later, Reply};
 use holdfast_contract::{content::Content, problem::Fault};
 use holdfast_lane_native::{NativeExtension, NativeLane};
 use serde_json::{Value, json};
@@ -104,7 +106,7 @@ async fn work_off(queue: std::sync::Arc<std::sync::Mutex<Vec<Case>>>, play: Play
 struct Nobody;
 
 impl Host for Nobody {
-    fn ask(&self, _: Ask) -> Later<Result<Content, Fault>> {
+    fn call_within(&self, _: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
         Box::pin(std::future::pending())
     }
 }

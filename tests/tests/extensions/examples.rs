@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use holdfast_app::Application;
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::CallId;
+use holdfast_contract::host_call::HostCall;
+use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::problem::Fault;
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::session_frames::TurnOutcome;
-use holdfast_contract::wire::{Ask, Call, Host, Later, Reply};
+use holdfast_contract::wire::{Call, Host, Later, Reply};
 use holdfast_testkit::wasm::{MapVault, lane_with};
 use holdfast_tests::scene::{Scene, again, said, serves};
 use serde_json::json;
@@ -174,8 +175,8 @@ fn the_programs_are_short() {
 struct Nobody;
 
 impl Host for Nobody {
-    fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>> {
-        panic!("{ask:?}")
+    fn call_within(&self, call: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
+        panic!("{call:?}")
     }
 }
 

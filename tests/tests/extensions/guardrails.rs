@@ -12,11 +12,13 @@ use std::sync::Arc;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint};
+use holdfast_contract::host_call::HostCall;
+use holdfast_contract::ids::Millis;
 use holdfast_contract::message::{CallView, TurnContext};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::system_frames::FoundExtension;
-use holdfast_contract::wire::{Ask, Call, Host, Instance, Later, Reply};
+use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
 use holdfast_testkit::wasm::{MapVault, lane};
 
 /// The guardrails that are built in.
@@ -70,8 +72,8 @@ impl Asked {
 struct Nobody;
 
 impl Host for Nobody {
-    fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>> {
-        let fault = Fault::new(Code::Internal, format!("a guardrail asked for {ask:?}"));
+    fn call_within(&self, call: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
+        let fault = Fault::new(Code::Internal, format!("a guardrail asked for {call:?}"));
         Box::pin(std::future::ready(Err(fault)))
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
+use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::{CallId, ExtensionId, Millis};
 use holdfast_contract::manifest::{self, HandlerSpec};
 use holdfast_contract::message::TurnView;
@@ -15,7 +16,7 @@ use holdfast_contract::role::Role;
 use holdfast_contract::session_frames::UiQuestion;
 use holdfast_contract::system_frames::{FoundExtension, SetupSpec};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
-use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Functions, NativeExtension, Subscriber, Tool, now};
 use holdfast_runtime::Configuration;
 use holdfast_runtime::secrets::{Chain, Digester, Secrets};
@@ -140,15 +141,15 @@ impl Tool for Send {
     fn call(&self, _: CallId, _: Content, _: TurnView, host: Arc<dyn Host>) -> Later<Result<Content, Fault>> {
         Box::pin(async move {
             let arguments = Content::text("token");
-            let ask = Ask::Other { name: "secret.get".to_owned(), arguments, timeout: None };
-            let token = host.ask(ask).await?.to_text();
+            let ask = HostCall::named("secret.get", arguments);
+            let token = host.call(ask).await?.to_text();
             assert_eq!(token, CANARY, "the extension has the value itself");
             for (name, arguments) in [
                 ("event.publish", json!({ "topic": "telegram.sent", "payload": { "with": token } })),
                 ("user.notify", json!({ "text": format!("sent with {token}"), "channel": "nowhere" })),
             ] {
-                let ask = Ask::Other { name: name.to_owned(), arguments: arguments.into(), timeout: None };
-                host.ask(ask).await?;
+                let ask = HostCall::named(name, arguments);
+                host.call(ask).await?;
             }
             Ok(json!({ "sent": true, "url": format!("https://api.example/bot{token}/send") }).into())
         })

@@ -1,9 +1,10 @@
 //! Events between extensions.
 
 use holdfast_bus::NewEvent;
+use holdfast_contract::host_call::HostCall;
 use holdfast_contract::manifest::HandlerSpec;
 use holdfast_contract::problem::Fault;
-use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Lifecycle, NativeExtension};
 use holdfast_testkit::pieces::echo;
 use holdfast_testkit::{Lab, ScriptStep};
@@ -109,9 +110,7 @@ struct Eager;
 impl Lifecycle for Eager {
     fn initialize(&self, host: Arc<dyn Host>) -> Later<Result<(), Fault>> {
         Box::pin(async move {
-            let ask = |name: &str, arguments: serde_json::Value| {
-                host.ask(Ask::Other { name: name.to_owned(), arguments: arguments.into(), timeout: None })
-            };
+            let ask = |name: &str, arguments: serde_json::Value| host.call(HostCall::named(name, arguments));
             ask("event.subscribe", json!({ "topic": "mine.>" })).await?;
             ask("event.publish", json!({ "topic": "mine.up", "payload": 1 })).await?;
             Ok(())

@@ -8,11 +8,12 @@ use holdfast_contract::body::{Body, FrameKind};
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::Frame;
 use holdfast_contract::hook::Artifact;
+use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::tool::{EffectClass, ToolOutcome, ToolSpec};
-use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Channel, Subscriber, Tool, now};
 use holdfast_runtime::Runtime;
 use holdfast_testkit::Lab;
@@ -35,7 +36,7 @@ impl Tool for Asking {
         _: TurnView,
         host: Arc<dyn Host>,
     ) -> Later<Result<Content, Fault>> {
-        host.ask(Ask::Other { name: self.1.to_owned(), arguments, timeout: None })
+        host.call(HostCall::named(self.1, arguments))
     }
 }
 

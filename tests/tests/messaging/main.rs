@@ -16,6 +16,7 @@ mod events;
 mod file_models;
 mod fixtures;
 mod messages;
+mod privileges;
 mod reloads;
 mod rpc;
 mod sandboxed;

@@ -11,11 +11,12 @@ use holdfast_bus::NewEvent;
 use holdfast_contract::body::{Body, FrameKind};
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::Frame;
+use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
-use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Channel, Lifecycle, NativeExtension, Service, Tool, now};
 use holdfast_runtime::Runtime;
 use holdfast_testkit::pieces::spec;
@@ -298,8 +299,8 @@ impl Service for Poller {
                     continue;
                 };
                 let said = json!({ "text": "hello", "user_id": user, "message_id": number });
-                let arguments = json!({ "topic": "user.message", "payload": said }).into();
-                host.ask(Ask::Other { name: "event.publish".to_owned(), arguments, timeout: None }).await?;
+                let arguments = json!({ "topic": "user.message", "payload": said });
+                host.call(HostCall::named("event.publish", arguments)).await?;
                 world.waiting.lock().unwrap().pop_front();
                 world.polled.lock().unwrap().insert(generation);
             }

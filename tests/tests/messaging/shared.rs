@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use holdfast_contract::content::Content;
+use holdfast_contract::host_call::HostCall;
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Api, Lifecycle, NativeExtension, now};
 use holdfast_testkit::{Lab, LabBuilder, ScriptStep};
 use serde_json::{Value, json};
@@ -209,7 +210,7 @@ async fn only_those_who_depend_on_the_owner_get_at_it_and_only_through_the_host(
     let lab = lab(&pool, steps).extension(stranger).start().await;
     lab.say("go").await;
     let told: Vec<String> = outcomes(&lab).into_iter().map(|told| told.unwrap_err().message).collect();
-    let parts = ["does not depend on `pool`", "`db` is no key", "is the host's to call"];
+    let parts = ["does not depend on `pool`", "invalid key `db`", "only the host calls"];
     assert!(told.iter().zip(parts).all(|(told, part)| told.contains(part)), "{told:#?}");
     assert!(pool.notes().is_empty());
     lab.stop().await;
@@ -234,8 +235,8 @@ impl Api for Leaning {
         let notes = self.0.clone();
         Box::pin(async move {
             let key = json!({ "key": "pool/db", "method": method });
-            let ask = Ask::Other { name: "service.call".to_owned(), arguments: key.into(), timeout: None };
-            let answer = host.ask(ask).await?;
+            let ask = HostCall::named("service.call", key);
+            let answer = host.call(ask).await?;
             notes.lock().unwrap().push(answer.to_text());
             Ok(answer)
         })

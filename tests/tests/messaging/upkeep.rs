@@ -64,6 +64,7 @@ async fn other_extensions_may_not_ask_how_extensions_are_doing() {
     let lab = Lab::build().script([ScriptStep::calls([("look", json!({}))])]).extension(nosy).start().await;
     lab.say("look").await;
     let told = outcomes(&lab).remove(0).unwrap_err();
-    assert!(told.message.contains("nothing called `extension.doctor`"), "{told}");
+    assert_eq!(told.code, Code::ComponentImport, "{told}");
+    assert!(told.message.contains("the interface `setup` is not granted"), "{told}");
     lab.stop().await;
 }

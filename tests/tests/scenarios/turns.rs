@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
+use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::message::{Limits, TurnView};
 use holdfast_contract::problem::Fault;
 use holdfast_contract::session_frames::TurnOutcome;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
-use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{NativeExtension, Tool};
 use holdfast_testkit::pieces::{echo, hook, spec, tool};
 use holdfast_testkit::{Lab, Script, ScriptStep};
@@ -148,13 +149,13 @@ impl Tool for Curious {
 
     fn call(&self, _: CallId, _: Content, _: TurnView, host: Arc<dyn Host>) -> Later<Result<Content, Fault>> {
         Box::pin(async move {
-            let clock = host.ask(Ask::Clock).await?;
-            let random = host.ask(Ask::Random { bytes: 4 }).await?;
-            let before = host.ask(Ask::StateGet { key: "count".to_owned() }).await?;
+            let clock = host.call(HostCall::Clock).await?;
+            let random = host.call(HostCall::Random { bytes: 4 }).await?;
+            let before = host.call(HostCall::StateGet { key: "count".to_owned() }).await?;
             let count = before.value().and_then(|value| value.as_u64()).unwrap_or(0) + 1;
             let value = Some(Content::new(json!(count)));
-            host.ask(Ask::StateSet { key: "count".to_owned(), value }).await?;
-            host.ask(Ask::Inject { text: "curious was here".into() }).await?;
+            host.call(HostCall::StateSet { key: "count".to_owned(), value }).await?;
+            host.call(HostCall::Inject { text: "curious was here".into() }).await?;
             Ok(Content::new(json!({ "clock": clock.value(), "random": random.value(), "count": count })))
         })
     }

@@ -8,12 +8,13 @@ use holdfast_contract::content::Content;
 use holdfast_contract::context::{ContextBudget, SEPARATOR, tokens};
 use holdfast_contract::effect::ModelAct;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
+use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::Fault;
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
-use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Channel, FnHook, Hook, NativeExtension, Tool, now};
 use holdfast_model::script::Script;
 use holdfast_model::{Deltas, Model};
@@ -54,7 +55,7 @@ impl Hook for Later100 {
     fn decide(&self, _: HookInput, host: Arc<dyn Host>) -> Later<Result<Decision, Fault>> {
         let text = self.1;
         Box::pin(async move {
-            host.ask(Ask::Clock).await?;
+            host.call(HostCall::Clock).await?;
             Ok(Decision::Inject { content: text.into() })
         })
     }
@@ -69,8 +70,7 @@ impl Tool for Enriching {
     }
 
     fn call(&self, _: CallId, _: Content, _: TurnView, host: Arc<dyn Host>) -> Later<Result<Content, Fault>> {
-        let (name, arguments) = ("context.enrich".to_owned(), json!({ "prompt": "What now?" }).into());
-        Box::pin(async move { host.ask(Ask::Other { name, arguments, timeout: None }).await })
+        host.call(HostCall::named("context.enrich", json!({ "prompt": "What now?" })))
     }
 }
 

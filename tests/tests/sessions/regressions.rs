@@ -4,12 +4,13 @@ use std::sync::Arc;
 use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
+use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::{CallId, Millis, Seq};
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::{TurnOutcome, UiQuestion};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
-use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Hook, NativeExtension, Tool};
 use holdfast_testkit::pieces::{agent, echo, hook, spec};
 use holdfast_testkit::story::{bodies, kinds};
@@ -17,8 +18,8 @@ use holdfast_testkit::{Lab, Script, ScriptStep};
 use serde_json::json;
 
 /// A question to the user.
-fn confirm() -> Ask {
-    Ask::Ui(UiQuestion::Confirm { prompt: "May I?".to_owned() })
+fn confirm() -> HostCall {
+    HostCall::Ui(UiQuestion::Confirm { prompt: "May I?".to_owned() })
 }
 
 /// A tool that asks the user, and asks the host for something that it does not have.
@@ -31,13 +32,9 @@ impl Tool for Polite {
 
     fn call(&self, _: CallId, _: Content, _: TurnView, host: Arc<dyn Host>) -> Later<Result<Content, Fault>> {
         Box::pin(async move {
-            let other = Ask::Other {
-                name: "moon.phase".to_owned(),
-                arguments: "now".into(),
-                timeout: Some(Millis(5)),
-            };
-            let refused = host.ask(other).await.unwrap_err();
-            let answer = host.ask(confirm()).await?;
+            let other = HostCall::named("moon.phase", "now");
+            let refused = host.call_within(other, Some(Millis(5))).await.unwrap_err();
+            let answer = host.call(confirm()).await?;
             Ok(Content::new(json!({ "user": answer.value(), "host": refused.message })))
         })
     }
@@ -73,8 +70,8 @@ impl Hook for Watchman {
 
     fn decide(&self, _: HookInput, host: Arc<dyn Host>) -> Later<Result<Decision, Fault>> {
         Box::pin(async move {
-            let clock = host.ask(Ask::Clock).await?;
-            host.ask(confirm()).await?;
+            let clock = host.call(HostCall::Clock).await?;
+            host.call(confirm()).await?;
             Ok(Decision::Deny { reason: format!("not at {}", clock.to_text()) })
         })
     }
@@ -170,7 +167,7 @@ impl Hook for Drawing {
     fn decide(&self, _: HookInput, host: Arc<dyn Host>) -> Later<Result<Decision, Fault>> {
         let bytes = self.0;
         Box::pin(async move {
-            let drawn = host.ask(Ask::Random { bytes }).await?;
+            let drawn = host.call(HostCall::Random { bytes }).await?;
             Ok(Decision::Ask { reason: format!("drew {}", drawn.to_text()) })
         })
     }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use holdfast_contract::content::Content;
+use holdfast_contract::host_call::{Capability, HostCall};
 use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::wire::{Ask, Host, Later};
+use holdfast_contract::wire::{Host, Later};
 
 /// The moment that every test case plays in: 2026-01-01T00:00:00Z.
 const NOON: Millis = Millis(1_767_225_600_000);
@@ -18,23 +19,24 @@ pub(super) struct CaseHost {
 }
 
 impl Host for CaseHost {
-    fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>> {
+    fn call_within(&self, call: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = match ask {
-            Ask::Clock => Ok(Content::of(&NOON)),
-            Ask::Random { bytes } => Ok(Content::text("a5".repeat(bytes as usize))),
-            Ask::StateGet { key } => Ok(state.get(&key).cloned().unwrap_or_default()),
-            Ask::StateSet { key, value: Some(value) } => {
+        let answer = match call {
+            HostCall::Clock => Ok(Content::of(&NOON)),
+            HostCall::Random { bytes } => Ok(Content::text("a5".repeat(bytes as usize))),
+            HostCall::StateGet { key } => Ok(state.get(&key).cloned().unwrap_or_default()),
+            HostCall::StateSet { key, value: Some(value) } => {
                 state.insert(key, value);
                 Ok(Content::default())
             }
-            Ask::StateSet { key, value: None } => {
+            HostCall::StateSet { key, value: None } => {
                 state.remove(&key);
                 Ok(Content::default())
             }
-            Ask::Inject { .. } | Ask::Ui(_) => Ok(Content::default()),
-            Ask::Other { name, .. } => {
-                Err(Fault::new(Code::ExtensionFault, format!("a test case has nothing called `{name}`")))
+            HostCall::Inject { .. } | HostCall::Ui(_) => Ok(Content::default()),
+            call => {
+                let message = format!("a test case has no host call `{}`", call.name());
+                Err(Fault::new(Code::ExtensionFault, message))
             }
         };
         Box::pin(std::future::ready(answer))
@@ -46,14 +48,14 @@ impl Host for CaseHost {
 pub(super) struct LoadHost(CaseHost);
 
 impl Host for LoadHost {
-    fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>> {
-        let answer = match ask {
-            Ask::Other { name, arguments, .. } if name.starts_with("secret.") => {
-                let message = format!("there is no secret `{}` here", arguments.to_text());
+    fn call_within(&self, call: HostCall, timeout: Option<Millis>) -> Later<Result<Content, Fault>> {
+        let answer = match call.kind() {
+            Some(kind) if kind.has_its_own_frame() => return self.0.call_within(call, timeout),
+            Some(kind) if kind.capability() == Capability::Secrets => {
+                let message = format!("there is no secret `{}` here", call.record().arguments.to_text());
                 Err(Fault::new(Code::SecretMissing, message))
             }
-            Ask::Other { .. } => Ok(Content::default()),
-            ask => return self.0.ask(ask),
+            _ => Ok(Content::default()),
         };
         Box::pin(std::future::ready(answer))
     }

@@ -1,12 +1,9 @@
-//! How tools that a model is not shown are found: the words that the built-in orchestrator, which searches, and the host, which knows
-//! what is installed and decides what is shown, have in common.
+//! How tools that a model is not shown are found: what the extension with the search tool and the host, which decides what is shown, have in
+//! common.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::ToolName;
-
-/// The built-in extension that has what the main agent needs besides other extensions' tools.
-pub const ORCHESTRATOR: &str = "orchestrator";
 
 /// The tool that searches the others.
 pub const FIND_TOOLS: &str = "find_tools";
@@ -17,7 +14,7 @@ pub const SEARCHES: u64 = 6;
 /// The most tools that one search finds.
 pub const MAX_FOUND_TOOLS: usize = 10;
 
-/// What a search found, as the orchestrator keeps it in its session.
+/// What a search found, as the extension with the search tool stores it in the session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundTools {
     /// Which of the session's searches it was, from 1.

@@ -65,6 +65,19 @@ pub struct ToolSpec {
     /// How a surface may show calls and results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub render: Option<Content>,
+    /// Which agents have it besides those that name its extension. Only native extensions can set it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<ToolGroup>,
+}
+
+/// A group of tools that agents have without naming each extension under `uses_tools`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolGroup {
+    /// Agents that name `core_tools` have them.
+    Core,
+    /// Agents that name anything have them, because other tools' results refer to them.
+    Companion,
 }
 
 /// The time a tool has if it names none.
@@ -84,6 +97,7 @@ impl ToolSpec {
             timeout: default_timeout(),
             concurrency: None,
             render: None,
+            group: None,
         }
     }
 }

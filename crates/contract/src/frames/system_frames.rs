@@ -101,6 +101,9 @@ bodies! {
         /// The secrets that it is granted, by name.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         secrets: Vec<String>,
+        /// The interfaces of the host that it is granted, by name.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        interfaces: Vec<String>,
         /// What it needs before it can work, if its manifest names anything.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         setup: Option<SetupSpec>,

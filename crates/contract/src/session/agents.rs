@@ -8,7 +8,7 @@ use crate::content::Content;
 use crate::ids::{AgentId, ExtensionId, ModelName};
 use crate::message::Limits;
 
-/// What `uses_tools` calls the tools of the built-in extensions.
+/// What `uses_tools` calls the tools of [`crate::tool::ToolGroup::Core`].
 pub const CORE_TOOLS: &str = "core_tools";
 
 /// The tool that gives a conversation back to whoever handed it over.

@@ -5,13 +5,7 @@ use holdfast_contract::agents::{
 };
 use holdfast_contract::ids::{AgentId, ExtensionId};
 use holdfast_contract::registry::ToolEntry;
-use holdfast_contract::tool::{EffectClass, ToolSpec, agent_arguments_schema};
-
-/// The built-in extensions whose tools `core_tools` stands for.
-const CORE: &[&str] = &["files", "orchestrator", "setup", "shell"];
-
-/// The built-in extension that truncates long results and reads on in them. An agent that has any tools has its tools too.
-pub const RESULTS: &str = "results";
+use holdfast_contract::tool::{EffectClass, ToolGroup, ToolSpec, agent_arguments_schema};
 
 /// Whether a tool is among those that an agent has.
 #[inline]
@@ -34,10 +28,10 @@ pub(crate) fn is_offered(
         _ => {}
     }
     let Some(listed) = extensions else { return true };
-    let owner = &active.extension.id;
-    let is_core = CORE.contains(&owner.as_str());
+    let (owner, group) = (&active.extension.id, active.spec.group);
+    let is_core = group == Some(ToolGroup::Core);
     let is_listed = listed.iter().any(|id| id == owner || (is_core && id.as_str() == CORE_TOOLS));
-    is_listed || (!listed.is_empty() && owner.as_str() == RESULTS)
+    is_listed || (!listed.is_empty() && group == Some(ToolGroup::Companion))
 }
 
 /// The tools by which others reach an agent: it is asked and answers, or takes the conversation over and hands it back.

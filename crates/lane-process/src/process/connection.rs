@@ -4,12 +4,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::{LogLevel, LogSink};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::protocol::{CallStep, HostQuestion, LogLine, RpcError, ToExtension, ToHost, plain};
 use holdfast_contract::role::Role;
-use holdfast_contract::wire::{Ask, Host};
+use holdfast_contract::wire::Host;
 use holdfast_jsonrpc::error_code::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use holdfast_jsonrpc::{
     Completion, EncodeError, PendingRequests, RpcMessage, encode_request, encode_response, read_line,
@@ -328,19 +329,20 @@ fn asked(
 /// Answers a question of the process when the host has.
 fn ask(question: HostQuestion, id: Value, shared: &Arc<Shared>, answers: &Weak<Writer>) {
     let host = permitted(&question, shared);
-    let ask = host.and_then(|host| match Ask::try_from(question) {
-        Ok(ask) => Ok((host, ask)),
-        Err(error) => {
+    let timeout = question.timeout_ms;
+    let call = host.and_then(|host| match HostCall::try_from(question) {
+        Ok(call) => Ok((host, call)),
+        Err(message) => {
             shared.state().questions -= 1;
-            Err(RpcError { code: INVALID_PARAMS, message: error.to_string(), data: None })
+            Err(RpcError { code: INVALID_PARAMS, message, data: None })
         }
     });
-    let (host, ask) = match ask {
+    let (host, call) = match call {
         Ok(both) => both,
         Err(error) => return say(answers, &id, Err(error)),
     };
     let (shared, answers) = (shared.clone(), answers.clone());
-    let answer = host.ask(ask);
+    let answer = host.call_within(call, timeout);
     tokio::spawn(async move {
         let answer = answer.await;
         shared.state().questions -= 1;

@@ -13,8 +13,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use holdfast_contract::content::Content;
+use holdfast_contract::host_call::{CallRecord, HostCall};
+use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::wire::{Ask, Call, Host, Instance, Later, Reply};
+use holdfast_contract::wire::{Call, Host, Instance, Later, Reply};
 use serde_json::{Value, json};
 
 use crate::support::Yard;
@@ -87,8 +89,8 @@ struct Gate {
 }
 
 impl Host for Gate {
-    fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>> {
-        let Ask::Other { name, arguments, .. } = ask else { panic!("{ask:?}") };
+    fn call_within(&self, call: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
+        let CallRecord { name, arguments, .. } = call.record();
         let value = arguments.value().cloned().unwrap_or_default();
         self.asked.lock().unwrap().push(format!("{name} {value}"));
         let granted = value["host"] == "granted.example" && value["port"] == 80;

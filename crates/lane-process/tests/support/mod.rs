@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 use holdfast_contract::budgets::Budgets;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
-use holdfast_contract::ids::Generation;
+use holdfast_contract::host_call::HostCall;
+use holdfast_contract::ids::{Generation, Millis};
 use holdfast_contract::log::{LogLevel, LogSink};
 use holdfast_contract::manifest::Grants;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
-use holdfast_contract::wire::{Ask, Bundle, Call, Host, Instance, Lane, Later, Reply, Vault};
+use holdfast_contract::wire::{Bundle, Call, Host, Instance, Lane, Later, Reply, Vault};
 use holdfast_lane_process::{Places, ProcessLane};
 use serde_json::{Value, json};
 
@@ -168,7 +169,7 @@ pub async fn go(instance: &Arc<dyn Instance>, arguments: Value) -> Result<Value,
 pub struct Echo;
 
 impl Host for Echo {
-    fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>> {
-        Box::pin(std::future::ready(Ok(Content::text(format!("{ask:?}")))))
+    fn call_within(&self, call: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
+        Box::pin(std::future::ready(Ok(Content::text(format!("{call:?}")))))
     }
 }

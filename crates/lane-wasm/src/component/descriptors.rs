@@ -134,6 +134,7 @@ fn tool_spec(tool: &abi::ToolSpec) -> Result<ToolSpec, Fault> {
         timeout: tool.timeout_ms.map_or_else(default_timeout, |millis| Millis(millis.into())),
         concurrency: None,
         render: tool.render.as_ref().map(|text| parsed(&of("render hint"), text)).transpose()?,
+        group: None,
     })
 }
 

@@ -1,6 +1,7 @@
 //! What a component exports and imports, read from its type before anything is linked or run.
 
 use holdfast_contract::hook::HookPoint;
+use holdfast_contract::host_call::GrantRule;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::manifest::Grants;
 use holdfast_contract::problem::{Code, Fault, Problem};
@@ -14,7 +15,7 @@ use crate::component::nesting;
 use crate::faults::{fault, one_line};
 use crate::host::wasi;
 use crate::wit::functions::Shape;
-use crate::wit::interfaces::{Function, IMPORTS, Name, Needs, PACKAGE, VERSION, is_planned};
+use crate::wit::interfaces::{Function, IMPORTS, Name, PACKAGE, VERSION, is_planned};
 use holdfast_contract::sandbox::SandboxOptions;
 
 /// What a component exports and imports.
@@ -207,14 +208,18 @@ fn imported(
             "it imports `{interface}`, which reaches outside; hooks, context providers and guardrails may not. Put the hook in a separate extension"
         )));
     }
-    match known.needs {
-        Needs::Nothing => Ok(()),
-        Needs::Interface if grants.interfaces.iter().any(|granted| granted == interface) => Ok(()),
-        Needs::Secret if !grants.secrets.is_empty() => Ok(()),
-        Needs::Interface => Err(refused(format!(
+    match known.grant() {
+        GrantRule::Everyone => Ok(()),
+        GrantRule::Components | GrantRule::Explicit | GrantRule::EachHost
+            if grants.interfaces.iter().any(|granted| granted == interface) =>
+        {
+            Ok(())
+        }
+        GrantRule::EachSecret if !grants.secrets.is_empty() => Ok(()),
+        GrantRule::Components | GrantRule::Explicit | GrantRule::EachHost => Err(refused(format!(
             "it imports `{interface}`, and the interface `{interface}` is not granted: `holdfast ext grant {id} --interface {interface}`"
         ))),
-        Needs::Secret => Err(refused(format!(
+        GrantRule::EachSecret => Err(refused(format!(
             "it imports `{interface}`, and no secret is granted: `holdfast ext grant {id} --secret NAME`"
         ))),
     }

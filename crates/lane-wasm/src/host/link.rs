@@ -4,10 +4,10 @@
 //! becomes the interface's `failure` where the signature has one, and stops the guest where it has not.
 
 use holdfast_contract::content::Content;
+use holdfast_contract::host_call::{HostCall, HostCallKind};
 use holdfast_contract::log::LogLevel;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::UiQuestion;
-use holdfast_contract::wire::Ask;
 use serde_json::{Value, json};
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Linker, LinkerInstance};
@@ -61,21 +61,24 @@ pub(crate) fn link(linker: &mut Linker<Guest>, component: &Component) -> Result<
 }
 
 /// Makes a host call. Its duration does not count against the guest's time.
-pub(crate) async fn ask(store: &mut StoreContextMut<'_, Guest>, ask: Ask) -> Result<Result<Content, Fault>> {
+pub(crate) async fn call_host(
+    store: &mut StoreContextMut<'_, Guest>,
+    call: HostCall,
+) -> Result<Result<Content, Fault>> {
     let host = store.data_mut().host()?;
-    let answer = host.ask(ask).await;
+    let answer = host.call(call).await;
     store.set_epoch_deadline(1);
     Ok(answer)
 }
 
 /// Makes a host call whose failure stops the guest.
-pub(crate) async fn demand(store: &mut StoreContextMut<'_, Guest>, what: Ask) -> Result<Content> {
-    ask(store, what).await?.map_err(|fault| Stop(fault).into())
+pub(crate) async fn demand(store: &mut StoreContextMut<'_, Guest>, call: HostCall) -> Result<Content> {
+    call_host(store, call).await?.map_err(|fault| Stop(fault).into())
 }
 
 /// The time in milliseconds.
 pub(crate) async fn now(store: &mut StoreContextMut<'_, Guest>) -> Result<u64> {
-    let answer = demand(store, Ask::Clock).await?;
+    let answer = demand(store, HostCall::Clock).await?;
     let millis = answer.value().and_then(Value::as_u64);
     millis.ok_or_else(|| stop(Code::Internal, "the host's time is no number"))
 }
@@ -86,7 +89,7 @@ pub(crate) async fn draw(store: &mut StoreContextMut<'_, Guest>, count: u64) -> 
         let message = format!("it asked for {count} random bytes and may have {RANDOM_LIMIT} at once");
         return Err(stop(Code::ComponentTrap, message));
     }
-    let answer = demand(store, Ask::Random { bytes: count as u32 }).await?;
+    let answer = demand(store, HostCall::Random { bytes: count as u32 }).await?;
     let digits = answer.value().and_then(Value::as_str).unwrap_or_default().as_bytes();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     let bytes: Option<Vec<u8>> = digits.chunks_exact(2).map(byte).collect();
@@ -139,7 +142,7 @@ fn session(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
 fn state(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
     at.func_wrap_async("get", |mut store: StoreContextMut<'_, Guest>, (key,): (String,)| {
         Box::new(async move {
-            let answer = ask(&mut store, Ask::StateGet { key }).await?;
+            let answer = call_host(&mut store, HostCall::StateGet { key }).await?;
             let value = |content: Content| (!is_null(&content)).then(|| content.json().to_owned());
             Ok((answer.map(value).map_err(Failure::from),))
         })
@@ -154,7 +157,7 @@ fn state(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
                     return Ok((Err(failure),));
                 }
             };
-            Ok((nothing(ask(&mut store, Ask::StateSet { key, value }).await?),))
+            Ok((nothing(call_host(&mut store, HostCall::StateSet { key, value }).await?),))
         })
     })
 }
@@ -162,8 +165,8 @@ fn state(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
 fn messages(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
     at.func_wrap_async("inject", |mut store: StoreContextMut<'_, Guest>, (text,): (String,)| {
         Box::new(async move {
-            let inject = Ask::Inject { text: Content::text(text) };
-            Ok((nothing(ask(&mut store, inject).await?),))
+            let inject = HostCall::Inject { text: Content::text(text) };
+            Ok((nothing(call_host(&mut store, inject).await?),))
         })
     })
 }
@@ -193,17 +196,19 @@ fn events(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
             };
             let payload = payload.value().cloned().unwrap_or_default();
             let arguments = json!({ "topic": topic, "payload": payload, "key": key });
-            Ok((nothing(ask(&mut store, other("event.publish", arguments.into())).await?),))
+            Ok((nothing(call_host(&mut store, HostCall::of(HostCallKind::EventPublish, arguments)).await?),))
         })
     })
 }
 
 fn subscriptions(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
-    for (function, name) in [("subscribe", "event.subscribe"), ("unsubscribe", "event.unsubscribe")] {
+    for (function, kind) in
+        [("subscribe", HostCallKind::EventSubscribe), ("unsubscribe", HostCallKind::EventUnsubscribe)]
+    {
         at.func_wrap_async(function, move |mut store: StoreContextMut<'_, Guest>, (topic,): (String,)| {
             Box::new(async move {
                 let arguments = json!({ "topic": topic });
-                Ok((nothing(ask(&mut store, other(name, arguments.into())).await?),))
+                Ok((nothing(call_host(&mut store, HostCall::of(kind, arguments)).await?),))
             })
         })?;
     }
@@ -214,20 +219,21 @@ fn ui(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
     type Choice = (String, Vec<String>);
     at.func_wrap_async("select", |mut store: StoreContextMut<'_, Guest>, (prompt, options): Choice| {
         Box::new(async move {
-            let answer = ask(&mut store, Ask::Ui(UiQuestion::Select { prompt, options })).await?;
+            let answer = call_host(&mut store, HostCall::Ui(UiQuestion::Select { prompt, options })).await?;
             Ok((answer.map(|answer| text(&answer)).map_err(Failure::from),))
         })
     })?;
     at.func_wrap_async("confirm", |mut store: StoreContextMut<'_, Guest>, (prompt,): (String,)| {
         Box::new(async move {
-            let answer = ask(&mut store, Ask::Ui(UiQuestion::Confirm { prompt })).await?;
+            let answer = call_host(&mut store, HostCall::Ui(UiQuestion::Confirm { prompt })).await?;
             let yes = |answer: Content| answer.value().and_then(Value::as_bool);
             Ok((answer.map(yes).map_err(Failure::from),))
         })
     })?;
     at.func_wrap_async("input", |mut store: StoreContextMut<'_, Guest>, (prompt,): (String,)| {
         Box::new(async move {
-            let answer = ask(&mut store, Ask::Ui(UiQuestion::Input { prompt, secret: false })).await?;
+            let answer =
+                call_host(&mut store, HostCall::Ui(UiQuestion::Input { prompt, secret: false })).await?;
             Ok((answer.map(|answer| text(&answer)).map_err(Failure::from),))
         })
     })?;
@@ -243,7 +249,7 @@ fn ui(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
             };
             let view = json!({ "kind": kind, "payload": payload.value() });
             let question = UiQuestion::Custom { prompt, view: view.into() };
-            let answer = ask(&mut store, Ask::Ui(question)).await?;
+            let answer = call_host(&mut store, HostCall::Ui(question)).await?;
             let value = |answer: Content| (!is_null(&answer)).then(|| answer.json().to_owned());
             Ok((answer.map(value).map_err(Failure::from),))
         })
@@ -258,7 +264,9 @@ fn secrets(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
                 let message = format!("the secret `{name}` is not granted");
                 return Ok((Err(Failure::Denied(message)),));
             }
-            let answer = ask(&mut store, other("secret.reference", Content::text(name))).await?;
+            let answer =
+                call_host(&mut store, HostCall::of(HostCallKind::SecretReference, Content::text(name)))
+                    .await?;
             Ok((answer.map(|reference| reference.to_text()).map_err(Failure::from),))
         })
     })
@@ -271,7 +279,9 @@ fn timers(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
                 true => moment.max(now(&mut store).await?.saturating_add(LEAST_WAIT)),
                 false => moment,
             };
-            let answer = ask(&mut store, other("schedule.wait", json!({ "until": until }).into())).await?;
+            let answer =
+                call_host(&mut store, HostCall::of(HostCallKind::ScheduleWait, json!({ "until": until })))
+                    .await?;
             Guest::renew(&mut store)?;
             let time = |answer: Content| answer.value().and_then(Value::as_u64).unwrap_or(until);
             Ok((answer.map(time).map_err(Failure::from),))
@@ -286,7 +296,7 @@ fn extensions(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
         |mut store: StoreContextMut<'_, Guest>, (extension, method, arguments): Called| {
             Box::new(async move {
                 let named = json!({ "extension": extension, "method": method });
-                Ok((with_arguments(&mut store, "api.call", named, &arguments).await?,))
+                Ok((with_arguments(&mut store, HostCallKind::ApiCall, named, &arguments).await?,))
             })
         },
     )
@@ -298,7 +308,7 @@ fn services(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
         |mut store: StoreContextMut<'_, Guest>, (key, arguments): (String, String)| {
             Box::new(async move {
                 let named = json!({ "key": key });
-                Ok((with_arguments(&mut store, "service.get", named, &arguments).await?,))
+                Ok((with_arguments(&mut store, HostCallKind::ServiceGet, named, &arguments).await?,))
             })
         },
     )?;
@@ -306,7 +316,7 @@ fn services(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
     at.func_wrap_async("call", |mut store: StoreContextMut<'_, Guest>, (key, method, arguments): Called| {
         Box::new(async move {
             let named = json!({ "key": key, "method": method });
-            Ok((with_arguments(&mut store, "service.call", named, &arguments).await?,))
+            Ok((with_arguments(&mut store, HostCallKind::ServiceCall, named, &arguments).await?,))
         })
     })
 }
@@ -316,16 +326,16 @@ fn agents(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
     at.func_wrap_async("invoke", |mut store: StoreContextMut<'_, Guest>, (agent, task): Asked| {
         Box::new(async move {
             let arguments = json!({ "agent": agent, "task": task });
-            let answer = ask(&mut store, other("agent.invoke", arguments.into())).await?;
+            let answer = call_host(&mut store, HostCall::of(HostCallKind::AgentInvoke, arguments)).await?;
             Ok((answer.map(content).map_err(Failure::from),))
         })
     })
 }
 
-/// Makes a host call by name, with arguments that the guest gives as JSON.
+/// Makes a host call whose `arguments` a guest has written as JSON.
 async fn with_arguments(
     store: &mut StoreContextMut<'_, Guest>,
-    name: &str,
+    kind: HostCallKind,
     mut named: Value,
     arguments: &str,
 ) -> Result<Result<ContentOut, Failure>> {
@@ -336,7 +346,7 @@ async fn with_arguments(
             return Ok(Err(failure));
         }
     }
-    Ok(ask(store, other(name, named.into())).await?.map(content).map_err(Failure::from))
+    Ok(call_host(store, HostCall::of(kind, named)).await?.map(content).map_err(Failure::from))
 }
 
 fn content(answer: Content) -> ContentOut {
@@ -344,10 +354,6 @@ fn content(answer: Content) -> ContentOut {
         Some(Value::String(text)) => ContentOut::Text(text.clone()),
         _ => ContentOut::Json(answer.json().to_owned()),
     }
-}
-
-fn other(name: &str, arguments: Content) -> Ask {
-    Ask::Other { name: name.to_owned(), arguments, timeout: None }
 }
 
 fn parse(text: &str) -> Result<Content, Failure> {

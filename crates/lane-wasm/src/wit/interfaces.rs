@@ -1,5 +1,6 @@
 //! The names of the interface: what a component may export, with its role, and what it may import, with the grant that it needs.
 
+use holdfast_contract::host_call::{Capability, GrantRule};
 pub(crate) use holdfast_contract::role::RoleFunction as Function;
 
 use crate::wit::functions::Shape;
@@ -66,52 +67,47 @@ pub(crate) fn is_planned(interface: &str) -> bool {
     PLANNED.contains(&interface)
 }
 
-/// The grant that an import needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Needs {
-    /// None: it has only types, or is public.
-    Nothing,
-    /// Its name among the granted interfaces.
-    Interface,
-    /// A granted secret.
-    Secret,
-}
-
 /// An interface that a component may import.
 pub(crate) struct Import {
     /// Its name.
     pub name: &'static str,
-    /// The grant that it needs.
-    pub needs: Needs,
     /// Whether it has external effects, which hooks, context providers and guardrails may not have.
     pub outside: bool,
     /// Whether its functions can wait for the host.
     pub waits: bool,
 }
 
-const fn import(name: &'static str, needs: Needs, outside: bool, waits: bool) -> Import {
-    Import { name, needs, outside, waits }
+impl Import {
+    /// How a component comes to hold it. What is no host call is types, or is served by the lane itself.
+    pub(crate) fn grant(&self) -> GrantRule {
+        let capability = Capability::ALL.iter().find(|capability| capability.name() == self.name);
+        capability.map_or(GrantRule::Everyone, |capability| capability.grant())
+    }
+}
+
+const fn import(name: &'static str, outside: bool, waits: bool) -> Import {
+    Import { name, outside, waits }
 }
 
 /// Every interface that a component may import.
 pub(crate) const IMPORTS: &[Import] = &[
-    import("types", Needs::Nothing, false, false),
-    import("verdicts", Needs::Nothing, false, false),
-    import("log", Needs::Nothing, false, false),
-    import("config", Needs::Nothing, false, false),
-    import("session", Needs::Nothing, false, false),
-    import("state", Needs::Nothing, false, true),
-    import("messages", Needs::Nothing, false, true),
-    import("clock", Needs::Nothing, false, true),
-    import("random", Needs::Nothing, false, true),
-    import("events", Needs::Interface, true, true),
-    import("subscriptions", Needs::Interface, true, true),
-    import("ui", Needs::Interface, false, true),
-    import("secrets", Needs::Secret, true, true),
-    import("timers", Needs::Nothing, true, true),
-    import("extensions", Needs::Interface, true, true),
-    import("services", Needs::Interface, true, true),
-    import("agents", Needs::Interface, true, true),
+    import("types", false, false),
+    import("verdicts", false, false),
+    import("log", false, false),
+    import("config", false, false),
+    import("session", false, false),
+    import("state", false, true),
+    import("messages", false, true),
+    import("clock", false, true),
+    import("random", false, true),
+    import("events", true, true),
+    import("subscriptions", true, true),
+    import("ui", false, true),
+    import("secrets", true, true),
+    import("timers", true, true),
+    import("extensions", true, true),
+    import("services", true, true),
+    import("agents", true, true),
 ];
 
 /// The parsed name of an import or export.

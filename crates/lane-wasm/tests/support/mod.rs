@@ -15,12 +15,13 @@ use holdfast_contract::budgets::Budgets;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::hook::{HookInput, HookPoint};
-use holdfast_contract::ids::{CallId, Generation};
+use holdfast_contract::host_call::HostCall;
+use holdfast_contract::ids::{CallId, Generation, Millis};
 use holdfast_contract::manifest::Grants;
 use holdfast_contract::message::{CallView, Origin, TurnContext, TurnView};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
-use holdfast_contract::wire::{Ask, Bundle, Call, Host, Later, Vault};
+use holdfast_contract::wire::{Bundle, Call, Host, Later, Vault};
 use serde_json::{Value, json};
 
 /// A vault in memory that counts what is read.
@@ -125,7 +126,7 @@ pub fn component(path: &Path) -> Vec<u8> {
 /// A host that records its calls and answers from a list, or with a default.
 #[derive(Default)]
 pub struct NotingHost {
-    pub asked: Mutex<Vec<Ask>>,
+    pub asked: Mutex<Vec<HostCall>>,
     pub state: Mutex<HashMap<String, Content>>,
     /// Never answers.
     pub silent: bool,
@@ -134,22 +135,22 @@ pub struct NotingHost {
 }
 
 impl Host for NotingHost {
-    fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>> {
-        self.asked.lock().unwrap().push(ask.clone());
+    fn call_within(&self, call: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
+        self.asked.lock().unwrap().push(call.clone());
         if self.silent {
             return Box::pin(std::future::pending());
         }
         if self.refuses {
             return Box::pin(std::future::ready(Err(Fault::new(Code::ExtensionFault, "the host refuses"))));
         }
-        let answer = match ask {
-            Ask::Clock => json!(1_700_000_000_123_u64).into(),
+        let answer = match call {
+            HostCall::Clock => json!(1_700_000_000_123_u64).into(),
             // Counts up, as in a lab: the hostile corpus runs on both.
-            Ask::Random { bytes } => {
+            HostCall::Random { bytes } => {
                 Content::text((0..bytes).map(|byte| format!("{:02x}", byte as u8)).collect::<String>())
             }
-            Ask::StateGet { key } => self.state.lock().unwrap().get(&key).cloned().unwrap_or_default(),
-            Ask::StateSet { key, value } => {
+            HostCall::StateGet { key } => self.state.lock().unwrap().get(&key).cloned().unwrap_or_default(),
+            HostCall::StateSet { key, value } => {
                 let mut state = self.state.lock().unwrap();
                 match value {
                     Some(value) => drop(state.insert(key, value)),
@@ -157,10 +158,10 @@ impl Host for NotingHost {
                 }
                 Content::default()
             }
-            Ask::Inject { .. } => Content::default(),
-            Ask::Ui(_) => Content::text("yes"),
-            Ask::Other { name, .. } if name == "secret.reference" => Content::text("{{secret:1}}"),
-            Ask::Other { .. } => Content::default(),
+            HostCall::Inject { .. } => Content::default(),
+            HostCall::Ui(_) => Content::text("yes"),
+            HostCall::SecretReference(_) => Content::text("{{secret:1}}"),
+            _ => Content::default(),
         };
         // Not ready at the first poll, as with a session's actor.
         Box::pin(async move {

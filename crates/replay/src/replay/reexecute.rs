@@ -14,7 +14,8 @@ use holdfast_contract::digest::Digest;
 use holdfast_contract::effect::{Act, CallAct, HookAct, Input, ModelAct};
 use holdfast_contract::frame::FrameSource;
 use holdfast_contract::hook::HookPoint;
-use holdfast_contract::ids::{CallId, ExtensionId, HookId, ModelName, Seq, StreamId};
+use holdfast_contract::host_call::{HostCall, HostCallKind, Redaction};
+use holdfast_contract::ids::{CallId, ExtensionId, HookId, Millis, ModelName, Seq, StreamId};
 use holdfast_contract::manifest::Scope;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault, Problem};
@@ -24,7 +25,7 @@ use holdfast_contract::session_frames::{
     UiQuestion,
 };
 use holdfast_contract::tool::{EffectClass, ToolOutcome};
-use holdfast_contract::wire::{Ask, Call, Host, Instance, Lane, Later, Reply};
+use holdfast_contract::wire::{Call, Host, Instance, Lane, Later, Reply};
 use holdfast_policy::{Policy, PolicyRequest};
 use holdfast_runtime::calls::{
     CallEnd, CallKey, ContextTokenBudget, Instances, SchemaChecks, chunk_guards, chunk_input, chunk_instance,
@@ -39,7 +40,7 @@ use super::json_of;
 pub(super) type RecordedCaller = (Seq, ExtensionId, Option<HookId>);
 
 /// What was asked of the host in the middle of a call, and what it answered, in order.
-pub(super) type RecordedAnswers = VecDeque<(Ask, Result<Content, Fault>)>;
+pub(super) type RecordedAnswers = VecDeque<(HostCall, Result<Content, Fault>)>;
 
 /// A model that was asked.
 struct Asked {
@@ -473,15 +474,15 @@ pub(super) fn noted(
     if let Body::UiAnswered(fact) = body {
         if let Some((asker, question)) = questions.remove(&fact.request) {
             let answer = fact.answer.clone().unwrap_or_else(nothing);
-            answers.entry(asker).or_default().push_back((Ask::Ui(question), Ok(answer)));
+            answers.entry(asker).or_default().push_back((HostCall::Ui(question), Ok(answer)));
         }
         return;
     }
     let FrameSource::Extension(extension) = source else { return };
     let (hook, (ask, answer)) = match body {
-        Body::ClockRead(fact) => (&fact.hook, (Ask::Clock, Ok(Content::of(&fact.value)))),
+        Body::ClockRead(fact) => (&fact.hook, (HostCall::Clock, Ok(Content::of(&fact.value)))),
         Body::RandomDrawn(fact) => {
-            let ask = Ask::Random { bytes: (fact.bytes.len() / 2) as u32 };
+            let ask = HostCall::Random { bytes: (fact.bytes.len() / 2) as u32 };
             (&fact.hook, (ask, Ok(Content::text(fact.bytes.clone()))))
         }
         Body::HostCalled(fact) => {
@@ -489,19 +490,19 @@ pub(super) fn noted(
                 ToolOutcome::Result(value) => Ok(value.clone()),
                 ToolOutcome::Failure(fault) => Err(fault.clone()),
             };
-            let ask = match fact.ask.as_str() {
-                "state.get" => Ask::StateGet { key: fact.arguments.to_text() },
-                name => {
-                    Ask::Other { name: name.to_owned(), arguments: fact.arguments.clone(), timeout: None }
-                }
+            let call = match HostCallKind::from_name(&fact.ask) {
+                Some(HostCallKind::StateGet) => HostCall::StateGet { key: fact.arguments.to_text() },
+                _ => HostCall::named(&fact.ask, fact.arguments.clone()),
             };
-            (&fact.hook, (ask, answer))
+            (&fact.hook, (call, answer))
         }
         Body::StateWritten(fact) => {
-            let ask = Ask::StateSet { key: fact.key.clone(), value: fact.value.clone() };
+            let ask = HostCall::StateSet { key: fact.key.clone(), value: fact.value.clone() };
             (&fact.hook, (ask, Ok(nothing())))
         }
-        Body::MessageInjected(fact) => (&fact.hook, (Ask::Inject { text: fact.text.clone() }, Ok(nothing()))),
+        Body::MessageInjected(fact) => {
+            (&fact.hook, (HostCall::Inject { text: fact.text.clone() }, Ok(nothing())))
+        }
         Body::UiRequested(fact) => {
             let asker = (cause, extension.id.clone(), fact.hook.clone());
             questions.insert(seq, (asker, fact.question.clone()));
@@ -554,27 +555,20 @@ fn wait_for<T>(mut later: Later<T>) -> T {
 struct Recorded(Mutex<RecordedAnswers>);
 
 impl Host for Recorded {
-    fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>> {
-        // A secret's value is nowhere in the record: whoever needs one is not run again.
-        if matches!(&ask, Ask::Other { name, .. } if name == "secret.get") {
+    // The timeout is not recorded.
+    fn call_within(&self, call: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
+        // A secret's value is nowhere in the record, so a call that needs one is not run again.
+        if call.kind().is_some_and(|kind| kind.redaction() == Redaction::Answer) {
             return Box::pin(std::future::pending());
         }
         let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        // How long it would have waited is not recorded.
-        let ask = match ask {
-            Ask::Other { name, arguments, .. } => Ask::Other { name, arguments, timeout: None },
-            ask => ask,
-        };
         let answer = match next {
-            Some((recorded, answer)) if recorded == ask => answer,
+            Some((recorded, answer)) if recorded == call => answer,
             Some((recorded, _)) => {
-                let message = format!("asked the host for {ask:?} where {recorded:?} was recorded");
+                let message = format!("the host call {call:?} was made where {recorded:?} was recorded");
                 Err(Fault::new(Code::ReplayDiverged, message))
             }
-            None => Err(Fault::new(
-                Code::ReplayDiverged,
-                format!("asked the host for {ask:?}, which is not recorded"),
-            )),
+            None => Err(Fault::new(Code::ReplayDiverged, format!("the host call {call:?} is not recorded"))),
         };
         Box::pin(std::future::ready(answer))
     }

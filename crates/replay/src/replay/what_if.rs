@@ -14,14 +14,15 @@ use holdfast_contract::content::Content;
 use holdfast_contract::effect::{Act, CallAct, Effects, HookAct, Input};
 use holdfast_contract::frame::{Frame, FrameSource};
 use holdfast_contract::hook::{HookInput, HookPoint, HookSpec};
-use holdfast_contract::ids::{CallId, ExtensionId, HookId, Seq, StreamId};
+use holdfast_contract::host_call::HostCall;
+use holdfast_contract::ids::{CallId, ExtensionId, HookId, Millis, Seq, StreamId};
 use holdfast_contract::matcher::MatchedCall;
 use holdfast_contract::message::{CallView, TurnView};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{Descriptor, Payload};
 use holdfast_contract::session_frames::{ChunkSaid, StreamGuarded, UiQuestion};
 use holdfast_contract::tool::ToolOutcome;
-use holdfast_contract::wire::{Ask, Call, Host, Instance, Later};
+use holdfast_contract::wire::{Call, Host, Instance, Later};
 use holdfast_kernel::Session;
 use holdfast_policy::{Policy, PolicyRequest};
 use holdfast_runtime::calls::{
@@ -394,15 +395,15 @@ impl Run<'_> {
 
 /// A host that answers from the record, and remembers when it could not.
 struct Witness {
-    answers: Mutex<VecDeque<(Ask, Result<Content, Fault>)>>,
+    answers: Mutex<VecDeque<(HostCall, Result<Content, Fault>)>>,
     missed: AtomicBool,
 }
 
 impl Host for Witness {
-    fn ask(&self, ask: Ask) -> Later<Result<Content, Fault>> {
+    fn call_within(&self, call: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
         let next = self.answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let answer = match next {
-            Some((recorded, answer)) if recorded == ask => answer,
+            Some((recorded, answer)) if recorded == call => answer,
             _ => {
                 self.missed.store(true, Ordering::SeqCst);
                 Err(Fault::new(Code::ReplayDiverged, "this was not asked when the session was recorded"))

@@ -18,9 +18,8 @@ use serde::Serialize;
 
 use super::topics;
 use crate::calls::{start_call, wait};
-use crate::host::SystemHost;
+use crate::host::{SystemHost, content_of};
 use crate::runtime::Inner;
-use crate::services::content_of;
 
 /// Who is installed, what they want, and what the bus has of it.
 #[derive(Default)]
@@ -130,7 +129,7 @@ impl Inner {
     }
 
     /// An extension subscribes in its code, or no longer does.
-    pub(super) async fn asked_for(
+    pub(crate) async fn asked_for(
         self: &Arc<Self>,
         extension: &ExtensionRef,
         topic: Topic,

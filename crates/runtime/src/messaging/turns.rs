@@ -23,8 +23,8 @@ use super::OutputStream;
 use super::routes::SessionRequest;
 use super::topics::{UserNotice, message_text};
 use crate::history::find_last_before;
+use crate::host::Caller;
 use crate::runtime::{Inner, Runtime};
-use crate::services::Caller;
 use crate::session::{NewSession, TurnReport};
 
 /// How long a turn that an event led to is waited for at a time. One that takes longer goes on, and is waited for again.
@@ -56,7 +56,7 @@ pub(super) struct TurnRequest {
     pub depth: u8,
 }
 
-/// A session that somebody waits for. Dropped before it has ended, because its asker was late or is gone, it is cancelled.
+/// A session that somebody waits for. Dropped before it has ended, because its caller was late or is gone, it is cancelled.
 struct WaitingSession<'a> {
     inner: &'a Arc<Inner>,
     session: Option<StreamId>,
@@ -293,17 +293,17 @@ impl Inner {
     }
 
     /// Asks an agent for an extension, in a session of its own, and gives the answer.
-    pub(super) async fn invoke(
+    pub(crate) async fn invoke(
         self: &Arc<Self>,
-        asker: &Caller,
+        caller: &Caller,
         agent: Option<AgentId>,
         task: String,
     ) -> Result<Content, Fault> {
-        let (parent, depth) = self.nested(asker)?;
+        let (parent, depth) = self.nested(caller)?;
         let count = self.messaging.opened.fetch_add(1, Ordering::Relaxed);
         let chance = self.entropy.draw_hex(4);
-        let id = format!("agent.{}.{}-{count}-{chance}", asker.extension.id, self.clock.now().0);
-        let origin = Origin { channel: asker.extension.id.to_string(), user: None };
+        let id = format!("agent.{}.{}-{count}-{chance}", caller.extension.id, self.clock.now().0);
+        let origin = Origin { channel: caller.extension.id.to_string(), user: None };
         let session: StreamId = id.into();
         let (text, attachments, message) = (task, Vec::new(), None);
         let errand =
@@ -311,7 +311,7 @@ impl Inner {
         let mut under_way = WaitingSession { inner: self, session: Some(session) };
         let run = async {
             let mut new = self.new_session(&errand)?;
-            if let Some(budget) = &asker.budget {
+            if let Some(budget) = &caller.budget {
                 new.settings.limits = budget.left_for(new.settings.limits);
             }
             let handle = self.open(new, parent, depth)?;
@@ -322,7 +322,7 @@ impl Inner {
         let report = run.await.map_err(|problem| problem.to_fault());
         under_way.session = None;
         let report = report?;
-        if let Some(budget) = &asker.budget {
+        if let Some(budget) = &caller.budget {
             budget.charge(report.spent);
         }
         match report.outcome {
@@ -333,8 +333,8 @@ impl Inner {
     }
 
     /// What a session is under that an extension asks for, and how deep it is.
-    pub(super) fn nested(&self, asker: &Caller) -> Result<(Option<Parent>, u8), Fault> {
-        let Some(stream) = asker.session.clone() else { return Ok((None, 0)) };
+    pub(crate) fn nested(&self, caller: &Caller) -> Result<(Option<Parent>, u8), Fault> {
+        let Some(stream) = caller.session.clone() else { return Ok((None, 0)) };
         let first = self.store.frames(&stream, Seq(0)..=Seq(0)).map_err(|problem| problem.to_fault())?;
         let started = match first.first().map(|frame| self.store.body(frame)) {
             Some(Ok(Body::SessionStarted(started))) => Some(started),
@@ -343,10 +343,10 @@ impl Inner {
         let depth = started.as_ref().map_or(0, |started| started.depth);
         let cap = started.map_or(u8::MAX, |started| started.settings.depth_cap);
         if depth >= cap {
-            let message = format!("an agent that `{}` asks would be {} deep", asker.extension.id, depth + 1);
+            let message = format!("an agent that `{}` asks would be {} deep", caller.extension.id, depth + 1);
             return Err(Fault::new(Code::ChildDepth, message));
         }
-        let seq = asker.under.unwrap_or_default();
+        let seq = caller.under.unwrap_or_default();
         Ok((Some(Parent { stream, seq }), depth + 1))
     }
 

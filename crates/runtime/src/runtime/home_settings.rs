@@ -9,8 +9,8 @@ use holdfast_contract::context::ContextBudget;
 use holdfast_contract::ids::AgentId;
 use holdfast_home::{AgentSettings, LimitSettings};
 
+use crate::host::secrets::Secrets;
 use crate::parts::{Configuration, Zone};
-use crate::secrets::Secrets;
 use crate::tools::ToolsShown;
 
 /// The settings of a home.

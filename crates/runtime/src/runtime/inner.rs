@@ -16,12 +16,12 @@ use super::{Runtime, ShutdownRequest};
 use crate::calls::Calls;
 use crate::clock::Clock;
 use crate::extensions::{ActiveRegistry, Extensions};
+use crate::host::network::HostAnswers;
+use crate::host::services::SharedServices;
+use crate::host::setup::SetupState;
 use crate::messaging::Messaging;
-use crate::network::HostAnswers;
 use crate::parts::{Entropy, HomeParts, Parts, Surface};
 use crate::session::Sessions;
-use crate::setup::SetupState;
-use crate::shared::SharedServices;
 use crate::system::{Background, SystemActor, SystemHandle};
 use crate::usage::Usage;
 

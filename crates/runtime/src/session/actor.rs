@@ -9,6 +9,7 @@ use holdfast_contract::content::Content;
 use holdfast_contract::digest::canonical;
 use holdfast_contract::effect::{Act, Effects, Input};
 use holdfast_contract::frame::{Draft, FrameSource};
+use holdfast_contract::host_call::{HostCall, HostCallKind};
 use holdfast_contract::ids::{ExtensionId, HookId, Millis, Seq, StreamId};
 use holdfast_contract::message::Spent;
 use holdfast_contract::problem::{Code, Fault, Problem};
@@ -20,25 +21,21 @@ use holdfast_contract::session_frames::{
 };
 use holdfast_contract::system_frames::HeadAnchored;
 use holdfast_contract::tool::ToolOutcome;
-use holdfast_contract::wire::{Ask, Host};
 use holdfast_kernel::{Pending, Session, barrier};
 use holdfast_store::StreamLog;
 use tokio::sync::{mpsc, oneshot};
 
 use super::hooks::RoundAnswers;
 use super::tasks::Tasks;
-use super::{HostAnswer, ReplySender, SessionCommand, SessionHandle, TurnReport, UserInput, discovery};
+use super::{HostAnswer, ReplySender, SessionCommand, SessionHandle, TurnReport, UserInput};
 use crate::calls::{CallEnd, Instances};
 use crate::extensions::{START_WAIT, crash_in};
 use crate::history::Machine;
 use crate::history::artifacts;
-use crate::host::SessionHost;
-use crate::messaging::INVOKE;
+use crate::host::{Caller, SessionHost};
 use crate::messaging::OutputStream;
-use crate::network;
 use crate::parts::{OutputDelta, OutputKind, SessionEvent};
 use crate::runtime::Inner;
-use crate::services::Caller;
 use crate::usage::DelegatedBudget;
 
 /// Frames between snapshots: at least this many, and enough to pay for writing the state.
@@ -216,8 +213,8 @@ impl SessionActor {
             },
             SessionCommand::Fact(input) => self.queue.push_back(*input),
             SessionCommand::Returned(returned) => self.returned(*returned),
-            // Whoever asked and was given up meanwhile has asked for nothing.
-            SessionCommand::Ask { reply, .. } if reply.is_closed() => {}
+            // The caller has stopped waiting meanwhile.
+            SessionCommand::HostCall { reply, .. } if reply.is_closed() => {}
             SessionCommand::Answered(answered) => self.answered(*answered),
             SessionCommand::Progress { extension, under, text } => {
                 let text = self.inner.home.hide_in_text(text);
@@ -227,8 +224,8 @@ impl SessionActor {
                 let delta = OutputDelta { after: under, kind: OutputKind::Progress { extension }, text };
                 self.inner.surface.show(self.session.id(), SessionEvent::Output(delta));
             }
-            SessionCommand::Ask { extension, under, hook, ask, reply } => {
-                self.host_ask(&extension, (under, hook), ask, reply);
+            SessionCommand::HostCall { extension, under, hook, call, timeout, reply } => {
+                self.host_call(&extension, (under, hook), (call, timeout), reply);
             }
             SessionCommand::Command { command, arguments, output, reply } => {
                 let source = FrameSource::Surface("command".into());
@@ -496,26 +493,26 @@ impl SessionActor {
         self.broken = Some(problem);
     }
 
-    /// Answers an extension in the middle of a call. Ask and answer are recorded before the extension has it.
-    fn host_ask(
+    /// Serves a host call. Call and answer are recorded before the extension has the answer.
+    fn host_call(
         &mut self,
         extension: &Arc<ExtensionRef>,
         (under, hook): (Seq, Option<HookId>),
-        ask: Ask,
+        (call, timeout): (HostCall, Option<Millis>),
         reply: oneshot::Sender<Result<Content, Fault>>,
     ) {
         let id: ExtensionId = extension.id.clone();
         let clock = self.inner.clock.now();
-        let (body, value): (Body, Content) = match ask {
-            Ask::Clock => {
+        let (body, value): (Body, Content) = match call {
+            HostCall::Clock => {
                 let body = ClockRead { extension: id, hook, value: clock };
                 (body.into(), Content::of(&clock))
             }
-            Ask::Random { bytes } => {
+            HostCall::Random { bytes } => {
                 let bytes = self.inner.entropy.draw_hex(bytes);
                 (RandomDrawn { extension: id, hook, bytes: bytes.clone() }.into(), Content::text(bytes))
             }
-            Ask::StateGet { key } => {
+            HostCall::StateGet { key } => {
                 let value = self.session.state(&id, &key).cloned();
                 let value = value.unwrap_or_else(|| Content::new(Default::default()));
                 let (arguments, outcome) = (Content::text(key), ToolOutcome::Result(value.clone()));
@@ -523,7 +520,7 @@ impl SessionActor {
                     HostCalled {
                         extension: id,
                         hook,
-                        ask: "state.get".to_owned(),
+                        ask: HostCallKind::StateGet.name().to_owned(),
                         arguments,
                         outcome,
                         spent: None,
@@ -532,13 +529,13 @@ impl SessionActor {
                     value,
                 )
             }
-            Ask::StateSet { key, value } => {
+            HostCall::StateSet { key, value } => {
                 (StateWritten { extension: id, hook, key, value }.into(), Content::new(Default::default()))
             }
-            Ask::Inject { text } => {
+            HostCall::Inject { text } => {
                 (MessageInjected { extension: id, hook, text }.into(), Content::new(Default::default()))
             }
-            Ask::Ui(question) => {
+            HostCall::Ui(question) => {
                 let request = self.session.next_seq();
                 if matches!(question, UiQuestion::Input { secret: true, .. }) {
                     self.unsaid.insert(request);
@@ -551,88 +548,78 @@ impl SessionActor {
                 }
                 return;
             }
-            Ask::Other { name, .. } if name == "secret.get" && hook.is_some() => {
-                let fault = Fault::new(Code::ToolDenied, "a hook has no secrets");
-                return drop(reply.send(Err(fault)));
-            }
-            Ask::Other { name, .. } if network::ASKS.contains(&name.as_str()) && hook.is_some() => {
-                let fault = Fault::new(Code::ToolDenied, "a hook has no network");
-                return drop(reply.send(Err(fault)));
-            }
-            Ask::Other { name, arguments, .. } if discovery::ASKS.contains(&name.as_str()) => {
-                let answer = self.look(extension, &name, &arguments);
-                let extension = extension.clone();
-                return self.answered(HostAnswer {
-                    extension,
-                    under,
-                    hook,
-                    ask: name,
-                    arguments,
-                    answer,
-                    spent: None,
-                    reply,
-                });
-            }
-            Ask::Other { name, arguments, timeout } => {
-                let session = Some(self.session.id().clone());
-                let budget = DelegatedBudget::new(self.session.left());
-                let user = SessionHost {
-                    inbox: self.inbox.clone(),
-                    extension: extension.clone(),
-                    under,
-                    hook: hook.clone(),
-                };
-                let user: Option<Arc<dyn Host>> = Some(Arc::new(user));
-                let asker = Caller {
-                    extension: extension.clone(),
-                    session,
-                    under: Some(under),
-                    budget: Some(budget.clone()),
-                    user,
-                };
-                let mut answer = self.inner.serve(asker, &name, &arguments, timeout);
-                let extension = extension.clone();
-                // What is there at once is told at once: whoever asks first is then answered first.
-                if let Some(answer) = (&mut answer).now_or_never() {
-                    return self.answered(HostAnswer {
-                        extension,
-                        under,
-                        hook,
-                        ask: name,
-                        arguments,
-                        answer,
-                        spent: budget.used(),
-                        reply,
-                    });
-                }
-                let inbox = self.inbox.clone();
-                let mut reply = reply;
-                tokio::spawn(async move {
-                    let answer = match name.as_str() {
-                        // Nobody waits for what an agent says after whoever asked has gone.
-                        INVOKE => tokio::select! {
-                            biased;
-                            answer = answer => answer,
-                            () = reply.closed() => Err(Fault::new(Code::TurnCancelled, "whoever asked has gone")),
-                        },
-                        _ => answer.await,
-                    };
-                    let spent = budget.used();
-                    let note =
-                        HostAnswer { extension, under, hook, ask: name, arguments, answer, spent, reply };
-                    drop(inbox.send(SessionCommand::Answered(Box::new(note))));
-                });
-                return;
-            }
+            call => return self.serve_call(extension, (under, hook), (call, timeout), reply),
         };
         let input = self.fact(FrameSource::Extension(extension.clone()), Some(under), body);
         drop(reply.send(self.step(input).map(|()| value).map_err(|problem| problem.to_fault())));
     }
 
-    /// Records what an extension asked for and was answered, and then lets it have the answer.
+    /// Serves a host call that is recorded by its name.
+    fn serve_call(
+        &mut self,
+        extension: &Arc<ExtensionRef>,
+        (under, hook): (Seq, Option<HookId>),
+        (call, timeout): (HostCall, Option<Millis>),
+        mut reply: oneshot::Sender<Result<Content, Fault>>,
+    ) {
+        if hook.is_some() && call.kind().is_some_and(|kind| !kind.is_for_hooks()) {
+            let message = format!("a hook may not call `{}`", call.name());
+            return drop(reply.send(Err(Fault::new(Code::ToolDenied, message))));
+        }
+        let budget = DelegatedBudget::new(self.session.left());
+        let caller = self.caller(extension, (under, hook.clone()), budget.clone());
+        let (extension, record) = (extension.clone(), call.record());
+        let is_invocation = matches!(call, HostCall::AgentInvoke(_));
+        let mut answer = match call {
+            HostCall::ToolsFind(it) => self.tools_find(&caller, &it.read),
+            HostCall::CapabilitiesList(_) => self.capabilities_list(&caller),
+            call => self.inner.serve(caller, call, timeout),
+        };
+        // An answer that is ready is recorded at once: answers keep the order of the calls.
+        if let Some(answer) = (&mut answer).now_or_never() {
+            let spent = budget.used();
+            return self.answered(HostAnswer { extension, under, hook, call: record, answer, spent, reply });
+        }
+        let inbox = self.inbox.clone();
+        tokio::spawn(async move {
+            let answer = match is_invocation {
+                // An agent is cancelled when its caller has stopped waiting.
+                true => tokio::select! {
+                    biased;
+                    answer = answer => answer,
+                    () = reply.closed() => Err(Fault::new(Code::TurnCancelled, "the caller has stopped waiting")),
+                },
+                false => answer.await,
+            };
+            let spent = budget.used();
+            let answered = HostAnswer { extension, under, hook, call: record, answer, spent, reply };
+            drop(inbox.send(SessionCommand::Answered(Box::new(answered))));
+        });
+    }
+
+    /// An extension that makes a host call in this session.
+    fn caller(
+        &self,
+        extension: &Arc<ExtensionRef>,
+        (under, hook): (Seq, Option<HookId>),
+        budget: DelegatedBudget,
+    ) -> Caller {
+        let (inbox, extension) = (self.inbox.clone(), extension.clone());
+        let user = SessionHost { inbox, extension: extension.clone(), under, hook };
+        Caller {
+            grants: self.inner.grants_of(&extension),
+            extension,
+            session: Some(self.session.id().clone()),
+            under: Some(under),
+            budget: Some(budget),
+            user: Some(Arc::new(user)),
+        }
+    }
+
+    /// Records a host call and its answer, and then sends the answer.
     fn answered(&mut self, answered: HostAnswer) {
-        let HostAnswer { extension, under, hook, ask, arguments, answer, spent, reply } = answered;
-        let mut body = self.inner.asked(&extension, hook, (ask, arguments), &answer);
+        let HostAnswer { extension, under, hook, call, answer, spent, reply } = answered;
+        let mut body = self.inner.host_called(&extension, hook, call, &answer);
         if let Body::HostCalled(fact) = &mut body {
             fact.spent = spent;
         }

@@ -10,10 +10,10 @@ use holdfast_contract::wire::Later;
 use holdfast_model::{Delta, Model};
 use holdfast_secrets::RedactedStream;
 
+use crate::host::secrets::Secrets;
 use crate::messaging::OutputStream;
 use crate::parts::{OutputDelta, OutputKind, SessionEvent};
 use crate::runtime::Inner;
-use crate::secrets::Secrets;
 
 /// What a model's answer comes to.
 pub(super) type ModelOutcome = Result<ModelReturned, ModelFailed>;

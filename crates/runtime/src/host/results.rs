@@ -1,5 +1,6 @@
-//! Reading on in a result that the model was shown the beginning of. What may be read is what the extension that cuts results was shown,
-//! exactly: not what a hook before it has taken out, and nothing of a result that a guardrail has stopped.
+//! The capability `results`: reading on in a result that the model was shown the beginning of. What may be read is exactly what the calling
+//! extension was shown when it truncated the result: not what a hook before it has removed, nothing that another extension truncated,
+//! and nothing of a result that a guardrail has blocked.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -10,39 +11,31 @@ use holdfast_contract::content::Content;
 use holdfast_contract::context::beginning;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::hook::HookPoint;
-use holdfast_contract::ids::{CallId, Seq, StreamId};
+use holdfast_contract::host_call::arguments::ReadResultArguments;
+use holdfast_contract::ids::{CallId, ExtensionId, HookId, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::wire::Later;
-use holdfast_kernel::registry::RESULTS;
 use holdfast_store::Store;
-use serde::Deserialize;
 use serde_json::json;
 
+use super::{Caller, failed};
 use crate::runtime::Inner;
 
-/// `result.read`
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ReadResult {
-    call: CallId,
-    /// Where to begin, in bytes of the text.
-    #[serde(default)]
-    offset: u64,
-    /// How many bytes at most.
-    limit: u64,
-}
-
 impl Inner {
-    /// A part of a result of this session that was cut, and how long the whole is.
-    pub(crate) fn read_result(
+    /// A part of a result of this session that the caller has truncated, and how long the whole is.
+    pub(super) fn result_read(
         self: &Arc<Self>,
-        session: StreamId,
-        asked: ReadResult,
+        caller: &Caller,
+        arguments: ReadResultArguments,
     ) -> Later<Result<Content, Fault>> {
-        let store = self.store.clone();
+        let Some(session) = caller.session.clone() else {
+            return failed(Fault::new(Code::ResultUnknown, "a result belongs to a session"));
+        };
+        let (store, reader) = (self.store.clone(), caller.extension.id.clone());
         Box::pin(async move {
-            let ReadResult { call, offset, limit } = asked;
-            let found = tokio::task::spawn_blocking(move || cut_result(&store, &session, call)).await;
+            let ReadResultArguments { call, offset, limit } = arguments;
+            let found =
+                tokio::task::spawn_blocking(move || cut_result(&store, &session, &reader, call)).await;
             let lost = |error| Fault::new(Code::Internal, format!("the log could not be read: {error}"));
             let found = found.map_err(lost)?.map_err(|problem| problem.to_fault())?;
             let unknown = |message: String| Fault::new(Code::ResultUnknown, message);
@@ -71,8 +64,16 @@ fn page(text: &str, most: usize) -> &str {
     }
 }
 
-/// The text of a result that was cut; none where there is no such call, where nothing was cut, or where the call came to something else.
-fn cut_result(store: &Store, session: &StreamId, call: CallId) -> Result<Option<String>, Problem> {
+/// The text of a result that a hook of the reader has truncated; none where there is no such call, where nothing was truncated, or where
+/// the call had another outcome.
+fn cut_result(
+    store: &Store,
+    session: &StreamId,
+    reader: &ExtensionId,
+    call: CallId,
+) -> Result<Option<String>, Problem> {
+    let is_the_readers =
+        |hook: &HookId| hook.as_str().strip_prefix(reader.as_str()).is_some_and(|rest| rest.starts_with('/'));
     let mut shown: Option<Digest> = None;
     let mut results: Vec<Content> = Vec::new();
     let mut stands = false;
@@ -87,7 +88,7 @@ fn cut_result(store: &Store, session: &StreamId, call: CallId) -> Result<Option<
                 if fact.call == Some(call) && fact.point == HookPoint::ToolAfter =>
             {
                 let Some(result) = fact.decision.replacement() else { return Ok(ControlFlow::Continue(())) };
-                match fact.hook.as_str().strip_prefix(RESULTS).is_some_and(|rest| rest.starts_with('/')) {
+                match is_the_readers(&fact.hook) {
                     true => shown = fact.subject.map(|subject| subject.get()),
                     false => results.push(result.clone()),
                 }

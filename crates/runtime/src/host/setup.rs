@@ -1,24 +1,25 @@
-//! Setting extensions up: what each needs before it can work, what of it is missing, and taking over what the user says.
+//! The capability `setup`: which parameters an extension needs, which are missing, and setting them.
 //!
-//! What is secret goes to the secrets, under the extension's own name; everything else goes to its settings. An extension with the setup
-//! role is asked for its questions, told the answers, a secret's as its reference, and has the last word on whether all is there.
+//! A secret is stored with the secrets under the extension's own name; everything else goes to its settings. An extension with the setup
+//! role provides its questions, gets the answers, a secret as its reference, and decides whether its setup is complete.
 
 use std::sync::{Arc, PoisonError};
 
 use holdfast_contract::content::Content;
+use holdfast_contract::host_call::arguments::{DoctorArguments, NameArgument, SetupApplyArguments};
 use holdfast_contract::ids::{ExtensionId, Millis};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::role::Role;
 use holdfast_contract::system_frames::ExtensionsFound;
-use holdfast_contract::wire::{Call, Reply};
+use holdfast_contract::wire::{Call, Later, Reply};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use super::SystemHost;
+use super::secrets::{SecretName, SecretString};
 use crate::calls::{start_call, wait_timeout};
-use crate::host::SystemHost;
 use crate::runtime::{Inner, Runtime};
-use crate::secrets::{SecretName, SecretString};
 use crate::system::SystemCommand;
 
 /// How long an extension may take to answer.
@@ -27,7 +28,7 @@ const TIMEOUT: Millis = Millis(30_000);
 /// A question that must be answered before an extension can work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetupQuestion {
-    /// The name of what is asked for.
+    /// The name of the parameter.
     pub name: String,
     /// What it is, for the user.
     #[serde(default)]
@@ -35,7 +36,7 @@ pub struct SetupQuestion {
     /// Whether the answer must not be shown.
     #[serde(default)]
     pub secret: bool,
-    /// Whether the extension cannot do without.
+    /// Whether the extension does not work without it.
     #[serde(default)]
     pub required: bool,
     /// Whether it was answered.
@@ -43,18 +44,18 @@ pub struct SetupQuestion {
     pub answered: bool,
 }
 
-/// How an extension's setup stands.
+/// The state of an extension's setup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetupState {
     /// The extension.
     pub extension: ExtensionId,
-    /// What its manifest says about setting it up.
+    /// The setup instructions of its manifest.
     pub instructions: String,
     /// What it asks for.
     pub questions: Vec<SetupQuestion>,
-    /// Whether everything that it needs is there.
+    /// Whether everything that it needs is set.
     pub complete: bool,
-    /// Its own word on that, or what is missing.
+    /// Its own message about that, or what is missing.
     pub word: String,
 }
 
@@ -67,19 +68,55 @@ impl SetupState {
 }
 
 impl Runtime {
-    /// How an extension's setup stands.
+    /// The state of an extension's setup.
     pub async fn setup(&self, id: &ExtensionId) -> Result<SetupState, Problem> {
         self.inner().setup(id).await
     }
 
-    /// Takes an answer over, and tells how the setup stands then.
+    /// Sets a parameter, and returns the state of the setup after that.
     pub async fn configure(&self, id: &ExtensionId, name: &str, value: Value) -> Result<SetupState, Problem> {
         self.inner().configure(id, name, value).await
     }
 }
 
 impl Inner {
-    /// How an extension's setup stands.
+    pub(super) fn setup_open(self: &Arc<Self>) -> Later<Result<Content, Fault>> {
+        let inner = self.clone();
+        Box::pin(async move { Ok(Content::of(&*inner.not_set_up().await)) })
+    }
+
+    pub(super) fn setup_show(self: &Arc<Self>, name: NameArgument) -> Later<Result<Content, Fault>> {
+        let (inner, id) = (self.clone(), ExtensionId::from(name.0.as_str()));
+        Box::pin(async move {
+            let state = inner.setup(&id).await;
+            state.map(|state| Content::of(&state)).map_err(|problem| problem.to_fault())
+        })
+    }
+
+    pub(super) fn setup_apply(
+        self: &Arc<Self>,
+        arguments: SetupApplyArguments,
+    ) -> Later<Result<Content, Fault>> {
+        let SetupApplyArguments { extension, name, value } = arguments;
+        let inner = self.clone();
+        Box::pin(async move {
+            let state = inner.configure(&extension, &name, value).await;
+            state.map(|state| Content::of(&state)).map_err(|problem| problem.to_fault())
+        })
+    }
+
+    pub(super) fn extension_doctor(
+        self: &Arc<Self>,
+        arguments: DoctorArguments,
+    ) -> Later<Result<Content, Fault>> {
+        let inner = self.clone();
+        Box::pin(async move {
+            let found = inner.troubles(arguments.extension.as_ref());
+            found.map(|found| Content::of(&found)).map_err(|problem| problem.to_fault())
+        })
+    }
+
+    /// The state of an extension's setup.
     pub(crate) async fn setup(self: &Arc<Self>, id: &ExtensionId) -> Result<SetupState, Problem> {
         let Some(serving) = self.extensions.active(id) else {
             let what = format!("`{id}` is not active");
@@ -139,7 +176,7 @@ impl Inner {
         Ok(state)
     }
 
-    /// Takes an answer over.
+    /// Sets a parameter.
     pub(crate) async fn configure(
         self: &Arc<Self>,
         id: &ExtensionId,
@@ -179,7 +216,7 @@ impl Inner {
         self.setup(id).await
     }
 
-    /// Keeps a secret where secrets are kept.
+    /// Stores a secret.
     pub(crate) async fn keep_secret(&self, name: SecretName, value: SecretString) -> Result<(), Problem> {
         let none = || Problem::new(Code::SecretReadOnly, "this system keeps no secrets");
         let secrets = self.home.secrets().cloned().ok_or_else(none)?;
@@ -202,14 +239,14 @@ impl Inner {
         Ok(())
     }
 
-    /// The extensions that serve and are not set up. Remembered until something of it changes.
+    /// The active extensions that are not set up. Cached until something changes.
     pub(crate) async fn not_set_up(self: &Arc<Self>) -> Arc<Vec<SetupState>> {
         if let Some(known) = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).clone() {
             return known;
         }
         let mut open = Vec::new();
         for extension in self.extensions.all_active() {
-            // One that cannot say is not set up either, and says so when it is asked.
+            // One whose state cannot be read reports that when it is asked directly.
             if let Ok(state) = self.setup(&extension.id).await
                 && !state.complete
             {
@@ -221,7 +258,7 @@ impl Inner {
         open
     }
 
-    /// What is known about setups no longer holds.
+    /// Clears the cache of [`Inner::not_set_up`].
     pub(crate) fn setup_changed(&self) {
         *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -244,7 +281,7 @@ impl Inner {
     }
 }
 
-/// What stands for a secret of an extension wherever the host sends it.
+/// The reference that stands for a secret of an extension wherever the host sends it.
 pub(crate) fn reference(id: &ExtensionId, name: &str) -> String {
     format!("secret:{id}/{name}")
 }

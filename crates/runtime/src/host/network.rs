@@ -1,5 +1,6 @@
-//! Whether an extension may reach a host, and under which address. What is not granted is asked of the user, where one is there; everything else
-//! is denied. The name is looked up here, and the answer has the addresses that were looked at, so that nobody looks it up again.
+//! The capability `network`: whether an extension may connect to a host, and to which addresses. The user is asked about a host that is not
+//! granted, where there is one to ask; everything else is denied. The name is resolved here, and the answer has the addresses that were
+//! checked, so that it is not resolved again.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,22 +9,20 @@ use std::time::Duration;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
+use holdfast_contract::host_call::HostCall;
+use holdfast_contract::host_call::arguments::ConnectArguments;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::manifest::{Grants, Profile};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::UiQuestion;
-use holdfast_contract::wire::{Ask, Bundle, Later};
+use holdfast_contract::wire::{Bundle, Later};
 use holdfast_policy::{Grant, GrantedAccess, Tie, effective_grant};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::Caller;
 use crate::runtime::Inner;
-use crate::services::{Caller, failed, read};
 
-/// What a gateway asks for: whether a connection may be made, and to note what came of it.
-pub(crate) const ASKS: &[&str] = &["network.connect", "network.connected"];
-
-/// How long a name may take to be looked up.
+/// How long resolving a name may take.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a user has to answer.
@@ -36,11 +35,11 @@ const NO: &str = "no";
 /// An activation, a host and a port.
 type Key = (Digest, String, u16);
 
-/// What users have said about hosts for as long as an activation serves.
+/// The users' answers about hosts, for as long as an activation is active.
 #[derive(Default)]
 pub(crate) struct HostAnswers {
     said: Mutex<HashMap<Key, bool>>,
-    /// Whose turn it is to ask, for each activation: what one connection is answered, the next one needs not ask.
+    /// One question at a time for each activation: the answer for one connection counts for the next.
     turns: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -58,15 +57,7 @@ impl HostAnswers {
     }
 }
 
-/// `network.connect`
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Target {
-    host: String,
-    port: u16,
-}
-
-/// Why a host may be reached.
+/// Why a host may be connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Granted {
     /// By its own name, or by its address.
@@ -80,29 +71,19 @@ fn denied(message: String) -> Fault {
 }
 
 impl Inner {
-    /// Answers one of [`ASKS`].
-    pub(crate) fn serve_network(
+    /// Whether a connection may be made, and to which addresses.
+    pub(super) fn network_connect(
         self: &Arc<Self>,
-        asker: Caller,
-        name: &str,
-        arguments: &Content,
+        caller: Caller,
+        target: ConnectArguments,
     ) -> Later<Result<Content, Fault>> {
-        if name != "network.connect" {
-            // What came of a connection is a fact. That it is recorded is all that is asked for.
-            return Box::pin(std::future::ready(Ok(Content::default())));
-        }
-        match read(name, arguments) {
-            Ok(target) => {
-                let inner = self.clone();
-                Box::pin(async move { inner.connect(asker, target).await })
-            }
-            Err(fault) => failed(fault),
-        }
+        let inner = self.clone();
+        Box::pin(async move { inner.connect(caller, target).await })
     }
 
-    async fn connect(&self, asker: Caller, target: Target) -> Result<Content, Fault> {
-        let Target { host, port } = &target;
-        let granted = self.granted(&asker, &target).await?;
+    async fn connect(&self, caller: Caller, target: ConnectArguments) -> Result<Content, Fault> {
+        let ConnectArguments { host, port } = &target;
+        let granted = self.granted(&caller, &target).await?;
         let looked_up =
             tokio::time::timeout(LOOKUP_TIMEOUT, tokio::net::lookup_host((host.as_str(), *port))).await;
         let missing = |why: String| Fault::new(Code::ToolFailed, format!("`{host}` has no address: {why}"));
@@ -122,10 +103,10 @@ impl Inner {
         Ok(Content::new(json!({ "addresses": open })))
     }
 
-    /// Why the host may be reached: by a grant, or by the user's word.
-    async fn granted(&self, asker: &Caller, target: &Target) -> Result<Granted, Fault> {
-        let Target { host, port } = target;
-        let (id, digest) = (asker.extension.id.clone(), asker.extension.digest);
+    /// Why the host may be connected to: by a grant, or by the user's answer.
+    async fn granted(&self, caller: &Caller, target: &ConnectArguments) -> Result<Granted, Fault> {
+        let ConnectArguments { host, port } = target;
+        let (id, digest) = (caller.extension.id.clone(), caller.extension.digest);
         let bundle = self.activation(digest)?;
         let reach = GrantedAccess::of(&bundle.grants);
         if reach.names_host(host, *port) {
@@ -148,7 +129,7 @@ impl Inner {
         if let Some(settled) = settled() {
             return settled;
         }
-        let Some(user) = &asker.user else {
+        let Some(user) = &caller.user else {
             return Err(refused("nobody can be asked outside a conversation"));
         };
         let turn = self.answers.turn(digest);
@@ -162,7 +143,7 @@ impl Inner {
         }
         let prompt =
             format!("`{id}` wants to reach {}, which it was not granted. May it?", place(host, *port));
-        let asked = user.ask(Ask::Ui(UiQuestion::Select { prompt, options }));
+        let asked = user.call(HostCall::Ui(UiQuestion::Select { prompt, options }));
         let answer = tokio::time::timeout(QUESTION_TIMEOUT, asked).await;
         let answer = answer.unwrap_or_else(|_| Ok(Content::default()))?;
         match answer.value().and_then(Value::as_str) {
@@ -192,7 +173,7 @@ impl Inner {
         serde_json::from_slice(&bytes).map_err(|_| none())
     }
 
-    /// Writes a grant down, as `holdfast ext grant` does.
+    /// Stores a grant, as `holdfast ext grant` does.
     async fn remember_grant(&self, grant: Grant) -> Result<(), Fault> {
         let none = || Fault::new(Code::SettingsInvalid, "this system keeps no settings");
         let configuration = self.home.configuration().cloned().ok_or_else(none)?;
@@ -202,7 +183,7 @@ impl Inner {
     }
 }
 
-/// Whether a grant of this would count: a manifest asks for what it may be given, and a single file has none.
+/// Whether a lasting grant would have an effect: a manifest must ask for it, and a single file has no manifest.
 fn can_last(bundle: &Bundle, wanted: &Grants) -> bool {
     let single = bundle.entrypoint.starts_with("tools/") || bundle.entrypoint.starts_with("channels/");
     let requested = || bundle.parsed().map(|manifest| manifest.requests()).unwrap_or_default();
@@ -214,7 +195,7 @@ fn place(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
-/// Why not, and what to do about it.
+/// Why a host is refused, and what to do about it.
 fn refusal(id: &ExtensionId, host: &str, port: u16, why: &str, lasting: bool) -> String {
     let place = place(host, port);
     let help = match lasting {
@@ -224,8 +205,8 @@ fn refusal(id: &ExtensionId, host: &str, port: u16, why: &str, lasting: bool) ->
     format!("`{id}` may not reach {place}: {why}; {help}")
 }
 
-/// Whether a host that may be reached may be at this address. Names lead wherever their owner likes, so that this machine, its link and whatever gives
-/// machines their credentials are reached by a grant of the address alone, or of `localhost`; a network of one's own by one of the name, too.
+/// Whether a host that may be connected to may have this address. The owner of a name chooses its addresses, so loopback, link-local and
+/// metadata addresses need a grant of the address itself or of `localhost`, and private networks need a grant that names the host.
 fn may_be(address: IpAddr, host: &str, granted: Granted) -> bool {
     let literal = host.parse::<IpAddr>().is_ok() || host.eq_ignore_ascii_case("localhost");
     match place_of(address) {
@@ -235,13 +216,13 @@ fn may_be(address: IpAddr, host: &str, granted: Granted) -> bool {
     }
 }
 
-/// Where an address leads.
+/// What kind of address it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AddressClass {
     Public,
-    /// A network of somebody's own.
+    /// A private network.
     Private,
-    /// This machine, its link, and what is no single machine.
+    /// Loopback, link-local, multicast and reserved addresses.
     Near,
 }
 
@@ -273,10 +254,10 @@ fn place_of_six(address: Ipv6Addr) -> AddressClass {
         return place_of_four(four);
     }
     match (a, b, c, d) {
-        // What carries an address of the fourth version leads where that does.
+        // An address with an IPv4 address in it counts as that one.
         (0x64, 0xff9b, _, _) | (0, 0, 0, 0) if h > 1 || g > 0 => inner(g, h),
         (0x2002, high, low, _) => inner(high, low),
-        // What the clouds have in place of 169.254.169.254.
+        // The metadata service of clouds, as 169.254.169.254 is.
         (0xfd00, 0x0ec2, 0, 0) => AddressClass::Near,
         (0xfc00..=0xfdff, ..) => AddressClass::Private,
         (0x2000..=0x3fff, second, ..) if (a, second) != (0x2001, 0x0db8) && (a, second) != (0x2001, 0) => {

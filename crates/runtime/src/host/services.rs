@@ -1,31 +1,28 @@
-//! Services that extensions share: one extension makes something under a key, and those that depend on it use that one thing.
+//! The capability `services`: services that extensions share. One extension creates something under a key, and those that depend on it
+//! use that one instance.
 //!
-//! Nothing crosses a sandbox but values, so a service stays with its owner, and its key is the handle: `<extension>/<name>`. Whoever
-//! asks for a key first has it made, and all who ask meanwhile wait for the same. What could not be made is forgotten, and the next one
-//! tries again. A service goes with the generation that made it, and its key is made anew by the next one.
+//! Only values cross a sandbox, so a service stays with its owner, and its key is the handle: `<extension>/<name>`. The first call with a
+//! key creates the service, and concurrent calls wait for the same creation. A failed creation is not kept; the next call tries again.
+//! A service is disposed of with the generation that created it, and created again by the next one.
 //!
-//! The owner's side is three methods of its `api` role, which nobody else may call: [`CREATE`], [`CALL`] and [`DISPOSE`].
+//! The owner's side is three methods of its `api` role, which only the host may call: [`CREATE`], [`CALL`] and [`DISPOSE`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::{ExtensionId, Millis};
+use holdfast_contract::host_call::arguments::{ServiceCallArguments, ServiceGetArguments, ServiceKey};
+use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::system_frames::{ExtensionFaulted, ExtensionState, ExtensionStateChanged};
 use holdfast_contract::wire::{Call, Later};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::{Caller, SystemHost, content_of, failed};
 use crate::calls::{start_call, wait_timeout};
-use crate::host::SystemHost;
 use crate::runtime::Inner;
-use crate::services::{Caller, content_of, failed, read};
-
-/// The names of what is answered here.
-pub(crate) const ASKS: &[&str] = &["service.get", "service.call"];
 
 /// What the owner's methods for its services begin with.
 pub(crate) const RESERVED: &str = "service:";
@@ -33,88 +30,47 @@ const CREATE: &str = "service:create";
 const CALL: &str = "service:call";
 const DISPOSE: &str = "service:dispose";
 
-/// How long making a service may take. Whoever waits for it may have less patience.
+/// How long creating a service may take. A caller that waits for it may have a shorter timeout.
 const CREATE_TIMEOUT: Millis = Millis(60_000);
 
-/// How long a service may take to go.
+/// How long disposing of a service may take.
 const DISPOSE_TIMEOUT: Millis = Millis(10_000);
 
 /// How often an owner may be reloaded in the middle of one call.
 const MAX_RELOADS_PER_CALL: usize = 3;
 
-/// `service.get`
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Get {
-    key: Key,
-    /// What it is made with, if this is who has it made.
-    #[serde(default)]
-    arguments: Value,
-}
-
-/// `service.call`
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CallIt {
-    key: Key,
-    method: String,
-    #[serde(default)]
-    arguments: Value,
-}
-
-/// A service's key: `<extension>/<name>`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(try_from = "String")]
-struct Key {
-    owner: ExtensionId,
-    name: String,
-}
-
-impl TryFrom<String> for Key {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        match text.split_once('/') {
-            Some((owner, name)) if !owner.is_empty() && !name.is_empty() => {
-                Ok(Self { owner: owner.into(), name: name.to_owned() })
-            }
-            _ => Err(format!("`{text}` is no key: write `<extension>/<name>`")),
-        }
-    }
-}
-
-/// A service that is there.
+/// A service that exists.
 #[derive(Clone)]
 struct Service {
     owner: Arc<ExtensionRef>,
-    /// Counts up with every service that was made, so that they go in the reverse order.
+    /// Counts up with every service that is created, so that they are disposed of in reverse order.
     number: u64,
-    /// What its owner says of it.
-    says: Content,
+    /// What its owner reports about it.
+    report: Content,
 }
 
-/// What came of making a service; none while it is being made.
+/// The outcome of creating a service; none while it is being created.
 type CreationResult = Option<Result<Service, Fault>>;
 
-/// Where a key stands.
+/// The state of a key.
 enum ServiceSlot {
-    Making(watch::Receiver<CreationResult>),
-    Made(Service),
+    Creating(watch::Receiver<CreationResult>),
+    Ready(Service),
 }
 
 /// All services.
 #[derive(Default)]
 pub(crate) struct SharedServices {
     state: Mutex<State>,
-    /// Services go one after another.
-    going: tokio::sync::Mutex<()>,
+    /// Services are disposed of one after another.
+    disposal: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct State {
-    places: BTreeMap<Key, ServiceSlot>,
-    /// What every key was first asked for with, for when it is made anew.
-    arguments: BTreeMap<Key, Value>,
+    places: BTreeMap<ServiceKey, ServiceSlot>,
+    /// The arguments of the first request for each key, for when it is created again.
+    arguments: BTreeMap<ServiceKey, Value>,
     count: u64,
     closed: bool,
 }
@@ -124,11 +80,11 @@ impl SharedServices {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes out the one of these services that was made last.
-    fn take_last(&self, which: impl Fn(&Service) -> bool) -> Option<(Key, Service)> {
+    /// Removes the one of these services that was created last.
+    fn take_last(&self, which: impl Fn(&Service) -> bool) -> Option<(ServiceKey, Service)> {
         let mut state = self.state();
         let of_them = |place: &ServiceSlot| match place {
-            ServiceSlot::Made(service) if which(service) => Some(service.clone()),
+            ServiceSlot::Ready(service) if which(service) => Some(service.clone()),
             _ => None,
         };
         let found = state.places.iter().filter_map(|(key, place)| Some((key.clone(), of_them(place)?)));
@@ -139,39 +95,40 @@ impl SharedServices {
 }
 
 impl Inner {
-    /// Answers what extensions ask for here.
-    pub(crate) fn serve_shared(
+    /// What its owner reports about a service, which is created if it does not exist.
+    pub(super) fn service_get(
         self: &Arc<Self>,
-        asker: &Caller,
-        name: &str,
-        arguments: &Content,
+        caller: &Caller,
+        arguments: ServiceGetArguments,
         timeout: Millis,
     ) -> Later<Result<Content, Fault>> {
+        let ServiceGetArguments { key, arguments } = arguments;
+        if let Err(fault) = self.must_depend(&caller.extension, &key.owner) {
+            return failed(fault);
+        }
         let inner = self.clone();
-        if name == "service.get" {
-            return match read::<Get>(name, arguments)
-                .and_then(|ask| self.allowed(asker, ask.key.clone(), ask))
-            {
-                Ok(Get { key, arguments }) => Box::pin(async move {
-                    Ok(inner.patiently(&key, timeout, inner.service(&key, Some(arguments))).await?.says)
-                }),
-                Err(fault) => failed(fault),
-            };
-        }
-        match read::<CallIt>(name, arguments).and_then(|ask| self.allowed(asker, ask.key.clone(), ask)) {
-            Ok(ask) => Box::pin(async move { inner.call_service(ask, timeout).await }),
-            Err(fault) => failed(fault),
-        }
+        Box::pin(async move {
+            Ok(inner.within(&key, timeout, inner.service(&key, Some(arguments))).await?.report)
+        })
     }
 
-    /// Lets an ask through whose asker has said that it depends on the key's owner.
-    fn allowed<T>(&self, asker: &Caller, key: Key, ask: T) -> Result<T, Fault> {
-        self.must_depend(&asker.extension, &key.owner).map(|()| ask)
+    /// Calls a method of a service, which is created if it does not exist.
+    pub(super) fn service_call(
+        self: &Arc<Self>,
+        caller: &Caller,
+        arguments: ServiceCallArguments,
+        timeout: Millis,
+    ) -> Later<Result<Content, Fault>> {
+        if let Err(fault) = self.must_depend(&caller.extension, &arguments.key.owner) {
+            return failed(fault);
+        }
+        let inner = self.clone();
+        Box::pin(async move { inner.call_service(arguments, timeout).await })
     }
 
-    async fn patiently<T>(
+    async fn within<T>(
         &self,
-        key: &Key,
+        key: &ServiceKey,
         timeout: Millis,
         work: impl Future<Output = Result<T, Fault>>,
     ) -> Result<T, Fault> {
@@ -185,30 +142,32 @@ impl Inner {
         }
     }
 
-    /// The service of a key: the one that is there, the one that is being made, or a new one.
-    async fn service(self: &Arc<Self>, key: &Key, arguments: Option<Value>) -> Result<Service, Fault> {
+    /// The service of a key: the existing one, the one that is being created, or a new one.
+    async fn service(self: &Arc<Self>, key: &ServiceKey, arguments: Option<Value>) -> Result<Service, Fault> {
         let mut made = {
             let mut state = self.shared.state();
             if let Some(arguments) = arguments {
                 state.arguments.entry(key.clone()).or_insert(arguments);
             }
             match state.places.get(key) {
-                Some(ServiceSlot::Made(service)) if self.serves(&service.owner) => return Ok(service.clone()),
-                Some(ServiceSlot::Making(made)) => made.clone(),
+                Some(ServiceSlot::Ready(service)) if self.serves(&service.owner) => {
+                    return Ok(service.clone());
+                }
+                Some(ServiceSlot::Creating(made)) => made.clone(),
                 _ if state.closed => {
                     let message = "the system is stopping, and no service is made any more";
                     return Err(Fault::new(Code::ExtensionUnknown, message));
                 }
-                // One whose owner has given way a moment ago is on its way out.
-                Some(ServiceSlot::Made(_)) | None => {
+                // One whose owner was replaced a moment ago is about to be disposed of.
+                Some(ServiceSlot::Ready(_)) | None => {
                     let old = state.places.remove(key);
                     let (tell, made) = watch::channel(None);
-                    state.places.insert(key.clone(), ServiceSlot::Making(made.clone()));
+                    state.places.insert(key.clone(), ServiceSlot::Creating(made.clone()));
                     let arguments = state.arguments.get(key).cloned().unwrap_or_default();
                     let (inner, key) = (self.clone(), key.clone());
-                    // Nobody who gives up takes it away from those who wait.
+                    // In a task of its own: a caller that stops waiting must not cancel it for the others.
                     tokio::spawn(async move {
-                        if let Some(ServiceSlot::Made(old)) = old {
+                        if let Some(ServiceSlot::Ready(old)) = old {
                             inner.dispose_alone(&key, &old).await;
                         }
                         tell.send_replace(Some(inner.create(&key, arguments).await));
@@ -225,16 +184,16 @@ impl Inner {
         self.extensions.active(&owner.id).is_some_and(|serving| serving.generation == owner.generation)
     }
 
-    /// Has a service made by its owner, and keeps it. What could not be made leaves the key as it was.
-    async fn create(self: &Arc<Self>, key: &Key, arguments: Value) -> Result<Service, Fault> {
+    /// Has a service created by its owner, and keeps it. A failed creation leaves the key as it was.
+    async fn create(self: &Arc<Self>, key: &ServiceKey, arguments: Value) -> Result<Service, Fault> {
         let asked = json!({ "name": key.name, "arguments": arguments });
         let made = async {
-            // Until it is kept, so that an owner that gives way meanwhile has it to let go of.
-            let (owner, visit) = self.extensions.enter(&key.owner, CREATE_TIMEOUT).await?;
-            let says = self.of_generation(&owner, CREATE, asked.into(), CREATE_TIMEOUT).await?;
-            Ok((owner, says, visit))
+            // Held until the service is kept, so that an owner that is replaced meanwhile disposes of it.
+            let (owner, guard) = self.extensions.enter(&key.owner, CREATE_TIMEOUT).await?;
+            let report = self.of_generation(&owner, CREATE, asked.into(), CREATE_TIMEOUT).await?;
+            Ok((owner, report, guard))
         };
-        let (owner, says, _guard) = match made.await {
+        let (owner, report, _guard) = match made.await {
             Ok(made) => made,
             Err(fault) => {
                 let mut state = self.shared.state();
@@ -246,9 +205,9 @@ impl Inner {
         let service = {
             let mut state = self.shared.state();
             state.count += 1;
-            let service = Service { owner, says, number: state.count };
+            let service = Service { owner, report, number: state.count };
             if !state.closed && self.serves(&service.owner) {
-                state.places.insert(key.clone(), ServiceSlot::Made(service.clone()));
+                state.places.insert(key.clone(), ServiceSlot::Ready(service.clone()));
                 return Ok(service);
             }
             state.places.remove(key);
@@ -259,19 +218,22 @@ impl Inner {
         Err(Fault::new(Code::ExtensionUnknown, message))
     }
 
-    /// Calls a method of a service, which is made if it is not there.
-    async fn call_service(self: &Arc<Self>, ask: CallIt, timeout: Millis) -> Result<Content, Fault> {
-        let CallIt { key, method, arguments } = ask;
+    async fn call_service(
+        self: &Arc<Self>,
+        call: ServiceCallArguments,
+        timeout: Millis,
+    ) -> Result<Content, Fault> {
+        let ServiceCallArguments { key, method, arguments } = call;
         let asked = Content::from(json!({ "name": key.name, "method": method, "arguments": arguments }));
         for _ in 0..MAX_RELOADS_PER_CALL {
-            let service = self.patiently(&key, timeout, self.service(&key, None)).await?;
+            let service = self.within(&key, timeout, self.service(&key, None)).await?;
             let (serving, _guard) = self.extensions.enter(&key.owner, timeout).await?;
             if serving.generation != service.owner.generation {
                 continue;
             }
             let called = self.of_generation(&serving, CALL, asked.clone(), timeout).await;
             if called.as_ref().is_err_and(|fault| fault.code.is_crash()) {
-                // What a crash leaves is not to be relied on; in a sandbox nothing of it is left.
+                // What a crash leaves behind is not reliable; in a sandbox nothing is left.
                 self.dispose_all(|it| it.number == service.number).await;
             }
             return called;
@@ -293,20 +255,20 @@ impl Inner {
         content_of(reply, &owner.id, method)
     }
 
-    /// Lets the services of a generation go, and waits until they have. Those that go already are waited for too.
+    /// Disposes of the services of a generation and waits for that, also for those that are being disposed of already.
     pub(crate) async fn dispose_services(self: &Arc<Self>, owner: &ExtensionRef) {
         let (id, generation) = (owner.id.clone(), owner.generation);
         self.dispose_all(|service| service.owner.id == id && service.owner.generation == generation).await;
     }
 
-    /// Lets all services go, for good.
+    /// Disposes of all services, and creates no more.
     pub(crate) async fn close_services(self: &Arc<Self>) {
         self.shared.state().closed = true;
         self.dispose_all(|_| true).await;
     }
 
-    /// An extension's state has changed: the services of a generation that no longer serves go. One that has a life of its own is waited
-    /// for before its end; for one that has none, this is its end.
+    /// An extension's state has changed: the services of a generation that is no longer active are disposed of. A generation with a
+    /// lifecycle waits for that before it stops.
     pub(crate) fn services_follow(self: &Arc<Self>, change: &ExtensionStateChanged) {
         let ExtensionStateChanged { id, generation, state, .. } = change.clone();
         let left = move |service: &Service| {
@@ -314,28 +276,32 @@ impl Inner {
             service.owner.id == id && same != (state == ExtensionState::Active)
         };
         let any =
-            self.shared.state().places.values().any(|it| matches!(it, ServiceSlot::Made(it) if left(it)));
+            self.shared.state().places.values().any(|it| matches!(it, ServiceSlot::Ready(it) if left(it)));
         if any {
             let inner = self.clone();
             tokio::spawn(async move { inner.dispose_all(left).await });
         }
     }
 
-    /// Lets these services go, the one that was made last first. Those that are still to go can be used by those that go.
+    /// Disposes of these services, the last created first: a service may use those that were created before it.
     async fn dispose_all(self: &Arc<Self>, which: impl Fn(&Service) -> bool) {
-        let _alone = self.shared.going.lock().await;
+        let _alone = self.shared.disposal.lock().await;
         while let Some((key, service)) = self.shared.take_last(&which) {
             self.dispose(&key, &service).await;
         }
     }
 
-    async fn dispose_alone(self: &Arc<Self>, key: &Key, service: &Service) {
-        let _alone = self.shared.going.lock().await;
+    async fn dispose_alone(self: &Arc<Self>, key: &ServiceKey, service: &Service) {
+        let _alone = self.shared.disposal.lock().await;
         self.dispose(key, service).await;
     }
 
-    /// Whatever goes wrong with one is told, and the next ones go too.
-    async fn dispose(self: &Arc<Self>, Key { name, .. }: &Key, Service { owner, .. }: &Service) {
+    /// A fault is recorded, and the next ones are disposed of too.
+    async fn dispose(
+        self: &Arc<Self>,
+        ServiceKey { name, .. }: &ServiceKey,
+        Service { owner, .. }: &Service,
+    ) {
         let gone = self.of_generation(owner, DISPOSE, json!({ "name": name }).into(), DISPOSE_TIMEOUT).await;
         if let Err(fault) = gone {
             let (id, generation) = (owner.id.clone(), owner.generation);

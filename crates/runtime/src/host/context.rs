@@ -1,44 +1,38 @@
-//! A prompt with what context providers have to say before it, for an extension whose own agent takes one text. In a session the
-//! kernel asks them; this is outside of any turn, and goes by the same order, times and portions.
+//! The capability `context`: a prompt with the texts of the context providers before it, for an extension whose own agent takes one text.
+//! In a session the kernel asks them; this is outside of any turn, with the same order, timeouts and token budgets.
 
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::context::SEPARATOR;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint};
-use holdfast_contract::ids::{AgentId, StreamId};
+use holdfast_contract::host_call::arguments::EnrichArguments;
+use holdfast_contract::ids::StreamId;
 use holdfast_contract::message::{Origin, TurnContext, TurnView};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::HookEntry;
 use holdfast_contract::system_frames::ExtensionFaulted;
 use holdfast_contract::wire::{Call, Later};
-use serde::Deserialize;
 use tokio::task::JoinSet;
 
+use super::{Caller, SystemHost};
 use crate::calls::{ContextTokenBudget, decision_of, start_call, wait_timeout};
-use crate::host::SystemHost;
 use crate::runtime::Inner;
-use crate::services::Caller;
-
-/// `context.enrich`
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Enrich {
-    prompt: String,
-    #[serde(default)]
-    agent: Option<AgentId>,
-}
 
 impl Inner {
-    /// Asks every context provider at once, and gives what they say, in their order, and then the prompt. One that fails or is late
-    /// has nothing to say, and the system is told of it.
-    pub(crate) fn enrich(self: &Arc<Self>, asker: &Caller, asked: Enrich) -> Later<Result<Content, Fault>> {
-        let Enrich { prompt, agent } = asked;
+    /// Calls every context provider concurrently and returns their texts, in their order, followed by the prompt. One that fails or times
+    /// out contributes nothing, and its fault is recorded.
+    pub(super) fn context_enrich(
+        self: &Arc<Self>,
+        caller: &Caller,
+        arguments: EnrichArguments,
+    ) -> Later<Result<Content, Fault>> {
+        let EnrichArguments { prompt, agent } = arguments;
         let turn = Arc::new(TurnContext {
-            session: asker.session.clone().unwrap_or_else(StreamId::system),
+            session: caller.session.clone().unwrap_or_else(StreamId::system),
             turn: 1,
-            agent: agent.unwrap_or_else(|| asker.extension.id.as_str().into()),
-            origin: Origin { channel: asker.extension.id.to_string(), user: None },
+            agent: agent.unwrap_or_else(|| caller.extension.id.as_str().into()),
+            origin: Origin { channel: caller.extension.id.to_string(), user: None },
         });
         let registry = self.registry.view();
         let applies = |entry: &&HookEntry| entry.spec.matcher.applies(None, &turn.origin.channel);

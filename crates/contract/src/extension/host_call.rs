@@ -1,0 +1,582 @@
+//! What an extension may ask of the host in the middle of a call: one typed list, the same in every lane.
+//!
+//! [`HostCallKind`] is the table: the name of each call on the wire and in frames, the [`Capability`] it belongs to, whether it has side
+//! effects, which of its values are secret, and which functions of `wit/host.wit` it serves. [`HostCall`] is one call with its arguments,
+//! read. Lanes build it with [`HostCall::of`] or, for a name that comes from outside, [`HostCall::named`]. The host refuses a call whose
+//! [`Capability`] the extension does not hold; nothing here decides that.
+//!
+//! A new host call is a line in `host_calls!`, a type in [`arguments`], and an arm in the dispatch of the runtime.
+
+pub mod arguments;
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::Error as _;
+use serde_json::Value;
+
+use self::arguments::{
+    AnyArguments, ApiCallArguments, ConnectArguments, DoctorArguments, EnrichArguments, FindToolsArguments,
+    NameArgument, NotifyArguments, PublishArguments, ReadResultArguments, ScheduleNextArguments,
+    ScheduleWaitArguments, SecretKeepArguments, ServiceCallArguments, ServiceGetArguments,
+    SetupApplyArguments, ShutdownArguments, TaskArguments, TopicArguments,
+};
+use crate::content::Content;
+use crate::session_frames::UiQuestion;
+
+/// Arguments as the host reads them, beside the form in which they were sent. Frames record what was sent.
+#[derive(Clone)]
+pub struct Arguments<T> {
+    /// As they were sent.
+    pub sent: Content,
+    /// As they are read.
+    pub read: T,
+}
+
+impl<T: for<'a> Deserialize<'a>> Arguments<T> {
+    fn read(sent: Content) -> Result<Self, (Content, serde_json::Error)> {
+        let read = match sent.value() {
+            Some(value) => T::deserialize(value),
+            None => Err(serde_json::Error::custom("there are no arguments")),
+        };
+        match read {
+            Ok(read) => Ok(Self { sent, read }),
+            Err(error) => Err((sent, error)),
+        }
+    }
+}
+
+/// A host call that cannot be served: its name is unknown, or its arguments do not fit.
+#[derive(Clone)]
+pub struct InvalidCall {
+    /// The call, if its name is known.
+    pub kind: Option<HostCallKind>,
+    /// The name as it was sent.
+    pub name: String,
+    /// The arguments as they were sent.
+    pub sent: Content,
+    /// What is wrong with them.
+    pub reason: String,
+}
+
+macro_rules! host_calls {
+    ($($variant:ident($arguments:ty) = $name:literal, $capability:ident, $effect:ident, [$($wit:literal),*], $summary:literal;)*) => {
+        /// A call of an extension to the host.
+        #[derive(Clone)]
+        pub enum HostCall {
+            /// Reads the clock.
+            Clock,
+            /// Draws random bytes.
+            Random {
+                /// How many.
+                bytes: u32,
+            },
+            /// Reads a value of the extension's state in this session.
+            StateGet {
+                /// The key.
+                key: String,
+            },
+            /// Writes a value of the extension's state in this session; none removes it.
+            StateSet {
+                /// The key.
+                key: String,
+                /// The value.
+                value: Option<Content>,
+            },
+            /// Adds a message to the conversation.
+            Inject {
+                /// The message.
+                text: Content,
+            },
+            /// Asks the user.
+            Ui(UiQuestion),
+            $(#[doc = $summary] $variant(Box<Arguments<$arguments>>),)*
+            /// A call that cannot be served. It reaches the host because it is recorded like any other.
+            Invalid(InvalidCall),
+        }
+
+        /// The host calls by name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum HostCallKind {
+            /// `clock`
+            Clock,
+            /// `random`
+            Random,
+            /// `state.get`
+            StateGet,
+            /// `state.set`
+            StateSet,
+            /// `inject`
+            Inject,
+            /// `ui`
+            Ui,
+            $(#[doc = concat!("`", $name, "`")] $variant,)*
+        }
+
+        impl HostCallKind {
+            /// Every host call.
+            pub const ALL: &'static [HostCallKind] = &[
+                Self::Clock, Self::Random, Self::StateGet, Self::StateSet, Self::Inject, Self::Ui, $(Self::$variant,)*
+            ];
+
+            /// Its name on the wire and in frames.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    Self::Clock => "clock",
+                    Self::Random => "random",
+                    Self::StateGet => "state.get",
+                    Self::StateSet => "state.set",
+                    Self::Inject => "inject",
+                    Self::Ui => "ui",
+                    $(Self::$variant => $name,)*
+                }
+            }
+
+            /// What an extension must hold to make it.
+            pub const fn capability(self) -> Capability {
+                match self {
+                    Self::Clock => Capability::Clock,
+                    Self::Random => Capability::Random,
+                    Self::StateGet | Self::StateSet => Capability::State,
+                    Self::Inject => Capability::Messages,
+                    Self::Ui => Capability::Ui,
+                    $(Self::$variant => Capability::$capability,)*
+                }
+            }
+
+            /// Whether it changes anything but its own record.
+            pub const fn has_side_effects(self) -> bool {
+                let effect = match self {
+                    Self::Clock | Self::Random | Self::StateGet => Effect::Reads,
+                    Self::StateSet | Self::Inject | Self::Ui => Effect::Acts,
+                    $(Self::$variant => Effect::$effect,)*
+                };
+                matches!(effect, Effect::Acts)
+            }
+
+            /// The functions of `wit/host.wit` that make it: `interface.function`.
+            pub const fn wit_functions(self) -> &'static [&'static str] {
+                match self {
+                    Self::Clock => &["clock.now"],
+                    Self::Random => &["random.bytes"],
+                    Self::StateGet => &["state.get"],
+                    Self::StateSet => &["state.set"],
+                    Self::Inject => &["messages.inject"],
+                    Self::Ui => &["ui.select", "ui.confirm", "ui.input", "ui.custom"],
+                    $(Self::$variant => &[$($wit),*],)*
+                }
+            }
+
+            /// What it does, in a sentence.
+            pub const fn summary(self) -> &'static str {
+                match self {
+                    Self::Clock => "Reads the clock.",
+                    Self::Random => "Draws random bytes.",
+                    Self::StateGet => "Reads a value of the extension's state in this session.",
+                    Self::StateSet => "Writes or removes a value of the extension's state in this session.",
+                    Self::Inject => "Adds a message to the conversation.",
+                    Self::Ui => "Asks the user.",
+                    $(Self::$variant => $summary,)*
+                }
+            }
+        }
+
+        impl HostCall {
+            /// Which call it is; none for a name that is unknown.
+            pub const fn kind(&self) -> Option<HostCallKind> {
+                Some(match self {
+                    Self::Clock => HostCallKind::Clock,
+                    Self::Random { .. } => HostCallKind::Random,
+                    Self::StateGet { .. } => HostCallKind::StateGet,
+                    Self::StateSet { .. } => HostCallKind::StateSet,
+                    Self::Inject { .. } => HostCallKind::Inject,
+                    Self::Ui(_) => HostCallKind::Ui,
+                    $(Self::$variant(_) => HostCallKind::$variant,)*
+                    Self::Invalid(invalid) => return invalid.kind,
+                })
+            }
+
+            /// The arguments as they were sent, of a call that is recorded with its name and arguments.
+            fn sent(&self) -> Option<&Content> {
+                match self {
+                    $(Self::$variant(arguments) => Some(&arguments.sent),)*
+                    Self::Invalid(invalid) => Some(&invalid.sent),
+                    _ => None,
+                }
+            }
+
+            fn read(kind: HostCallKind, sent: Content) -> Result<Self, (Content, serde_json::Error)> {
+                match kind {
+                    $(HostCallKind::$variant => Arguments::read(sent).map(|it| Self::$variant(Box::new(it))),)*
+                    _ => Self::of_session(kind, &sent).map_err(|error| (sent, error)),
+                }
+            }
+        }
+    };
+}
+
+/// Whether a call changes anything but its own record.
+enum Effect {
+    Reads,
+    Acts,
+}
+
+host_calls! {
+    ApiCall(ApiCallArguments) = "api.call", Extensions, Acts, ["extensions.call"],
+        "Calls a method of the `api` role of an extension that this one depends on.";
+    ServiceGet(ServiceGetArguments) = "service.get", Services, Acts, ["services.get"],
+        "Returns what its owner reports about a shared service, which is created if it does not exist.";
+    ServiceCall(ServiceCallArguments) = "service.call", Services, Acts, ["services.call"],
+        "Calls a method of a shared service, which is created if it does not exist.";
+    EventPublish(PublishArguments) = "event.publish", Events, Acts, ["events.publish"],
+        "Publishes an event on the bus.";
+    EventSubscribe(TopicArguments) = "event.subscribe", Subscriptions, Acts, ["subscriptions.subscribe"],
+        "Subscribes to a topic while this generation is active.";
+    EventUnsubscribe(TopicArguments) = "event.unsubscribe", Subscriptions, Acts, ["subscriptions.unsubscribe"],
+        "Removes such a subscription.";
+    UserNotify(NotifyArguments) = "user.notify", Channels, Acts, [],
+        "Sends the user a message on a channel.";
+    ChannelList(AnyArguments) = "channel.list", Channels, Reads, [],
+        "Lists the channels that reach the user.";
+    AgentTask(TaskArguments) = "agent.task", Agents, Acts, [],
+        "Starts a turn of an agent; the user gets its answer.";
+    AgentBackground(TaskArguments) = "agent.background", Agents, Acts, [],
+        "Starts a turn of an agent in the background.";
+    AgentInvoke(TaskArguments) = "agent.invoke", Agents, Acts, ["agents.invoke"],
+        "Runs an agent in a child session and returns its answer.";
+    ContextEnrich(EnrichArguments) = "context.enrich", Context, Reads, [],
+        "Returns the texts of all context providers followed by a prompt.";
+    ScheduleNext(ScheduleNextArguments) = "schedule.next", Timers, Reads, [],
+        "Computes when a schedule is next due.";
+    ScheduleWait(ScheduleWaitArguments) = "schedule.wait", Timers, Reads, ["timers.wait-until"],
+        "Waits until a point in time.";
+    SecretReference(NameArgument) = "secret.reference", Secrets, Reads, ["secrets.reference"],
+        "Returns a reference that stands for a secret where the host sends it.";
+    SecretGet(NameArgument) = "secret.get", Secrets, Reads, [],
+        "Returns the value of a secret.";
+    SecretKeep(SecretKeepArguments) = "secret.keep", Secrets, Acts, [],
+        "Stores a secret of the extension; with the `setup` interface, a secret of any extension.";
+    NetworkConnect(ConnectArguments) = "network.connect", Network, Acts, [],
+        "Asks whether a host may be connected to, and under which addresses. The gateway of the process lanes makes it.";
+    NetworkConnected(AnyArguments) = "network.connected", Network, Reads, [],
+        "Records the outcome of a connection. The gateway of the process lanes makes it.";
+    SystemRestart(Option<ShutdownArguments>) = "system.restart", System, Acts, [],
+        "Asks the owner of the process to restart it.";
+    SystemShutdown(Option<ShutdownArguments>) = "system.shutdown", System, Acts, [],
+        "Asks the owner of the process to stop it.";
+    ResultRead(ReadResultArguments) = "result.read", Results, Reads, [],
+        "Reads on in a tool result of this session that the calling extension has truncated.";
+    ToolsFind(FindToolsArguments) = "tools.find", Discovery, Reads, [],
+        "Searches the tools of this session by what they do.";
+    CapabilitiesList(AnyArguments) = "capabilities.list", Discovery, Reads, [],
+        "Lists the extensions and tools of this session.";
+    SetupOpen(AnyArguments) = "setup.open", Setup, Reads, [],
+        "Lists the extensions that are not set up.";
+    SetupShow(NameArgument) = "setup.show", Setup, Reads, [],
+        "Returns which parameters an extension needs.";
+    SetupApply(SetupApplyArguments) = "setup.apply", Setup, Acts, [],
+        "Sets a parameter of an extension.";
+    ExtensionDoctor(DoctorArguments) = "extension.doctor", Setup, Reads, [],
+        "Returns what is wrong with an extension, or with all.";
+}
+
+/// What must not be recorded of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redaction {
+    /// Nothing: all of it is recorded.
+    Nothing,
+    /// Its argument `value`, which is left out.
+    ValueArgument,
+    /// Its answer, of which a keyed digest is recorded.
+    Answer,
+}
+
+impl HostCallKind {
+    /// The call of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.name() == name)
+    }
+
+    /// What must not be recorded of it.
+    pub const fn redaction(self) -> Redaction {
+        match self {
+            Self::SecretGet => Redaction::Answer,
+            Self::SecretKeep | Self::SetupApply => Redaction::ValueArgument,
+            _ => Redaction::Nothing,
+        }
+    }
+
+    /// Whether it is recorded as a frame of its own kind, or as `host.called`.
+    pub const fn has_its_own_frame(self) -> bool {
+        use HostCallKind as K;
+        matches!(self, K::Clock | K::Random | K::StateGet | K::StateSet | K::Inject | K::Ui)
+    }
+
+    /// Whether a hook may make it. What a hook decides must not depend on a secret or on the network.
+    pub const fn is_for_hooks(self) -> bool {
+        !matches!(self, Self::SecretGet | Self::NetworkConnect | Self::NetworkConnected)
+    }
+}
+
+/// A group of host calls that is granted as a whole: an interface of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Capability {
+    /// `clock`
+    Clock,
+    /// `random`
+    Random,
+    /// `state`
+    State,
+    /// `messages`
+    Messages,
+    /// `timers`
+    Timers,
+    /// `ui`
+    Ui,
+    /// `events`
+    Events,
+    /// `subscriptions`
+    Subscriptions,
+    /// `channels`
+    Channels,
+    /// `extensions`
+    Extensions,
+    /// `services`
+    Services,
+    /// `agents`
+    Agents,
+    /// `context`
+    Context,
+    /// `system`
+    System,
+    /// `secrets`
+    Secrets,
+    /// `network`
+    Network,
+    /// `results`
+    Results,
+    /// `discovery`
+    Discovery,
+    /// `setup`
+    Setup,
+}
+
+/// How an extension comes to hold a capability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GrantRule {
+    /// Every extension holds it.
+    Everyone,
+    /// A component must be granted the interface. Programs, Python files and native code hold it by default.
+    Components,
+    /// It must be granted in every lane: listed under `interfaces` in the manifest's `grants`, and given by the user's policy.
+    Explicit,
+    /// It is granted secret by secret.
+    EachSecret,
+    /// It is granted host by host.
+    EachHost,
+}
+
+impl Capability {
+    /// Every capability.
+    pub const ALL: &'static [Capability] = &[
+        Self::Clock,
+        Self::Random,
+        Self::State,
+        Self::Messages,
+        Self::Timers,
+        Self::Ui,
+        Self::Events,
+        Self::Subscriptions,
+        Self::Channels,
+        Self::Extensions,
+        Self::Services,
+        Self::Agents,
+        Self::Context,
+        Self::System,
+        Self::Secrets,
+        Self::Network,
+        Self::Results,
+        Self::Discovery,
+        Self::Setup,
+    ];
+
+    /// Its name: in `wit/host.wit`, and under `interfaces` in grants.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Clock => "clock",
+            Self::Random => "random",
+            Self::State => "state",
+            Self::Messages => "messages",
+            Self::Timers => "timers",
+            Self::Ui => "ui",
+            Self::Events => "events",
+            Self::Subscriptions => "subscriptions",
+            Self::Channels => "channels",
+            Self::Extensions => "extensions",
+            Self::Services => "services",
+            Self::Agents => "agents",
+            Self::Context => "context",
+            Self::System => "system",
+            Self::Secrets => "secrets",
+            Self::Network => "network",
+            Self::Results => "results",
+            Self::Discovery => "discovery",
+            Self::Setup => "setup",
+        }
+    }
+
+    /// How an extension comes to hold it.
+    pub const fn grant(self) -> GrantRule {
+        match self {
+            Self::Clock | Self::Random | Self::State | Self::Messages | Self::Timers => GrantRule::Everyone,
+            Self::Ui
+            | Self::Events
+            | Self::Subscriptions
+            | Self::Channels
+            | Self::Extensions
+            | Self::Services
+            | Self::Agents
+            | Self::Context
+            | Self::System => GrantRule::Components,
+            Self::Results | Self::Discovery | Self::Setup => GrantRule::Explicit,
+            Self::Secrets => GrantRule::EachSecret,
+            Self::Network => GrantRule::EachHost,
+        }
+    }
+}
+
+impl fmt::Display for HostCallKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A host call as frames record it: by its name, with the arguments as they were sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallRecord {
+    /// Which call it is, if its name is known.
+    pub kind: Option<HostCallKind>,
+    /// Its name.
+    pub name: String,
+    /// Its arguments, without what must not be recorded.
+    pub arguments: Content,
+}
+
+impl HostCall {
+    /// A call with these arguments. Arguments that do not fit make it a [`HostCall::Invalid`], which the host refuses and records.
+    pub fn of(kind: HostCallKind, arguments: impl Into<Content>) -> Self {
+        Self::read(kind, arguments.into()).unwrap_or_else(|(sent, error)| {
+            let (name, reason) = (kind.name().to_owned(), error.to_string());
+            Self::Invalid(InvalidCall { kind: Some(kind), name, sent, reason })
+        })
+    }
+
+    /// A call by a name that comes from outside.
+    pub fn named(name: &str, arguments: impl Into<Content>) -> Self {
+        match HostCallKind::from_name(name) {
+            Some(kind) => Self::of(kind, arguments),
+            None => {
+                let (name, reason) = (name.to_owned(), "there is no such host call".to_owned());
+                Self::Invalid(InvalidCall { kind: None, name, sent: arguments.into(), reason })
+            }
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        match (self, self.kind()) {
+            (Self::Invalid(invalid), _) => &invalid.name,
+            (_, Some(kind)) => kind.name(),
+            (_, None) => "",
+        }
+    }
+
+    /// What a frame records of it.
+    pub fn record(&self) -> CallRecord {
+        let kind = self.kind();
+        let arguments = self.sent().cloned().unwrap_or_default();
+        let fields = arguments.value().and_then(Value::as_object);
+        let arguments = match (kind.map(HostCallKind::redaction), fields) {
+            (Some(Redaction::ValueArgument), Some(fields)) => {
+                let shown = fields.iter().filter(|(name, _)| *name != "value");
+                Content::new(shown.map(|(name, value)| (name.clone(), value.clone())).collect())
+            }
+            _ => arguments,
+        };
+        CallRecord { kind, name: self.name().to_owned(), arguments }
+    }
+
+    /// Reads the arguments of a call that has a frame of its own.
+    fn of_session(kind: HostCallKind, sent: &Content) -> Result<Self, serde_json::Error> {
+        let value = sent.value().cloned().unwrap_or_default();
+        Ok(match kind {
+            HostCallKind::Random => {
+                let arguments::RandomArguments { bytes } = serde_json::from_value(value)?;
+                Self::Random { bytes }
+            }
+            HostCallKind::StateGet => {
+                let arguments::StateArguments { key, .. } = serde_json::from_value(value)?;
+                Self::StateGet { key }
+            }
+            HostCallKind::StateSet => {
+                let arguments::StateArguments { key, value } = serde_json::from_value(value)?;
+                Self::StateSet { key, value: value.map(Content::new) }
+            }
+            HostCallKind::Inject => {
+                let arguments::InjectArguments { text } = serde_json::from_value(value)?;
+                Self::Inject { text: Content::text(text) }
+            }
+            HostCallKind::Ui => {
+                let mut value = value;
+                if let Some(view) = value.pointer_mut("/custom/view") {
+                    // As typed data has it, however large.
+                    *view = serde_json::json!({ "json": view.take() });
+                }
+                Self::Ui(serde_json::from_value::<UiQuestion>(value)?)
+            }
+            _ => Self::Clock,
+        })
+    }
+}
+
+/// Two calls are equal if a frame records the same of them.
+impl PartialEq for HostCall {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Clock, Self::Clock) => true,
+            (Self::Random { bytes: one }, Self::Random { bytes: two }) => one == two,
+            (Self::StateGet { key: one }, Self::StateGet { key: two }) => one == two,
+            (Self::StateSet { key: one, value }, Self::StateSet { key: two, value: other }) => {
+                one == two && value == other
+            }
+            (Self::Inject { text: one }, Self::Inject { text: two }) => one == two,
+            (Self::Ui(one), Self::Ui(two)) => one == two,
+            (one, two) => one.sent().is_some() && one.record() == two.record(),
+        }
+    }
+}
+
+/// As it is recorded, without what must not be.
+impl fmt::Debug for HostCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Clock => f.write_str("clock"),
+            Self::Random { bytes } => write!(f, "random({bytes})"),
+            Self::StateGet { key } => write!(f, "state.get({key:?})"),
+            Self::StateSet { key, value } => write!(f, "state.set({key:?}, {value:?})"),
+            Self::Inject { text } => write!(f, "inject({text:?})"),
+            Self::Ui(question) => write!(f, "ui({question:?})"),
+            named => write!(f, "{}({})", named.name(), named.record().arguments.json()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "host_call_tests.rs"]
+mod tests;

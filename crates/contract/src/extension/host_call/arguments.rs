@@ -1,0 +1,288 @@
+//! The arguments of the host calls. A field that is not listed is refused, so that a misspelt one is noticed.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::ids::{AgentId, CallId, ExtensionId, Millis, Topic};
+
+/// Arguments that the host does not read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AnyArguments;
+
+impl<'de> Deserialize<'de> for AnyArguments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        serde::de::IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
+}
+
+/// A name alone, as a text: `secret.reference`, `secret.get` and `setup.show`.
+#[derive(Clone, Debug)]
+pub struct NameArgument(pub String);
+
+impl<'de> Deserialize<'de> for NameArgument {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(match Value::deserialize(deserializer)? {
+            Value::String(name) => name,
+            other => other.to_string(),
+        }))
+    }
+}
+
+/// `random`
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RandomArguments {
+    pub bytes: u32,
+}
+
+/// `state.get` and `state.set`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StateArguments {
+    pub key: String,
+    #[serde(default, deserialize_with = "present")]
+    pub value: Option<Value>,
+}
+
+/// Reads a field that is present: `null` is a value like any other, and only a missing field is none.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// `inject`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct InjectArguments {
+    pub text: String,
+}
+
+/// `api.call`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApiCallArguments {
+    /// Whose method.
+    pub extension: ExtensionId,
+    /// The method.
+    pub method: String,
+    /// What it is called with.
+    #[serde(default)]
+    pub arguments: Value,
+}
+
+/// The key of a shared service: `<extension>/<name>`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct ServiceKey {
+    /// The extension that holds the service.
+    pub owner: ExtensionId,
+    /// The name that the owner gives it.
+    pub name: String,
+}
+
+impl TryFrom<String> for ServiceKey {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.split_once('/') {
+            Some((owner, name)) if !owner.is_empty() && !name.is_empty() => {
+                Ok(Self { owner: owner.into(), name: name.to_owned() })
+            }
+            _ => Err(format!("invalid key `{text}`: write `<extension>/<name>`")),
+        }
+    }
+}
+
+/// `service.get`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceGetArguments {
+    /// The service.
+    pub key: ServiceKey,
+    /// What it is created with, if it does not exist.
+    #[serde(default)]
+    pub arguments: Value,
+}
+
+/// `service.call`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceCallArguments {
+    /// The service.
+    pub key: ServiceKey,
+    /// The method.
+    pub method: String,
+    /// What it is called with.
+    #[serde(default)]
+    pub arguments: Value,
+}
+
+/// `event.publish`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishArguments {
+    /// The topic.
+    pub topic: Topic,
+    /// The payload.
+    #[serde(default)]
+    pub payload: Value,
+    /// Events with the same key are delivered in order.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// What the event answers.
+    #[serde(default)]
+    pub correlation: Option<String>,
+    /// An event with the same one is published once.
+    #[serde(default)]
+    pub idempotency: Option<String>,
+}
+
+/// `event.subscribe` and `event.unsubscribe`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TopicArguments {
+    /// The topic, or a pattern of topics.
+    pub topic: Topic,
+}
+
+/// `user.notify`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NotifyArguments {
+    /// The message.
+    pub text: String,
+    /// The channel; the default one if none is named.
+    #[serde(default, alias = "channel_id")]
+    pub channel: Option<ExtensionId>,
+    /// The user on that channel.
+    #[serde(default, alias = "user_id")]
+    pub user: Option<String>,
+}
+
+/// `agent.task`, `agent.background` and `agent.invoke`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskArguments {
+    /// What the agent is to do.
+    #[serde(alias = "prompt")]
+    pub task: String,
+    /// The agent; the main one if none is named.
+    #[serde(default)]
+    pub agent: Option<AgentId>,
+    /// The channel that the answer goes to.
+    #[serde(default, alias = "channel_id")]
+    pub channel: Option<ExtensionId>,
+    /// The user on that channel.
+    #[serde(default, alias = "user_id")]
+    pub user: Option<String>,
+    /// What the task answers.
+    #[serde(default, alias = "correlation_id")]
+    pub correlation: Option<String>,
+}
+
+/// `context.enrich`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnrichArguments {
+    /// The prompt.
+    pub prompt: String,
+    /// The agent that it is for.
+    #[serde(default)]
+    pub agent: Option<AgentId>,
+}
+
+/// `schedule.next`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleNextArguments {
+    /// A schedule.
+    #[serde(default)]
+    pub when: Option<String>,
+    /// A time span from now.
+    #[serde(default, rename = "in")]
+    pub span: Option<String>,
+    /// The schedule's time zone; the home's if none is named.
+    #[serde(default)]
+    pub timezone: Option<String>,
+}
+
+/// `schedule.wait`
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleWaitArguments {
+    /// The point in time.
+    pub until: Millis,
+}
+
+/// `secret.keep`
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SecretKeepArguments {
+    /// The secret's name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// `network.connect`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectArguments {
+    /// The host: a name or an address.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+/// `system.restart` and `system.shutdown`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShutdownArguments {
+    /// Why.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+/// `result.read`
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadResultArguments {
+    /// Whose result.
+    pub call: CallId,
+    /// Where to begin, in bytes of the text.
+    #[serde(default)]
+    pub offset: u64,
+    /// How many bytes at most.
+    pub limit: u64,
+}
+
+/// `tools.find`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FindToolsArguments {
+    /// What the tools should do.
+    pub query: String,
+    /// How many at most.
+    #[serde(default)]
+    pub limit: Option<usize>,
+}
+
+/// `setup.apply`
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetupApplyArguments {
+    /// The extension.
+    pub extension: ExtensionId,
+    /// The parameter.
+    pub name: String,
+    /// Its value.
+    pub value: Value,
+}
+
+/// `extension.doctor`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DoctorArguments {
+    /// The extension; all if none is named.
+    #[serde(default)]
+    pub extension: Option<ExtensionId>,
+}

@@ -1,0 +1,135 @@
+//! `docs/reference/host-calls.md`: the host calls, from the table that the lanes and the runtime use, which is compared with `wit/`, the
+//! Python worker and the pages that name host calls.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::Path;
+
+use holdfast_authoring::wit::{self, ComponentKind};
+use holdfast_contract::host_call::{Capability, GrantRule, HostCallKind, Redaction};
+
+/// Functions of `wit/host.wit` that the lane serves itself, without a host call.
+const SERVED_BY_THE_LANE: &[&str] = &["log.log", "config.get", "config.all", "session.current"];
+
+/// The page.
+pub fn page() -> String {
+    let mut text = String::from(
+        "# Host calls\n\nWhat an extension may call on the host while it is being called. The list is the same in every lane:\n\
+         a native extension and a program make a call by its name, a Python class with `context.ask` or a\n\
+         method of its own, a component through the function shown. Each call and its answer is a frame,\n\
+         without what is marked as redacted.\n\n\
+         A call belongs to an interface, and an extension may make it if it holds the interface. A call\n\
+         without the grant is refused with `HF-4103`, in every lane; a component that imports an interface\n\
+         without the grant is not loaded, with the same code. A built-in extension holds what it is\n\
+         registered with; no privilege follows from its id.\n\n\
+         | interface | held by |\n|---|---|\n",
+    );
+    for capability in Capability::ALL {
+        writeln!(text, "| `{capability}` | {} |", held_by(capability.grant())).unwrap();
+    }
+    text.push_str(
+        "\nThe manifest asks for interfaces under `grants: { interfaces: [...] }`, and the user's policy gives\n\
+         them: `holdfast ext grant ID --interface NAME`.\n\n\
+         | host call | interface | what it does | side effects | component function | redacted |\n|---|---|---|---|---|---|\n",
+    );
+    for kind in HostCallKind::ALL {
+        let effects = if kind.has_side_effects() { "yes" } else { "" };
+        let functions: Vec<String> = kind.wit_functions().iter().map(|name| format!("`{name}`")).collect();
+        let redacted = match kind.redaction() {
+            Redaction::Nothing => "",
+            Redaction::ValueArgument => "the argument `value`",
+            Redaction::Answer => "the answer",
+        };
+        let (capability, summary, functions) = (kind.capability(), kind.summary(), functions.join(" "));
+        writeln!(text, "| `{kind}` | `{capability}` | {summary} | {effects} | {functions} | {redacted} |")
+            .unwrap();
+    }
+    let refused: Vec<String> = HostCallKind::ALL
+        .iter()
+        .filter(|kind| !kind.is_for_hooks())
+        .map(|kind| format!("`{kind}`"))
+        .collect();
+    writeln!(text, "\nA hook may not make {}.", refused.join(", ")).unwrap();
+    text.push_str(
+        "\nThe arguments are described in [the extension protocol](../protocol.md#host-calls),\n\
+         [native extensions](../native-extensions.md#other-extensions) and\n\
+         [the bus](../bus.md#extensions-on-the-bus).\n",
+    );
+    text
+}
+
+fn held_by(grant: GrantRule) -> &'static str {
+    match grant {
+        GrantRule::Everyone => "every extension",
+        GrantRule::Components => "programs, Python and native extensions; components with the grant",
+        GrantRule::Explicit => "extensions with the grant, in every lane",
+        GrantRule::EachSecret => "every extension for its own secrets; others are granted by name",
+        GrantRule::EachHost => "extensions for the hosts that they are granted, or that the user allows",
+    }
+}
+
+/// The functions of `wit/host.wit`, as `interface.function`.
+pub fn in_the_interface() -> BTreeSet<String> {
+    let (resolve, package) = wit::package().unwrap();
+    let imported = wit::interfaces().unwrap().into_iter().filter(|it| it.kind == ComponentKind::Host);
+    let names = imported.flat_map(|it| {
+        let id = resolve.packages[package].interfaces[&it.name];
+        let functions = resolve.interfaces[id].functions.keys();
+        functions.map(|function| format!("{}.{function}", it.name)).collect::<Vec<_>>()
+    });
+    names.collect()
+}
+
+/// The functions that host calls serve, and those that the lane serves itself.
+pub fn in_the_table() -> BTreeSet<String> {
+    let served = HostCallKind::ALL.iter().flat_map(|kind| kind.wit_functions());
+    served.chain(SERVED_BY_THE_LANE).map(|function| (*function).to_owned()).collect()
+}
+
+/// The host calls that a source file of the Python worker makes, with its path.
+pub fn of_the_python_worker() -> Vec<(String, String)> {
+    let worker = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/lane-process/src/python");
+    let mut folders = vec![worker];
+    let mut made = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.extension() {
+                None if path.is_dir() => folders.push(path),
+                Some(ending) if ending == "py" => {
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    made.extend(calls_in(&text).into_iter().map(|name| (path.display().to_string(), name)));
+                }
+                _ => {}
+            }
+        }
+    }
+    made
+}
+
+/// The names that are passed to the functions that make host calls.
+pub fn calls_in(python: &str) -> Vec<String> {
+    let functions = ["ask(\"", "ask_later(\"", "ask_and_wait(\"", "tell(\"", "_wish(\""];
+    let made = functions.iter().flat_map(|function| python.split(function).skip(1));
+    made.filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
+}
+
+/// The host calls that the tables of a page name: those whose first column is `host call`, or `name` under "Host calls".
+pub fn named_in(page: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let (mut heading, mut within) = ("", false);
+    for line in page.lines() {
+        if line.starts_with('#') {
+            heading = line.trim_start_matches('#').trim();
+        }
+        let first = line.strip_prefix("| ").and_then(|row| row.split(" |").next());
+        match first {
+            Some("host call") => within = true,
+            Some("name") if heading == "Host calls" => within = true,
+            Some(cell) if within => names.extend(cell.split('`').skip(1).step_by(2).map(str::to_owned)),
+            Some(_) => {}
+            None => within &= line.starts_with('|'),
+        }
+    }
+    names
+}
