@@ -529,7 +529,7 @@ fn what_went_down_comes_back_after_a_pause_that_grows() {
     scene.settle();
     scene.fire();
     scene.settle();
-    assert!(scene.unwell("base", 7)[0].ends_with("not well"), "it has come back often enough");
+    assert!(scene.unwell("base", 7)[0].ends_with("unhealthy"), "no further retry is planned");
     scene.settle();
     assert_eq!(scene.tell(ExtensionRetried { id: "base".into(), reason: "mended".into() }), ["load base@8"]);
     scene.settle();

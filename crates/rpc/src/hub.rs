@@ -6,19 +6,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use holdfast_contract::ids::{ExtensionId, StreamId};
 use holdfast_runtime::{OutputDelta, OutputKind, SessionEvent, Surface};
 
-use crate::feed::Feed;
 use crate::line;
 use crate::outgoing::Outgoing;
 use crate::protocol::Notification;
+use crate::session_feed::SessionFeed;
 
 /// A surface for any number of clients.
 #[derive(Default)]
-pub struct Hub(Mutex<Vec<Arc<Feed>>>);
+pub struct Hub(Mutex<Vec<Arc<SessionFeed>>>);
 
 /// A feed that is in the hub until this is dropped.
 pub(crate) struct Subscription {
     hub: Arc<Hub>,
-    feed: Arc<Feed>,
+    feed: Arc<SessionFeed>,
 }
 
 impl Drop for Subscription {
@@ -28,17 +28,17 @@ impl Drop for Subscription {
 }
 
 impl Hub {
-    fn feeds(&self) -> MutexGuard<'_, Vec<Arc<Feed>>> {
+    fn feeds(&self) -> MutexGuard<'_, Vec<Arc<SessionFeed>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Hands this feed what is provisional in its session.
-    pub(crate) fn subscribe(self: &Arc<Self>, feed: Arc<Feed>) -> Subscription {
+    pub(crate) fn subscribe(self: &Arc<Self>, feed: Arc<SessionFeed>) -> Subscription {
         self.feeds().push(feed.clone());
         Subscription { hub: self.clone(), feed }
     }
 
-    fn of(&self, session: &StreamId) -> Vec<Arc<Feed>> {
+    fn of(&self, session: &StreamId) -> Vec<Arc<SessionFeed>> {
         self.feeds().iter().filter(|feed| feed.session == *session).cloned().collect()
     }
 

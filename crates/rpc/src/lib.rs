@@ -2,16 +2,16 @@
 //! pipe or memory. A process that embeds the runtime is a client of itself, so a command prints the same either way.
 //!
 //! `protocol.rs` has every request and notification. [`Server`] answers for an owner, [`Client`] asks. [`Hub`] is the surface that
-//! hands output to the feeds of clients; `feed.rs` puts it and the frames of a session into one order.
+//! hands output to the feeds of clients; `session_feed.rs` puts it and the frames of a session into one order.
 
 mod active_clients;
 mod client;
-mod feed;
 mod hub;
 mod line;
 mod outgoing;
 mod protocol;
 mod server;
+mod session_feed;
 mod socket;
 
 pub use active_clients::ActiveClients;

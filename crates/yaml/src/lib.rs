@@ -31,7 +31,7 @@ mod scalar_tests;
 pub use self::diagnostics::{Diagnostic, DiagnosticKind, Reported};
 pub use self::field::{Field, Object};
 pub use self::nearest::nearest;
-pub use self::tree::{Document, Position};
+pub use self::tree::{Position, YamlDocument};
 
 use self::diagnostics::Collector;
 use self::tree::Node;
@@ -57,7 +57,7 @@ pub struct Decoded<T> {
     /// Problems that do not prevent decoding, in the order of the lines.
     pub warnings: Vec<Diagnostic>,
     /// The positions of all fields, for problems that are found later.
-    pub document: Document,
+    pub document: YamlDocument,
 }
 
 /// Why a text could not be decoded.
@@ -107,7 +107,7 @@ fn finish<T>(
     let (errors, warnings) = collector.into_diagnostics();
     match outcome {
         Ok((value, root)) if errors.is_empty() => {
-            Ok(Decoded { value, warnings, document: Document::new(root) })
+            Ok(Decoded { value, warnings, document: YamlDocument::new(root) })
         }
         _ => Err(DecodeError { errors, warnings }),
     }

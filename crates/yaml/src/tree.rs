@@ -49,11 +49,11 @@ impl From<&Marker> for Position {
 
 /// A decoded text with the positions of its fields.
 #[derive(Clone, Debug)]
-pub struct Document {
+pub struct YamlDocument {
     root: Node,
 }
 
-impl Document {
+impl YamlDocument {
     pub(super) fn new(root: Node) -> Self {
         Self { root }
     }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use holdfast_yaml::{
-    DecodeError, DecodeOptions, Decoded, Diagnostic, DiagnosticKind, Document, Field, Reported,
+    DecodeError, DecodeOptions, Decoded, Diagnostic, DiagnosticKind, Field, Reported, YamlDocument,
 };
 
 use crate::problem::{Code, Location, Problem, Severity};
@@ -159,7 +159,7 @@ impl std::error::Error for YamlRejected {}
 #[derive(Clone, Debug)]
 pub struct YamlSource {
     file: PathBuf,
-    document: Document,
+    document: YamlDocument,
 }
 
 impl YamlSource {

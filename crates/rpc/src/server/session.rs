@@ -19,9 +19,9 @@ use tokio::sync::{oneshot, watch};
 use super::extensions::no_turn;
 use super::summaries::{existing_stream, session_summaries};
 use super::{Connection, RENAME, ServerContext, lock, value};
-use crate::feed::Feed;
 use crate::hub::Subscription;
 use crate::protocol::*;
+use crate::session_feed::SessionFeed;
 
 /// Frames in one answer of `session.frames`.
 const MAX_FRAMES: usize = 1000;
@@ -179,7 +179,7 @@ impl Connection {
     /// A feed of a session from this frame on. It starts when the client has been told of it, see [`Self::start_feed`].
     fn subscribe(&self, session: &StreamId, open: &SessionOpen, first: Seq) -> OpenedSession {
         let ServerContext { runtime, hub, .. } = &*self.owner;
-        let feed = Arc::new(Feed::new(session.clone(), open.answers, first, self.lines.clone()));
+        let feed = Arc::new(SessionFeed::new(session.clone(), open.answers, first, self.lines.clone()));
         let subscription = hub.subscribe(feed.clone());
         let (sending, sent) = watch::channel(first);
         let (start, started) = oneshot::channel();

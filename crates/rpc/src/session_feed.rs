@@ -23,7 +23,7 @@ use crate::protocol::Notification;
 const FRAMES_PER_READ: usize = 256;
 
 /// What one client is sent of one session.
-pub(crate) struct Feed {
+pub(crate) struct SessionFeed {
     pub session: StreamId,
     /// Whether the client answers approvals and questions.
     pub answers: bool,
@@ -45,7 +45,7 @@ struct HeldLine {
     line: String,
 }
 
-impl Feed {
+impl SessionFeed {
     /// A feed that begins with this frame.
     pub(crate) fn new(session: StreamId, answers: bool, next: Seq, lines: Outgoing) -> Self {
         let position = FeedPosition { next, started: false, held: VecDeque::new() };
@@ -134,5 +134,5 @@ fn read(store: &Store, session: &StreamId, from: Seq) -> Result<Vec<Frame>, Prob
 }
 
 #[cfg(test)]
-#[path = "feed_tests.rs"]
+#[path = "session_feed_tests.rs"]
 mod tests;

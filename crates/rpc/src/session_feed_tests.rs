@@ -21,7 +21,7 @@ fn frame(seq: u64) -> Frame {
     Frame { envelope, body: None, erased: None, hash: digest }
 }
 
-fn wrote(feed: &Feed, after: u64, text: &str) {
+fn wrote(feed: &SessionFeed, after: u64, text: &str) {
     let (session, after, text) = (feed.session.clone(), Seq(after), text.to_owned());
     feed.output(after, &Notification::Reasoning { session, after, text });
 }
@@ -43,7 +43,7 @@ async fn output_waits_for_the_frame_that_it_follows() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (lines, write) = Outgoing::open(ours);
     tokio::spawn(write);
-    let feed = Feed::new("one".into(), false, Seq(3), lines);
+    let feed = SessionFeed::new("one".into(), false, Seq(3), lines);
     // Nothing is sent before the client knows of the feed.
     wrote(&feed, 1, "early");
     feed.start();
