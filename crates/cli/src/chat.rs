@@ -45,6 +45,7 @@ pub(crate) use terminal::{Terminal, error_width, width};
 pub(crate) use text::margin::{MARGIN, Margin, line_of, margined, wrapped};
 pub(crate) use text::sanitize::{cut, one_line, safe_json, sanitize_for_terminal};
 pub(crate) use text::style::TextStyle;
+pub(crate) use why::{ReadFrame, why};
 
 use calls::{Calls, Over};
 use input::{Input, InputRequest, Typed, Words};

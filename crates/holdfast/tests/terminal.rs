@@ -198,5 +198,7 @@ fn without_a_terminal_a_demonstration_calls_a_tool() {
         let output = command.output().unwrap();
         let told = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success() && told.contains(&format!("I called `{tool}")), "{told}");
+        assert!(told.contains(&format!("{tool} ran: ")) && told.contains("policy decided"), "{told}");
+        assert!(!told.contains("{\"entries\""), "a person reads it, not a parser: {told}");
     }
 }

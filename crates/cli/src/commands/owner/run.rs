@@ -6,9 +6,10 @@ use holdfast_contract::ids::StreamId;
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::TurnOutcome;
 use holdfast_home::OFFLINE;
-use holdfast_rpc::{ExtensionMethod, NoParams, Notification, SessionOpen, ToolInfo};
+use holdfast_rpc::{ExtensionMethod, NoParams, Notification, SessionOpen, SessionOpened, ToolInfo, TurnEnd};
 
 use crate::arguments::Run;
+use crate::chat::{ReadFrame, why};
 use crate::client::attach;
 use crate::client::link::Link;
 use crate::client::turn::{attended, exit, text, told};
@@ -16,6 +17,12 @@ use crate::exit::Exit;
 use crate::output::{Output, end_stream, frame_line, report, stream};
 
 pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Result<Exit, Problem> {
+    let (_, end) = turn(output, link, command).await?;
+    Ok(exit(&end.outcome))
+}
+
+/// One turn, shown; what was opened for it, and how it ended.
+async fn turn(output: &Output, link: &mut Link, command: Run) -> Result<(SessionOpened, TurnEnd), Problem> {
     let prompt = prompt(command.prompt)?;
     let attachments = command.attach.iter().map(|file| attach::read(file)).collect::<Result<_, _>>()?;
     let session = command.session.map(StreamId::from);
@@ -69,26 +76,40 @@ pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Resul
     if !output.quiet && !output.json {
         eprintln!("session {}", opened.session);
     }
-    Ok(exit(&end.outcome))
+    Ok((opened, end))
 }
 
-/// One turn without a terminal and without a prompt: a tool is called, and the next commands are named.
+/// One turn without a terminal and without a prompt: a tool is called, what decided the call is shown, and the next commands are named.
 pub(crate) async fn demonstrate(output: &Output, link: &mut Link) -> Result<Exit, Problem> {
     let tools: Vec<ToolInfo> = link.client.ask(&ExtensionMethod::Tools(NoParams {})).await?;
-    let prompt = match tools.iter().any(|tool| tool.name.as_str() == "file_list") {
-        true => "List the files in this folder.",
+    let prompt = if tools.iter().any(|tool| tool.name.as_str() == "file_list") {
+        "List the files in this folder."
+    } else {
         // In a folder that tools may not touch.
-        false => "/kv_get {\"glob\": \"*\"}",
+        "/kv_get {\"glob\": \"*\"}"
     };
-    output
-        .line(format!("There is no terminal to talk in, so this is a demonstration.\n\nyou: {prompt}\n"))?;
+    output.line(format!("A chat needs a terminal, so this is one demonstration turn.\n\n> {prompt}\n"))?;
     let model = Some(OFFLINE.to_owned());
     let command = Run { prompt: prompt.to_owned(), session: None, model, attach: Vec::new(), save: None };
-    let exit = run(output, link, command).await?;
-    output.line(
-        "\nIn a terminal, `holdfast` is a chat. `holdfast run \"…\"` is one turn, `holdfast log list` shows what was recorded.",
-    )?;
-    Ok(exit)
+    let (opened, end) = turn(output, link, command).await?;
+    let mut frames = Vec::new();
+    for frame in link.frames_of_turn(&opened, &end).await? {
+        let body = link.client.body(&frame).await?;
+        frames.push(ReadFrame { seq: frame.envelope.seq, source: frame.envelope.source, body });
+    }
+    output.line("\nThe call, frame by frame, as it was recorded before it took effect:\n")?;
+    for line in why(&frames, None) {
+        output.line(line)?;
+    }
+    output.line(format!(
+        "\nNext:\n  \
+         holdfast                  in a terminal: a chat\n  \
+         holdfast run \"…\"          one turn\n  \
+         holdfast log show {session}    every frame of this turn\n  \
+         holdfast replay {session}      the same facts give the same frames",
+        session = opened.session
+    ))?;
+    Ok(exit(&end.outcome))
 }
 
 /// The prompt: the argument, or all of standard input for `-`.
