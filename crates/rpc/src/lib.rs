@@ -1,7 +1,7 @@
 //! The protocol between the process that owns a home and its clients: JSON-RPC 2.0, one message per line, over a socket, a
 //! pipe or memory. A process that embeds the runtime is a client of itself, so a command prints the same either way.
 //!
-//! `protocol.rs` has every request and notification. [`Server`] answers for an owner, [`Client`] asks. [`Hub`] is the surface that
+//! `protocol/` has every request and notification. [`Server`] answers for an owner, [`Client`] asks. [`Hub`] is the surface that
 //! hands output to the feeds of clients; `session_feed.rs` puts it and the frames of a session into one order.
 
 mod active_clients;

@@ -5,7 +5,9 @@
 //! read. Lanes build it with [`HostCall::of`] or, for a name that comes from outside, [`HostCall::named`]. The host refuses a call whose
 //! [`Capability`] the extension does not hold; nothing here decides that.
 //!
-//! A new host call is a line in `host_calls!`, a type in [`arguments`], and an arm in the dispatch of the runtime.
+//! A new host call is a line in `host_calls!`, a type in [`arguments`], and an arm in the dispatch of the runtime (`host.rs` there, or
+//! the session's actor for what only a session has). Components reach it through `wit/host.wit` and the WASM lane's `link.rs`, Python
+//! classes through the worker's `context.py`. `CONTRIBUTING.md` has the whole list.
 
 pub mod arguments;
 

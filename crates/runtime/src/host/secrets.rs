@@ -77,11 +77,7 @@ impl Secrets {
 
     /// Redacts the values in a fact before anything is decided on it.
     pub(crate) fn hide(&self, body: &mut Body) {
-        let redactor = self.redactor();
-        body.contents(&mut |content| hide_in(&redactor, content));
-        if let Some(fault) = fault_in(body) {
-            fault.message = redactor.redact(&fault.message).into_owned();
-        }
+        redact(&self.redactor(), body);
     }
 
     /// Redacts the values in something that is passed on.
@@ -181,6 +177,13 @@ impl Inner {
     }
 }
 
+fn redact(redactor: &Redactor, body: &mut Body) {
+    body.contents(&mut |content| hide_in(redactor, content));
+    if let Some(fault) = fault_in(body) {
+        fault.message = redactor.redact(&fault.message).into_owned();
+    }
+}
+
 fn hide_in(redactor: &Redactor, content: &mut Content) {
     // A text of JSON has every text in it, and most have nothing to hide.
     if let Some(value) = content.value()
@@ -210,6 +213,9 @@ fn fault_in(body: &mut Body) -> Option<&mut Fault> {
         Body::ToolReturned(fact) => failure(&mut fact.outcome),
         Body::HostCalled(fact) => failure(&mut fact.outcome),
         Body::HookFaulted(fact) => Some(&mut fact.fault),
+        Body::ModelFailed(fact) => Some(&mut fact.fault),
+        Body::DeliveryReported(fact) => fact.fault.as_mut(),
+        Body::ExtensionRejected(fact) => Some(&mut fact.fault),
         Body::ScheduleEnded(fact) => fact.fault.as_mut(),
         Body::ExtensionFaulted(fact) => Some(&mut fact.fault),
         Body::ExtensionReported(fact) => match &mut fact.outcome {
@@ -226,3 +232,7 @@ fn failure(outcome: &mut ToolOutcome) -> Option<&mut Fault> {
         ToolOutcome::Result(_) => None,
     }
 }
+
+#[cfg(test)]
+#[path = "secrets_tests.rs"]
+mod tests;
