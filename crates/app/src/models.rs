@@ -27,7 +27,7 @@ pub struct ModelCatalog {
 }
 
 impl ModelCatalog {
-    /// What a home offers, whoever owns it.
+    /// What a home offers, for its owner and for commands that run without one.
     pub async fn read(plan: &ApplicationConfig, settings: &Settings) -> Result<Self, Problem> {
         Self::new(settings, &HomeEnvironment::load(&plan.home, plan.environment)?).await
     }

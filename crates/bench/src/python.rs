@@ -38,7 +38,7 @@ const ECHO: &str = "__effects__ = \"pure\"\n\n\ndef run(content: str, number: in
 const BARE: &str = "import json, sys\nfor line in sys.stdin:\n    message = json.loads(line)\n    \
                     answer = {'jsonrpc': '2.0', 'id': message['id'], 'result': message['params']['arguments']['content']}\n    \
                     sys.stdout.write(json.dumps(answer) + '\\n')\n    sys.stdout.flush()\n";
-/// How often both are started anew: which core the system gives to which of them decides much, and stays as it is for as long as they live.
+/// How often both are started again: which core the system gives to which of them decides much, and stays as it is for as long as they live.
 const PASSES: usize = 10;
 /// Turns of a pass, and how often the model answers with calls in each.
 const TURNS: usize = 5;

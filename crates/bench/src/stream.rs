@@ -1,4 +1,4 @@
-//! The figures of streaming: what lies between a model's first piece and whoever is shown it, and how evenly many sessions stream at once.
+//! The figures of streaming: the latency from a model's first delta to a surface, and how evenly many concurrent sessions stream.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

@@ -55,7 +55,7 @@ pub(crate) struct Caller {
     pub grants: CallerGrants,
     /// The session that it is called in, if it is called in one.
     pub session: Option<StreamId>,
-    /// The frame that the call came of.
+    /// The frame that caused the call.
     pub under: Option<Seq>,
     /// What its session may use, for agents that it invokes.
     pub budget: Option<DelegatedBudget>,
@@ -223,7 +223,7 @@ impl Host for SessionHost {
 pub(crate) struct SystemHost {
     inner: Weak<Inner>,
     extension: Arc<ExtensionRef>,
-    /// The frame in the system stream that the call came of.
+    /// The frame in the system stream that caused the call.
     under: Option<Seq>,
 }
 

@@ -117,7 +117,7 @@ impl Entropy for OsEntropy {
     }
 }
 
-/// Something that happened in a session, for whoever watches.
+/// Something that happened in a session, for surfaces.
 #[derive(Clone, Debug)]
 pub enum SessionEvent {
     /// Provisional output of the running turn.

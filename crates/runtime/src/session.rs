@@ -49,7 +49,7 @@ pub(crate) use actor::SessionActor;
 pub use sessions::NewSession;
 pub(crate) use sessions::Sessions;
 
-/// How a turn ended, for whoever waits for it. It is durable by then.
+/// How a turn ended, for those who wait for it. It is durable by then.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnReport {
     /// The `turn.ended` frame.
@@ -74,7 +74,7 @@ pub(crate) enum SessionCommand {
     Say(Box<UserInput>),
     /// Tell when the running turn ends.
     Await(ReplySender<TurnReport>),
-    /// A fact that came of an act.
+    /// A fact that an act caused.
     Fact(Box<Input>),
     /// A tool has answered.
     Returned(Box<ToolAnswer>),
@@ -152,7 +152,7 @@ pub(crate) struct UserInput {
     pub surface: Arc<str>,
     pub text: Content,
     pub attachments: Vec<Artifact>,
-    /// What it came of, if that can come again. One that nobody waits for any more by its turn comes again, and is passed over.
+    /// What caused it, if that can be delivered again. A message that no one waits for any more when its turn comes is skipped, because it is delivered again.
     pub message_id: Option<String>,
     /// The registry to use in place of the current one: a child runs on its parent's.
     pub pin: Option<RegistryPin>,
@@ -199,7 +199,7 @@ impl SessionHandle {
         self.say_whole(|reply| UserInput { surface, text, attachments, message_id, pin, feed, reply }).await
     }
 
-    /// The same with what it came of, and where it is shown.
+    /// The same with its cause, and where it is shown.
     pub(crate) async fn say_message(
         &self,
         surface: &str,

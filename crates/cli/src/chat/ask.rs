@@ -78,7 +78,7 @@ pub(crate) enum PromptKind {
     Extension { extension: ExtensionId, question: UiQuestion },
 }
 
-/// What came of a question.
+/// The reply to a question.
 #[derive(Debug)]
 pub(crate) enum QuestionReply {
     /// An approval's answer.

@@ -30,7 +30,7 @@ pub(crate) struct Questions {
     /// What happened while a question was open.
     pub held: VecDeque<Notification>,
     reply: mpsc::UnboundedSender<(Seq, QuestionReply)>,
-    /// What came of questions.
+    /// Replies to questions.
     pub replies: mpsc::UnboundedReceiver<(Seq, QuestionReply)>,
 }
 

@@ -163,7 +163,7 @@ impl<'a> Reexecution<'a> {
         match &input.body {
             Body::SessionStarted(fact) => self.context = fact.settings.context.clone(),
             Body::SessionResumed(_) => {
-                // Whatever was in the middle of a call is gone, and is asked anew.
+                // Calls in progress are gone; their questions are asked again.
                 self.answers.clear();
                 self.questions.clear();
                 self.instances.clear();
@@ -304,7 +304,7 @@ impl<'a> Reexecution<'a> {
         Ok((Some(FrameSource::Extension(extension)), Some(body)))
     }
 
-    /// What guardrails must have said about a streamed text. It is cut anew, and those that run again judge each window anew, each on an instance
+    /// What guardrails must have said about a streamed text. It is split into windows again, and those that run again judge each window, each on an instance
     /// of its own as when it was recorded.
     fn guarded_again(&mut self, cause: Seq, recorded: &StreamGuarded) -> Result<Option<Body>, Problem> {
         let Some(Asked { registry, turn, .. }) = self.models.get(&cause) else { return Ok(None) };
@@ -380,7 +380,7 @@ impl<'a> Reexecution<'a> {
         Ok(Some(ToolReturned { call: act.call, outcome }.into()))
     }
 
-    /// Makes the call again, or gives nothing where the code is not at hand, not replayable, or waits for the outside.
+    /// Makes the call again, or gives nothing where the code is not available, not replayable, or waits for the outside.
     fn run(
         &mut self,
         begun: &CallKey,
@@ -403,7 +403,7 @@ impl<'a> Reexecution<'a> {
         Ok(answer)
     }
 
-    /// The recorded code, if it is at hand and replayable. Code that is there but not what was recorded is a problem.
+    /// The recorded code, if it is available and replayable. Code that is there but not what was recorded is a problem.
     fn loaded(&mut self, extension: &ExtensionRef) -> Result<Option<Arc<dyn Instance>>, Problem> {
         if let Some(loaded) = self.loaded.get(&extension.digest) {
             return Ok(loaded.clone());
@@ -518,7 +518,7 @@ fn nothing() -> Content {
     Content::new(Default::default())
 }
 
-/// Whether a fault is the host's word, not the extension's: it was late, its code was not at hand, its stack or the host's
+/// Whether a fault is the host's word, not the extension's: it was late, its code was not available, its stack or the host's
 /// room ran out. None of it can be reproduced.
 fn is_the_hosts(fault: &Fault) -> bool {
     matches!(

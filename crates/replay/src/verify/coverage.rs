@@ -34,7 +34,7 @@ pub(super) struct Coverage<'a> {
     answered: BTreeMap<CallId, BTreeSet<HookId>>,
     approvals: BTreeMap<Seq, (CallId, Vec<HookId>)>,
     remembered: BTreeSet<ToolName>,
-    /// The texts that guardrails judged while they were streamed, by the request that they came of; none for one that they stopped.
+    /// The texts that guardrails judged while they were streamed, by the model request that caused them; none for one that they stopped.
     guarded: BTreeMap<Seq, Vec<Option<Digest>>>,
     pub findings: Vec<VerificationFinding>,
 }

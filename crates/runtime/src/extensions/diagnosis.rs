@@ -21,7 +21,7 @@ const MAX_FRAMES_SEARCHED: u64 = 10_000;
 pub struct FaultReport {
     /// The extension.
     pub extension: ExtensionId,
-    /// The frame that tells of it; the last one there is where a tool is left alone at the moment, of which its calls tell.
+    /// The frame that tells of it; the last frame for a tool whose circuit breaker is open, because its calls record that.
     pub seq: Seq,
     /// When.
     pub at: Millis,
@@ -117,7 +117,7 @@ impl Runtime {
         self.inner().troubles(only)
     }
 
-    /// The tools that are left alone at the moment because they keep breaking down, with their extensions and why.
+    /// The tools whose circuit breaker is open, with their extensions and the reason.
     pub fn suspended(&self) -> Vec<(ExtensionId, Fault)> {
         let inner = self.inner();
         let suspended = inner.calls.suspended(inner.clock.now()).into_iter();

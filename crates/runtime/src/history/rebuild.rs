@@ -79,7 +79,7 @@ fn diverged(frame: &Frame, why: &str) -> Problem {
     Problem::new(Code::ReplayDiverged, what)
 }
 
-/// A recorded fact as the input that it was, with its content and its registry at hand.
+/// A recorded fact as the input that it was, with its content and its registry loaded.
 pub fn input_of(store: &Store, frame: &Frame) -> Result<Input, Problem> {
     let envelope = &frame.envelope;
     let mut body = store.body(frame)?;

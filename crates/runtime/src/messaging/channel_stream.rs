@@ -100,7 +100,7 @@ impl OutputStream {
         self.put(StreamChunk::Status(line(text), whose));
     }
 
-    /// What the frames of a step mean for whoever waits for the answer.
+    /// What the frames of a step mean for the receiver of the answer.
     pub(crate) fn see(&self, frames: &[Draft]) {
         let asked_again = || frames.iter().any(|frame| matches!(&frame.body, Body::ModelRequested(_)));
         for frame in frames {

@@ -1,5 +1,5 @@
 //! Who subscribes: what manifests say, what extensions ask for in their code, and the router's own. A subscription is the extension's,
-//! not a generation's: whoever serves when an event is handed over takes it, so that a reload leaves nobody behind.
+//! not a generation's: the generation that is active when an event is delivered gets it, so that a reload loses no event.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -152,7 +152,7 @@ impl Inner {
     fn sync_subscriptions_later(self: &Arc<Self>) {
         self.messaging.stale.store(true, Ordering::SeqCst);
         let inner = self.clone();
-        // What fails now is tried again with the next change, and whoever waits for the system to settle is told.
+        // A failure is retried with the next change, and reported to those who wait for the system to settle.
         tokio::spawn(async move { drop(inner.sync_subscriptions().await) });
     }
 

@@ -66,7 +66,7 @@ pub(crate) struct SessionActor {
     answering: Vec<ReplySender<TurnReport>>,
     /// Where the running turn is shown, besides the surfaces.
     pub(super) feed: Option<Arc<OutputStream>>,
-    /// Whether a turn's end is on its way to the disk and to whoever waits for it.
+    /// Whether a turn's end is being written and reported.
     pub(super) delivering: bool,
     /// The calls that wait for a person, by the frame that asks.
     pub(super) approvals: HashMap<Seq, Pending>,

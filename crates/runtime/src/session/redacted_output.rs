@@ -1,4 +1,4 @@
-//! What a model writes, on its way to whoever watches: without what is secret, also where that comes in pieces.
+//! A model's output on its way to surfaces and channels: secrets are redacted, also where a value arrives in several deltas.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::runtime::Inner;
 /// What a model's answer comes to.
 pub(super) type ModelOutcome = Result<ModelReturned, ModelFailed>;
 
-/// What a model writes, on its way to whoever watches.
+/// A model's output on its way to surfaces and channels.
 pub(super) struct RedactedOutput {
     inner: Arc<Inner>,
     session: StreamId,

@@ -49,11 +49,11 @@ const SNAPSHOT_EVERY: u64 = 1024;
 pub(crate) enum SystemCommand {
     /// A fact from the host.
     Fact(Box<Body>),
-    /// A fact that an extension brings, and the frame that it came of.
+    /// A fact from an extension, and the frame that caused it.
     Said(FrameSource, Option<Seq>, Box<Body>),
     /// A run of a schedule has ended.
     Ran(Seq, ScheduleEnded),
-    /// Facts that came of acts, each with the frame that decided it.
+    /// Facts that acts caused, each with the frame that decided the act.
     Done(Vec<(Seq, Body)>),
     /// So many acts that were never performed: the frames that decided them did not reach the disk.
     Undone(usize),
@@ -234,7 +234,7 @@ impl SystemActor {
     }
 
     /// A log that has failed is taken up at its last durable frame, and the facts that were lost come first again.
-    fn mend(&mut self) -> Result<(), Problem> {
+    fn restore(&mut self) -> Result<(), Problem> {
         let durable = self.log.head().map(|head| head.seq);
         while self.unwritten.front().is_some_and(|(seq, _)| Some(*seq) <= durable) {
             self.unwritten.pop_front();
@@ -254,7 +254,7 @@ impl SystemActor {
     }
 
     fn drain(&mut self) -> Result<(), Problem> {
-        self.mend()?;
+        self.restore()?;
         loop {
             self.step_all()?;
             match (self.system.is_dirty(), self.system.misses_outages()) {
@@ -475,7 +475,7 @@ async fn load(
     }
 }
 
-/// A step of a life after loading. The loop in the background runs from start to stop, and whoever stops is first left by those who
+/// A step of a life after loading. The background task runs from start to stop, and an extension that stops is first left by those who
 /// call it. While it gives way to a generation that cannot run beside it, others wait.
 async fn step_of_life(
     inner: &Arc<Inner>,

@@ -1,4 +1,4 @@
-//! Loops in the background: each runs from its extension's start to its stop. One that ends before is why the extension is not well.
+//! Background tasks: each runs from its extension's start to its stop. One that ends earlier makes the extension unhealthy.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -94,7 +94,7 @@ impl Inner {
         while checks.join_next().await.is_some() {}
     }
 
-    /// Asks whoever serves; one that gives way is not asked, and what has taken its place is.
+    /// Asks the active generation; one that is being replaced is not asked, and its successor is.
     async fn check(self: Arc<Self>, id: ExtensionId) {
         let Ok((extension, _guard)) = self.extensions.enter(&id, CHECK_TIMEOUT).await else { return };
         let Ok(instance) = self.extensions.instance(&extension) else { return };

@@ -90,7 +90,7 @@ fn spent_before(store: &Store, session: &StreamId, until: Seq) -> Result<Spent, 
 enum LimitSource {
     /// It is set there.
     Place(String),
-    /// It is what whoever asked for the session had left.
+    /// It is what the caller of the session had left.
     Lent(Parent),
 }
 

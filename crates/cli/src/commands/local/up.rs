@@ -34,7 +34,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often the flag in the home's folder is looked for.
 const FLAG_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What came of a child.
+/// How a child process ended.
 enum ChildExit {
     /// It was told to go, or had nothing more to do.
     Done,

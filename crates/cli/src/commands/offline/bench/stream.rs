@@ -1,4 +1,4 @@
-//! The figures of streaming: what lies between a model and whoever is shown what it writes, and how evenly many sessions stream at once.
+//! The figures of streaming: the latency from a model to a surface, and how evenly many concurrent sessions stream.
 
 use holdfast_bench::{PACE, Streamed, streamed};
 use holdfast_contract::problem::Problem;
