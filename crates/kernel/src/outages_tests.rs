@@ -56,7 +56,7 @@ fn gates(scene: &mut Scene) -> Vec<String> {
 #[test]
 fn an_unhealthy_gate_stays_in_the_registry_while_it_is_restarted() {
     let mut scene = guarded();
-    scene.unwell("guard", 1);
+    scene.unhealthy("guard", 1);
     assert_eq!(gates(&mut scene), ["guard/0 Restarting HF-4004"]);
     scene.settle();
     scene.fire();
@@ -69,7 +69,7 @@ fn an_unhealthy_gate_stays_in_the_registry_while_it_is_restarted() {
 fn a_gate_that_is_not_restarted_any_more_has_failed() {
     let mut scene = guarded();
     for generation in 1..=7 {
-        scene.unwell("guard", generation);
+        scene.unhealthy("guard", generation);
         scene.settle();
         if generation < 7 {
             scene.fire();
@@ -149,7 +149,7 @@ fn a_gate_that_cannot_be_read_or_lacks_a_dependency_is_an_outage() {
 #[test]
 fn a_gate_that_is_removed_or_no_longer_judges_is_not_expected() {
     let mut scene = guarded();
-    scene.unwell("guard", 1);
+    scene.unhealthy("guard", 1);
     scene.remove("guard");
     assert_eq!(gates(&mut scene), [""; 0]);
 
@@ -172,7 +172,7 @@ fn an_override_takes_out_a_gate_that_is_down() {
     let mut scene = guarded();
     let off = Override { enabled: Some(false), ..Override::default() };
     scene.tell(OverridesSet { overrides: [("hook".into(), [("guard/0".into(), off)].into())].into() });
-    scene.unwell("guard", 1);
+    scene.unhealthy("guard", 1);
     assert_eq!(gates(&mut scene), [""; 0]);
 }
 

@@ -43,7 +43,7 @@ fn descriptors_stack_by_priority_and_then_by_age() {
     );
 
     assert_eq!(scene.remove("a"), ["a@1 Inactive", "stop a@1", "tool/echo = [c@1 over b@1]"], "uncovered");
-    assert_eq!(scene.unwell("c", 1).last().unwrap(), "tool/echo = [b@1]");
+    assert_eq!(scene.unhealthy("c", 1).last().unwrap(), "tool/echo = [b@1]");
 }
 
 fn built_in(id: &str, tools: &[&str]) -> FoundExtension {
@@ -97,7 +97,7 @@ fn the_names_of_built_in_tools_are_reserved() {
     assert_eq!(tools(&mut scene), ["count: helper", "file.read: helper", "shell: shell"]);
 
     // A built-in extension that is down keeps its names.
-    scene.unwell("shell", 1);
+    scene.unhealthy("shell", 1);
     scene.settle();
     assert_eq!(tools(&mut scene), ["count: helper", "file.read: helper"]);
 }
@@ -187,7 +187,7 @@ fn a_schedule_is_skipped_where_nobody_can_run_it() {
         ["clock/tock skipped 1: the extension has no such schedule"]
     );
     assert_eq!(due(&mut scene, "nobody/tick", 1), ["nobody/tick skipped 1: the extension is not active"]);
-    scene.unwell("clock", 1);
+    scene.unhealthy("clock", 1);
     assert_eq!(due(&mut scene, "clock/tick", 1), ["clock/tick skipped 1: the extension is not active"]);
     scene.stop();
     assert_eq!(due(&mut scene, "clock/tick", 1), ["clock/tick skipped 1: the system is stopping"]);

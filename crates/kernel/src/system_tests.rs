@@ -141,7 +141,7 @@ impl Scene {
         self.tell(ExtensionFaulted { id: id.into(), generation: Generation(generation), phase, fault })
     }
 
-    pub fn unwell(&mut self, id: &str, generation: u64) -> Vec<String> {
+    pub fn unhealthy(&mut self, id: &str, generation: u64) -> Vec<String> {
         self.tell(HealthReported { id: id.into(), generation: Generation(generation), healthy: false })
     }
 
@@ -408,14 +408,14 @@ fn faults_far_apart_do_not_add_up() {
 }
 
 #[test]
-fn an_unwell_extension_is_stopped_and_its_dependents_with_it() {
+fn an_unhealthy_extension_is_stopped_and_its_dependents_with_it() {
     let mut scene = Scene::up([ext("a", &[]), ext("b", &["a"])]);
     let fallen = [
         "a@1 Error: HF-4004 `a` reported that it is unhealthy, again at 1000",
         "b@1 Error: HF-4001 `b` depends on `a`, which failed: `a` reported that it is unhealthy",
         "stop b@1",
     ];
-    assert_eq!(scene.unwell("a", 1), fallen);
+    assert_eq!(scene.unhealthy("a", 1), fallen);
     assert_eq!(scene.settle(), ["destroy b@1", "stop a@1", "destroy a@1"]);
     scene.find([ext("a", &[])]);
     scene.settle();
@@ -481,7 +481,7 @@ fn whatever_happens_the_system_can_be_stopped() {
                     scene.find([edited(ext(id, &needs), &dice.roll(4).to_string())]);
                 }
                 4 => drop(scene.remove(id)),
-                5 => drop(scene.unwell(id, generation)),
+                5 => drop(scene.unhealthy(id, generation)),
                 6 => drop(scene.fault(id, generation)),
                 9 if scene.timer.is_some() => drop(scene.fire()),
                 7 if dice.roll(8) == 0 => drop(scene.start()),
@@ -508,7 +508,7 @@ fn whatever_happens_the_system_can_be_stopped() {
 #[test]
 fn what_went_down_comes_back_after_a_pause_that_grows() {
     let mut scene = Scene::up([ext("app", &["base"]), ext("base", &[])]);
-    let down = scene.unwell("base", 1);
+    let down = scene.unhealthy("base", 1);
     let why = "HF-4004 `base` reported that it is unhealthy";
     assert_eq!(down[0], format!("base@1 Error: {why}, again at 1000"));
     scene.settle();
@@ -519,17 +519,17 @@ fn what_went_down_comes_back_after_a_pause_that_grows() {
     assert_eq!(scene.fire(), ["load base@2", "load app@2"][..1]);
     scene.settle();
     assert_eq!(scene.states(), ["app@2 Active", "base@2 Active"], "its dependents come back with it");
-    assert!(scene.unwell("base", 2)[0].ends_with("again at 3000"), "the pause is twice as long");
+    assert!(scene.unhealthy("base", 2)[0].ends_with("again at 3000"), "the pause is twice as long");
     for generation in 3..=6 {
         scene.settle();
         scene.fire();
         scene.settle();
-        scene.unwell("base", generation);
+        scene.unhealthy("base", generation);
     }
     scene.settle();
     scene.fire();
     scene.settle();
-    assert!(scene.unwell("base", 7)[0].ends_with("unhealthy"), "no further retry is planned");
+    assert!(scene.unhealthy("base", 7)[0].ends_with("unhealthy"), "no further retry is planned");
     scene.settle();
     assert_eq!(scene.tell(ExtensionRetried { id: "base".into(), reason: "mended".into() }), ["load base@8"]);
     scene.settle();
@@ -540,7 +540,7 @@ fn what_went_down_comes_back_after_a_pause_that_grows() {
 fn a_timer_that_nobody_set_and_one_of_an_extension_that_is_back_do_nothing() {
     let mut scene = Scene::up([ext("base", &[])]);
     assert_eq!(scene.tell(TimerFired { timer: Seq(3) }), ["refused: no extension waits for this timer"]);
-    scene.unwell("base", 1);
+    scene.unhealthy("base", 1);
     scene.settle();
     scene.find([edited(ext("base", &[]), "2")]);
     scene.settle();

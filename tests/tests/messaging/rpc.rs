@@ -129,9 +129,9 @@ async fn the_status_has_what_waits_what_was_spent_and_who_is_not_well() {
     let lab = Lab::build().script([hello]).extension(list).extension(broken).start().await;
     let client = client(&lab).await;
     let status = || async { client.ask::<Status>(&SystemMethod::Status(NoParams {})).await.unwrap() };
-    let Status { queues, spent, unwell, failed, .. } = status().await;
+    let Status { queues, spent, degraded, failed, .. } = status().await;
     assert_eq!((queues.open, queues.dead, spent.model_calls, spent.tokens), (0, 0, 0, 0));
-    assert!(unwell.is_empty());
+    assert!(degraded.is_empty());
     let names = |lines: &[ExtensionProblem]| lines.iter().map(|it| it.extension.clone()).collect::<Vec<_>>();
     assert_eq!(names(&failed), ["broken"]);
     assert!(failed[0].message.contains("no ground to stand on") && !failed[0].fix.is_empty());
@@ -145,7 +145,7 @@ async fn the_status_has_what_waits_what_was_spent_and_who_is_not_well() {
     }
     let during = status().await;
     assert_eq!(during.queues.open, 3, "{during:#?}");
-    assert_eq!(names(&during.unwell), ["list"], "it serves as it was");
+    assert_eq!(names(&during.degraded), ["list"], "it serves as it was");
     let UsageInfo { model_calls, tokens, cost_micros } = during.spent;
     assert_eq!((model_calls, tokens, cost_micros), (1, 12, 30));
     later(&lab, "dead letters", |lab| lab.runtime.bus().status().subscribers.iter().any(|it| it.dead == 2))

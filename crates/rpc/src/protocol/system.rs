@@ -85,9 +85,9 @@ pub struct Status {
     pub sessions: u64,
     /// Those that do not serve, and why.
     pub failed: Vec<ExtensionProblem>,
-    /// Those that serve although something is wrong: what was found last cannot be used, and what served before goes on.
-    #[serde(default)]
-    pub unwell: Vec<ExtensionProblem>,
+    /// Those that are active although something is wrong: the newest version cannot be used, and the previous one stays active.
+    #[serde(default, alias = "unwell")]
+    pub degraded: Vec<ExtensionProblem>,
     /// Names of tools that an extension does not get, or that several have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<ExtensionProblem>,

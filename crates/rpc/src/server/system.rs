@@ -75,7 +75,7 @@ impl Connection {
         let runtime = &self.owner.runtime;
         let extensions = runtime.extensions().await?;
         let active = extensions.iter().filter(|extension| extension.active.is_some()).count() as u64;
-        let (mut failed, mut unwell, mut conflicts) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut failed, mut degraded, mut conflicts) = (Vec::new(), Vec::new(), Vec::new());
         let troubled = |extension: &ExtensionId, fault: Fault| ExtensionProblem {
             extension: extension.to_string(),
             code: fault.code.as_str().to_owned(),
@@ -86,16 +86,17 @@ impl Connection {
             conflicts.extend(extension.conflicts.into_iter().map(|fault| troubled(&extension.id, fault)));
             let Some(fault) = extension.fault else { continue };
             let line = troubled(&extension.id, fault);
-            if extension.active.is_some() { &mut unwell } else { &mut failed }.push(line);
+            if extension.active.is_some() { &mut degraded } else { &mut failed }.push(line);
         }
-        unwell.extend(runtime.suspended().into_iter().map(|(extension, fault)| troubled(&extension, fault)));
+        degraded
+            .extend(runtime.suspended().into_iter().map(|(extension, fault)| troubled(&extension, fault)));
         let ModelUsage { model_calls, tokens, cost_micros } = runtime.used();
         Ok(Status {
             process: self.owner.welcome.process,
             active,
             sessions: runtime.open_sessions() as u64,
             failed,
-            unwell,
+            degraded,
             conflicts,
             uptime_ms: runtime.uptime().0,
             queues: bus::queues(runtime),

@@ -32,7 +32,7 @@ pub(crate) async fn status(output: &Output, plan: &ApplicationConfig) -> Result<
 
 /// What a status says beyond who it is.
 fn lines(status: &Status) -> Vec<String> {
-    let Status { active, sessions, failed, unwell, conflicts, queues, spent, today, .. } = status;
+    let Status { active, sessions, failed, degraded, conflicts, queues, spent, today, .. } = status;
     let mut lines = vec![
         format!("{active} extensions active, {} down", failed.len()),
         format!("{sessions} sessions open"),
@@ -48,12 +48,12 @@ fn lines(status: &Status) -> Vec<String> {
         [extension.clone(), state.to_owned(), code.clone(), sanitize_for_terminal(message), fix.clone()]
     };
     let down = failed.iter().map(|line| row("down", line));
-    let unwell = unwell.iter().map(|line| row("as it was", line));
+    let degraded = degraded.iter().map(|line| row("as it was", line));
     let conflicts = conflicts.iter().map(|line| match line.code == Code::ToolReserved.as_str() {
         true => row("without the tool", line),
         false => row("yes", line),
     });
-    let rows: Vec<_> = down.chain(unwell).chain(conflicts).collect();
+    let rows: Vec<_> = down.chain(degraded).chain(conflicts).collect();
     match rows.is_empty() {
         true => lines.push("every extension is well".to_owned()),
         false => lines.push(table(["extension", "serves", "code", "why", "what to do"], rows, "")),

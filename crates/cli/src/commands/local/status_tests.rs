@@ -26,7 +26,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
     };
     let status = Status {
         failed: vec![troubled("notes")],
-        unwell: vec![troubled("mail")],
+        degraded: vec![troubled("mail")],
         queues: Queues { open: 7, under_way: 2, delayed: 3, dead: 1, trouble: Some("disk full".to_owned()) },
         spent: UsageInfo { model_calls: 4, tokens: 900, cost_micros: 1_500_000 },
         today: vec![LimitUsage { extension: None, limit: LimitKind::DayTokens, used: 900, allowed: 1_000 }],

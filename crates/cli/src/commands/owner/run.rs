@@ -124,7 +124,7 @@ fn prompt(asked: String) -> Result<String, Problem> {
     })?;
     String::from_utf8(bytes).map_err(|error| {
         let place = error.utf8_error().valid_up_to();
-        Problem::new(Code::UsageInvalid, format!("standard input is not UTF-8: the byte at {place} is none"))
+        Problem::new(Code::UsageInvalid, format!("standard input is not valid UTF-8 (byte {place})"))
             .help("Convert it first, for example with `iconv -t utf-8`.")
     })
 }
