@@ -26,6 +26,11 @@ architecture:
 crash *words:
     cargo nextest run --workspace -E 'binary(/^crash/) + binary(kill)' --run-ignored all {{ words }}
 
+# A home in use, killed so many times at any moment, and then in steady use for so many minutes
+endure kills="250" minutes="30":
+    HOLDFAST_KILLS={{ kills }} HOLDFAST_SOAK_MINUTES={{ minutes }} \
+        cargo test --workspace --test endurance -- --nocapture --test-threads 1
+
 # Fuzz a target of fuzz/fuzz_targets: with cargo-fuzz if it is installed, otherwise its corpus and many mutations
 fuzz target *arguments:
     ./scripts/fuzz {{ target }} {{ arguments }}

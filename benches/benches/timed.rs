@@ -1,4 +1,4 @@
-//! The published figures, measured on the machine at hand: `cargo bench -p holdfast-benches --bench timed`, or with names of
+//! The published figures, measured on this machine: `cargo bench -p holdfast-benches --bench timed`, or with names of
 //! measures behind `--`. Times never gate.
 
 use std::error::Error;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use holdfast_bench::GATE;
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::{Effects, Input, ModelAct};
+use holdfast_contract::effect::{Effects, Input};
 use holdfast_contract::frame::{Draft, FrameSource};
 use holdfast_contract::hook::{Decision, HookPoint};
 use holdfast_contract::ids::{CallId, Millis, Seq};
@@ -22,7 +22,7 @@ use holdfast_contract::tool::{EffectClass, ToolOutcome, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_kernel::{BEHAVIOUR, Session};
 use holdfast_lane_native::{NativeExtension, Tool};
-use holdfast_model::{Deltas, Model};
+use holdfast_model::{Deltas, Model, ModelRequest};
 use holdfast_testkit::pieces::{gate, spec, tool};
 use holdfast_testkit::wasm::{MapVault, lane, manifest};
 use holdfast_testkit::{Lab, LabBuilder};
@@ -127,7 +127,7 @@ pub struct Caller {
 }
 
 impl Model for Caller {
-    fn complete(&self, ask: Box<ModelAct>, _: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn complete(&self, ask: Box<ModelRequest>, _: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let fresh = matches!(ask.messages.last(), Some(Message::User { .. }));
         drop(ask);
         let asked = |index: usize| AskedCall {

@@ -474,7 +474,7 @@ static inline holdfast_text holdfast_random(uint32_t count) {
     return (holdfast_text){(const char *)(size_t)area[0], area[1]};
 }
 
-/* A key without data is none. 0 if the host failed. */
+/* A key without data is not set. 0 if the host failed. */
 static inline int holdfast_publish(holdfast_text topic, holdfast_text payload, holdfast_text key) {
     uint32_t area[4];
     hf_host_events_publish(topic.data, topic.length, payload.data, payload.length, key.data != 0, key.data, key.length, area);

@@ -1,5 +1,5 @@
 //! The hostile corpus as a table: each guest in `wasm/` says in its first lines what it attacks, how it is called and what must
-//! come of it. Tests of the lane and of the whole runtime both include this file.
+//! result. Tests of the lane and of the whole runtime both include this file.
 //!
 //! ```text
 //! ;; attacks: what it does
@@ -9,7 +9,7 @@
 //! ;; grants: interfaces=events,ui secrets=TOKEN
 //! ;; manifest: one line of YAML
 //! ;; budget: fuel=1000 host_calls=5    in place of the defaults
-//! ;; without: fuel=9999 -> HF-4107     what comes of it with that limit out of the way
+//! ;; without: fuel=9999 -> HF-4107     the result with that limit lifted
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub struct Case {
     pub expect: String,
     /// How it is called; none where loading must fail already.
     pub attack: Option<Attack>,
-    /// A limit out of the way, the budget without it, and what comes of it then.
+    /// A limit that is lifted, the budget without it, and the result then.
     pub without: Option<(String, Budgets, String)>,
 }
 

@@ -41,6 +41,7 @@ impl Scene {
             current: self.folder.path().join("elsewhere"),
             progress: |_, _| {},
             log: None,
+            log_level: None,
         }
     }
 

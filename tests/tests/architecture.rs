@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
+#[path = "architecture/inventory.rs"]
+mod inventory;
 #[path = "architecture/names.rs"]
 mod names;
 #[path = "architecture/privileges.rs"]
@@ -358,18 +360,21 @@ fn something_left_for_later_is_noticed() {
 }
 
 #[test]
-fn texts_for_users_use_established_words() {
-    let files = tree::files(&["md", "rs"]);
+fn texts_and_comments_use_established_words() {
+    let files = tree::files(&["md", "rs", "wit"]);
     for expected in
         ["README.md", "docs/bus.md", "crates/contract/src/problem.rs", "crates/cli/src/arguments.rs"]
     {
         assert!(files.iter().any(|file| file.path == expected && prose::is_for_users(file)), "{expected}");
     }
+    for expected in ["crates/runtime/src/session.rs", "tests/tests/histories.rs", "wit/roles.wit"] {
+        assert!(files.iter().any(|file| file.path == expected && prose::is_source(file)), "{expected}");
+    }
     holds(prose::words(&files));
 }
 
 #[test]
-fn a_metaphor_in_a_text_for_users_is_noticed() {
+fn a_metaphor_in_a_text_or_a_comment_is_noticed() {
     let page = |text: &str| prose::words(&[File::new("docs/planted.md", text)]);
     for (text, expected) in [
         ("Mend the line.", "mend"),
@@ -391,7 +396,11 @@ fn a_metaphor_in_a_text_for_users_is_noticed() {
     let help = prose::words(&[File::new("crates/cli/src/arguments.rs", "    /// Send it up anew\n")]);
     breaks(help, "\"anew\"");
     breaks(prose::words(&[File::new("crates/contract/src/problem.rs", source)]), "\"mend\"");
-    holds(prose::words(&[File::new("crates/runtime/src/planted.rs", "// anew")]));
+    let source = |text: &str| prose::words(&[File::new("crates/runtime/src/planted.rs", text)]);
+    breaks(source("// It gives way\n// to the next."), "crates/runtime/src/planted.rs:1: \"gives way\"");
+    breaks(source("let text = \"made anew\";"), "\"anew\"");
+    holds(source("// None if there is none.\nfn let_go() {}\n"));
+    holds(prose::words(&[File::new("sdk/rust/src/bindings/planted.rs", "// anew")]));
 }
 
 #[test]
@@ -467,6 +476,31 @@ fn a_file_that_lies_in_another_crate_is_noticed() {
     holds(named(
         "`any.rs`\n### kernel\n`turn.rs`, `crates/contract/src/desk.rs`, `model/`\n### lane crates\n`gateway.rs`",
     ));
+}
+
+#[test]
+fn the_tests_that_the_security_page_names_exist() {
+    let text = fs::read_to_string(tree::root().join("SECURITY.md")).unwrap();
+    holds(prose::named_tests(&text, &tree::files(&["rs"])));
+}
+
+#[test]
+fn a_boundary_without_a_test_is_noticed() {
+    let sources = [File::new(
+        "crates/a/tests/a.rs",
+        "#[test]\n#[cfg(unix)]\nfn kept() {}\nfn helper() {}\n#[tokio::test(flavor = \"x\")]\n// Why.\nasync fn waited() {}\n",
+    )];
+    let named = |rows: &str| {
+        let text = format!(
+            "## Boundaries and their tests\n\n| boundary | test | open |\n|---|---|---|\n{rows}\n## Next\n\n| a | b |\n|---|---|\n| x | `gone` |\n"
+        );
+        prose::named_tests(&text, &sources)
+    };
+    holds(named("| the home | `kept`, `waited` | |\n"));
+    breaks(named("| the home | `kept`, `gone` | |\n"), "there is no test `gone`");
+    breaks(named("| the home | `helper` | |\n"), "there is no test `helper`");
+    breaks(named("| the home | | `kept` |\n"), "no test is named for the home");
+    breaks(named(""), "no table of boundaries");
 }
 
 #[test]
@@ -551,4 +585,43 @@ fn a_comparison_with_the_id_of_a_built_in_extension_is_noticed() {
     }
     holds(planted("crates/runtime/src/planted_tests.rs", "fn a(id: &str) -> bool { id == \"setup\" }"));
     holds(planted("extensions/setup/src/lib.rs", "fn a(id: &str) -> bool { id == \"setup\" }"));
+}
+
+#[test]
+fn what_is_documented_is_read_and_tested() {
+    let files = tree::files(&["rs"]);
+    assert!(inventory::inventory(&files).len() > 90, "the formats are found");
+    holds(inventory::unread(&files));
+    holds(inventory::unwritten_frames(&files));
+    holds(inventory::unserved_host_calls(&files));
+}
+
+#[test]
+fn a_setting_a_frame_and_a_host_call_without_a_reader_are_noticed() {
+    let planted = vec![
+        File::new(
+            "crates/home/src/settings.rs",
+            "pub struct Settings {\n    pub quiet_hours: Option<u32>,\n    pub limits: u32,\n}\n",
+        ),
+        File::new("crates/home/src/settings/read.rs", "Settings { quiet_hours: quiet_hours?, limits }"),
+        File::new("crates/app/src/reader.rs", "fn read(settings: &Settings) { settings.limits; }"),
+        File::new("tests/tests/limits.rs", "limits: 3"),
+        File::new(
+            "crates/contract/src/frames/body.rs",
+            "    \"moon.risen\" Fact MoonRisen;\n    \"sun.set\" Fact SunSet;\n",
+        ),
+        File::new("crates/runtime/src/sun.rs", "tell(SunSet { at })"),
+        File::new(
+            "crates/contract/src/extension/host_call.rs",
+            "    MoonPhase(NoArguments) = \"moon.phase\", Clock, Reads, [],\n",
+        ),
+    ];
+    let unread = inventory::unread(&planted);
+    breaks(unread.clone(), "`Settings.quiet_hours` is documented and read by nothing");
+    breaks(unread.clone(), "`Settings.quiet_hours` is named by no test");
+    assert_eq!(unread.len(), 2, "{unread:?}");
+    let frames = inventory::unwritten_frames(&planted);
+    breaks(frames.clone(), "the frame `moon.risen`");
+    assert_eq!(frames.len(), 1, "{frames:?}");
+    breaks(inventory::unserved_host_calls(&planted), "the host call `moon.phase`");
 }

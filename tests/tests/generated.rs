@@ -225,7 +225,7 @@ fn five_hundred_mutations_are_noticed() {
 
 /// A world to keep, for `histories.rs`: one with stops, crashes and a long session.
 #[test]
-#[ignore = "records the history anew"]
+#[ignore = "records the history again"]
 fn record_a_world() {
     quiet_planned_panics();
     let mut world = World::new(WorldPlan::new(KEPT_WORLD, SESSIONS));

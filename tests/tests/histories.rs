@@ -1,6 +1,6 @@
 //! Recorded histories: every build replays them to the same frames, byte for byte.
 //!
-//! When the kernel's behaviour changes on purpose, `BEHAVIOUR` goes up, the histories are recorded anew with
+//! When the kernel's behaviour changes on purpose, `BEHAVIOUR` goes up, the histories are recorded again with
 //! `cargo test -p holdfast-tests --test histories --test generated -- --ignored record`, and the changelog says so.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop loudly")]
 
@@ -15,7 +15,7 @@ use holdfast_testkit::history::{lab, open, record, unpack};
 
 /// What to do about a history that no longer replays.
 const HELP: &str = "This build decides otherwise than the one that recorded the history. If that is not on purpose, it is a bug. If it
-is: raise `BEHAVIOUR` in kernel/src/lib.rs, record anew with
+is: raise `BEHAVIOUR` in kernel/src/lib.rs, record again with
 `cargo test -p holdfast-tests --test histories --test generated -- --ignored record`, and add a line to CHANGELOG.md.";
 
 fn replays(store: &Store, stream: &StreamId, lanes: &[Arc<dyn Lane>]) -> ReplayVerdict {
@@ -35,7 +35,7 @@ fn ten_thousand_frames_replay_strictly() {
     assert_eq!(verify(&store, None).unwrap().findings, Vec::new());
 }
 
-/// A world of `generated.rs`, with everything in it that can happen to a session. Its extensions are not at hand, so that they may
+/// A world of `generated.rs`, with everything in it that can happen to a session. Its extensions are not stored, so that they may
 /// change: their answers come from the log, everything else is done again.
 #[test]
 fn a_recorded_world_replays() {
@@ -50,7 +50,7 @@ fn a_recorded_world_replays() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "records the history anew"]
+#[ignore = "records the history again"]
 async fn record_ten_thousand_frames() {
     record().await;
 }

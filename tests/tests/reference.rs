@@ -88,11 +88,11 @@ fn frames() {
             writeln!(text, "\n## {family}\n\n| kind | is a | what it says | body |\n|---|---|---|---|")
                 .unwrap();
         }
-        let nature = match kind.nature() {
+        let origin = match kind.origin() {
             FrameOrigin::Fact => "fact",
             FrameOrigin::Decision => "decision",
         };
-        writeln!(text, "| `{kind}` | {nature} | {} | {} |", kind.describe(), fields(*kind)).unwrap();
+        writeln!(text, "| `{kind}` | {origin} | {} | {} |", kind.describe(), fields(*kind)).unwrap();
     }
     check("frames.md", &text);
 }
@@ -105,9 +105,12 @@ fn fields(kind: FrameKind) -> String {
     let definition = definitions.get(name).unwrap_or(&schema);
     let required = definition["required"].as_array().cloned().unwrap_or_default();
     let properties = definition["properties"].as_object().cloned().unwrap_or_default();
-    let name = |(field, _): (&String, &Value)| match required.contains(&Value::String(field.clone())) {
-        true => format!("`{field}`"),
-        false => format!("`{field}`?"),
+    let name = |(field, _): (&String, &Value)| {
+        if required.contains(&Value::String(field.clone())) {
+            format!("`{field}`")
+        } else {
+            format!("`{field}`?")
+        }
     };
     properties.iter().map(name).collect::<Vec<_>>().join(", ")
 }
@@ -311,7 +314,8 @@ fn command_line() {
     let mut text = String::from(
         "# The command line\n\nExit codes:\n\n| code | meaning |\n|---|---|\n| 0 | done |\n\
          | 1 | it failed: a replay differs, verification failed, a turn or a call failed |\n\
-         | 2 | invalid usage or configuration |\n| 3 | the call was denied |\n| 130 | interrupted |\n\n\
+         | 2 | invalid usage or configuration |\n| 3 | the call was denied |\n| 130 | interrupted |\n\
+         | 141 | the reader of the output has closed it |\n\n\
          Errors go to standard error: `error[HF-…]: what`, where, `help: what to do`.\n",
     );
     help(&mut text, &mut holdfast_cli::command(), "");

@@ -58,7 +58,7 @@ scenarios! {
         limit_of_cost_between_attempts;
     children: nested_to_the_depth_cap, child_pays_from_the_parents_budget,
         parallel_children_share_what_is_left;
-    handoffs: handed_over_and_back, an_agent_has_the_tools_it_names, whoever_takes_over_has_limits_of_its_own;
+    handoffs: handed_over_and_back, an_agent_has_the_tools_it_names, an_agent_that_takes_over_has_limits_of_its_own;
     registry: registry_changes_between_turns, stack_uncovers_and_overrides;
 }
 

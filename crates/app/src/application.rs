@@ -1,27 +1,49 @@
 //! A running home: [`Application::open`] reads it and starts its runtime.
 
-use std::sync::{Arc, Mutex};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use holdfast_contract::ids::{ModelName, StreamId};
+use holdfast_contract::ids::{Millis, ModelName, StreamId};
+use holdfast_contract::manifest::Profile;
 use holdfast_contract::message::Origin;
 use holdfast_contract::problem::{Code, Problem, Severity};
-use holdfast_home::{Home, HomeEnvironment, Prompts, Settings};
+use holdfast_home::{Home, HomeEnvironment, Prompts, RetentionSettings, Settings};
+use holdfast_lane_native::Workspace;
 use holdfast_loader::{Changes, FolderWatcher, HomeVault, Loader};
 use holdfast_model::detect::DetectedProvider;
 use holdfast_policy::{Policy, Rule};
 use holdfast_runtime::{
-    HomeParts, NewSession, OsEntropy, Parts, Routes, Runtime, SessionRequest, Surface, SystemClock,
-    ToolsShown,
+    HomeParts, NewSession, OsEntropy, Parts, Preparations, Routes, Runtime, SessionRequest, Surface,
+    SystemClock, ToolsShown,
 };
-use holdfast_store::{Store, StoreOptions};
+use holdfast_store::{LostFrames, Retention, Store, StoreOptions};
+use parking_lot::Mutex;
 
 use crate::config::{ApplicationConfig, BuiltInContext};
-use crate::home_configuration::{HomeConfiguration, watch};
-use crate::lanes::{lanes, quiet};
+use crate::home_configuration::{HomeConfiguration, HomeExtensions, NativeExtensions, watch};
+use crate::lanes::{LaneProgress, lanes, quiet, reported};
 use crate::models::ModelCatalog;
 use crate::secrets::secrets;
 use crate::session_factory::MainSessionFactory;
 use crate::zone::host_zone;
+
+const DAY: Millis = Millis(86_400_000);
+/// How often sessions that were not used in between are released from memory.
+const UNUSED_SESSIONS: Millis = Millis(10 * 60_000);
+
+/// A session that a client opens.
+pub struct ClientSession {
+    /// Its stream.
+    pub id: StreamId,
+    /// What kind of client it is: `chat`, `run`.
+    pub channel: String,
+    /// The model, in place of the configured one.
+    pub model: Option<ModelName>,
+    /// The folder that the client was started in.
+    pub folder: Option<PathBuf>,
+    /// The profile that the client asks for, in place of the policy's.
+    pub profile: Option<Profile>,
+}
 
 /// A running home.
 pub struct Application {
@@ -37,24 +59,41 @@ pub struct Application {
     pub warnings: Vec<Problem>,
     home: Home,
     profile: Option<String>,
+    /// The folder that the settings name.
+    workspace: Option<PathBuf>,
     session_factory: Arc<MainSessionFactory>,
     _watch: Option<FolderWatcher>,
 }
 
+/// What a home is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To run it.
+    Run,
+    /// To list what is in it: extensions are loaded and not started, no schedule runs and no event is delivered.
+    Inspect,
+}
+
 impl Application {
-    /// Reads the home and starts its runtime. The caller owns the home.
+    /// Reads the home, starts its runtime and waits until every extension has started or failed. The caller owns the home.
     pub async fn open(plan: &ApplicationConfig, surface: Arc<dyn Surface>) -> Result<Self, Problem> {
+        let mut application = Self::begin(plan, surface, Purpose::Run).await?;
+        application.runtime.settled().await?;
+        application.warnings.extend(application.registration_warnings().await?);
+        Ok(application)
+    }
+
+    /// Reads the home and begins to start its runtime. The extensions may still be starting when this returns.
+    pub async fn begin(
+        plan: &ApplicationConfig,
+        surface: Arc<dyn Surface>,
+        purpose: Purpose,
+    ) -> Result<Self, Problem> {
         let ApplicationConfig { home, profile, built_ins, environment, current, .. } = plan;
         let loaded = Settings::load(home)?;
         let mut warnings = loaded.warnings.clone();
-        let workspace = match loaded.workspace(home, current) {
-            Ok(workspace) => Some(workspace),
-            Err(problem) if problem.severity == Severity::Warning => {
-                warnings.push(problem);
-                None
-            }
-            Err(problem) => return Err(problem),
-        };
+        let workspace = loaded.settings.workspace.is_some().then(|| loaded.workspace(home, current));
+        let workspace = workspace.transpose()?;
         let settings = loaded.settings;
         let environment = HomeEnvironment::load(home, *environment)?;
         warnings.extend(environment.warnings().iter().cloned());
@@ -69,6 +108,10 @@ impl Application {
         let quiet = quiet(plan, &built_ins.components);
         warnings.extend(built_ins.warnings);
         let store = Store::open(&home.database(), StoreOptions::default())?;
+        if let Some(LostFrames { acknowledged, found }) = store.lost_frames() {
+            let what = format!("the log had {acknowledged} frames and was found with {found}");
+            warnings.push(Problem::warning(Code::StoreCut, what));
+        }
         let vault = Arc::new(HomeVault::new(store.clone(), home.generations()));
         let mut loader = Loader::new(
             home.extensions(),
@@ -77,10 +120,11 @@ impl Application {
             settings.wasm.budgets,
             built_ins.extensions.iter().map(|found| found.id.clone()).collect(),
         )
+        .at((plan.environment)("HOME").as_deref().map(Path::new), workspace.as_deref())
         .carrying(built_ins.components);
         let Changes { found, rejected, warnings: loader_warnings, .. } = loader.scan(&policy);
         warnings.extend(loader_warnings);
-        let faults = rejected.iter().map(|(id, problem)| (id.clone(), problem.to_fault())).collect();
+        let faults = rejected.iter().map(|(id, problem)| (id.clone(), problem.to_located_fault())).collect();
         let unusable = rejected.into_iter().map(|(_, problem)| problem.with(Severity::Warning));
         let model = offered.default;
         warnings.extend(offered.warnings);
@@ -98,19 +142,27 @@ impl Application {
                 None
             }
         };
-        let lanes = lanes(plan, &settings, &vault, secrets.as_ref(), quiet);
-        let loader = Mutex::new(loader);
-        let configuration =
-            Arc::new(HomeConfiguration { home: home.clone(), profile: profile.clone(), loader });
+        let clock = Arc::new(SystemClock);
+        let preparations = Arc::new(Preparations::new(clock.clone()));
+        let progress = LaneProgress {
+            components: reported(preparations.clone(), quiet),
+            packages: reported(preparations.clone(), Arc::new(plan.progress)),
+        };
+        let lanes = lanes(plan, &settings, &vault, secrets.as_ref(), progress);
         let always = built_ins.extensions.iter().map(|found| found.id.clone()).collect();
+        let native = NativeExtensions::new(built_ins.extensions, &settings);
+        let enabled = native.enabled();
+        let extensions = Mutex::new(HomeExtensions { loader, native });
+        let configuration =
+            Arc::new(HomeConfiguration { home: home.clone(), profile: profile.clone(), extensions });
         let tools = ToolsShown { always, at_most: settings.tools.show_at_most as usize };
-        let runtime = Runtime::start(Parts {
+        let runtime = Runtime::begin(Parts {
             store,
-            clock: Arc::new(SystemClock),
+            clock,
             entropy: Arc::new(OsEntropy),
             models: offered.models,
             lanes: built_ins.lanes.into_iter().chain(lanes).collect(),
-            extensions: built_ins.extensions.into_iter().chain(found).collect(),
+            extensions: enabled.into_iter().chain(found).collect(),
             policy,
             surface,
             routes: Routes { channels: settings.channels.clone(), opener: Some(session_factory.clone()) },
@@ -124,20 +176,51 @@ impl Application {
                 calls: settings.calls.clone(),
                 context: settings.context.clone(),
                 tools,
+                overrides: Some(settings.overrides.clone()),
+                executing: Some(home.generations().join("executing")),
+                preparations: Some(preparations),
+                inspects: purpose == Purpose::Inspect,
             },
         })
         .await?;
         warnings.extend(unusable);
-        runtime.set_overrides(settings.overrides.clone());
-        for view in runtime.extensions().await? {
-            let reserved = view.conflicts.into_iter().filter(|fault| fault.code == Code::ToolReserved);
-            warnings.extend(reserved.map(|fault| Problem::from(fault).with(Severity::Warning)));
-        }
         let watch = watch(configuration, runtime.clone());
         let watch = watch.map_err(|problem| warnings.push(problem)).ok();
         let (home, profile) = (home.clone(), profile.clone());
         let found = offered.found;
-        Ok(Self { runtime, settings, model, found, warnings, home, profile, session_factory, _watch: watch })
+        Ok(Self {
+            runtime,
+            settings,
+            model,
+            found,
+            warnings,
+            home,
+            profile,
+            workspace,
+            session_factory,
+            _watch: watch,
+        })
+    }
+
+    /// Warnings about what extensions register: tools that they do not get because their names are reserved, and overrides that name
+    /// nothing.
+    pub async fn registration_warnings(&self) -> Result<Vec<Problem>, Problem> {
+        let conflicts = self.runtime.extensions().await?.into_iter().flat_map(|view| view.conflicts);
+        let reserved = conflicts.filter(|fault| fault.code == Code::ToolReserved);
+        let reserved = reserved.map(|fault| Problem::from(fault).with(Severity::Warning));
+        let unused = self.runtime.unused_overrides().await?.into_iter().map(|(kind, id)| {
+            let message = format!("`overrides.{kind}.{id}` names nothing that is registered");
+            Problem::warning(Code::OverrideUnknown, message)
+        });
+        Ok(reserved.chain(unused).collect())
+    }
+
+    /// Applies the retention of the settings now and every day, and releases sessions that nobody uses, as long as the home is open.
+    pub fn keep_tidy(&self) {
+        let RetentionSettings { keep_days, keep_frames } = self.settings.retention;
+        let max_age = keep_days.map(|days| Millis(u64::from(days).saturating_mul(DAY.0)));
+        self.runtime.watch_retention(Retention { max_age, max_frames: keep_frames });
+        self.runtime.watch_unused_sessions(UNUSED_SESSIONS);
     }
 
     /// A new session of the main agent, as the home is set.
@@ -149,6 +232,43 @@ impl Application {
     ) -> Result<NewSession, Problem> {
         let origin = Origin { channel: channel.to_owned(), user: None };
         self.session_factory.session(&self.runtime, SessionRequest { id, origin, agent: None }, model)
+    }
+
+    /// The same for a client, with the folder and the profile that it names. Where it gets no workspace although its client named a
+    /// folder, the second value says why.
+    pub fn client_session(&self, asked: ClientSession) -> Result<(NewSession, Option<Problem>), Problem> {
+        let ClientSession { id, channel, model, folder, profile } = asked;
+        let mut new = self.session(id, &channel, model)?;
+        if let (Some(asked), Some(set)) = (profile, &self.profile) {
+            let in_force = self.runtime.policy()?.profile_name();
+            if asked > in_force {
+                let what =
+                    format!("the home is up with `--profile {set}`, and a session may only be stricter");
+                return Err(Problem::new(Code::ProfilePinned, what)
+                    .help("Leave `--profile` out, or start the home again without it."));
+            }
+        }
+        new.settings.pinned_profile = profile;
+        let workspace = match (&self.workspace, folder) {
+            (Some(named), _) => Ok(Some(named.clone())),
+            (None, Some(folder)) => self.checked(&folder).map(Some),
+            (None, None) => Ok(None),
+        };
+        let (workspace, refused) = workspace.map_or_else(|why| (None, Some(why)), |found| (found, None));
+        new.settings.workspace = workspace.and_then(|path| path.to_str().map(Arc::from));
+        Ok((new, refused))
+    }
+
+    /// A client's folder as a workspace: it must not overlap the home, by any path.
+    fn checked(&self, folder: &Path) -> Result<PathBuf, Problem> {
+        let warn = |problem: Problem| problem.with(Severity::Warning);
+        let folder = self.settings.workspace(&self.home, folder).map_err(warn)?;
+        let found = Workspace::new(&folder, self.home.canonical()).map_err(warn)?;
+        if found.path().to_str().is_none() {
+            let what = format!("{} cannot be a workspace: its name is not UTF-8", found.path().display());
+            return Err(warn(Problem::new(Code::WorkspaceRefused, what)));
+        }
+        Ok(found.path().to_owned())
     }
 
     /// Writes a rule into the home's policy, and gives the policy that is in force then.

@@ -9,7 +9,7 @@ use holdfast_contract::log::{LogLevel, Progress};
 use holdfast_contract::problem::Problem;
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
-use holdfast_home::{Home, Settings};
+use holdfast_home::{Home, LogLevelSetting, Settings};
 use holdfast_kernel::registry::ReservedNames;
 use holdfast_loader::EmbeddedComponent;
 
@@ -17,7 +17,7 @@ use holdfast_loader::EmbeddedComponent;
 pub struct BuiltInContext<'a> {
     /// The home.
     pub home: &'a Home,
-    /// The folder that tools may touch; none if it overlaps the home.
+    /// The folder that the settings name for sessions without a workspace of their own.
     pub workspace: Option<&'a Path>,
     /// The settings.
     pub settings: &'a Settings,
@@ -55,6 +55,8 @@ pub struct ApplicationConfig {
     pub progress: fn(&ExtensionId, Progress),
     /// Receives the log lines of extensions; `None` drops them.
     pub log: Option<fn(&ExtensionId, LogLevel, &str)>,
+    /// The least that it receives, in place of what the settings name.
+    pub log_level: Option<LogLevelSetting>,
 }
 
 /// The names of tools that no extension of this home gets, because they are those of built-in ones.

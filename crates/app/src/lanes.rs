@@ -13,10 +13,19 @@ use holdfast_lane_process::{Demand, Places, ProcessLane};
 use holdfast_lane_wasm::WasmLane;
 use holdfast_loader::{EmbeddedComponent, HomeVault};
 use holdfast_policy::Profile;
+use holdfast_runtime::Preparations;
 use holdfast_runtime::secrets::Secrets;
 use holdfast_store::Store;
 
 use crate::config::{ApplicationConfig, BuiltInContext};
+
+/// Who is told what takes long before extensions can start.
+pub(crate) struct LaneProgress {
+    /// About the compilation of components.
+    pub components: ProgressSink,
+    /// About the installation of packages.
+    pub packages: ProgressSink,
+}
 
 /// The lanes that run a home's own extensions.
 pub(crate) fn lanes(
@@ -24,24 +33,25 @@ pub(crate) fn lanes(
     settings: &Settings,
     vault: &Arc<HomeVault>,
     secrets: Option<&Arc<Secrets>>,
-    progress: ProgressSink,
+    progress: LaneProgress,
 ) -> [Arc<dyn Lane>; 4] {
-    let wanted = settings.log.level;
-    // Where it is not known what to hide, nothing is shown.
+    let wanted = plan.log_level.unwrap_or(settings.log.level);
+    // Where it is not known what to redact, nothing is shown.
     let log = plan.log.zip(secrets).map(|(tell, secrets)| {
         let told = move |id: &ExtensionId, level: LogLevel, line: &str| {
             if wanted.includes(level) {
                 tell(id, level, line);
             }
         };
-        secrets.clone().hide_in_log(Arc::new(told))
+        secrets.clone().redacted_log(Arc::new(told))
     });
     let places = Places {
         code: plan.home.generations().join("running"),
         data: plan.home.all_data(),
         environments: plan.home.environments(),
+        home: plan.home.root().to_owned(),
     };
-    let mut wasm = WasmLane::when_needed(settings.wasm, vault.clone()).with_progress(progress);
+    let mut wasm = WasmLane::when_needed(settings.wasm, vault.clone()).with_progress(progress.components);
     let (home, profile) = (plan.home.clone(), plan.profile.clone());
     // A policy that cannot be read demands everything.
     let demand: Demand = Arc::new(move || {
@@ -51,7 +61,7 @@ pub(crate) fn lanes(
     let mut python = ProcessLane::python(vault.clone(), places)
         .beside(&programs)
         .demanding(demand)
-        .with_progress(Arc::new(plan.progress));
+        .with_progress(progress.packages);
     if let Some(log) = log {
         wasm = wasm.with_log(log.clone());
         programs = programs.with_log(log.clone());
@@ -76,6 +86,14 @@ pub fn recorded_lanes(plan: &ApplicationConfig, store: &Store) -> Result<Vec<Arc
 /// Whether this machine gives as much room for sandboxed components as is asked for. Without it they have less.
 pub fn room(options: SandboxOptions) -> Result<(), Problem> {
     holdfast_lane_wasm::reserve(&options)
+}
+
+/// Progress that is reported to the runtime, which waits for it, and then to this sink.
+pub(crate) fn reported(preparations: Arc<Preparations>, sink: ProgressSink) -> ProgressSink {
+    Arc::new(move |id: &ExtensionId, progress| {
+        preparations.report(id, &progress);
+        sink(id, progress);
+    })
 }
 
 /// Progress of all extensions except the embedded ones, which the user has not installed.

@@ -24,7 +24,7 @@ mod secrets;
 mod session_factory;
 mod zone;
 
-pub use application::Application;
+pub use application::{Application, ClientSession, Purpose};
 pub use config::{ApplicationConfig, BuiltInContext, BuiltIns, MakeBuiltIns, reserved_names};
 pub use holdfast_contract::log::Progress;
 pub use lanes::{recorded_lanes, room};

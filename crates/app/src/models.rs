@@ -47,7 +47,7 @@ impl ModelCatalog {
         for (name, set) in &settings.models.named {
             match configured(name, set, environment).await {
                 Ok(model) => drop(models.insert(name.clone(), model)),
-                // A model that nobody asks for stands in nobody's way.
+                // An unused model that cannot be opened is not an error.
                 Err(problem) if default.as_ref() != Some(name) => {
                     warnings.push(problem.with(Severity::Warning))
                 }

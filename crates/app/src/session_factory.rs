@@ -56,6 +56,8 @@ impl MainSessionFactory {
                 models,
                 limits,
                 context: self.settings.context.clone(),
+                // The policy narrows it when the session opens.
+                authoritative_routing: true,
                 ..SessionSettings::default()
             },
         })

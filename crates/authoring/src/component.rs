@@ -102,7 +102,7 @@ fn read(bytes: &[u8]) -> Result<World, Problem> {
         let Some(name) = wit::own_interface(&full)? else {
             let what =
                 format!("the component exports `{full}`, which is not an interface of `{}`", wit::PACKAGE);
-            let help = "Use the toolchain version in `docs/extensions/README.md`.";
+            let help = "Use the toolchain version in `holdfast docs extensions`.";
             return Err(Problem::new(Code::BuildFailed, what).help(help));
         };
         found.exports.insert(name.to_owned());

@@ -1,9 +1,12 @@
-//! Writing files atomically.
+//! Writing files atomically, and reading those of a project, which may have been downloaded: regular files of a bounded size.
 
 use std::io::Write;
 use std::path::Path;
 
 use holdfast_contract::problem::{Code, Problem};
+
+/// The largest file of a project, or of what is built from it.
+const MAX_FILE_BYTES: u64 = 256 << 20;
 
 /// Writes a file atomically, through a temporary file in the same folder.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Problem> {
@@ -46,7 +49,14 @@ pub(crate) fn names(folder: &Path) -> Result<Vec<String>, Problem> {
 
 /// A file's text.
 pub(crate) fn read_text(path: &Path) -> Result<String, Problem> {
-    std::fs::read_to_string(path).map_err(|error| unusable(path, "read", &error))
+    holdfast_untrusted_files::read_text(path, MAX_FILE_BYTES)
+        .map_err(|error| unusable(path, "read", &error.into()))
+}
+
+/// A file's bytes.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Problem> {
+    holdfast_untrusted_files::read(path, MAX_FILE_BYTES)
+        .map_err(|error| unusable(path, "read", &error.into()))
 }
 
 /// A temporary folder, removed when it is dropped.

@@ -13,6 +13,7 @@ use holdfast_contract::log::LogSink;
 use holdfast_contract::manifest::{Grants, Manifest};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::registry::{Descriptor, ExtensionRef};
+use holdfast_contract::role::Role;
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::system_frames::LifecycleCommand;
 use holdfast_contract::wire::{Call, Instance, Lane, Reply};
@@ -93,6 +94,11 @@ impl LoadedExtension {
             instance,
             _temp_dir: temp_dir,
         })
+    }
+
+    /// Whether it has a role whose functions are called by name.
+    pub fn has(&self, role: Role) -> bool {
+        self.instance.capabilities().roles.contains(role)
     }
 
     /// This build as the candidate of a what-if trial.

@@ -22,6 +22,9 @@ pub(crate) struct Project {
     pub(crate) component: PathBuf,
 }
 
+/// The largest manifest that is read.
+const MAX_MANIFEST_BYTES: u64 = 16 << 20;
+
 /// Reads a folder.
 pub(crate) fn read(folder: &Path) -> Result<Project, Problem> {
     let folder = folder.canonicalize().map_err(|error| files::unusable(folder, "read", &error))?;
@@ -31,7 +34,8 @@ pub(crate) fn read(folder: &Path) -> Result<Project, Problem> {
         let help = "Give the folder of an extension, or create one with `holdfast ext new`.";
         return Err(Problem::new(Code::BuildFailed, what).help(help));
     }
-    let bytes = std::fs::read(&path).map_err(|error| files::unusable(&path, "read", &error))?;
+    let bytes = holdfast_untrusted_files::read(&path, MAX_MANIFEST_BYTES)
+        .map_err(|error| files::unusable(&path, "read", &error.into()))?;
     let manifest = manifest::parse_bytes(&path, &bytes)?.manifest;
     let component = component(&folder, &manifest, &path)?;
     let (language, main) = language(&folder)?;

@@ -120,7 +120,7 @@ pub(crate) fn write_rust(folder: &Path) -> Result<(), Problem> {
         let path = root.join(name);
         let text = text.replace(LINTS, "");
         // Unchanged files keep their modification time, so that cargo does not rebuild them.
-        if std::fs::read_to_string(&path).is_ok_and(|there| there == text) {
+        if files::read_text(&path).is_ok_and(|there| there == text) {
             continue;
         }
         files::write(&path, text.as_bytes())?;

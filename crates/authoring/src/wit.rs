@@ -152,7 +152,7 @@ impl World {
         }
         for name in self.exports.iter().chain(&self.imports) {
             if let None | Some(ComponentKind::Planned) = kind(name)? {
-                let help = "`docs/reference/abi.md` lists the interfaces; planned ones cannot be used yet.";
+                let help = "`holdfast docs abi` lists the interfaces; planned ones cannot be used yet.";
                 let what = format!("this program does not offer the interface `{name}`");
                 return Err(Problem::new(Code::BuildFailed, what).help(help));
             }

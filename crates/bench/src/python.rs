@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
-use holdfast_contract::effect::ModelAct;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
 use holdfast_contract::manifest::Grants;
 use holdfast_contract::message::{AskedCall, Message, TurnContext, Usage};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::protocol::{ToExtension, ToolRequest};
+use parking_lot::Mutex;
 
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::system_frames::FoundExtension;
@@ -24,7 +24,7 @@ use holdfast_contract::wire::{Bundle, Later};
 use holdfast_lane_native::{FnHook, NativeExtension, NativeLane};
 use holdfast_lane_process::{Places, ProcessLane};
 use holdfast_loader::HomeVault;
-use holdfast_model::{Deltas, Model};
+use holdfast_model::{Deltas, Model, ModelRequest};
 use holdfast_store::{Store, StoreOptions};
 use serde_json::json;
 
@@ -55,7 +55,7 @@ pub struct PythonTimes {
 type Times = Arc<Mutex<Vec<Duration>>>;
 
 fn push(times: &Times, time: Duration) {
-    times.lock().unwrap_or_else(PoisonError::into_inner).push(time);
+    times.lock().push(time);
 }
 
 fn failed(what: impl std::fmt::Display) -> Problem {
@@ -119,12 +119,12 @@ async fn pass(folder: &Path, at_once: usize) -> Result<(Vec<Duration>, Vec<Durat
         // The first turn brings both in.
         if turn == 0 {
             for times in [&bare, &through] {
-                times.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                times.lock().clear();
             }
         }
     }
     runtime.stop("measured").await?;
-    let taken = |times: Times| std::mem::take(&mut *times.lock().unwrap_or_else(PoisonError::into_inner));
+    let taken = |times: Times| std::mem::take(&mut *times.lock());
     let (bare, pipeline) = (taken(bare), taken(through));
     if pipeline.len() != (TURNS - 1) * ROUNDS {
         return Err(failed(format!("{} of {} rounds were answered", pipeline.len(), (TURNS - 1) * ROUNDS)));
@@ -196,7 +196,7 @@ struct Peer {
 
 impl Peer {
     fn compare(&self) {
-        let echoed = self.echo.lock().unwrap_or_else(PoisonError::into_inner).echo(self.at_once);
+        let echoed = self.echo.lock().echo(self.at_once);
         push(&self.times, echoed.unwrap_or_default());
         self.answered.set();
     }
@@ -206,7 +206,7 @@ impl Peer {
 struct Caller(Arc<Peer>);
 
 impl Model for Caller {
-    fn complete(&self, ask: Box<ModelAct>, _: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn complete(&self, ask: Box<ModelRequest>, _: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let after = ask.messages.iter().rev().take_while(|message| !matches!(message, Message::User { .. }));
         let number = after.filter(|message| matches!(message, Message::Assistant { .. })).count();
         let asked = |place: usize| {

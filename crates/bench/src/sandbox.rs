@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
-use holdfast_contract::effect::ModelAct;
 use holdfast_contract::hook::{HookInput, HookPoint};
 use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::{CallId, Millis};
@@ -23,7 +22,7 @@ use holdfast_contract::wire::{Bundle, Call, Host, Lane, Later};
 use holdfast_lane_native::{FnTool, NativeExtension, NativeLane};
 use holdfast_lane_wasm::{WasmLane, bare_gate};
 use holdfast_loader::HomeVault;
-use holdfast_model::{Deltas, Model};
+use holdfast_model::{Deltas, Model, ModelRequest};
 use holdfast_policy::Policy;
 use holdfast_runtime::calls::{CallState, start_call};
 use holdfast_runtime::{
@@ -236,7 +235,7 @@ pub(crate) fn opened(runtime: &Runtime, id: &str, user: Option<&str>) -> Result<
 struct Caller(Moment);
 
 impl Model for Caller {
-    fn complete(&self, ask: Box<ModelAct>, _: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn complete(&self, ask: Box<ModelRequest>, _: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let fresh = matches!(ask.messages.last(), Some(Message::User { .. }));
         let asked = |number: usize| AskedCall {
             model_id: number.to_string().into(),

@@ -2,21 +2,21 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdfast_bus::NewEvent;
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::ModelAct;
 use holdfast_contract::ids::StreamId;
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned, SessionSettings};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Channel, NativeExtension, NativeLane, StreamingChannel, now};
-use holdfast_model::{Delta, Deltas, Model};
+use holdfast_model::{Delta, Deltas, Model, ModelRequest};
 use holdfast_policy::Policy;
 use holdfast_store::{Store, StoreOptions};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -67,16 +67,16 @@ struct Writer {
 type Moments = Arc<Mutex<HashMap<String, Vec<Instant>>>>;
 
 fn note(moments: &Moments, whose: &str) {
-    let mut moments = moments.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut moments = moments.lock();
     moments.entry(whose.to_owned()).or_default().push(Instant::now());
 }
 
 fn taken(moments: &Moments) -> HashMap<String, Vec<Instant>> {
-    std::mem::take(&mut *moments.lock().unwrap_or_else(PoisonError::into_inner))
+    std::mem::take(&mut *moments.lock())
 }
 
 impl Model for Writer {
-    fn complete(&self, ask: Box<ModelAct>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn complete(&self, ask: Box<ModelRequest>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let (pace, began) = (self.pace, self.began.clone());
         Box::pin(async move {
             let count = pace.map_or(1, |_| PIECES);
@@ -131,7 +131,7 @@ impl StreamingChannel for Watch {
         _: Content,
         _: Arc<dyn Host>,
     ) -> Later<Result<(), Fault>> {
-        // Once nobody counts them any more, the figures are taken.
+        // The figures are read once counting has ended.
         let _ = self.ends.send(());
         now(Ok(()))
     }

@@ -1,7 +1,9 @@
 //! Measured durations, and moments that two threads share.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// Times of one kind.
 pub struct Timing {
@@ -34,10 +36,10 @@ impl Default for Moment {
 
 impl Moment {
     pub(crate) fn set(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.0.lock() = Instant::now();
     }
 
     pub(crate) fn get(&self) -> Instant {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock()
     }
 }

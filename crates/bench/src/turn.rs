@@ -8,14 +8,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::ModelAct;
 use holdfast_contract::message::{AskedCall, Message, Usage};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned, TurnOutcome};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::Later;
 use holdfast_lane_native::{FnTool, NativeExtension, NativeLane};
-use holdfast_model::{Deltas, Model};
+use holdfast_model::{Deltas, Model, ModelRequest};
 use holdfast_store::{Store, StoreOptions};
 use serde_json::json;
 
@@ -146,7 +145,7 @@ fn synced(runtime: &Runtime) -> u64 {
 }
 
 fn figures(kind: TurnKind, passes: Vec<Timed>) -> Turns {
-    // The log also syncs what nobody waits for, once it has lain about for a while; the middle is what every turn waits for.
+    // The log also syncs frames without a waiter after a delay; the median is what every turn waits for.
     let mut counts: Vec<u64> =
         passes.iter().flat_map(|timed| &timed.turns).map(|(_, syncs)| *syncs).collect();
     counts.sort_unstable();
@@ -197,7 +196,7 @@ impl DiskTimes {
 struct Asker;
 
 impl Model for Asker {
-    fn complete(&self, ask: Box<ModelAct>, _: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn complete(&self, ask: Box<ModelRequest>, _: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let kind =
             TurnKind::ALL.into_iter().find(|kind| ask.turn.origin.user.as_deref() == Some(kind.name()));
         let fresh = matches!(ask.messages.last(), Some(Message::User { .. }));

@@ -33,6 +33,10 @@ impl Clock for SystemClock {
         Millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64)
     }
 
+    fn steady(&self) -> Millis {
+        self.now()
+    }
+
     fn sleep(&self, span: Millis) -> Later<()> {
         Box::pin(tokio::time::sleep(Duration::from_millis(span.0)))
     }
@@ -73,7 +77,7 @@ struct Arrivals {
 
 impl Arrivals {
     fn take(&self, delivery: &Delivery) {
-        let number = delivery.event.payload.value().and_then(|value| value["n"].as_u64()).unwrap();
+        let number = delivery.event.payload.value()["n"].as_u64().unwrap();
         let published = self.published[number as usize].load(Ordering::Relaxed);
         let latency = self.began.elapsed().as_nanos() as u64 - published;
         self.latencies.lock().unwrap().push(latency);

@@ -1,17 +1,18 @@
 //! The handle: opening, publishing, subscribing, closing, and what all its clones share with the dispatcher.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Wake, Waker};
 
 use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_store::Store;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
 use crate::dispatch::delivery::{DeliveryReport, report_interrupted};
 use crate::dispatch::dispatcher::run;
 use crate::event::{NewEvent, Published};
-use crate::outside::{Clock, Entropy};
+use crate::outside::{Clock, Entropy, SteadyTime};
 use crate::state::{BusState, InterruptedDelivery, Queues};
 use crate::stored::load;
 use crate::subscription::{self, Subscription};
@@ -72,6 +73,8 @@ impl Wake for Wakeup {
 pub(crate) struct BusInner {
     pub(crate) store: Store,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Notices when the clock is set.
+    pub(crate) time: SteadyTime,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) settings: BusSettings,
     pub(crate) tasks: tokio::runtime::Handle,
@@ -102,6 +105,7 @@ impl Bus {
         let state = Queues::new(settings.resident);
         let inner = Arc::new(BusInner {
             store,
+            time: SteadyTime::new(clock.clone()),
             clock,
             entropy,
             settings,
@@ -166,6 +170,11 @@ impl Bus {
         Ok(())
     }
 
+    /// Looks for events to deliver; call it after a subscriber is no longer paused.
+    pub fn wake(&self) {
+        self.inner().wake.notify_one();
+    }
+
     /// Graceful shutdown: accepts no more events, waits for handlers up to the timeout, and stops the others. Unfinished events are
     /// delivered after the next start.
     pub async fn close(self, within: Millis) {
@@ -185,16 +194,16 @@ impl Bus {
 
 impl BusInner {
     pub(crate) fn state(&self) -> MutexGuard<'_, Queues> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(crate) fn report(&self, report: DeliveryReport) {
-        self.reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
+        self.reports.lock().push(report);
         self.wake.notify_one();
     }
 
     pub(crate) fn take_reports(&self) -> Vec<DeliveryReport> {
-        std::mem::take(&mut *self.reports.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.reports.lock())
     }
 
     pub(crate) fn account_for(self: &Arc<Self>, accounts: Vec<InterruptedDelivery>) {

@@ -16,7 +16,6 @@
 mod bus;
 mod dispatch;
 mod event;
-mod mixed;
 mod outside;
 mod pattern;
 mod publish;
@@ -28,9 +27,10 @@ pub mod topics;
 
 pub use bus::{Bus, BusSettings};
 pub use event::{BusEvent, Delivery, EventId, NewEvent, Published, streams};
-pub use outside::{Clock, Entropy};
+pub use outside::{Clock, Entropy, SteadyTime};
 pub use pattern::Pattern;
 pub use status::{BusSnapshot, SubscriberStatus};
 pub use stored::dead_letters::DeadLetter;
+pub use stored::history::{DeliveryProgress, EventHistory, TopicStatus};
 pub use stored::retention::CollectedEvents;
-pub use subscription::{EventHandler, RetryBackoff, Subscription};
+pub use subscription::{EventHandler, Overflow, RetryBackoff, Subscription};

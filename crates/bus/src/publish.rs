@@ -14,6 +14,7 @@ use crate::bus::BusInner;
 use crate::event::{EventId, NewEvent, Published, name, route};
 use crate::pattern::check_topic;
 use crate::state::{Queues, ReadyEvent, WriteBatch};
+use crate::subscription::{Overflow, Subscription};
 
 /// Checks an event and does all that needs no sequence number.
 pub(crate) fn prepare(new: NewEvent) -> Result<ReadyEvent, Problem> {
@@ -152,7 +153,7 @@ impl Drop for Reserved<'_> {
     }
 }
 
-/// Back-pressure: refuses all of the events if the backlog of one of their subscribers is full.
+/// Back-pressure: refuses all of the events if the backlog of one of their subscribers is full that refuses then.
 fn check_backlog(state: &mut Queues, events: &[ReadyEvent], reserved: &Reserved<'_>) -> Result<(), Problem> {
     let mut coming: Vec<(usize, usize)> = Vec::new();
     for event in events {
@@ -166,7 +167,8 @@ fn check_backlog(state: &mut Queues, events: &[ReadyEvent], reserved: &Reserved<
             });
             coming[place].1 += 1;
             let Some(subscriber) = state.subscribers.get(index) else { continue };
-            let limit = subscriber.terms.as_ref().map_or(usize::MAX, |terms| terms.backlog);
+            let refuses = |terms: &&Arc<Subscription>| terms.overflow == Overflow::Refuse;
+            let limit = subscriber.terms.as_ref().filter(refuses).map_or(usize::MAX, |terms| terms.backlog);
             let waiting = subscriber.queue.open();
             if waiting + coming[place].1 > limit {
                 return Err(behind(&subscriber.name, waiting, limit, &event.published.topic));

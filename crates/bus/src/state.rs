@@ -11,17 +11,17 @@ use holdfast_contract::digest::Digest;
 use holdfast_contract::frame::FrameSource;
 use holdfast_contract::ids::{Millis, Seq, Topic};
 use holdfast_contract::problem::{Code, Fault, Problem};
-use holdfast_contract::system_frames::EventPublished;
+use holdfast_contract::system_frames::{EventDead, EventPublished};
 use holdfast_store::{
     Change, CommitPriority, DeliveryRow, DeliveryState, Prepared, PreparedBody, Receipt, Store, StreamLog,
     StreamPart, SubscriberKey,
 };
+use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
 use crate::dispatch::queue::{Item, Queue};
 use crate::event::{BusEvent, EventId};
-use crate::mixed::IntegerMap;
-use crate::subscription::{EventHandler, Subscription};
+use crate::subscription::{EventHandler, Overflow, Subscription};
 
 /// Topics whose subscribers are cached.
 const TOPICS: usize = 4096;
@@ -40,7 +40,7 @@ pub(crate) struct Queues {
     pub(crate) names: HashMap<Digest, watch::Sender<()>>,
     /// Writes that are queued in the store, in order.
     pub(crate) pipeline: VecDeque<PendingWrite>,
-    pub(crate) under_way: IntegerMap<Ticket, InFlight>,
+    pub(crate) under_way: FxHashMap<Ticket, InFlight>,
     tickets: u64,
     /// The suspicious event in delivery; there is at most one.
     pub(crate) alone: Option<Ticket>,
@@ -86,6 +86,8 @@ pub(crate) struct Subscriber {
     pub(crate) deadlines: VecDeque<(Millis, Ticket)>,
     pub(crate) dead: u64,
     pub(crate) last_fault: Option<Fault>,
+    /// Whether its last event became a dead letter because too many waited.
+    overflowing: bool,
 }
 
 impl Subscriber {
@@ -99,11 +101,21 @@ impl Subscriber {
             deadlines: VecDeque::new(),
             dead: 0,
             last_fault: None,
+            overflowing: false,
         }
     }
 
     pub(crate) fn has_room(&self) -> bool {
-        self.terms.as_ref().is_some_and(|terms| self.running < terms.concurrency)
+        self.terms.as_ref().is_some_and(|terms| self.running < terms.concurrency && !terms.is_paused())
+    }
+
+    /// Whether the next event becomes a dead letter, because too many wait.
+    fn overflows(&self) -> Option<Fault> {
+        let terms = self.terms.as_ref().filter(|terms| terms.overflow == Overflow::DeadLetter)?;
+        let (waiting, limit) = (self.queue.open(), terms.backlog);
+        let message =
+            || format!("{waiting} events wait for `{}`, which takes no more than {limit}", self.name);
+        (waiting >= limit).then(|| Fault::new(Code::SubscriberBehind, message()))
     }
 }
 
@@ -132,6 +144,8 @@ pub(crate) enum DeliveryVerdict {
     Interrupted(Fault),
     /// Unknown: the bus was closed first.
     Stopped(Fault),
+    /// The subscriber is not up: it was not handed the event, and the attempt does not count.
+    Postponed(Fault),
     /// It failed permanently.
     Permanent(Fault),
 }
@@ -257,6 +271,13 @@ impl Queues {
         let open = self.standing == BusState::Open;
         for index in targets.iter().copied() {
             let Some(subscriber) = self.subscribers.get_mut(index) else { continue };
+            let overflow = subscriber.overflows();
+            let announces = overflow.is_some() && !subscriber.overflowing;
+            subscriber.overflowing = overflow.is_some();
+            if let Some(fault) = overflow {
+                self.add_dead_letter(index, line, &event, (fault, announces), hand);
+                continue;
+            }
             let mut item = Item::fresh(Arc::clone(&event));
             if subscriber.queue.open() >= self.resident {
                 item.event = None;
@@ -270,6 +291,30 @@ impl Queues {
             }
         }
         id
+    }
+
+    /// An event becomes a dead letter without an attempt. It is announced if the one before it was not.
+    fn add_dead_letter(
+        &mut self,
+        index: usize,
+        line: i64,
+        event: &Arc<BusEvent>,
+        (fault, announces): (Fault, bool),
+        hand: &mut WriteBatch,
+    ) {
+        let Some(subscriber) = self.subscribers.get_mut(index) else { return };
+        let (id, now, name) = (event.id, event.at, Arc::clone(&subscriber.name));
+        let item = Item::fresh(Arc::clone(event));
+        let dead = row(&item, subscriber.key, line, DeliveryState::Dead, now, Some(fault.clone()));
+        subscriber.dead += 1;
+        subscriber.last_fault = Some(fault.clone());
+        hand.change(id.partition(), Change::Put(dead));
+        let body =
+            EventDead { event: id.seq(), subscriber: name.to_string(), attempts: 0, fault: fault.clone() };
+        self.write(id.partition(), Some(id.seq()), body, now, hand);
+        if announces {
+            self.publish_dead_letter_notice(id, Some(event), &name, 0, &fault, now, hand);
+        }
     }
 
     /// Records the attempt to deliver the first event of a line, which the queue has marked as in delivery.

@@ -27,6 +27,8 @@ pub struct SubscriberStatus {
     pub name: Arc<str>,
     /// Whether it subscribes now. If not, what is open is kept for it until it is too old.
     pub active: bool,
+    /// Whether its events wait because it is not up.
+    pub paused: bool,
     /// Events that it has not finished.
     pub open: usize,
     /// Of these, how many are in delivery.
@@ -56,6 +58,7 @@ impl SubscriberStatus {
         Self {
             name: Arc::clone(name),
             active: terms.is_some(),
+            paused: terms.as_ref().is_some_and(|terms| terms.is_paused()),
             open: queue.open(),
             under_way: *running,
             delayed: queue.delayed(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdfast_contract::ids::{Millis, Topic};
 use holdfast_contract::problem::{Code, Fault, Problem};
@@ -28,6 +29,15 @@ where
     }
 }
 
+/// What happens to an event when the backlog of a subscriber is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overflow {
+    /// It is not published, to no subscriber.
+    Refuse,
+    /// It becomes a dead letter of this subscriber. Other subscribers get it.
+    DeadLetter,
+}
+
 /// One subscriber under a permanent name: after a restart it gets its unfinished events.
 #[derive(Clone)]
 pub struct Subscription {
@@ -43,8 +53,15 @@ pub struct Subscription {
     pub deadline: Millis,
     /// How many events it handles concurrently. Those of one topic and key are always handled one after another.
     pub concurrency: usize,
-    /// How many events may wait for it before publishing is refused.
+    /// How many events may wait for it.
     pub backlog: usize,
+    /// What happens to an event that is published while its backlog is full.
+    pub overflow: Overflow,
+    /// As long as this is set, its events wait and no attempt is made. [`crate::Bus::wake`] follows when it is cleared.
+    pub paused: Arc<AtomicBool>,
+    /// It may wait for something outside for any time, such as a person: a shutdown does not wait for it, and does not count the
+    /// attempt.
+    pub interruptible: bool,
     /// The handler.
     pub handler: Arc<dyn EventHandler>,
 }
@@ -65,8 +82,15 @@ impl Subscription {
             deadline: Millis(60_000),
             concurrency: 8,
             backlog: 10_000,
+            overflow: Overflow::Refuse,
+            paused: Arc::default(),
+            interruptible: false,
             handler: Arc::new(handler),
         })
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.paused.load(Ordering::Acquire)
     }
 
     pub(crate) fn wants(&self, topic: &Topic) -> bool {

@@ -4,6 +4,8 @@
 pub const USER_MESSAGE: &str = "user.message";
 /// Something is to be shown to the user.
 pub const USER_NOTIFY: &str = "system.user.notify";
+/// Something is to be shown to the user in the next chat of the terminal.
+pub const USER_TERMINAL: &str = "system.user.terminal";
 /// An agent is to do something, and the user is told the answer.
 pub const AGENT_TASK: &str = "system.agent.task";
 /// An agent is to do something; the answer is not shown.
@@ -16,5 +18,13 @@ pub const EXTENSION_STATE: &str = "system.extension.state";
 pub const DEAD_LETTER: &str = "system.dead_letter";
 
 /// Every one of them.
-pub const ALL: &[&str] =
-    &[USER_MESSAGE, USER_NOTIFY, AGENT_TASK, AGENT_BACKGROUND, EXTENSION_ERROR, EXTENSION_STATE, DEAD_LETTER];
+pub const ALL: &[&str] = &[
+    USER_MESSAGE,
+    USER_NOTIFY,
+    USER_TERMINAL,
+    AGENT_TASK,
+    AGENT_BACKGROUND,
+    EXTENSION_ERROR,
+    EXTENSION_STATE,
+    DEAD_LETTER,
+];

@@ -5,7 +5,7 @@
 mod common;
 
 use common::*;
-use holdfast_bus::Subscription;
+use holdfast_bus::{Overflow, Subscription, topics};
 use holdfast_contract::problem::Code;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -38,4 +38,28 @@ async fn backpressure_refuses_events_until_a_slow_subscriber_has_caught_up() {
     settled(&bus).await;
     let seen = ledger.texts("quick");
     assert!(!seen.iter().any(|text| ["one too many", "x", "y"].contains(&text.as_str())), "{seen:?}");
+}
+
+// Finding D7.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stuck_subscriber_with_a_full_backlog_stops_nobody_else() {
+    let (lab, ledger) = (Lab::new(), Ledger::default());
+    let stuck = ledger.subscription("stuck/>", &[">"]);
+    let stuck = Subscription { backlog: 5, overflow: Overflow::DeadLetter, ..stuck };
+    let messages = ledger.subscription("messages", &["user.message"]);
+    let watcher = ledger.subscription("watcher", &[topics::DEAD_LETTER]);
+    let bus = lab.open(vec![stuck, messages, watcher]).await;
+    for number in 0..40 {
+        ledger.tell("stuck/>", &format!("m{number}"), Act::Hang);
+        bus.publish(event("user.message", &format!("m{number}")).key("ada")).await.unwrap();
+    }
+    eventually(|| ledger.texts("messages").len() == 40).await;
+    // What it did not take is there, and was announced once.
+    let letters = bus.dead_letters(Some("stuck/>")).await.unwrap();
+    assert!(letters.len() >= 35, "{}", letters.len());
+    assert_eq!((letters[0].attempts, letters[0].fault.as_ref().unwrap().code), (0, Code::SubscriberBehind));
+    eventually(|| !ledger.texts("watcher").is_empty()).await;
+    let said = ledger.texts("watcher");
+    assert!(said.len() == 1 && said[0].contains("HF-8002"), "{said:?}");
+    bus.retry_dead_letter(letters[0].id, "stuck/>").await.unwrap();
 }

@@ -4,10 +4,13 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use common::*;
-use holdfast_bus::{Bus, DeadLetter, RetryBackoff, Subscription, topics};
+use holdfast_bus::{Bus, DeadLetter, Delivery, DeliveryProgress, RetryBackoff, Subscription, topics};
 use holdfast_contract::ids::Millis;
-use holdfast_contract::problem::Code;
+use holdfast_contract::problem::{Code, Fault};
 
 fn twice(subscription: Subscription) -> Subscription {
     let backoff = RetryBackoff { first: Millis(0), most: Millis(0) };
@@ -124,4 +127,82 @@ async fn dead_letters_are_there_after_a_restart() {
     ledger.until(3).await;
     settled(&bus).await;
     assert_eq!(lab.rows(), 0);
+}
+
+// Finding D10.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_events_of_a_subscriber_that_is_down_wait_without_attempts() {
+    let (lab, ledger) = (Lab::new(), Ledger::default());
+    let down = ledger.subscription("down", &["t"]);
+    let paused = down.paused.clone();
+    paused.store(true, Ordering::Release);
+    let bus = lab.open(vec![down, ledger.barrier_subscription()]).await;
+    for number in 0..5 {
+        publish(&bus, "t", "k", &format!("e{number}")).await;
+    }
+    ledger.barrier(&bus).await;
+    let status = |bus: &Bus| bus.status().subscribers.into_iter().find(|one| &*one.name == "down").unwrap();
+    assert_eq!((status(&bus).open, status(&bus).under_way, status(&bus).paused), (5, 0, true));
+    paused.store(false, Ordering::Release);
+    bus.wake();
+    settled(&bus).await;
+    assert_eq!(ledger.texts("down"), ["e0", "e1", "e2", "e3", "e4"]);
+    let attempts: Vec<u32> = ledger.taken().iter().map(|taken| taken.attempt).collect();
+    assert!(attempts.iter().all(|attempt| *attempt == 1), "{attempts:?}");
+}
+
+// Finding D10.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_that_finds_its_subscriber_down_does_not_count() {
+    let lab = Lab::new();
+    let (calls, last) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let handler = {
+        let (calls, last) = (calls.clone(), last.clone());
+        move |delivery: Delivery| {
+            let down = calls.fetch_add(1, Ordering::SeqCst) < 20;
+            last.store(delivery.attempt, Ordering::SeqCst);
+            std::future::ready(match down {
+                true => Err(Fault::new(Code::SubscriberDown, "not up")),
+                false => Ok(()),
+            })
+        }
+    };
+    let bus = lab.open(vec![twice(Subscription::new("down", &["t"], handler).unwrap())]).await;
+    publish(&bus, "t", "k", "e").await;
+    eventually(|| calls.load(Ordering::SeqCst) == 21).await;
+    settled(&bus).await;
+    assert_eq!((last.load(Ordering::SeqCst), bus.dead_letters(None).await.unwrap().len()), (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_history_of_a_topic_has_the_outcome_for_each_subscriber() {
+    let (lab, ledger) = (Lab::new(), Ledger::default());
+    let three = ["fails", "fails_too", "works"].map(|name| twice(ledger.subscription(name, &["t"])));
+    let bus = lab.open(three.to_vec()).await;
+    for name in ["fails", "fails_too"] {
+        ledger.tell(name, "bad", Act::Fail(9));
+    }
+    let id = publish(&bus, "t", "k", "bad").await.id;
+    publish(&bus, "t", "other", "good").await;
+    dead(&bus, "fails", 1).await;
+    dead(&bus, "fails_too", 1).await;
+    settled(&bus).await;
+    bus.discard_dead_letter(id, "fails_too", "it was a joke").await.unwrap();
+
+    let topics = bus.topics().await.unwrap();
+    let topic = topics.iter().find(|it| it.topic.as_str() == "t").unwrap();
+    assert_eq!((topic.events, topic.open, topic.dead), (2, 0, 1));
+    assert_eq!(topic.subscribers, ["fails", "fails_too", "works"]);
+    let events = bus.recent(&"t".into(), 10).await.unwrap();
+    let bad = events.iter().find(|it| it.event.id == id).unwrap();
+    let states: Vec<_> = bad.deliveries.iter().map(|(name, state)| (name.as_str(), *state)).collect();
+    let expected = [
+        ("fails", DeliveryProgress::Dead),
+        ("fails_too", DeliveryProgress::Discarded),
+        ("works", DeliveryProgress::Delivered),
+    ];
+    assert_eq!((states.as_slice(), bad.event.payload.to_text()), (&expected[..], "bad".to_owned()));
+    assert_eq!(bus.recent(&"t".into(), 1).await.unwrap().len(), 1);
+    let unknown = bus.recent(&"s".into(), 10).await.unwrap_err();
+    assert_eq!(unknown.code, Code::TopicUnknown);
 }

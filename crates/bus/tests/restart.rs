@@ -116,6 +116,61 @@ async fn an_event_of_two_ended_processes_waits_for_the_other_one() {
     assert_eq!(ledger.texts("one").len(), 5, "one of them at a time");
 }
 
+const A_DAY_AND_AN_HOUR: i64 = 25 * 3_600_000;
+
+// Finding D12: a clock that was put back by 25 hours stopped retries for 25 hours.
+#[tokio::test(flavor = "multi_thread")]
+async fn retries_and_deadlines_are_times_that_pass_however_the_clock_is_set() {
+    for by in [A_DAY_AND_AN_HOUR, -A_DAY_AND_AN_HOUR] {
+        let (lab, ledger) = (Lab::new(), Ledger::default());
+        ledger.tell("one", "a1", Act::Fail(2));
+        ledger.tell("two", "a1", Act::Wait);
+        let bus =
+            lab.open(vec![ledger.subscription("one", &["t"]), ledger.subscription("two", &["t"])]).await;
+        publish(&bus, "t", "a", "a1").await;
+        publish(&bus, "t", "a", "a2").await;
+        eventually(|| bus.status().subscribers[0].delayed == 2).await;
+        lab.clock.set(by);
+        // The pauses are at most one and two seconds; the deadline of the other one is a minute.
+        for _ in 0..4 {
+            lab.clock.advance(1_000);
+            tokio::task::yield_now().await;
+        }
+        eventually(|| {
+            lab.clock.advance(100);
+            ledger.texts("one").len() == 4
+        })
+        .await;
+        assert_eq!(bus.status().subscribers[1].under_way, 1, "its deadline has not passed");
+        ledger.let_go();
+        settled(&bus).await;
+        assert_eq!((lab.rows(), lab.store.verify(None).unwrap()), (0, vec![]));
+    }
+}
+
+// Finding D12: the clock was put back before the process was started again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retry_of_a_process_before_the_clock_was_put_back_is_not_later_than_the_longest_pause() {
+    let (lab, ledger) = (Lab::new(), Ledger::default());
+    ledger.tell("one", "a1", Act::Fail(1));
+    let subscriptions = || vec![ledger.subscription("one", &["t"])];
+    let bus = lab.open(subscriptions()).await;
+    publish(&bus, "t", "a", "a1").await;
+    eventually(|| bus.status().subscribers[0].delayed == 1).await;
+    let lab = kill(bus, lab, &ledger).await;
+    lab.clock.set(-A_DAY_AND_AN_HOUR);
+    let bus = lab.open(subscriptions()).await;
+    let mut passed = 0;
+    eventually(|| {
+        lab.clock.advance(10_000);
+        passed += 10_000;
+        ledger.texts("one").len() == 2
+    })
+    .await;
+    assert!(passed < A_DAY_AND_AN_HOUR / 2, "it waited for {passed} ms");
+    settled(&bus).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn closing_lets_handlers_end_and_stops_the_rest_without_blame() {
     let (lab, ledger) = (Lab::new(), Ledger::default());

@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::ModelAct;
 use holdfast_contract::frame::Frame;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
 use holdfast_contract::host_call::HostCall;
@@ -26,7 +25,7 @@ use holdfast_contract::session_frames::{ModelFailed, ModelReturned, SessionSetti
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{FnTool, Hook, NativeExtension, NativeLane, Tool};
-use holdfast_model::{Delta, Deltas, Model};
+use holdfast_model::{Delta, Deltas, Model, ModelRequest};
 use holdfast_policy::Policy;
 use holdfast_rpc::{
     ApprovalAnswer, ApprovalChoice, Client, Hub, Notification, Server, ServerContext, ServerHello,
@@ -125,13 +124,14 @@ async fn owner(home: &std::path::Path) -> Result<Server, Problem> {
         },
         create_session: Box::new(move |open| {
             let free = names.streams()?.len();
-            Ok(NewSession {
+            let new = NewSession {
                 id: open.session.clone().unwrap_or_else(|| format!("lab-{free}").into()),
                 origin: Origin { channel: open.channel.clone(), user: None },
                 agent: "main".into(),
                 instructions: "Do as you are told.".into(),
                 settings: SessionSettings { models: vec!["lab".into()], ..SessionSettings::default() },
-            })
+            };
+            Ok((new, Vec::new()))
         }),
         remember: Box::new(|_| Ok(Policy::profile(Profile::Standard))),
     }))
@@ -169,7 +169,7 @@ impl Tool for Curious {
         host: Arc<dyn Host>,
     ) -> Later<Result<Content, Fault>> {
         let prompt = "Well\u{1b}[2J?".to_owned();
-        let question = match arguments.value().and_then(|value| value["what"].as_str()) {
+        let question = match arguments.value()["what"].as_str() {
             Some("select") => {
                 UiQuestion::Select { prompt, options: vec!["red".to_owned(), "blue".to_owned()] }
             }
@@ -198,7 +198,7 @@ impl Hook for Dawdle {
 struct Obedient;
 
 impl Model for Obedient {
-    fn complete(&self, ask: Box<ModelAct>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn complete(&self, ask: Box<ModelRequest>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let last = ask.messages.last().cloned();
         Box::pin(async move {
             let told = match last {

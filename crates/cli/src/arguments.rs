@@ -12,7 +12,7 @@ pub(crate) struct Arguments {
     /// The home folder [default: $HOLDFAST_HOME, else the user's data folder]
     #[arg(long, global = true, value_name = "DIR")]
     pub home: Option<PathBuf>,
-    /// The policy profile, in place of the one in config/policy.yaml: safe, standard, full-auto or trusted
+    /// The policy profile, in place of the one in config/policy.yaml: safe, standard or full-auto
     #[arg(long, global = true, value_name = "NAME")]
     pub profile: Option<String>,
     /// Print JSON: one document, or one object per line for streams
@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Tools,
     /// List the active agents
     Agents,
+    /// List the active channels: what each can do, which one is the default, users and sessions
+    Channels,
     /// Extensions
     #[command(subcommand)]
     Ext(Ext),
@@ -71,6 +73,12 @@ pub(crate) enum Command {
     /// Durable events, their subscribers, and what could not be delivered
     #[command(subcommand)]
     Bus(Bus),
+    /// What extensions do at certain times
+    #[command(subcommand)]
+    Schedule(Schedule),
+    /// Keys, tokens and passwords that extensions and models use
+    #[command(subcommand)]
+    Secret(Secret),
     /// Language models
     #[command(subcommand)]
     Model(Model),
@@ -91,6 +99,11 @@ pub(crate) enum Command {
     },
     /// Check this machine and the home, and say what to do
     Doctor,
+    /// Print a page of the documentation; without a name, list the pages
+    Docs {
+        /// The page, such as `models` or `policy`
+        page: Option<String>,
+    },
     /// Take the published measurements on this machine
     Bench(Bench),
     /// Shell completions
@@ -112,13 +125,19 @@ pub(crate) struct Up {
     /// Run without a supervisor, where something else restarts it when it dies
     #[arg(long)]
     pub unsupervised: bool,
+    /// Run in the background for chats, and end with the last of them
+    #[arg(long, hide = true, requires = "unsupervised")]
+    pub while_used: bool,
 }
 
 #[derive(Args, Default)]
 pub(crate) struct Chat {
-    /// Resume this session
-    #[arg(long, value_name = "ID")]
+    /// Resume this session; the beginning of its id is enough if no other begins so
+    #[arg(long, value_name = "ID", visible_alias = "resume")]
     pub session: Option<String>,
+    /// Resume the last chat
+    #[arg(short = 'c', long = "continue", conflicts_with = "session")]
+    pub last: bool,
     /// The model, in place of the configured one, for a new session
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
@@ -181,6 +200,35 @@ pub(crate) enum OwnerExt {
         /// Its id
         id: String,
     },
+    /// Enable an extension: `extensions.ID.enabled: true` in the settings
+    Enable {
+        /// Its id
+        id: String,
+    },
+    /// Disable an extension, also a built-in one: `extensions.ID.enabled: false` in the settings
+    Disable {
+        /// Its id
+        id: String,
+    },
+    /// Read an extension's folder again and start a new generation, also if nothing has changed
+    Reload {
+        /// Its id
+        id: String,
+    },
+    /// Remove an extension's folder or file, and its grants. Its data and settings stay
+    Remove(ExtRemove),
+}
+
+#[derive(Args)]
+pub(crate) struct ExtRemove {
+    /// Its id
+    pub id: String,
+    /// Remove its data too, `data/ID` in the home
+    #[arg(long)]
+    pub data: bool,
+    /// Do not ask; needed without a terminal
+    #[arg(long, short = 'y')]
+    pub yes: bool,
 }
 
 /// Those about one extension, which is loaded here.
@@ -287,7 +335,7 @@ pub(crate) enum Session {
 pub(crate) enum ReadSession {
     /// List the conversations, the latest first
     List {
-        /// Include sessions of agents that were called by others
+        /// Include sessions of agents that were called by others, empty and erased ones
         #[arg(long)]
         all: bool,
     },
@@ -315,6 +363,9 @@ pub(crate) enum ChangeSession {
         /// Why; kept in the tombstones
         #[arg(long, default_value = "deleted by the user")]
         reason: String,
+        /// Do not ask first
+        #[arg(long, short = 'y')]
+        yes: bool,
     },
     /// Continue from an earlier point in a copy
     Fork {
@@ -332,6 +383,29 @@ pub(crate) enum Policy {
     Show,
     /// Show which rule decides about a call, and why the others do not
     Explain(Explain),
+    #[command(flatten)]
+    Change(ChangePolicy),
+}
+
+/// Those that list and change what `config/policy.yaml` says.
+#[derive(Subcommand)]
+pub(crate) enum ChangePolicy {
+    /// List the rules of `config/policy.yaml`, yours and those of answers, with their numbers and lines
+    Rules,
+    /// Grant an extension what its manifest requests; everything, if nothing is named. The same as `ext grant`
+    Grant(GrantCommand),
+    /// Revoke everything that an extension was granted, as `ext revoke` does, or remove a rule
+    Revoke(PolicyRevoke),
+}
+
+#[derive(Args)]
+pub(crate) struct PolicyRevoke {
+    /// The extension's id
+    #[arg(value_name = "EXT", required_unless_present = "rule")]
+    pub id: Option<String>,
+    /// Remove the rule of this number, as `policy rules` lists it
+    #[arg(long, value_name = "N", conflicts_with = "id")]
+    pub rule: Option<usize>,
 }
 
 #[derive(Args)]
@@ -350,6 +424,33 @@ pub(crate) struct Explain {
 }
 
 #[derive(Subcommand)]
+pub(crate) enum Schedule {
+    /// List the schedules of active extensions, with their next and last runs
+    List,
+    /// Run a schedule now, in the same way as when it is due, and wait for its end
+    Run {
+        /// Its name, or EXTENSION/NAME
+        name: String,
+    },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Secret {
+    /// List the names, and where each secret comes from; never a value
+    List,
+    /// Store a secret. Its value is typed without echo, or read from standard input
+    Set {
+        /// Its name, such as `SEARCH_KEY`; an extension's own is `extension.NAME`
+        name: String,
+    },
+    /// Remove a secret from every store that has it
+    Remove {
+        /// Its name
+        name: String,
+    },
+}
+
+#[derive(Subcommand)]
 pub(crate) enum Model {
     /// List the configured, detected and built-in models
     List,
@@ -364,6 +465,16 @@ pub(crate) enum Model {
 pub(crate) enum Bus {
     /// Show the subscribers, their queues, and what went wrong
     Status,
+    /// List the topics that have events, with their open and dead deliveries and their subscribers
+    List,
+    /// Show the last events of a topic, with their state for each subscriber
+    Show {
+        /// The topic, such as `reminder.due`
+        topic: String,
+        /// At most so many
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: u64,
+    },
     /// Dead letters: events that a subscriber failed on permanently
     #[command(subcommand)]
     Dead(Dead),
@@ -381,8 +492,18 @@ pub(crate) enum Dead {
     },
     /// Show one of them, with its payload
     Show(DeadLetter),
-    /// Retry one with all its attempts
-    Retry(DeadLetter),
+    /// Retry them with all their attempts
+    Retry {
+        /// The events, such as `bus.03/17`
+        #[arg(value_name = "ID", required_unless_present = "all")]
+        events: Vec<String>,
+        /// All dead letters, or all of one subscriber
+        #[arg(long, conflicts_with = "events")]
+        all: bool,
+        /// Whose; needed where several have failed on one event
+        #[arg(long, value_name = "NAME")]
+        subscriber: Option<String>,
+    },
     /// Discard one
     Discard {
         #[command(flatten)]
@@ -487,7 +608,7 @@ pub(crate) struct Show {
 
 #[derive(Args)]
 pub(crate) struct Gc {
-    /// One session; all if none is named
+    /// One session, or `system`; all if none is named
     pub id: Option<String>,
     /// Keep frames of the last DAYS days
     #[arg(long, value_name = "DAYS", required_unless_present = "keep_frames")]

@@ -11,6 +11,7 @@ mod calls;
 mod commands;
 mod input;
 mod live;
+mod reconnect;
 mod renders;
 mod screen;
 mod terminal;
@@ -18,7 +19,7 @@ mod text;
 mod why;
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,6 +27,7 @@ use holdfast_contract::attachment::Attachment;
 use holdfast_contract::body::{Body, FrameKind};
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{ModelName, Seq, StreamId};
+use holdfast_contract::manifest::Profile;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::{ApprovalAnswered, TurnEnded, TurnOutcome, UiAnswered};
 use holdfast_rpc::{
@@ -43,13 +45,15 @@ use crate::output::problem_rows;
 pub(crate) use ask::{Prompt, PromptKind, QuestionReply, ask, read_line};
 pub(crate) use terminal::{Terminal, error_width, width};
 pub(crate) use text::margin::{MARGIN, Margin, line_of, margined, wrapped};
-pub(crate) use text::sanitize::{cut, one_line, safe_json, sanitize_for_terminal};
+pub(crate) use text::sanitize::{cut, is_hidden, one_line, safe_json, sanitize_for_terminal};
 pub(crate) use text::style::TextStyle;
 pub(crate) use why::{ReadFrame, why};
 
-use calls::{Calls, Over};
+pub(crate) use calls::Calls;
+use calls::Over;
 use input::{Input, InputRequest, Typed, Words};
 use live::LiveText;
+pub(crate) use reconnect::Relink;
 use renders::markdown;
 use screen::{Screen, Speaker};
 
@@ -65,7 +69,7 @@ const INTRODUCED_KINDS: &[FrameKind] = &[
 
 /// How a chat is to be.
 pub(crate) struct ChatOptions {
-    /// The session to take up; none opens a new one.
+    /// The session to resume; `None` opens a new one.
     pub session: Option<StreamId>,
     /// The model, in place of the configured one, for a new session.
     pub model: Option<ModelName>,
@@ -79,7 +83,13 @@ pub(crate) struct ChatOptions {
 
 /// Talks until the user leaves. An error with [`Code::TurnCancelled`] means that they left in the middle of a turn, with
 /// Ctrl-C: the exit code is 130.
-pub(crate) async fn chat(link: &mut Link, options: ChatOptions) -> Result<bool, Problem> {
+///
+/// If the owner ends without having been asked to stop, `relink` gives a link to another one, and the chat goes on.
+pub(crate) async fn chat(
+    link: &mut Link,
+    options: ChatOptions,
+    relink: Option<&Relink<'_>>,
+) -> Result<bool, Problem> {
     let terminal = Terminal::take().map(Arc::new);
     let _leave = Leave(terminal.clone());
     let ink = if options.color && terminal.is_some() { TextStyle::Color } else { TextStyle::Plain };
@@ -96,6 +106,7 @@ pub(crate) async fn chat(link: &mut Link, options: ChatOptions) -> Result<bool, 
         quiet: options.quiet,
         model: options.model,
         session: StreamId::default(),
+        workspace: None,
         next: Seq(0),
         shown_from: Seq(0),
         hand: InputState::Free,
@@ -109,13 +120,16 @@ pub(crate) async fn chat(link: &mut Link, options: ChatOptions) -> Result<bool, 
         finish,
         left: None,
         warned: false,
+        unsaid: None,
+        stopping: false,
+        said: false,
     };
     chat.open(options.session).await?;
     chat.learn_words().await;
-    chat.talk(&mut link.notices, finished).await
+    chat.talk(link, finished, relink).await
 }
 
-/// Gives the terminal back, whichever way the chat ends.
+/// Restores the terminal, however the chat ends.
 struct Leave(Option<Arc<Terminal>>);
 
 impl Drop for Leave {
@@ -138,6 +152,8 @@ struct Chat {
     quiet: bool,
     model: Option<ModelName>,
     session: StreamId,
+    /// The folder that the session's tools may touch.
+    workspace: Option<String>,
     /// The next frame that has not been seen.
     next: Seq,
     /// The first frame that is shown: earlier ones were recorded before the session was opened here.
@@ -159,6 +175,12 @@ struct Chat {
     left: Option<Result<bool, Problem>>,
     /// Whether the user was told how to leave.
     warned: bool,
+    /// What was said and is not recorded yet, as far as is known here.
+    unsaid: Option<(String, Vec<Attachment>)>,
+    /// Whether the owner was asked to stop.
+    stopping: bool,
+    /// Whether anything was said in this chat.
+    said: bool,
 }
 
 /// What the user is busy with.
@@ -201,8 +223,9 @@ enum Finished {
 impl Chat {
     async fn talk(
         &mut self,
-        notices: &mut mpsc::UnboundedReceiver<Notification>,
+        link: &mut Link,
         mut finished: mpsc::UnboundedReceiver<Finished>,
+        relink: Option<&Relink<'_>>,
     ) -> Result<bool, Problem> {
         let mut interrupt = listen(SignalKind::interrupt())?;
         let mut terminate = listen(SignalKind::terminate())?;
@@ -211,18 +234,27 @@ impl Chat {
             if let Some(left) = self.left.take() {
                 self.withdraw();
                 self.screen.settle();
+                if left.is_ok() && self.attended && self.said && !self.quiet {
+                    let session = one_line(self.session.as_str());
+                    self.note(&format!(
+                        "holdfast chat --session {session} goes on here, and -c with the last chat"
+                    ));
+                }
                 return left;
             }
             self.go_on().await;
             tokio::select! {
-                notice = notices.recv() => match notice {
+                notice = link.notices.recv() => match notice {
                     Some(notice) => self.notice(notice).await,
-                    None => self.left = Some(Err(self.gone())),
+                    None => match relink.filter(|_| !self.stopping) {
+                        Some(relink) => self.reconnect(link, relink).await,
+                        None => self.left = Some(Err(self.gone())),
+                    },
                 },
                 typed = self.input.typed.recv() => self.typed(typed.unwrap_or(Typed::End)).await,
                 Some(finished) = finished.recv() => {
                     // The owner sends the frames of a turn before the answer to who asked for it.
-                    while let Ok(notice) = notices.try_recv() {
+                    while let Ok(notice) = link.notices.try_recv() {
                         self.notice(notice).await;
                     }
                     self.finished(finished);
@@ -315,6 +347,8 @@ impl Chat {
         self.live = LiveText::default();
         let attachments = std::mem::take(&mut self.attached);
         self.made = MadeFiles::default();
+        self.said = true;
+        self.unsaid = Some((text.clone(), attachments.clone()));
         let request = SessionMethod::Send(SessionSend { session: self.session.clone(), text, attachments });
         self.ask_later(request, Finished::Asked);
     }
@@ -427,6 +461,7 @@ impl Chat {
                 self.screen.foreign(Some(extension.as_str()), &text);
             }
             Notification::Told { extension: None, text } => self.note(&text),
+            Notification::Stopping {} => self.stopping = true,
             Notification::Broken { session, problem } if session == self.session => {
                 self.turn = TurnState::default();
                 self.problem(&problem);
@@ -477,7 +512,10 @@ impl Chat {
             self.over(over);
         }
         match &body {
-            Body::TurnStarted(_) => self.turn.running = true,
+            Body::TurnStarted(_) => {
+                self.unsaid = None;
+                self.turn.running = true;
+            }
             Body::ModelReturned(_) => self.live.returned(),
             Body::ApprovalRequested(_) | Body::UiRequested(_) => self.question(frame),
             Body::ApprovalAnswered(ApprovalAnswered { approval: request, .. })
@@ -554,7 +592,7 @@ impl Chat {
             TurnOutcome::Answered => {
                 let answer = ended.answer.as_ref().map(|answer| answer.to_text()).unwrap_or_default();
                 if self.screen.prompting || !self.live.has_shown(&answer) {
-                    if self.live.any() && !self.screen.prompting {
+                    if self.live.was_changed(&answer) && !self.screen.prompting {
                         self.note("the answer was changed before it was given:");
                     }
                     self.screen.whole(&answer);
@@ -603,7 +641,8 @@ impl Chat {
             model: self.model.clone(),
             channel: "chat".to_owned(),
             answers: self.attended,
-            frames_from: None,
+            notices: true,
+            ..SessionOpen::default()
         });
         let opened: SessionOpened = self.client.ask(&request).await?;
         self.session = opened.session;
@@ -611,24 +650,39 @@ impl Chat {
         self.turn = TurnState::default();
         self.live = LiveText::default();
         self.waiting.clear();
-        self.introduce(opened.resumed).await
+        if let Some(profile) = opened.profile {
+            self.welcome.profile = profile_name(profile);
+        }
+        let here = std::env::current_dir().ok();
+        for warning in &opened.warnings {
+            self.problem(warning);
+        }
+        self.workspace = opened.workspace;
+        self.introduce(opened.resumed).await?;
+        if let Some(workspace) = &self.workspace
+            && here.is_some_and(|here| here != Path::new(workspace))
+        {
+            let why =
+                if opened.resumed { "where this session was started" } else { "which the settings name" };
+            let line = format!("tools work in {}, {why}, and not in the current folder", one_line(workspace));
+            self.note(&line);
+        }
+        Ok(())
     }
 
     async fn introduce(&mut self, resumed: bool) -> Result<(), Problem> {
         let tail = if resumed { self.tail(INTRODUCED_FRAMES, INTRODUCED_KINDS).await? } else { Vec::new() };
-        let last = tail.iter().rev().find_map(|read| match &read.body {
-            Body::TurnStarted(_) => Some(true),
-            Body::TurnEnded(_) => Some(false),
-            _ => None,
-        });
-        self.turn.running = last.unwrap_or(false);
+        self.turn.running = has_running_turn(&tail);
         if self.quiet {
             return Ok(());
         }
-        let ServerHello { model, profile, .. } = &self.welcome;
+        let ServerHello { model, profile, home, .. } = &self.welcome;
         let model = self.model(&tail).unwrap_or_else(|| model.to_string());
         let line = format!("session {} · model {model} · profile {profile}", self.session);
+        let folder = self.workspace.as_deref().unwrap_or("none, so there are no file tools and no shell");
+        let place = one_line(&format!("folder {folder} · home {home} · /help shows the commands"));
         self.note(&line);
+        self.note(&place);
         let said = tail.iter().rev().find_map(|read| match &read.body {
             Body::InputReceived(received) => Some(received.text.to_text()),
             _ => None,
@@ -645,6 +699,20 @@ impl Chat {
         }
         Ok(())
     }
+}
+
+fn profile_name(profile: Profile) -> String {
+    serde_json::to_value(profile).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// Whether a turn runs after these frames.
+fn has_running_turn(frames: &[ReadFrame]) -> bool {
+    let last = frames.iter().rev().find_map(|read| match &read.body {
+        Body::TurnStarted(_) => Some(true),
+        Body::TurnEnded(_) => Some(false),
+        _ => None,
+    });
+    last.unwrap_or(false)
 }
 
 fn how(outcome: &TurnOutcome) -> String {

@@ -11,8 +11,9 @@ pub(crate) mod owner;
 use std::path::PathBuf;
 
 use crate::arguments::{
-    Bench, Bus, Call, ChangeLog, ChangeSession, Chat, Command, Demo, Explain, Ext, Init, LocalExt, Log,
-    Model, OfflineExt, OwnerExt, Policy, ReadLog, ReadSession, Replay, Run, Schema, Session, Setup, Up,
+    Bench, Bus, Call, ChangeLog, ChangePolicy, ChangeSession, Chat, Command, Demo, Explain, Ext, Init,
+    LocalExt, Log, Model, OfflineExt, OwnerExt, Policy, ReadLog, ReadSession, Replay, Run, Schedule, Schema,
+    Secret, Session, Setup, Up,
 };
 
 /// A command, sorted by what it needs.
@@ -27,6 +28,7 @@ pub(crate) enum Task {
 pub(crate) enum Standalone {
     Schema(Schema),
     Bench(Bench),
+    Docs { page: Option<String> },
     Completions { shell: clap_complete::Shell },
 }
 
@@ -51,6 +53,7 @@ pub(crate) enum LocalCommand {
     Status,
     Rpc,
     PolicyShow,
+    Policy(ChangePolicy),
     Model(Model),
 }
 
@@ -61,12 +64,15 @@ pub(crate) enum OwnerCommand {
     Call(Call),
     Tools,
     Agents,
+    Channels,
     Ext(OwnerExt),
     Setup(Setup),
     Session(ChangeSession),
     PolicyExplain(Explain),
     Log(ChangeLog),
     Bus(Bus),
+    Schedule(Schedule),
+    Secret(Secret),
 }
 
 impl From<Command> for Task {
@@ -74,6 +80,7 @@ impl From<Command> for Task {
         match command {
             Command::Schema(command) => Self::Standalone(Standalone::Schema(command)),
             Command::Bench(command) => Self::Standalone(Standalone::Bench(command)),
+            Command::Docs { page } => Self::Standalone(Standalone::Docs { page }),
             Command::Completions { shell } => Self::Standalone(Standalone::Completions { shell }),
             Command::Demo(command) => Self::Offline(OfflineCommand::Demo(command)),
             Command::Log(Log::Read(command)) => Self::Offline(OfflineCommand::Log(command)),
@@ -90,18 +97,22 @@ impl From<Command> for Task {
             Command::Status => Self::Local(LocalCommand::Status),
             Command::Rpc => Self::Local(LocalCommand::Rpc),
             Command::Policy(Policy::Show) => Self::Local(LocalCommand::PolicyShow),
+            Command::Policy(Policy::Change(command)) => Self::Local(LocalCommand::Policy(command)),
             Command::Model(command) => Self::Local(LocalCommand::Model(command)),
             Command::Chat(command) => Self::Owner(OwnerCommand::Chat(command)),
             Command::Run(command) => Self::Owner(OwnerCommand::Run(command)),
             Command::Call(command) => Self::Owner(OwnerCommand::Call(command)),
             Command::Tools => Self::Owner(OwnerCommand::Tools),
             Command::Agents => Self::Owner(OwnerCommand::Agents),
+            Command::Channels => Self::Owner(OwnerCommand::Channels),
             Command::Ext(Ext::Owner(command)) => Self::Owner(OwnerCommand::Ext(command)),
             Command::Setup(command) => Self::Owner(OwnerCommand::Setup(command)),
             Command::Session(Session::Change(command)) => Self::Owner(OwnerCommand::Session(command)),
             Command::Policy(Policy::Explain(command)) => Self::Owner(OwnerCommand::PolicyExplain(command)),
             Command::Log(Log::Change(command)) => Self::Owner(OwnerCommand::Log(command)),
             Command::Bus(command) => Self::Owner(OwnerCommand::Bus(command)),
+            Command::Schedule(command) => Self::Owner(OwnerCommand::Schedule(command)),
+            Command::Secret(command) => Self::Owner(OwnerCommand::Secret(command)),
         }
     }
 }

@@ -13,6 +13,8 @@ pub(crate) enum Exit {
     Denied,
     /// It was interrupted.
     Interrupted,
+    /// The reader of its output has closed it: the code that a shell gives to a program that ends for this reason.
+    ReaderGone,
     /// It wants to be started again.
     Again,
 }
@@ -30,6 +32,7 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::Denied => 3,
             Exit::Interrupted => 130,
+            Exit::ReaderGone => 141,
             Exit::Again => 75,
         })
     }

@@ -1,9 +1,9 @@
 //! The command line: renders frames and verdicts for a person or as JSON, and decides nothing.
 //!
 //! [`run`] takes the arguments and gives the exit code: 0 done, 1 the thing itself failed, 2 bad usage or configuration, 3 denied
-//! by policy, 130 interrupted. `arguments.rs` has every command as it is typed, `commands.rs` sorts them by what they need: nothing,
-//! the home's files, its settings, or its owner, which is this process if there is no other. `client/` is the link to the owner,
-//! `chat/` the conversation in the terminal.
+//! by policy, 130 interrupted, 141 the reader of the output has closed it. `arguments.rs` has every command as it is typed,
+//! `commands.rs` sorts them by what they need: nothing, the home's files, its settings, or its owner, which is this process if
+//! there is no other. `client/` is the link to the owner, `chat/` the conversation in the terminal.
 
 /// Prints a line on standard error. Unlike the standard library's macro, it does not panic when standard error is closed.
 macro_rules! eprintln {
@@ -26,12 +26,12 @@ use holdfast_app::{ApplicationConfig, MakeBuiltIns};
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::LogLevel;
 use holdfast_contract::problem::{Code, Problem};
-use holdfast_home::Home;
+use holdfast_home::{Home, LogLevelSetting, named_profile};
 
 use arguments::{Arguments, Chat, Command};
-use client::link::Link;
+use client::link::{ClientOrigin, Link};
 use commands::local::ext;
-use commands::{OwnerCommand, Task};
+use commands::{LocalCommand, OwnerCommand, Task};
 use exit::Exit;
 use output::Output;
 
@@ -68,8 +68,8 @@ pub async fn chat_over(
     history: std::path::PathBuf,
 ) -> ExitCode {
     let options = chat::ChatOptions { session, model: None, color: colors(), history, quiet: false };
-    let left = match Link::over(connection, "chat").await {
-        Ok(mut link) => chat::chat(&mut link, options).await,
+    let left = match Link::over(connection, "chat", &ClientOrigin::default()).await {
+        Ok(mut link) => chat::chat(&mut link, options, None).await,
         Err(problem) => Err(problem),
     };
     left_with(left.map(Exit::from))
@@ -83,6 +83,7 @@ fn colors() -> bool {
 fn left_with(done: Result<Exit, Problem>) -> ExitCode {
     match done {
         Ok(exit) => exit.into(),
+        Err(_) if output::reader_gone() => Exit::ReaderGone.into(),
         Err(problem) => {
             output::report(&problem);
             ExitCode::from(exit_code(problem.code))
@@ -93,22 +94,47 @@ fn left_with(done: Result<Exit, Problem>) -> ExitCode {
 fn carry_out(program: ProgramParts, arguments: Arguments) -> Result<Exit, Problem> {
     let Arguments { home: asked, profile, json, quiet, verbose, command } = arguments;
     let output = Output { json, quiet, verbose };
-    let located = || Home::locate(asked, &|name: &str| std::env::var_os(name));
+    let log_level = match (quiet, verbose) {
+        (true, _) => Some(LogLevelSetting::Error),
+        (false, true) => Some(LogLevelSetting::Trace),
+        (false, false) => None,
+    };
+    let located = || {
+        let home = Home::locate(asked, &|name: &str| std::env::var_os(name))?;
+        home.check().map(|()| home)
+    };
     match Task::from(command.unwrap_or(Command::Chat(Chat::default()))) {
         Task::Standalone(command) => command.run(&output),
         Task::Offline(command) => command.run(&output, &located()?, program.examine),
         Task::Local(command) => {
-            let plan = configuration(program, located()?, profile, Some(ext::logged))?;
-            block_on(command.run(&output, &plan))
+            // An owner in the background has nowhere to write.
+            let silent = matches!(&command, LocalCommand::Up(up) if up.while_used);
+            let shown: LogLine =
+                if matches!(command, LocalCommand::Up(_)) { ext::logged_with_time } else { ext::logged };
+            let logged = (!silent).then_some(shown);
+            let origin = client_origin(profile.as_deref())?;
+            // That of a client is for its sessions, not for the home.
+            let profile = profile.filter(|_| !matches!(command, LocalCommand::Rpc));
+            let plan = configuration(program, located()?, profile, (logged, log_level))?;
+            block_on(command.run(&output, &plan, &origin))
         }
         Task::Owner(command) => {
             // A chat has the screen to itself.
             let logged: Option<LogLine> =
                 if matches!(command, OwnerCommand::Chat(_)) { None } else { Some(ext::logged) };
-            let plan = configuration(program, located()?, profile, logged)?;
-            block_on(command.run(&output, &plan))
+            let origin = client_origin(profile.as_deref())?;
+            let plan = configuration(program, located()?, None, (logged, log_level))?;
+            block_on(command.run(&output, &plan, &origin))
         }
     }
+}
+
+/// Where a client is started, and the profile that it asks for.
+fn client_origin(profile: Option<&str>) -> Result<ClientOrigin, Problem> {
+    Ok(ClientOrigin {
+        folder: std::env::current_dir().ok(),
+        profile: profile.map(named_profile).transpose()?,
+    })
 }
 
 /// Where a line of an extension's log goes.
@@ -118,7 +144,7 @@ fn configuration(
     program: ProgramParts,
     home: Home,
     profile: Option<String>,
-    log: Option<LogLine>,
+    (log, log_level): (Option<LogLine>, Option<LogLevelSetting>),
 ) -> Result<ApplicationConfig, Problem> {
     let current = std::env::current_dir()
         .map_err(|error| Problem::new(Code::UsageInvalid, format!("there is no current folder: {error}")))?;
@@ -130,6 +156,7 @@ fn configuration(
         current,
         progress: ext::progress,
         log,
+        log_level,
     })
 }
 
@@ -148,8 +175,7 @@ fn block_on(command: impl Future<Output = Result<Exit, Problem>>) -> Result<Exit
 /// Help and version are no failure; anything else is bad usage, in our own form.
 fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        print!("{error}");
-        return ExitCode::SUCCESS;
+        return left_with(output::write_text(&error.to_string()).map(|()| Exit::Done));
     }
     let text = error.to_string();
     let what =
@@ -165,7 +191,7 @@ fn exit_code(code: Code) -> u8 {
         Some(b'1' | b'9') => 2,
         _ => match code {
             Code::StoreUnavailable | Code::StoreNewer | Code::StoreLocked | Code::StoreMissing => 2,
-            Code::BackupInside | Code::BackupInvalid => 2,
+            Code::BackupInside | Code::BackupInvalid | Code::BackupDamaged => 2,
             Code::ModelUnknown | Code::ProviderUnknown | Code::ProviderSettings => 2,
             Code::ScriptInvalid | Code::TapeUnreadable => 2,
             Code::ToolDenied => 3,

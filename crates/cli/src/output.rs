@@ -1,16 +1,17 @@
 //! Printing: for a person, or as JSON for a program.
 
-use std::io::{IsTerminal, Write};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdfast_contract::content::written_whole;
 use holdfast_contract::frame::{Frame, FrameSource};
 use holdfast_contract::problem::{Code, Problem};
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::chat::{
-    MARGIN, Margin, cut, error_width, margined, safe_json, sanitize_for_terminal, width, wrapped,
+    MARGIN, Margin, cut, error_width, margined, one_line, safe_json, sanitize_for_terminal, width, wrapped,
 };
 use crate::exit::Exit;
 
@@ -26,19 +27,43 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Prints a line. A reader that went away ends the output, not the program's honesty about it.
+    /// Prints one line. What others wrote in it can neither do anything to a terminal nor begin a row of it.
     pub(crate) fn line(&self, text: impl AsRef<str>) -> Result<(), Problem> {
-        let closed = |error: std::io::Error| {
-            Problem::new(Code::UsageInvalid, format!("nobody reads the output: {error}"))
-        };
-        writeln!(std::io::stdout().lock(), "{}", text.as_ref()).map_err(closed)
+        let text = text.as_ref();
+        if std::io::stdout().is_terminal() {
+            write_line(&wrapped(text, width()))
+        } else {
+            write_line(&one_line(text))
+        }
+    }
+
+    /// Prints several lines of our own, in which the words of others are one line each.
+    pub(crate) fn lines(&self, text: impl AsRef<str>) -> Result<(), Problem> {
+        write_line(&sanitize_for_terminal(text.as_ref()))
+    }
+
+    /// Prints a named value of somebody else's.
+    pub(crate) fn field(&self, name: &str, value: &str) -> Result<(), Problem> {
+        self.line(format!("{name:<11} {value}"))
+    }
+
+    /// Prints what somebody said.
+    pub(crate) fn said(&self, who: &str, text: &str) -> Result<(), Problem> {
+        let who = format!("{who:>9}  ");
+        if std::io::stdout().is_terminal() {
+            let rows = Margin::new(width()).after(who.len()).whole(text);
+            write_line(&(who + &rows))
+        } else {
+            write_line(&(who + &sanitize_for_terminal(text).replace('\n', "\n           ")))
+        }
     }
 
     /// Prints text of a model or a tool: on a terminal with a margin, elsewhere as it is.
     pub(crate) fn foreign(&self, text: &str) -> Result<(), Problem> {
-        match std::io::stdout().is_terminal() {
-            true => self.line(margined(text, width())),
-            false => self.line(sanitize_for_terminal(text)),
+        if std::io::stdout().is_terminal() {
+            write_line(&margined(text, width()))
+        } else {
+            write_line(&sanitize_for_terminal(text))
         }
     }
 
@@ -46,10 +71,12 @@ impl Output {
     pub(crate) fn document(&self, value: &impl Serialize) -> Result<(), Problem> {
         let text = written_whole(|| serde_json::to_string(value))
             .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
-        match std::io::stdout().is_terminal() {
-            true => self.line(safe_json(&text)),
-            false => self.line(text),
-        }
+        self.json(&text)
+    }
+
+    /// Prints JSON. A program reads it as it is; on a terminal, characters that cannot be seen are escapes.
+    pub(crate) fn json(&self, text: &str) -> Result<(), Problem> {
+        if std::io::stdout().is_terminal() { write_line(&safe_json(text)) } else { write_line(text) }
     }
 
     /// Prints documents, one line of JSON each.
@@ -57,6 +84,28 @@ impl Output {
         values.iter().try_for_each(|value| self.document(value))?;
         Ok(Exit::Done)
     }
+}
+
+/// Whether the reader of standard output has closed it, as `head` does when it has read enough.
+static READER_GONE: AtomicBool = AtomicBool::new(false);
+
+/// Whether output was lost because its reader has closed it. That is the reader's choice and is not reported.
+pub(crate) fn reader_gone() -> bool {
+    READER_GONE.load(Ordering::Relaxed)
+}
+
+fn write_line(text: &str) -> Result<(), Problem> {
+    write_text(&format!("{text}\n"))
+}
+
+/// Writes text of our own to standard output. If that fails, the command ends.
+pub(crate) fn write_text(text: &str) -> Result<(), Problem> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| {
+        READER_GONE.fetch_or(error.kind() == ErrorKind::BrokenPipe, Ordering::Relaxed);
+        Problem::new(Code::UsageInvalid, format!("the output cannot be written: {error}"))
+            .help("Check the file or the pipe that standard output leads to.")
+    })
 }
 
 /// What is on the terminal of a command, which its own lines, foreign text and questions share.
@@ -81,16 +130,17 @@ impl Shared {
 
     fn end_row(&mut self) {
         if let Some(text) = self.text.as_mut().filter(|text| text.within_row()) {
+            let rest = text.finish();
             text.at_row_start();
             let mut out = std::io::stdout().lock();
             // A reader that went away does not stop the turn.
-            let _closed = out.write_all(b"\n").and_then(|()| out.flush());
+            let _closed = writeln!(out, "{rest}").and_then(|()| out.flush());
         }
     }
 }
 
 fn terminal() -> MutexGuard<'static, Shared> {
-    TERMINAL.lock().unwrap_or_else(PoisonError::into_inner)
+    TERMINAL.lock()
 }
 
 /// A line on standard error, if anybody listens there. On a terminal, what it quotes from others cannot begin a row.
@@ -109,9 +159,10 @@ pub(crate) fn tell(words: std::fmt::Arguments<'_>) {
 
 /// A problem on standard error.
 pub(crate) fn report(problem: &Problem) {
-    let rows = match std::io::stderr().is_terminal() {
-        true => problem_rows(problem, error_width()),
-        false => sanitize_for_terminal(&problem.to_string()),
+    let rows = if std::io::stderr().is_terminal() {
+        problem_rows(problem, error_width())
+    } else {
+        sanitize_for_terminal(&problem.to_string())
     };
     terminal().tell(&rows);
 }
@@ -122,7 +173,7 @@ pub(crate) fn problem_rows(problem: &Problem, columns: usize) -> String {
     let Problem { severity, code, what, location, help, more } = problem;
     let own = format!("{severity}[{code}]: ");
     let mut margin = Margin::new(columns).after(own.len());
-    let mut rows = own + &margin.push(what.trim_end());
+    let mut rows = own + &margin.whole(what.trim_end());
     if let Some(location) = location {
         rows.push('\n');
         rows.push_str(&margined(&format!("--> {location}"), columns));
@@ -178,7 +229,7 @@ pub(crate) fn table<const N: usize>(
     rows: impl IntoIterator<Item = [String; N]>,
     empty: &str,
 ) -> String {
-    let rows: Vec<[String; N]> = rows.into_iter().collect();
+    let rows: Vec<[String; N]> = rows.into_iter().map(|row| row.map(|cell| one_line(&cell))).collect();
     if rows.is_empty() {
         return empty.to_owned();
     }
@@ -205,7 +256,7 @@ pub(crate) fn frame_line(frame: &Frame) -> String {
     let cause = envelope.cause.map(|cause| format!("<- {cause}")).unwrap_or_default();
     let body = match (&frame.body, &frame.erased) {
         (Some(body), _) => safe_json(&plain(body).to_string()),
-        (None, Some(tombstone)) => format!("(erased: {})", tombstone.reason),
+        (None, Some(tombstone)) => format!("(erased: {})", one_line(&tombstone.reason)),
         (None, None) => "(missing)".to_owned(),
     };
     let short: String = body.chars().take(WIDTH).collect();
@@ -215,7 +266,7 @@ pub(crate) fn frame_line(frame: &Frame) -> String {
         envelope.seq.0,
         envelope.kind,
         cause,
-        source(&envelope.source)
+        one_line(&source(&envelope.source))
     )
 }
 

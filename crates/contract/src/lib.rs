@@ -22,8 +22,8 @@ pub use extension::{
 };
 pub use frames::{body, frame, session_frames, snapshot, system_frames};
 pub use session::{agents, context, effect, limits, message};
-pub use values::{attachment, content, digest, ids, schema};
-pub(crate) use values::{canonical, event_json, plain};
+pub use values::{attachment, content, digest, ids, schema, text};
+pub(crate) use values::{canonical, event_json};
 
 /// The serialiser, for crates that may depend on nothing but this one.
 pub use serde;

@@ -20,6 +20,9 @@ pub enum LogLevel {
     Warning,
     /// Something failed.
     Error,
+    /// What a program printed, on standard output or standard error. How important it is, nobody said.
+    #[serde(skip)]
+    Printed,
 }
 
 /// Takes the lines that extensions log.
@@ -53,7 +56,7 @@ pub enum Progress {
 /// Takes what there is to say about that.
 pub type ProgressSink = Arc<dyn Fn(&ExtensionId, Progress) + Send + Sync>;
 
-/// Whom to tell; nobody where nobody asked.
+/// Where to report the outcome, if it was asked for.
 #[derive(Clone, Default)]
 pub struct Sinks {
     /// Who takes the log's lines.

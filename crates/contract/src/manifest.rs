@@ -9,6 +9,7 @@ mod grants;
 mod lane;
 mod model;
 mod read;
+mod user_settings;
 pub mod yaml;
 
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub use self::model::{
     McpServer, Publication, Schedule, Scope, SecretNeed, ToolHint,
 };
 pub use self::read::matcher as read_matcher;
+pub use self::user_settings::{ENABLED, enabled_by_user, own_settings};
 use self::yaml::{Codes, Format, YamlRead, YamlRejected, YamlSource};
 use crate::problem::{Code, Problem};
 
@@ -76,7 +78,7 @@ pub fn parse(file: &Path, text: &str) -> Result<Parsed, YamlRejected> {
     yaml::read(&FORMAT, file, text, read::manifest).map(Parsed::from)
 }
 
-/// Reads a manifest as it lies on the disk.
+/// Reads a manifest from the disk.
 pub fn parse_bytes(file: &Path, bytes: &[u8]) -> Result<Parsed, YamlRejected> {
     yaml::read_bytes(&FORMAT, file, bytes, read::manifest).map(Parsed::from)
 }

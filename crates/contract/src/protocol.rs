@@ -11,13 +11,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::content::Content;
-use crate::exports::{Exports, Named};
+use crate::exports::{Exports, Named, RendererFeatures};
 use crate::hook::{Artifact, Decision, HookInput, HookPoint};
 use crate::host_call::{HostCall, HostCallKind};
 use crate::ids::{AgentId, CallId, ExtensionId, HookId, Millis, ModelName, ToolName};
 use crate::log::LogLevel;
 use crate::message::TurnView;
 use crate::problem::Fault;
+use crate::registry::ChannelFeatures;
 use crate::role::Role;
 use crate::tool::{EffectClass, ToolSpec, agent_arguments_schema, default_timeout};
 
@@ -162,10 +163,15 @@ impl ProcessWelcome {
             description: self.description.clone(),
             commands: self.commands.clone(),
             methods: self.methods.clone(),
-            renders: (self.has(Role::Renderer, "render-call"), self.has(Role::Renderer, "render-result")),
-            channel: channel.then(|| self.has(Role::Channel, "send-message")),
-            streams: streams.functions().all(|function| self.has(streams, function.name())),
-            files: self.has(Role::Channel, "send-file"),
+            renders: RendererFeatures {
+                calls: self.has(Role::Renderer, "render-call"),
+                results: self.has(Role::Renderer, "render-result"),
+            },
+            channel: channel.then(|| ChannelFeatures {
+                messages: self.has(Role::Channel, "send-message"),
+                streams: streams.functions().all(|function| self.has(streams, function.name())),
+                files: self.has(Role::Channel, "send-file"),
+            }),
         }
     }
 }
@@ -225,6 +231,7 @@ impl From<ToolSheet> for ToolSpec {
             concurrency,
             render: render.map(Content::new),
             group: None,
+            asks: false,
         }
     }
 }
@@ -336,7 +343,7 @@ mod unwrapped {
 
 /// A value as it is.
 pub fn plain(content: &Content) -> Value {
-    content.value().cloned().unwrap_or_default()
+    content.value().clone()
 }
 
 /// What a hook decides. `null` in its place is `continue`.

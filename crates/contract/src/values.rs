@@ -6,5 +6,5 @@ pub mod content;
 pub mod digest;
 pub(crate) mod event_json;
 pub mod ids;
-pub(crate) mod plain;
 pub mod schema;
+pub mod text;

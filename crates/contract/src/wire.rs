@@ -139,6 +139,11 @@ pub trait Lane: Send + Sync {
 
     /// Everything that was to be loaded is: a good moment to get ready for the first call.
     fn at_rest(&self) {}
+
+    /// Whether the code of its extensions runs in this process, and can end it.
+    fn runs_in_process(&self) -> bool {
+        true
+    }
 }
 
 /// What one activation consists of, apart from the bytes of its files. Its digest is the activation's: other content, settings
@@ -188,10 +193,10 @@ pub trait Vault: Send + Sync {
     /// The bytes of a file.
     fn file(&self, digest: Digest) -> Result<Vec<u8>, Fault>;
 
-    /// What was derived earlier under this name, exactly as it was kept; nothing if it was altered since.
+    /// What was cached under this name, exactly as it was written; nothing if it was altered since.
     fn derived(&self, name: &str) -> Option<Vec<u8>>;
 
-    /// Keeps something derived, until it is kept anew. That it cannot be kept is no reason to fail.
+    /// Caches something derived, replacing what was cached under this name. A failure to write is ignored.
     fn keep_derived(&self, name: &str, bytes: &[u8]);
 }
 

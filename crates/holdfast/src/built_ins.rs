@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use holdfast_app::{BuiltInContext, BuiltIns};
+use holdfast_contract::manifest::own_settings;
 use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_home::{Check, Home};
-use holdfast_lane_native::{NativeExtension, NativeLane, Workspace};
+use holdfast_lane_native::{NativeExtension, NativeLane, Workspace, Workspaces};
 use holdfast_loader::EmbeddedComponent;
 use holdfast_sandbox::SandboxReport;
 use serde::de::DeserializeOwned;
@@ -24,25 +25,18 @@ pub fn make(ground: &BuiltInContext<'_>) -> BuiltIns {
             warnings.push(problem.with(Severity::Warning));
         }
     }
-    let workspace = ground.workspace.map(|folder| Workspace::new(folder, ground.home.canonical()));
-    let workspace = workspace.transpose().unwrap_or_else(|problem| {
+    let named = ground.workspace.map(|folder| Workspace::new(folder, ground.home.canonical()));
+    let named = named.transpose().unwrap_or_else(|problem| {
         warnings.push(problem.with(Severity::Warning));
         None
     });
-    // What cannot be had here keeps its names: another extension's `shell` must not be taken for ours.
-    extensions.push(match &workspace {
-        Some(workspace) => holdfast_ext_files::extension(workspace.clone()),
-        None => holdfast_ext_files::unavailable(),
-    });
-    let shell = workspace.map(|workspace| shell(ground, workspace)).transpose();
-    extensions.push(
-        shell
-            .unwrap_or_else(|problem| {
-                warnings.push(problem.with(Severity::Warning));
-                None
-            })
-            .unwrap_or_else(holdfast_ext_shell::unavailable),
-    );
+    let workspaces = Workspaces::new(ground.home.canonical(), named);
+    extensions.push(holdfast_ext_files::extension(workspaces.clone()));
+    extensions.push(shell(ground, workspaces).unwrap_or_else(|problem| {
+        warnings.push(problem.with(Severity::Warning));
+        // What cannot be had here keeps its names: another extension's `shell` must not be taken for ours.
+        holdfast_ext_shell::unavailable()
+    }));
     let lane = NativeLane::default();
     let found = extensions.into_iter().map(|extension| lane.add_built_in(extension)).collect();
     BuiltIns { lanes: vec![Arc::new(lane)], extensions: found, components: EMBEDDED.to_vec(), warnings }
@@ -72,16 +66,16 @@ const EMBEDDED: &[EmbeddedComponent] = &[
     },
 ];
 
-fn shell(ground: &BuiltInContext<'_>, workspace: Workspace) -> Result<NativeExtension, Problem> {
-    holdfast_ext_shell::extension(workspace, options(ground, "shell")?)
+fn shell(ground: &BuiltInContext<'_>, workspaces: Workspaces) -> Result<NativeExtension, Problem> {
+    holdfast_ext_shell::extension(workspaces, options(ground, "shell")?)
 }
 
 /// What is set for a built-in extension.
 fn options<T: DeserializeOwned>(ground: &BuiltInContext<'_>, id: &str) -> Result<T, Problem> {
-    let set = ground.settings.extensions.get(&id.into()).cloned().unwrap_or_default();
+    let set = own_settings(ground.settings.extensions.get(&id.into()));
     serde_json::from_value(set.into()).map_err(|error| {
         Problem::new(Code::SettingsInvalid, format!("extensions.{id}: {error}"))
-            .help("`docs/builtin-tools.md` lists what can be set.")
+            .help("`holdfast docs builtin-tools` lists what can be set.")
     })
 }
 
@@ -93,15 +87,34 @@ fn missing(report: &SandboxReport) -> Option<Problem> {
 }
 
 /// What `doctor` has to say about the platform.
-pub fn examine(_: &Home) -> Vec<Check> {
-    vec![confinement(&holdfast_sandbox::report()), crate::cores::check()]
+pub fn examine(home: &Home) -> Vec<Check> {
+    let checks = [Some(confinement(&holdfast_sandbox::report())), exposed_home(home.root())];
+    checks.into_iter().flatten().chain([crate::cores::check()]).collect()
+}
+
+/// That programs could read the home, because it lies in the system's own folders.
+#[cfg(target_os = "linux")]
+fn exposed_home(home: &std::path::Path) -> Option<Check> {
+    let access = holdfast_sandbox::ProgramAccess::new(&[], holdfast_sandbox::Network::Closed);
+    let path = access.containing(home)?;
+    Some(Check {
+        name: "home and programs",
+        ok: false,
+        detail: format!("the home lies in {}, which programs must be able to read", path.display()),
+        help: Some("Programs, Python files and the shell do not run. Put the home elsewhere.".to_owned()),
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn exposed_home(_: &std::path::Path) -> Option<Check> {
+    None
 }
 
 fn confinement(report: &SandboxReport) -> Check {
     let help = match (report.confined, report.is_whole()) {
         (_, true) => None,
         (true, false) => Some(
-            "Programs run with what there is, and not at all under `safe`; docs/confinement.md says more.",
+            "Programs run with what there is, and not at all under `safe`; `holdfast docs confinement` says more.",
         ),
         (false, _) => {
             Some("The shell tool, programs and Python files do not run without it; everything else works.")

@@ -1,9 +1,9 @@
-//! Core files: there are none. The memory of this program has secrets in it, and a picture of it on the disk would have them too.
+//! Disables core files. The memory of this program has secrets in it, and a dump of it on the disk would have them too.
 
 use holdfast_home::Check;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Has the system make no picture of this program's memory, whatever becomes of it: neither as a file nor, on Linux, for a program that
+/// Has the system write no dump of this program's memory, however it ends: neither as a file nor, on Linux, for a program that
 /// takes core files. On Linux, other programs of this user cannot look into it either. What it starts can make no core files.
 pub fn forbid() {
     // Where that cannot be had, `doctor` says so.

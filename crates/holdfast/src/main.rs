@@ -2,10 +2,12 @@
 
 mod built_ins;
 mod cores;
+mod helper;
 
 use std::process::ExitCode;
 
 use holdfast_cli::ProgramParts;
+use holdfast_sandbox::Helper;
 
 /// Frames are made on one thread and given back on another, which this allocator is good at: see `docs/adr/0011-allocator.md`.
 #[global_allocator]
@@ -13,9 +15,23 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     cores::forbid();
+    survive_file_limits();
     small_pages();
+    if let Some(ended) = helper::serve() {
+        return ended;
+    }
+    Helper::install();
     let program = ProgramParts { built_ins: built_ins::make, examine: built_ins::examine };
     holdfast_cli::run(program, std::env::args_os())
+}
+
+/// A file that reaches the limit on file sizes is an error of the write, which is reported, and does not end the process. Every thread
+/// inherits this; what the program starts does not.
+fn survive_file_limits() {
+    use nix::sys::signal::{SigSet, Signal};
+
+    // Where that cannot be had, the process ends as it did before, and nothing acknowledged is lost.
+    let _done = SigSet::from(Signal::SIGXFSZ).thread_block();
 }
 
 /// Memory in pages of 4 KiB, also where the system would take 2 MiB at a time: a home at rest then holds a third.

@@ -122,9 +122,12 @@ const SHAPES: &[Shape] = &[
     },
 ];
 
+/// What the server answers to `greet me`: more than the sanitizers of answers hold back.
+const GREETING: &str = "Good day to you, and welcome aboard. The anchor is up, the wind is fair and the coffee is hot: tell me where you would like to go.\n";
+
 /// One line of the table: what is said, the exit code, the answer or the problem's code, and how often the model was asked.
 const SCENARIOS: &[(&str, i32, &str, &[u64])] = &[
-    ("greet me", 0, "Good day to you, and welcome aboard.\n", &[1]),
+    ("greet me", 0, GREETING, &[1]),
     ("look around", 0, "One file, and I read it.\n", &[1, 1]),
     ("think first", 0, "Forty-two.\n", &[1]),
     ("come in", 0, "Now there is room.\n", &[1, 2]),
@@ -172,7 +175,7 @@ fn plays(shape: &Shape) {
     rpc.ask("session.open", json!({ "session": "pieces", "create": true }));
     rpc.ask("session.send", json!({ "session": "pieces", "text": "greet me" }));
     let pieces = rpc.heard.iter().filter(|message| message["method"] == "text").count();
-    assert!(pieces > 2, "{name}: {pieces} pieces");
+    assert!(pieces > 1, "{name}: {pieces} pieces");
     rpc.end();
 
     // Every attempt went over the wire: eleven in the table, and one in pieces.
@@ -363,7 +366,7 @@ fn files_that_are_attached_reach_the_model() {
     };
     let (notes, picture) = (file("notes.txt", NOTES.as_bytes()), file("cat.png", PICTURE));
     let ran = scene.run(&["run", "greet me", "--attach", &notes, "--attach", &picture, "--session", "run"]);
-    assert_eq!(ran.ok().out, "Good day to you, and welcome aboard.\n");
+    assert_eq!(ran.ok().out, GREETING);
     had_both(&server, 1);
 
     let large = file("large.bin", &vec![0xff; TOO_LARGE]);

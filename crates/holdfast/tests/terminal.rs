@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop loudly")]
 
 use std::fs;
+use std::io::{BufRead, Write};
 use std::path::Path;
 use std::process::Command;
 
@@ -18,7 +19,7 @@ const SCRIPT: &str = r#"
 - says: The second is written.
 - calls: [{tool: file_write, arguments: {path: three.txt, text: third}}]
 - says: The third was not wanted.
-- stalls: This sentence has no end
+- stalls: "This sentence has no end, however long one waits for the full stop, which is why it has to be cancelled by the person who reads it"
 "#;
 
 /// A home, a workspace and a script.
@@ -51,16 +52,24 @@ impl Place {
     }
 
     fn chat(&self, more: &[&str]) -> TestTerminal {
+        self.chat_in("work", more)
+    }
+
+    fn chat_in(&self, folder: &str, more: &[&str]) -> TestTerminal {
         let mut command = self.command();
-        command.arg("chat").args(more);
+        command.current_dir(self.path(folder)).arg("chat").args(more);
         TestTerminal::start(command, 100)
     }
 
     fn scripted(&self, more: &[&str]) -> TestTerminal {
+        self.scripted_in("work", more)
+    }
+
+    fn scripted_in(&self, folder: &str, more: &[&str]) -> TestTerminal {
         let model = format!("script:{}", self.path("script.yaml").display());
         let mut arguments = vec!["--model", &model];
         arguments.extend(more);
-        self.chat(&arguments)
+        self.chat_in(folder, &arguments)
     }
 
     fn run(&self, arguments: &[&str]) -> (i32, String) {
@@ -75,7 +84,7 @@ impl Place {
     }
 }
 
-const ASKED: &str = "v all: ";
+const ASKED: &str = "n deny";
 
 #[test]
 fn chat_approve_edit_deny_and_cancel() {
@@ -185,6 +194,154 @@ fn a_call_beside_a_chat() {
     chat.ends_with(0);
     let (code, told) = place.run(&["log", "verify"]);
     assert_eq!(code, 0, "{told}");
+}
+
+// Findings B4 and B5.
+/// Two terminals in two folders: each has its own workspace, and when the first leaves, the turn of the second goes on.
+#[test]
+fn two_chats_have_their_own_workspaces_and_end_on_their_own() {
+    let place = Place::new(
+        "- says: Good morning.\n- calls: [{tool: file_write, arguments: {path: late.txt, text: late}}]\n\
+         - says: It is written.\n- says: Still here.\n",
+    );
+    fs::create_dir(place.path("other")).unwrap();
+    let mut first = place.scripted(&[]);
+    first.says("hello");
+    first.until("Good morning.");
+    let mut second = place.scripted_in("other", &[]);
+    second.until(&format!("folder {}", place.path("other").canonicalize().unwrap().display()));
+    second.says("hello");
+    second.until("Good morning.");
+    second.says("write it");
+    second.until(ASKED);
+    first.says("/quit");
+    first.ends_with(0);
+    second.types("y");
+    second.until("It is written.");
+    assert_eq!(fs::read_to_string(place.path("other/late.txt")).unwrap(), "late");
+    assert_eq!(place.written("late.txt"), None);
+    second.says("still there?");
+    second.until("Still here.");
+    second.says("/quit");
+    second.ends_with(0);
+    let (code, told) = place.run(&["log", "verify"]);
+    assert_eq!(code, 0, "{told}");
+}
+
+// Finding B5.
+/// A command that owns the home waits for the turn of a chat that came later, and the chat goes on after it.
+#[test]
+fn a_chat_goes_on_after_the_command_that_owned_the_home() {
+    let place = Place::new(
+        "- calls: [{tool: file_write, arguments: {path: late.txt, text: late}}]\n\
+         - says: It is written.\n- says: Still here.\n",
+    );
+    let mut command = place.command();
+    command.arg("rpc").stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut owner = command.spawn().unwrap();
+    let (mut asks, answers) = (owner.stdin.take().unwrap(), owner.stdout.take().unwrap());
+    writeln!(asks, r#"{{"id": 1, "method": "system.status", "params": {{}}}}"#).unwrap();
+    let mut answer = String::new();
+    std::io::BufReader::new(answers).read_line(&mut answer).unwrap();
+    let mut chat = place.scripted(&[]);
+    chat.says("write it");
+    chat.until(ASKED);
+    drop(asks);
+    chat.types("y");
+    chat.until("It is written.");
+    assert!(owner.wait().unwrap().success());
+    chat.until("goes on with another one");
+    chat.says("still there?");
+    chat.until("Still here.");
+    chat.says("/quit");
+    chat.ends_with(0);
+    let (code, told) = place.run(&["log", "verify"]);
+    assert_eq!(code, 0, "{told}");
+}
+
+// Finding B4.
+/// In the folder above the home there is no workspace, and the chat says so; a session that is resumed elsewhere keeps its own.
+#[test]
+fn a_chat_says_where_its_tools_work() {
+    let place =
+        Place::new("- says: Good morning.\n- calls: [{tool: file_list, arguments: {}}]\n- says: Seen.\n");
+    let mut above = place.scripted_in(".", &[]);
+    above.until("HF-1503");
+    above.until("no file tools");
+    above.says("/quit");
+    above.ends_with(0);
+    let mut first = place.scripted(&[]);
+    first.until("session ");
+    let session: String = first.until(" ·").trim().to_owned();
+    first.says("hello");
+    first.until("Good morning.");
+    first.says("/quit");
+    first.ends_with(0);
+    fs::create_dir(place.path("other")).unwrap();
+    fs::write(place.path("work/of-work.txt"), "").unwrap();
+    let mut again = place.chat_in("other", &["--session", &session]);
+    again.until("where this session was started");
+    again.says("list");
+    again.until("Seen.");
+    again.says("/quit");
+    again.ends_with(0);
+    let (_, frames) = place.run(&["log", "export", &session]);
+    assert!(frames.contains("of-work.txt"), "{frames}");
+}
+
+// Finding B6.
+/// A reminder that is set in a chat is shown in it; one that is due while no chat is open, in the next one.
+#[test]
+fn a_reminder_is_shown_in_the_chat() {
+    let place = Place::new("[]");
+    let mut chat = place.chat(&[]);
+    chat.says(r#"/schedule_once {"in": "1s", "text": "tea is ready"}"#);
+    chat.until(ASKED);
+    chat.types("y");
+    chat.until("scheduler:");
+    chat.until("tea is ready");
+    chat.says(r#"/schedule_once {"in": "1s", "text": "the bread is done"}"#);
+    chat.until(ASKED);
+    chat.types("y");
+    chat.until("I called");
+    chat.says("/quit");
+    chat.ends_with(0);
+    let mut next = place.chat(&[]);
+    next.until("scheduler:");
+    next.until("the bread is done");
+    next.says("/quit");
+    next.ends_with(0);
+    let (code, dead) = place.run(&["bus", "dead", "list", "--json"]);
+    assert!(code == 0 && !dead.contains("HF-8011"), "{dead}");
+}
+
+// Finding B6.
+/// Something that the user is to be told waits for a chat, across a restart, and no shutdown waits for it.
+#[test]
+fn a_notice_without_a_channel_waits_for_the_next_chat() {
+    let place = Place::new("[]");
+    let mut up = place.command().args(["up", "--unsupervised"]).spawn().unwrap();
+    let listens = || place.run(&["status"]).1.contains("process");
+    while !listens() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let (code, told) = place.run(&["bus", "publish", "system.user.notify", r#"{"text": "the tide turns"}"#]);
+    assert_eq!(code, 0, "{told}");
+    // It is waited for channels that come up, and then for a chat.
+    let waits = |told: &str| {
+        told.lines().any(|line| line.contains("router.terminal") && line.contains(r#""open":1"#))
+    };
+    while !waits(&place.run(&["bus", "status", "--json"]).1) {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(place.run(&["down"]).0, 0);
+    up.wait().unwrap();
+    let mut chat = place.chat(&[]);
+    chat.until("the tide turns");
+    chat.says("/quit");
+    chat.ends_with(0);
+    let (code, dead) = place.run(&["bus", "dead", "list", "--json"]);
+    assert!(code == 0 && dead.trim().is_empty(), "{dead}");
 }
 
 /// Without a terminal and without anything to say there is one turn that calls a tool, whatever the folder.

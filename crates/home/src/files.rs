@@ -1,12 +1,13 @@
 //! File access of this crate: reading with a size limit, creating without overwriting, replacing atomically; every error tells what
 //! to do.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use holdfast_contract::problem::{Code, Location, Problem};
+use holdfast_untrusted_files::FileError;
 
 /// The permission bits of group and others.
 pub(crate) const OTHERS: u32 = 0o077;
@@ -50,26 +51,21 @@ pub(crate) struct Bounds {
 
 /// The bytes of a file; none if it does not exist.
 pub(crate) fn read(path: &Path, bounds: &Bounds) -> Result<Option<Vec<u8>>, Problem> {
-    let failed = |error: io::Error| failed(bounds.unreadable, path, "read", &error);
-    let found = match fs::metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        found => found.map_err(failed)?,
-    };
-    // Checked before it is opened: opening a pipe blocks until it has a writer.
-    if !found.is_file() {
-        let what = format!("{} is not a file", path.display());
-        return Err(Problem::in_file(bounds.unreadable, path, what)
-            .help("Move it away, and write a file of that name."));
+    match holdfast_untrusted_files::read(path, bounds.max_bytes) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(FileError::Io(error)) => Err(failed(bounds.unreadable, path, "read", &error)),
+        Err(FileError::Irregular(kind)) => {
+            let what = format!("{} is {kind}, not a file", path.display());
+            let problem = Problem::in_file(bounds.unreadable, path, what);
+            Err(problem.help("Move it away, and write a file of that name."))
+        }
+        Err(FileError::TooLarge { max_bytes }) => {
+            let bytes = fs::metadata(path).map_or(max_bytes.saturating_add(1), |found| found.len());
+            let what = format!("the file has {bytes} bytes; the limit is {max_bytes}");
+            Err(Problem::in_file(bounds.too_large, path, what))
+        }
     }
-    if found.len() > bounds.max_bytes {
-        let what = format!("the file has {} bytes; the limit is {}", found.len(), bounds.max_bytes);
-        return Err(Problem::in_file(bounds.too_large, path, what));
-    }
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(bounds.max_bytes + 1).read_to_end(&mut bytes))
-        .map_err(failed)?;
-    Ok(Some(bytes))
 }
 
 /// Bytes as text, without a byte order mark.

@@ -1,4 +1,7 @@
-//! The path of the home and the paths in it. Nothing is created or read here.
+//! The path of the home and the paths in it. Nothing is created or read here. `home/permissions.rs` checks whether it may be trusted.
+
+mod permissions;
+mod removal;
 
 use std::env;
 use std::ffi::OsString;
@@ -40,7 +43,11 @@ impl Home {
         let absolute = |name: &str| set(name).filter(|folder| folder.is_absolute());
         let user = absolute("HOME");
         let data = || absolute("XDG_DATA_HOME").or_else(|| Some(user.as_ref()?.join(".local/share")));
-        let named = asked.filter(|folder| !folder.as_os_str().is_empty()).or_else(|| set("HOLDFAST_HOME"));
+        if asked.as_ref().is_some_and(|folder| folder.as_os_str().is_empty()) {
+            let what = "--home is empty, perhaps because a variable is not set";
+            return Err(Problem::new(Code::HomeUnavailable, what).help("Name a folder, or leave --home out."));
+        }
+        let named = asked.or_else(|| set("HOLDFAST_HOME"));
         let root = named.or_else(|| Some(data()?.join("holdfast"))).ok_or_else(|| {
             let what = "no home is named, and neither XDG_DATA_HOME nor HOME is an absolute path";
             Problem::new(Code::HomeUnavailable, what).help("Name the home with --home or HOLDFAST_HOME.")
@@ -101,7 +108,7 @@ impl Home {
         self.all_data().join(id.as_str())
     }
 
-    /// Every version of an extension that was ever active.
+    /// Files that are made from the content of extensions, such as compiled components: a cache.
     pub fn generations(&self) -> PathBuf {
         self.root.join("generations")
     }

@@ -1,4 +1,4 @@
-//! Making a home: what is made, what is left alone, and what stands in the way.
+//! Creating a home: what is created, what is kept, and what prevents it.
 
 use std::fs;
 use std::os::unix::fs::symlink;

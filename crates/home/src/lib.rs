@@ -48,9 +48,10 @@ pub use environment::HomeEnvironment;
 pub use home::Home;
 pub use init::{CreatedHome, DetectedModel, InitOptions};
 pub use owner::{HomeOwner, OwnerInfo};
+pub use policy_file::named_profile;
 pub use prompts::{ORCHESTRATOR, PromptContext, PromptTool, Prompts};
 pub use settings::{
     AgentSettings, BreakerSettings, CallSettings, Channels, LimitSettings, LoadedSettings, LogLevelSetting,
-    LogSettings, Mcp, ModelSettings, Models, OFFLINE, RetentionSettings, SecretPlace, SecretSettings,
-    SessionRule, Settings, StoreSettings, ToolSettings, Web, schema,
+    LogSettings, ModelSettings, Models, OFFLINE, RetentionSettings, SecretPlace, SecretSettings, SessionRule,
+    Settings, ToolSettings, schema,
 };

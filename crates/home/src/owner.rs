@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_untrusted_files::open_regular;
 use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
@@ -48,14 +49,8 @@ impl Home {
             self.ensure()?;
         }
         let mut options = OpenOptions::new();
-        let mut lock = options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(failed)?;
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut lock = open_regular(&mut options, &path).map_err(|error| failed(error.into()))?;
         let mut tries = 0;
         loop {
             match lock.try_lock() {
@@ -78,7 +73,7 @@ impl Home {
 
     /// The owner of the home, if there is one.
     pub fn owner(&self) -> Option<OwnerInfo> {
-        let mut lock = File::open(self.lock_file()).ok()?;
+        let mut lock = open_regular(OpenOptions::new().read(true), &self.lock_file()).ok()?;
         match lock.try_lock_shared() {
             Err(TryLockError::WouldBlock) => Some(info(&mut lock)),
             Ok(()) | Err(TryLockError::Error(_)) => None,

@@ -44,7 +44,7 @@ fn the_new_owner_removes_what_the_last_one_left() {
     assert!(scene.home.control_socket().exists());
     let owner = scene.home.own().unwrap();
     assert!(!scene.home.control_socket().exists());
-    // Whoever is refused leaves the owner's socket alone.
+    // A refused process does not touch the owner's socket.
     write(scene.home.control_socket(), "");
     scene.home.own().unwrap_err();
     assert!(scene.home.control_socket().exists());
@@ -70,7 +70,7 @@ fn of_twenty_at_once_one_wins() {
             for _ in 0..50 {
                 let _ = scene.home.owner();
             }
-            // Results are kept until all are in, so that nobody wins because somebody else has let go.
+            // Results are kept until all are in, so that nobody wins because another has released it.
             let results: Vec<_> = contenders.into_iter().map(|contender| contender.join().unwrap()).collect();
             results.iter().filter(|result| result.is_ok()).count()
         });

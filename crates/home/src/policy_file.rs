@@ -1,16 +1,16 @@
 //! The home's policy: read from `config/policy.yaml`, and given the rules that a person's "always" asks for and the
 //! grants that a person gives.
 //!
-//! Either is added as text, so that comments stay. The result is read back before it is written and must
+//! Either is added as text, and a grant is removed as text, so that comments stay. The result is read back before it is written and must
 //! equal the policy with the addition.
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use holdfast_contract::digest::canonical;
 use holdfast_contract::ids::ExtensionId;
-use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::problem::{Code, Location, Problem};
 use holdfast_policy::{Grant, Policy, Profile, Rule};
 use holdfast_yaml::nearest;
 use serde::Serialize;
@@ -39,7 +39,8 @@ impl Home {
         self.rewrite(|policy| {
             let known = policy.rules().contains(rule);
             let policy = if known { policy } else { policy.with_rule(rule.clone())? };
-            Ok((policy, (!known).then(|| Addition { section: "rules", order: RULE, fields: json_of(rule) })))
+            let addition = || Edit::Add(Addition { section: "rules", order: RULE, fields: json_of(rule) });
+            Ok((policy, (!known).then(addition)))
         })
     }
 
@@ -49,26 +50,53 @@ impl Home {
             let known = policy.grants().contains(grant);
             let policy =
                 if known { policy } else { policy.with_grants(|grants| grants.push(grant.clone()))? };
-            Ok((
-                policy,
-                (!known).then(|| Addition { section: "grants", order: GRANT, fields: json_of(grant) }),
-            ))
+            let addition = || Edit::Add(Addition { section: "grants", order: GRANT, fields: json_of(grant) });
+            Ok((policy, (!known).then(addition)))
         })
     }
 
-    /// Revokes all grants of an extension and returns the file's policy without them. The file is rewritten; its old text is kept beside
-    /// it.
+    /// Revokes all grants of an extension and returns the file's policy without them.
     pub fn revoke_grants(&self, extension: &ExtensionId) -> Result<Policy, Problem> {
         self.rewrite(|policy| {
+            let places =
+                policy.grants().iter().enumerate().filter(|(_, grant)| grant.extension == *extension);
+            let removal = Edit::Remove("grants", places.map(|(place, _)| place).collect());
             let policy = policy.with_grants(|grants| grants.retain(|grant| grant.extension != *extension))?;
-            Ok((policy, None))
+            Ok((policy, Some(removal)))
         })
     }
 
-    /// Changes the policy and writes it down, with an addition to the text if that says the same.
+    /// The rules of `config/policy.yaml` in their order, each with its place in the file.
+    pub fn rules(&self) -> Result<Vec<(Rule, Location)>, Problem> {
+        let (file, text) = (self.policy_file(), self.policy_text()?);
+        let policy = parse(&file, &text)?;
+        let places = Policy::rule_locations(&file, &text);
+        Ok(policy.rules().iter().cloned().zip(places).collect())
+    }
+
+    /// Removes the rule of this number, from 1, from `config/policy.yaml`, and returns it.
+    pub fn remove_rule(&self, number: usize) -> Result<Rule, Problem> {
+        let mut removed = None;
+        self.rewrite(|policy| {
+            let (place, count) = (number.wrapping_sub(1), policy.rules().len());
+            let unknown = || {
+                let help = match count {
+                    0 => "The policy has no rules.".to_owned(),
+                    count => format!("There are rules 1 to {count}; `holdfast policy rules` lists them."),
+                };
+                Problem::new(Code::UsageInvalid, format!("there is no rule {number}")).help(help)
+            };
+            removed = Some(policy.rules().get(place).cloned().ok_or_else(unknown)?);
+            let policy = policy.with_rules(|rules| drop(rules.remove(place)))?;
+            Ok((policy, Some(Edit::Remove("rules", vec![place]))))
+        })?;
+        removed.ok_or_else(|| Problem::new(Code::Internal, "a rule was removed that was not found"))
+    }
+
+    /// Changes the policy and writes it down, by an edit of the text if that says the same.
     fn rewrite(
         &self,
-        change: impl FnOnce(Policy) -> Result<(Policy, Option<Addition>), Problem>,
+        change: impl FnOnce(Policy) -> Result<(Policy, Option<Edit>), Problem>,
     ) -> Result<Policy, Problem> {
         let folder = self.config();
         files::make_folder(&folder)?;
@@ -78,15 +106,19 @@ impl Home {
         guard.lock().map_err(failed)?;
         let (file, text) = (self.policy_file(), self.policy_text()?);
         let before = parse(&file, &text)?;
-        let (policy, addition) = change(before.clone())?;
+        let (policy, edit) = change(before.clone())?;
         if policy.digest() == before.digest() {
             return Ok(policy);
         }
         let says_it =
             |text: &String| Policy::parse(&file, text).is_ok_and(|read| read.digest() == policy.digest());
-        let kept = addition.map(|addition| added(&text, &addition)).filter(says_it);
+        let edited = |edit: Edit| match edit {
+            Edit::Add(addition) => Some(added(&text, &addition)),
+            Edit::Remove(section, places) => removed(&text, section, &places),
+        };
+        let kept = edit.and_then(edited).filter(says_it);
         if kept.is_none() {
-            files::replace(&file.with_extension("yaml.before"), &text)?;
+            files::replace(&free_name(&file), &text)?;
         }
         let Some(written) = kept.or_else(|| Some(rewritten(&policy)).filter(says_it)) else {
             let problem = Problem::in_file(Code::PolicyInvalid, &file, "the change cannot be written down");
@@ -110,10 +142,16 @@ fn parse(file: &Path, text: &str) -> Result<Policy, Problem> {
     })
 }
 
-fn named_profile(name: &str) -> Result<Profile, Problem> {
+/// The profile of this name.
+pub fn named_profile(name: &str) -> Result<Profile, Problem> {
     let named = |profile: &Profile| serde_json::to_value(profile).ok()?.as_str().map(str::to_owned);
     let all: Vec<(String, Profile)> =
-        Profile::ALL.iter().filter_map(|profile| Some((named(profile)?, *profile))).collect();
+        Profile::OFFERED.iter().filter_map(|profile| Some((named(profile)?, *profile))).collect();
+    if name == "trusted" {
+        let problem =
+            Problem::new(Code::NotAvailable, "the profile `trusted` is not available in this version");
+        return Err(problem.help("Use `full-auto`."));
+    }
     if let Some((_, profile)) = all.iter().find(|(known, _)| known == name) {
         return Ok(*profile);
     }
@@ -123,6 +161,22 @@ fn named_profile(name: &str) -> Result<Profile, Problem> {
         None => format!("The profiles are {}.", names.join(", ")),
     };
     Err(Problem::new(Code::UsageInvalid, format!("there is no profile `{name}`")).help(help))
+}
+
+/// A change of the text.
+enum Edit {
+    Add(Addition),
+    /// The items at these places of the list of this section.
+    Remove(&'static str, Vec<usize>),
+}
+
+/// A name for the text before a change that lost its comments. Earlier ones are kept.
+fn free_name(file: &Path) -> PathBuf {
+    let named = |count: u32| match count {
+        1 => file.with_extension("yaml.before"),
+        count => file.with_extension(format!("yaml.before-{count}")),
+    };
+    (1..1_000).map(named).find(|name| !name.exists()).unwrap_or_else(|| named(1_000))
 }
 
 /// One more item for a list of the policy.
@@ -165,6 +219,33 @@ fn added(text: &str, addition: &Addition) -> String {
     };
     lines.splice(place..place, item(&addition.fields, addition.order, &indent));
     lines.join(ending) + ending
+}
+
+/// The text without these items of a list; none where its items are not one below the other.
+fn removed(text: &str, section: &str, places: &[usize]) -> Option<String> {
+    let section = format!("{section}:");
+    let ending = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let key = lines.iter().position(|line| line.strip_prefix(&section).is_some_and(is_no_more))?;
+    let end = lines[key + 1..].iter().position(|line| begins_another_key(line));
+    let end = end.map_or(lines.len(), |end| key + 1 + end);
+    let first = lines[key + 1..end].iter().find(|line| line.trim_start().starts_with("- "))?;
+    let indent = first.len() - first.trim_start().len();
+    let is_item =
+        |line: &String| line.trim_start().starts_with("- ") && line.len() - line.trim_start().len() == indent;
+    let mut starts: Vec<usize> = (key + 1..end).filter(|at| is_item(&lines[*at])).collect();
+    let count = starts.len();
+    starts.push(end);
+    for place in places.iter().rev() {
+        let (from, next) = (*starts.get(*place)?, *starts.get(place + 1)?);
+        // Comments and blank lines below an item belong to what follows.
+        let last = (from..next).rev().find(|at| !is_no_more(&lines[*at]))?;
+        lines.drain(from..=last);
+    }
+    if places.len() == count {
+        lines[key] = lines[key].replacen(&section, &format!("{section} []"), 1);
+    }
+    Some(lines.join(ending) + ending)
 }
 
 /// Whether nothing but a comment, or an empty list, follows.

@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::thread;
 
-use holdfast_policy::{Condition, Examples, Profile, Rule, Ruling};
+use holdfast_contract::manifest::Grants;
+use holdfast_policy::{Condition, Examples, Grant, Profile, Rule, Ruling, Tie};
 
 use crate::InitOptions;
 use crate::testing::{empty, mode, scene, set_mode, write};
@@ -33,13 +34,22 @@ fn the_profile_is_the_files_or_the_one_asked_for() {
         (None, Some("full-auto"), Profile::FullAuto),
         (Some("profile: safe\n"), None, Profile::Safe),
         (Some("\u{feff}profile: safe\r\n"), None, Profile::Safe),
-        (Some("profile: safe\n"), Some("trusted"), Profile::Trusted),
+        (Some("profile: safe\n"), Some("full-auto"), Profile::FullAuto),
     ] {
         if let Some(text) = text {
             write(scene.home.policy_file(), text);
         }
         assert_eq!(scene.home.policy(asked).unwrap().profile_name(), expected);
     }
+    let problem = scene.home.policy(Some("trusted")).unwrap_err();
+    assert!(
+        problem.to_string().starts_with("error[HF-1009]: the profile `trusted` is not available"),
+        "{problem}"
+    );
+    write(scene.home.policy_file(), "profile: trusted\n");
+    let problem = scene.home.policy(None).unwrap_err();
+    assert!(problem.to_string().contains("HF-1009"), "{problem}");
+    write(scene.home.policy_file(), "profile: safe\n");
     let problem = scene.home.policy(Some("fullauto")).unwrap_err();
     assert!(problem.to_string().contains("help: Did you mean `full-auto`?"), "{problem}");
     write(scene.home.policy_file(), "profile: saef\nrulse: []\n");
@@ -108,7 +118,7 @@ fn what_is_written_reads_well() {
 }
 
 #[test]
-fn a_list_in_brackets_is_written_anew_and_the_old_text_is_kept() {
+fn a_list_in_brackets_is_rewritten_and_the_old_text_is_kept() {
     let text = "profile: safe # mine\nrules: [{ name: a, decision: deny, match: { tools: [x] } }]\ncaps: { day: { dollars: 2.5 } }\n";
     let scene = scene();
     write(scene.home.policy_file(), text);
@@ -153,4 +163,35 @@ fn answers_at_the_same_time_are_all_remembered() {
         }
     });
     assert_eq!(scene.home.policy(None).unwrap().rules().len(), 20);
+}
+
+// Finding B9.
+#[test]
+fn a_revoked_grant_leaves_the_comments_and_no_kept_text_is_overwritten() {
+    let scene = scene();
+    let text = "# mine\nprofile: safe # as it is\ngrants:\n  # by hand\n  - extension: other\n    tied_to: { path: /x }\n    \
+                give: { network: [a.example] }\n# the end\n";
+    write(scene.home.policy_file(), text);
+    let grant = |id: &str| {
+        let give = Grants { network: vec!["h:1".to_owned()], ..Grants::default() };
+        Grant { extension: id.into(), tied_to: Tie::Path("/y".to_owned()), give }
+    };
+    for _ in 0..2 {
+        scene.home.remember_grant(&grant("mine")).unwrap();
+        scene.home.revoke_grants(&"mine".into()).unwrap();
+        assert_eq!(fs::read_to_string(scene.home.policy_file()).unwrap(), text);
+    }
+    scene.home.revoke_grants(&"other".into()).unwrap();
+    let left = fs::read_to_string(scene.home.policy_file()).unwrap();
+    assert_eq!(left, "# mine\nprofile: safe # as it is\ngrants: []\n  # by hand\n# the end\n");
+    assert!(!scene.home.config().join("policy.yaml.before").exists());
+    // In brackets the comments are lost, and every text before is kept.
+    for id in ["one", "two"] {
+        let text = format!("# {id}\ngrants: [{{ extension: {id}, tied_to: {{ path: /x }}, give: {{}} }}]\n");
+        write(scene.home.policy_file(), &text);
+        scene.home.revoke_grants(&id.into()).unwrap();
+    }
+    for (name, id) in [("policy.yaml.before", "one"), ("policy.yaml.before-2", "two")] {
+        assert!(fs::read_to_string(scene.home.config().join(name)).unwrap().starts_with(&format!("# {id}")));
+    }
 }

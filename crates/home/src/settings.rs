@@ -47,29 +47,19 @@ pub struct Settings {
     /// What is different for an agent, by its id; `main` is the one you talk to.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<AgentId, AgentSettings>,
-    /// The configuration of an extension, by its id; it goes before what the manifest lists under `config`.
+    /// The configuration of an extension, by its id; it goes before what the manifest lists under `config`. `enabled` is not the
+    /// extension's: `false` disables it, whatever its manifest says, and `true` enables it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub extensions: BTreeMap<ExtensionId, Map<String, Value>>,
     /// Channels.
     #[serde(skip_serializing_if = "Channels::is_empty")]
     pub channels: Channels,
-    /// Packs of extensions to load: names of packages, or folders.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub packs: Vec<String>,
-    /// MCP servers.
-    #[serde(skip_serializing_if = "Mcp::is_empty")]
-    pub mcp: Mcp,
-    /// Where frames are kept.
-    #[serde(skip_serializing_if = "StoreSettings::is_empty")]
-    pub store: StoreSettings,
-    /// The web page.
-    #[serde(skip_serializing_if = "Web::is_empty")]
-    pub web: Web,
-    /// What is switched off, moved or given to an extension, by kind and id: `overrides.tool.web_search.enabled: false`.
+    /// What is switched off, moved or given to an extension, by kind and id: `overrides.tool.web_search.enabled: false`. A hook is named by
+    /// what it is and its extension: `overrides.guardrail.secret-redaction`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub overrides: BTreeMap<RegistryKind, BTreeMap<DescriptorId, Override>>,
-    /// The folder that file tools and the shell may touch; the current folder at start if left out. It never contains the home, nor is it in
-    /// it.
+    /// The folder that file tools and the shell may touch; for each session the folder of its chat or command if left out. It never contains
+    /// the home, nor is it in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
     /// How many tools models are shown.
@@ -194,33 +184,6 @@ pub enum SessionRule {
 
 impl SessionRule {
     pub(crate) const ALL: &'static [SessionRule] = &[Self::PerUser, Self::PerChannel, Self::Single];
-}
-
-/// MCP servers.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Mcp {
-    /// The servers by name: `command` and `args`, or `url`.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub servers: BTreeMap<String, Map<String, Value>>,
-}
-
-/// Where frames are kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct StoreSettings {
-    /// An address such as `nats://host:4222`; the database in the home if left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
-}
-
-/// The web page.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Web {
-    /// Host and port, such as `127.0.0.1:7777`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub listen: Option<String>,
 }
 
 /// What a turn and a session may use up. What is left out stays as it was.
@@ -400,7 +363,7 @@ impl LogLevelSetting {
     pub fn includes(self, line: log::LogLevel) -> bool {
         let least = match line {
             log::LogLevel::Error => Self::Error,
-            log::LogLevel::Warning => Self::Warn,
+            log::LogLevel::Warning | log::LogLevel::Printed => Self::Warn,
             log::LogLevel::Info => Self::Info,
             log::LogLevel::Debug => Self::Debug,
         };
@@ -521,8 +484,7 @@ macro_rules! emptiness {
 }
 
 emptiness! {
-    Models.is_empty Channels.is_empty Mcp.is_empty StoreSettings.is_empty Web.is_empty
-    LimitSettings.is_empty RetentionSettings.is_empty LogSettings.is_default CallSettings.is_default
+    Models.is_empty Channels.is_empty LimitSettings.is_empty RetentionSettings.is_empty LogSettings.is_default CallSettings.is_default
     BreakerSettings.is_default
 }
 

@@ -24,14 +24,12 @@ agents:
 extensions:
   weather: { city: Vienna, days: [1, 2] }
 channels: { default: cli_channel }
-packs: [some-pack, ./packs/own]
-mcp: { servers: { files: { command: server, args: [a] } } }
-store: { url: 'nats://host:4222' }
-web: { listen: '127.0.0.1:7777' }
 overrides: { tool: { web_search: { enabled: false, priority: -5 }, shell: { extension: my_shell } } }
 workspace: ~/projects
-limits: { max_turns: 20, max_tokens: 90_000, time_budget_ms: 60000, session_tokens: 5, session_cost_usd: 1.5, max_tool_calls: 9 }
+limits: { max_turns: 20, max_tokens: 90_000, time_budget_ms: 60000, session_tokens: 5, session_cost_usd: 1.5, max_tool_calls: 9, session_time_ms: 9000 }
 retention: { keep_days: 30, keep_frames: 1000 }
+health: { every_seconds: 60 }
+tools: { show_at_most: 20 }
 log: { level: debug }
 ";
 
@@ -93,7 +91,7 @@ fn the_schema_agrees_with_the_reader() {
         "limits: { max_turns: 0 }",
         "models: { a: { provider: x, model: m, price_in: -1 } }",
         "log: { level: loud }",
-        "web: { listen: 80 }",
+        "web: { listen: '127.0.0.1:80' }",
         "agents: { main: { limits: { turns: 1 } } }",
     ] {
         assert!(!validator.is_valid(&as_json(wrong)), "{wrong}");
@@ -174,29 +172,30 @@ error[HF-1103]: unknown field `max_cost` in `limits`
   --> s.yaml:4:3 (limits.max_cost)
   help: Did you mean `max_cost_usd`?",
         ),
+        // What nothing reads is refused, and the rest of the file is read all the same.
         (
-            "web: { listen: 0.0.0.0:80 }\n",
-            "warning[HF-1101]: `0.0.0.0:80` can be reached from other machines
-  --> s.yaml:1:16 (web.listen)
-  help: Use 127.0.0.1 unless something in front of it checks who comes in.",
-        ),
-        (
-            "web: { listen: '8080' }\nstore: { url: here }\n",
-            "error[HF-1101]: `8080` is not a host and a port
-  --> s.yaml:1:16 (web.listen)
-  help: Write `listen: 127.0.0.1:7777`.
-error[HF-1101]: `here` is not an address
-  --> s.yaml:2:15 (store.url)
-  help: Write one such as `nats://host:4222`, or leave it out for the database in the home.",
-        ),
-        (
-            "packs: a\nextensions: [x]\n",
-            "error[HF-1101]: `packs` should be a list, but is the text `a`
+            "packs: [a]\nmcp: { servers: {} }\nstore: { url: 'nats://host:4222' }\nweb: { listen: '127.0.0.1:80' }\nextensions: [x]\n",
+            "error[HF-1009]: `packs` is not available in this version
   --> s.yaml:1:8 (packs)
-  help: Write `packs: [a]`.
+  help: Remove it.
+error[HF-1009]: `mcp` is not available in this version
+  --> s.yaml:2:6 (mcp)
+  help: Remove it.
+error[HF-1009]: `store` is not available in this version
+  --> s.yaml:3:8 (store)
+  help: Remove it.
+error[HF-1009]: `web` is not available in this version
+  --> s.yaml:4:6 (web)
+  help: Remove it.
 error[HF-1101]: `extensions` should be a mapping, but is a list
-  --> s.yaml:2:13 (extensions)
+  --> s.yaml:5:13 (extensions)
   help: Write indented `key: value` lines below `extensions:`.",
+        ),
+        (
+            "overrides: { guardrial: { length-guard: { enabled: false } } }\n",
+            "error[HF-1101]: there is nothing of the kind `guardrial` to override
+  --> s.yaml:1:25 (overrides.guardrial)
+  help: Did you mean `guardrail`?",
         ),
         (
             "log: { level: info }\nlog: { level: warn }\n",
@@ -247,11 +246,13 @@ fn files_that_cannot_be_read() {
 
     fs::remove_file(&file).unwrap();
     assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
-    assert!(load().contains("settings.yaml is not a file"), "a pipe is not waited for");
+    let problem = load();
+    assert!(problem.contains("settings.yaml is a pipe, not a file"), "a pipe is not waited for: {problem}");
 
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
-    assert!(load().contains("settings.yaml is not a file"));
+    let problem = load();
+    assert!(problem.contains("settings.yaml is a folder, not a file"), "{problem}");
 }
 
 /// The file after a setting was written.
@@ -284,4 +285,25 @@ fn what_cannot_be_changed_without_harm_is_left_to_the_user() {
     assert_eq!(with_setting(folded, "weather", "city", json!("Graz")), None);
     let spread = "extensions:\n  weather:\n    city:\n      name: Vienna\n";
     assert_eq!(with_setting(spread, "weather", "city", json!("Graz")), None);
+}
+
+#[test]
+fn a_decision_about_an_extension_is_written_beside_what_is_there() {
+    let disable = |before: &str| with_setting(before, "weather", "enabled", json!(false));
+    let before = "extensions: { weather: { city: Vienna } } # mine\nlog: { level: debug }\n";
+    let written = "extensions: { weather: { enabled: false, city: Vienna } } # mine\nlog: { level: debug }\n";
+    assert_eq!(disable(before).unwrap(), written);
+    let enabled = with_setting(written, "weather", "enabled", json!(true)).unwrap();
+    assert_eq!(enabled, written.replace("false", "true"));
+    let line = "extensions:\n  weather: { city: Vienna }\n";
+    assert_eq!(disable(line).unwrap(), "extensions:\n  weather: { enabled: false, city: Vienna }\n");
+    let other = "extensions: { lights: { on: true } }\n";
+    assert_eq!(
+        disable(other).unwrap(),
+        "extensions: { weather: { enabled: false }, lights: { on: true } }\n"
+    );
+    let comment = "extensions:\n  weather:\n    enabled: true # for now\n    city: Graz\n";
+    assert_eq!(disable(comment).unwrap(), comment.replace("true", "false"));
+    let problem = Settings::parse(Path::new("settings.yaml"), b"extensions: { weather: { enabled: 1 } }\n");
+    assert!(problem.is_err());
 }

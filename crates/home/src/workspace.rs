@@ -15,9 +15,12 @@ impl Settings {
     pub fn workspace(&self, home: &Home, current: &Path) -> Result<PathBuf, Problem> {
         let named = self.workspace.as_deref();
         let folder = named.map_or_else(|| current.to_owned(), |text| current.join(expand(text, home)));
-        let (folder, root) = (canonical(&folder), home.canonical());
-        if folder.starts_with(&root) || root.starts_with(&folder) {
-            let what = format!("the workspace {} and the home {} overlap", folder.display(), root.display());
+        let folder = canonical(&folder);
+        // What decides in the home may be linked from elsewhere, and counts where it really is.
+        let places = std::iter::once(home.canonical()).chain(home.deciding().map(|path| canonical(&path)));
+        let overlaps = |place: &PathBuf| folder.starts_with(place) || place.starts_with(&folder);
+        if let Some(place) = places.into_iter().find(overlaps) {
+            let what = format!("the workspace {} and the home {} overlap", folder.display(), place.display());
             let found = Problem::new(Code::WorkspaceOverlap, what);
             return Err(match named {
                 Some(_) => found.at(files::location(&home.settings_file(), "workspace")),

@@ -35,8 +35,8 @@ pub use holdfast_contract::effect::Pending;
 pub use holdfast_contract::system_frames::ExtensionView;
 pub use hook_round::HookAnswers;
 pub use session::Session;
-pub use system::System;
+pub use system::{ExpectedExtension, System};
 
 /// The behaviour version. It changes whenever the same facts would give other decisions, and every recorded session names the
 /// one it was made with.
-pub const BEHAVIOUR: u32 = 8;
+pub const BEHAVIOUR: u32 = 9;

@@ -77,7 +77,7 @@ fn a_gate_that_is_not_restarted_any_more_has_failed() {
         }
     }
     assert_eq!(gates(&mut scene), ["guard/0 Failed HF-4004"]);
-    scene.tell(ExtensionRetried { id: "guard".into(), reason: "test".into() });
+    scene.tell(ExtensionRetried { id: "guard".into(), reason: "test".into(), reload: false });
     scene.settle();
     assert_eq!(gates(&mut scene), ["guard/0"]);
 }

@@ -17,7 +17,7 @@ pub(crate) enum Phase {
 /// Whether a fact fits. One that does not has changed nothing.
 pub(crate) type Accepted = Result<(), Fault>;
 
-/// The answer to a fact that nobody waits for.
+/// The answer to a fact that is not awaited.
 pub(crate) fn unexpected<T>(message: &str) -> Result<T, Fault> {
     Err(Fault::new(Code::TurnUnexpected, message))
 }

@@ -51,7 +51,7 @@ pub(crate) fn build<'a>(
         grouped.entry((&it.descriptor.kind, &it.descriptor.id)).or_default().push(it);
     }
     for ((kind, id), mut stack) in grouped {
-        let overridden = overrides.get(kind).and_then(|ids| ids.get(id)).cloned().unwrap_or_default();
+        let overridden = stack.first().and_then(|it| override_of(overrides, it)).cloned().unwrap_or_default();
         if overridden.enabled == Some(false) {
             continue;
         }
@@ -65,6 +65,15 @@ pub(crate) fn build<'a>(
     }
     sort(&mut registry);
     (registry, stacks)
+}
+
+/// What the user sets about a descriptor, by one of its names.
+fn override_of<'o>(overrides: &'o Overrides, it: &RegisteredDescriptor<'_>) -> Option<&'o Override> {
+    if overrides.is_empty() {
+        return None;
+    }
+    let mut names = it.descriptor.kinds_and_ids(&it.extension.id);
+    names.find_map(|(kind, id)| overrides.get(&kind)?.get(&id))
 }
 
 /// The sort key of a descriptor within its stack: the first is the active one.

@@ -192,3 +192,29 @@ fn a_schedule_is_skipped_where_nobody_can_run_it() {
     scene.stop();
     assert_eq!(due(&mut scene, "clock/tick", 1), ["clock/tick skipped 1: the system is stopping"]);
 }
+
+// Finding C4.
+#[test]
+fn a_hook_is_overridden_by_what_it_is_and_by_its_extension() {
+    let guard = |index, point| Descriptor::hook(&"a".into(), index, HookSpec::at(point));
+    let mut scene = Scene::started();
+    scene
+        .registers
+        .insert("a", vec![guard(0, HookPoint::SanitizeOutput), guard(1, HookPoint::ResponseProcess)]);
+    scene.find([ext("a", &[])]);
+    scene.settle();
+    let hooks = |scene: &mut Scene| -> Vec<String> {
+        let view = scene.system.pin().view.clone().unwrap();
+        view.hooks.iter().map(|hook| format!("{} {}", hook.id, hook.spec.priority)).collect()
+    };
+    let off = || Override { enabled: Some(false), ..Override::default() };
+    assert_eq!(hooks(&mut scene), ["a/0 100", "a/1 100"]);
+    set(&mut scene, "guardrail", "a", off());
+    assert_eq!(hooks(&mut scene), ["a/1 100"]);
+    assert_eq!(scene.system.unused_overrides(), Vec::new());
+    set(&mut scene, "response-processor", "a", Override { priority: Some(7), ..Override::default() });
+    assert_eq!(hooks(&mut scene), ["a/0 100", "a/1 7"]);
+    set(&mut scene, "guardrail", "aa", off());
+    assert_eq!(hooks(&mut scene), ["a/0 100", "a/1 100"]);
+    assert_eq!(scene.system.unused_overrides(), [("guardrail".into(), "aa".into())]);
+}

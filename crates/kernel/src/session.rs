@@ -192,9 +192,6 @@ impl Session {
             | Body::ClockRead(_)
             | Body::RandomDrawn(_)
             | Body::SecretUsed(_)
-            | Body::RpcRequested(_)
-            | Body::RpcReturned(_)
-            | Body::ConnectionJudged(_)
             | Body::DeliveryReported(_)
             | Body::CommandRun(_) => {}
             Body::SessionResumed(_) if self.active.is_none() => {}
@@ -247,6 +244,8 @@ impl Session {
             session: state.id.clone(),
             turn: state.turns,
             origin: state.start.origin.clone(),
+            workspace: state.start.settings.workspace.clone(),
+            profile: state.start.settings.pinned_profile,
             ..TurnContext::default()
         };
         let turn = Turn::new(purpose, context, input);

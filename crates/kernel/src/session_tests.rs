@@ -47,6 +47,7 @@ fn registry(content: &str, points: &[HookPoint]) -> RegistryPin {
     let tools = effects
         .map(|(name, effects)| Descriptor::tool(ToolSpec { effects, ..ToolSpec::named(name, "A tool.") }));
     let helper = AgentSpec {
+        parameters: Default::default(),
         id: "helper".into(),
         description: "An agent.".into(),
         mode: AgentMode::Tool,
@@ -234,7 +235,7 @@ fn a_turn_can_run_out_of_time_at_every_stage_except_while_a_person_is_asked() {
 #[test]
 fn a_turn_can_be_resumed_at_every_stage() {
     for mut scene in every_stage() {
-        // The process is gone, and with it whoever was asked.
+        // The process is gone, and with it the surface that was asked.
         scene.open.clear();
         assert!(scene.tell(None, SessionResumed { reason: "crash".into() }));
         scene.play();

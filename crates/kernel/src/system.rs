@@ -22,14 +22,25 @@ use holdfast_contract::effect::{Effects, Input};
 use holdfast_contract::ids::{ExtensionId, Millis, ScheduleId, Seq};
 use holdfast_contract::names::Overrides;
 use holdfast_contract::problem::Fault;
-use holdfast_contract::registry::{Outage, RegistryPin, RegistryRef};
+use holdfast_contract::registry::{ExtensionRef, Outage, RegistryPin, RegistryRef};
 use holdfast_contract::serde::{Deserialize, Serialize};
-use holdfast_contract::system_frames::{ExtensionView, StackChange, SystemSettled};
+use holdfast_contract::system_frames::{ExtensionView, FoundExtension, StackChange, SystemSettled};
 
 use self::generation::{Extension, GenerationState};
 use crate::BEHAVIOUR;
 use crate::phase::{Accepted, Phase, unexpected};
 use crate::step_recorder::{StepRecorder, StreamClock};
+
+/// An extension that is expected to be active soon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpectedExtension {
+    /// The extension.
+    pub id: ExtensionId,
+    /// The content that may be active then: what is starting, or the last good content if that fails.
+    pub contents: Vec<Digest>,
+    /// Whether it waits for the delay before a restart.
+    pub restarting: bool,
+}
 
 /// The one machine behind all sessions.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -51,6 +62,12 @@ pub struct System {
     /// Whether the registry is then to be rebuilt.
     registry_stale: bool,
     activations: u64,
+    /// Whether the last good content of an extension takes the place of content that cannot be used.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    keeps_last_good: bool,
+    /// Whether extensions are only loaded, to be listed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    inspects: bool,
     /// The latest due time of each schedule that was handled.
     pub fired: BTreeMap<ScheduleId, Millis>,
     running: BTreeSet<ScheduleId>,
@@ -58,7 +75,7 @@ pub struct System {
 
 impl System {
     /// The version of the serialised state: the behaviour's, and the changes of its form since.
-    pub const STATE_VERSION: u32 = BEHAVIOUR * 1_000;
+    pub const STATE_VERSION: u32 = BEHAVIOUR * 1_000 + 1;
 
     /// A machine for a system stream that has no frames yet. Its first fact is `system.started`.
     pub fn new() -> Self {
@@ -90,7 +107,21 @@ impl System {
             fault: extension.fault.clone(),
             lane: extension.found.as_ref().map(|found| found.lane.clone()).unwrap_or_default(),
             conflicts: conflicts.remove(id).unwrap_or_default(),
+            starting: extension.in_state(GenerationState::Starting).is_some(),
         })
+    }
+
+    /// The extensions that are not active and will be if nothing fails: they are starting, or are restarted after a delay.
+    pub fn expected(&self) -> impl Iterator<Item = ExpectedExtension> {
+        let running = self.phase == Phase::Running;
+        self.extensions.values().filter(move |_| running).filter_map(Extension::expected)
+    }
+
+    /// What was found of a generation, and whether it is the last good content in place of what was found since.
+    pub fn found_of(&self, extension: &ExtensionRef) -> Option<(&FoundExtension, bool)> {
+        let generations = &self.extensions.get(&extension.id)?.generations;
+        let generation = generations.iter().find(|it| it.reference.generation == extension.generation)?;
+        Some((&generation.found, generation.stands_in_for.is_some()))
     }
 
     /// Takes one fact and returns what it leads to. A fact that does not fit is refused: it changes nothing and is not recorded.
@@ -105,12 +136,12 @@ impl System {
     fn accept(&mut self, recorder: &mut StepRecorder, input: &Input) -> Accepted {
         let running = self.phase == Phase::Running;
         match &input.body {
-            Body::SystemStarted(_) => self.start(),
+            Body::SystemStarted(fact) => self.start(fact),
             _ if self.phase == Phase::New => return unexpected("the system has not started"),
             Body::ExtensionsFound(fact) if running => self.found(recorder, &fact.found),
             Body::ExtensionRejected(fact) if running => self.rejected(recorder, &fact.id, &fact.fault),
             Body::ExtensionRemoved(fact) if running => self.removed(&fact.id),
-            Body::ExtensionRetried(fact) if running => self.retried(&fact.id)?,
+            Body::ExtensionRetried(fact) if running => self.retried(fact)?,
             Body::TimerFired(fact) if running => self.timer_fired(fact.timer)?,
             Body::SystemStopping(_) if running => self.plan_shutdown(),
             Body::ExtensionReported(fact) => self.command_reported(recorder, fact, input.cause)?,
@@ -124,15 +155,11 @@ impl System {
                 return Ok(());
             }
             Body::ScheduleEnded(fact) if self.running.remove(&fact.schedule) => return Ok(()),
-            Body::GrantChanged(_)
-            | Body::HeadAnchored(_)
+            Body::HeadAnchored(_)
             | Body::LogCheckpointed(_)
             | Body::LogErased(_)
             | Body::LogMigrated(_)
             | Body::HostCalled(_)
-            | Body::RpcRequested(_)
-            | Body::RpcReturned(_)
-            | Body::ConnectionJudged(_)
             | Body::SecretUsed(_) => return Ok(()),
             _ => return unexpected("nothing in the system waits for this fact"),
         }

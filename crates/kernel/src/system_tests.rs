@@ -55,10 +55,24 @@ impl Scene {
         scene
     }
 
-    /// The same system in another process: nothing is under way any more.
+    /// The same system in another process: nothing is under way any more. As in logs of earlier versions, nothing is known about how the
+    /// process before ended.
     pub fn start(&mut self) -> Vec<String> {
         self.waiting.clear();
-        self.tell(SystemStarted { kernel: 1, version: "test".into() })
+        self.tell(SystemStarted { kernel: 1, version: "test".into(), ..SystemStarted::default() })
+    }
+
+    /// The same, with what was executing when the process before died.
+    pub fn start_after(&mut self, executing: &[&str]) -> Vec<String> {
+        self.waiting.clear();
+        let executing = Some(executing.iter().map(|content| Digest::of(content.as_bytes())).collect());
+        self.tell(SystemStarted {
+            kernel: 1,
+            version: "test".into(),
+            executing,
+            last_good: true,
+            inspects: false,
+        })
     }
 
     /// A system with these extensions up.
@@ -105,7 +119,7 @@ impl Scene {
         self.tell(ExtensionsFound { found: found.into() })
     }
 
-    /// Reports on a command that waits, with what came of it.
+    /// Reports on a command that waits, with its outcome.
     pub fn report(&mut self, id: &str, outcome: LifecycleOutcome) -> Vec<String> {
         let place = self.waiting.iter().position(|(_, extension, _)| extension.id.as_str() == id);
         let (cause, extension, command) = self.waiting.remove(place.expect(id)).unwrap();
@@ -289,7 +303,7 @@ fn a_missing_dependency_is_named_and_waited_for() {
 }
 
 #[test]
-fn a_circle_is_shown_and_mended() {
+fn a_dependency_cycle_is_reported_and_can_be_fixed() {
     let mut scene = Scene::started();
     let found = [ext("a", &["b"]), ext("b", &["c"]), ext("c", &["a"]), ext("d", &["a"])];
     let circle = [
@@ -531,7 +545,10 @@ fn what_went_down_comes_back_after_a_pause_that_grows() {
     scene.settle();
     assert!(scene.unhealthy("base", 7)[0].ends_with("unhealthy"), "no further retry is planned");
     scene.settle();
-    assert_eq!(scene.tell(ExtensionRetried { id: "base".into(), reason: "mended".into() }), ["load base@8"]);
+    assert_eq!(
+        scene.tell(ExtensionRetried { id: "base".into(), reason: "fixed".into(), reload: false }),
+        ["load base@8"]
+    );
     scene.settle();
     assert_eq!(scene.states(), ["app@8 Active", "base@8 Active"]);
 }
@@ -546,8 +563,19 @@ fn a_timer_that_nobody_set_and_one_of_an_extension_that_is_back_do_nothing() {
     scene.settle();
     assert_eq!(scene.fire(), [""; 0]);
     assert_eq!(scene.states(), ["base@2 Active"]);
-    let retried = scene.tell(ExtensionRetried { id: "base".into(), reason: "for fun".into() });
+    let retried = scene.tell(ExtensionRetried { id: "base".into(), reason: "for fun".into(), reload: false });
     assert_eq!(retried, ["refused: no such extension is down"]);
+}
+
+#[test]
+fn an_extension_that_is_up_is_reloaded_with_the_same_content() {
+    let mut scene = Scene::up([ext("base", &[])]);
+    let reload = || ExtensionRetried { id: "base".into(), reason: "for fun".into(), reload: true };
+    assert_eq!(scene.tell(reload()), ["load base@2"]);
+    scene.settle();
+    assert_eq!(scene.states(), ["base@2 Active"]);
+    let unknown = ExtensionRetried { id: "other".into(), ..reload() };
+    assert_eq!(scene.tell(unknown), ["refused: no such extension is down"]);
 }
 
 // The process dies.
@@ -570,11 +598,11 @@ fn what_was_starting_when_the_process_died_twice_stays_down_and_the_rest_comes_u
     assert_eq!(states[1], "fine@3 Active");
     assert!(states[0].starts_with("bad Error: the process died"));
     assert!(states[2].starts_with("needs Error: `needs` depends on `bad`, which failed: the process died"));
-    // It stays down in the next process, until it is mended.
+    // It stays down in the next process, until it is fixed.
     scene.start();
     assert_eq!(scene.find(all())[0], kept);
     scene.settle();
-    assert_eq!(scene.find([edited(ext("bad", &[]), "mended")]), ["load bad@3"]);
+    assert_eq!(scene.find([edited(ext("bad", &[]), "fixed")]), ["load bad@3"]);
     scene.settle();
     assert_eq!(scene.states(), ["bad@3 Active", "fine@4 Active", "needs@5 Active"]);
 }
@@ -589,6 +617,93 @@ fn a_process_that_was_stopped_while_extensions_rose_has_not_died() {
         scene.start();
     }
     assert!(scene.find([ext("slow", &[])])[0].starts_with("load slow@"));
+}
+
+// Finding D8.
+#[test]
+fn only_code_that_was_executing_when_the_process_died_is_a_suspect() {
+    let all = || [edited(ext("bad", &[]), "bad"), edited(ext("fine", &[]), "fine")];
+    let mut scene = Scene::started();
+    scene.find(all());
+    // Both are being loaded whenever the process dies, and the code of neither is executing.
+    for _ in 0..5 {
+        scene.start_after(&[]);
+        assert_eq!(scene.find(all()).len(), 2, "none of them is a suspect");
+    }
+    scene.start_after(&["bad"]);
+    assert_eq!(scene.find(all()).len(), 1, "a suspect starts after the others");
+    let lines = [scene.done("fine"), scene.done("fine"), scene.done("fine")].concat();
+    assert_eq!(lines.last().map(String::as_str), Some("load bad@7"));
+    scene.start_after(&["bad"]);
+    assert!(scene.find(all()).concat().contains("bad@7 Error: HF-4006"), "{:?}", scene.states());
+    scene.settle();
+    assert_eq!(scene.states()[1], "fine@8 Active");
+}
+
+// Finding D9.
+#[test]
+fn the_last_good_content_stands_in_for_broken_content_also_in_the_next_process() {
+    let (good, broken) = (edited(ext("it", &[]), "good"), edited(ext("it", &[]), "broken"));
+    let mut scene = Scene::started();
+    scene.start_after(&[]);
+    scene.find([good.clone()]);
+    scene.settle();
+    scene.stop();
+    scene.settle();
+
+    scene.start_after(&[]);
+    assert_eq!(scene.find([broken.clone()]), ["load it@2"]);
+    assert_eq!(scene.report("it", boom("line 3")), ["it@2 Error: HF-4003 line 3", "load it@3"]);
+    scene.settle();
+    assert_eq!(scene.states(), ["it@3 Active: line 3"]);
+    assert_eq!(scene.system.extensions().next().unwrap().active.unwrap().digest, good.digest);
+
+    // It cannot even be read.
+    scene.stop();
+    scene.settle();
+    scene.start_after(&[]);
+    let unreadable = Fault::new(Code::ExtensionUnreadable, "no right");
+    let lines = scene.tell(ExtensionRejected { id: "it".into(), fault: unreadable });
+    assert_eq!(lines, ["it@3 Error: HF-4010 no right", "load it@4"]);
+    scene.settle();
+    assert_eq!(scene.states(), ["it@4 Active: no right"]);
+
+    // It ends by itself: what stands in is restarted.
+    scene.tell(HealthReported { id: "it".into(), generation: Generation(4), healthy: false });
+    scene.settle();
+    assert_eq!(scene.states(), ["it Error: no right"]);
+    assert_eq!(scene.fire(), ["load it@5"]);
+    scene.settle();
+    assert_eq!(scene.states(), ["it@5 Active: no right"]);
+
+    // The edit is undone, then the extension is removed.
+    scene.find([good]);
+    assert_eq!(scene.states(), ["it@5 Active"]);
+    scene.tell(ExtensionRemoved { id: "it".into() });
+    scene.settle();
+    assert_eq!(scene.find([broken]), ["load it@6"]);
+    assert_eq!(scene.report("it", boom("line 3")), ["it@6 Error: HF-4003 line 3"], "nothing is left of it");
+}
+
+// Finding D16.
+#[test]
+fn content_that_was_only_listed_has_not_shown_that_it_is_good() {
+    let (good, broken) = (edited(ext("it", &[]), "good"), edited(ext("it", &[]), "broken"));
+    let mut scene = Scene::started();
+    scene.start_after(&[]);
+    scene.find([good]);
+    scene.settle();
+    scene.stop();
+    scene.settle();
+    let (version, executing) = ("test".into(), Some(Vec::new()));
+    scene.tell(SystemStarted { kernel: 1, version, executing, last_good: true, inspects: true });
+    scene.find([broken.clone()]);
+    scene.settle();
+    scene.stop();
+    scene.settle();
+    scene.start_after(&[]);
+    assert_eq!(scene.find([broken]), ["load it@3"]);
+    assert_eq!(scene.report("it", boom("line 3"))[1], "load it@4", "the good content stands in");
 }
 
 // One at a time.
@@ -624,7 +739,32 @@ fn the_old_generation_starts_again_when_the_new_one_cannot() {
 }
 
 #[test]
-fn dependents_begin_anew_only_when_what_is_offered_changes() {
+fn a_start_whose_process_was_killed_is_repeated_after_a_pause() {
+    let killed = || LifecycleOutcome::Failed(Fault::new(Code::ProcessKilled, "killed"));
+    let mut scene = Scene::started();
+    scene.find([ext("a", &[])]);
+    assert_eq!(scene.report("a", killed())[0], "a@1 Error: HF-4012 killed, again at 1000");
+    scene.settle();
+    assert_eq!(scene.fire(), ["load a@2"]);
+    scene.done("a");
+    assert!(scene.report("a", killed())[0].ends_with("again at 3000"), "also while it is initialised");
+    scene.settle();
+    scene.fire();
+    scene.settle();
+    assert_eq!(scene.states(), ["a@3 Active"]);
+
+    // A new version that was killed while it started is tried again too; the old one goes on meanwhile.
+    scene.find([edited(ext("a", &[]), "2")]);
+    assert!(scene.report("a", killed())[0].starts_with("a@4 Error: HF-4012 killed, again at "));
+    scene.settle();
+    assert_eq!(scene.states()[0].split(':').next(), Some("a@3 Active"));
+    scene.fire();
+    scene.settle();
+    assert_eq!(scene.states(), ["a@5 Active"]);
+}
+
+#[test]
+fn dependents_restart_only_when_the_exports_change() {
     let tool = |name: &str| Descriptor::tool(ToolSpec::named(name, "A tool."));
     let mut scene = Scene::started();
     scene.registers.insert("base", vec![tool("one")]);

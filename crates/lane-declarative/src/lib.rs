@@ -2,6 +2,8 @@
 //!
 //! Use it for an agent that consists of instructions, a model and limits. An extension that needs code is a component.
 
+mod prompt;
+
 use std::future::ready;
 use std::sync::Arc;
 
@@ -13,15 +15,13 @@ use holdfast_contract::registry::{AgentSpec, Descriptor, ExtensionRef};
 use holdfast_contract::role::RoleSet;
 use holdfast_contract::system_frames::LifecycleCommand;
 use holdfast_contract::wire::{Call, Host, Instance, InstanceCapabilities, Lane, Later, Reply, Vault};
-use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
+
+pub use crate::prompt::{RENDER_WORK, serve_render};
 
 /// A file beside the manifest with text that precedes the manifest's instructions.
 pub const PROMPT: &str = "prompt.jinja2";
 
 const NAME: &str = "declarative";
-
-/// Steps of rendering a prompt, so that a template cannot loop forever.
-const MAX_TEMPLATE_STEPS: u64 = 1_000_000;
 
 /// Turns manifests into agents.
 pub struct DeclarativeLane(Arc<dyn Vault>);
@@ -42,13 +42,19 @@ impl DeclarativeLane {
             Some(file) => String::from_utf8_lossy(&self.0.file(*file)?).into_owned(),
             None => String::new(),
         };
-        Ok(DeclarativeInstance(Descriptor::agent(agent(bundle.parsed()?, &prompt)?)))
+        let manifest = bundle.parsed()?;
+        let descriptor = Descriptor::agent(agent(manifest.clone(), &prompt)?);
+        Ok(DeclarativeInstance(descriptor.with_hint(&manifest)))
     }
 }
 
 impl Lane for DeclarativeLane {
     fn name(&self) -> &str {
         NAME
+    }
+
+    fn runs_in_process(&self) -> bool {
+        false
     }
 
     fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>> {
@@ -59,10 +65,10 @@ impl Lane for DeclarativeLane {
 
 /// The agent that a manifest declares, with the text of its prompt file.
 pub fn agent(manifest: Manifest, prompt: &str) -> Result<AgentSpec, Fault> {
-    let prompt = render(&manifest, prompt)?;
+    let prompt = prompt::render(&manifest, prompt)?;
     let Manifest { id, description, agent, agent_id, agent_config, .. } = manifest;
     let missing = || Fault::new(Code::ManifestMissingField, "the manifest has no `agent`");
-    let AgentSection { integration_mode: mode, model, instructions, uses_tools, limits, .. } =
+    let AgentSection { integration_mode: mode, model, instructions, parameters, uses_tools, limits } =
         agent.ok_or_else(missing)?;
     let texts = [prompt.trim(), instructions.trim()].into_iter().filter(|text| !text.is_empty());
     let configured = || agent_config.as_ref()?.get("model")?.as_str().map(ModelName::from);
@@ -74,25 +80,8 @@ pub fn agent(manifest: Manifest, prompt: &str) -> Result<AgentSpec, Fault> {
         tools: Some(uses_tools),
         instructions: Content::text(texts.collect::<Vec<_>>().join("\n\n")),
         limits: limits.into(),
+        parameters,
     })
-}
-
-/// Renders a prompt. The template has access to the manifest only, and is stopped after a number of steps.
-fn render(manifest: &Manifest, prompt: &str) -> Result<String, Fault> {
-    let mut environment = Environment::new();
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_auto_escape_callback(|_| AutoEscape::None);
-    environment.set_fuel(Some(MAX_TEMPLATE_STEPS));
-    let Manifest { id, name, description, agent, .. } = manifest;
-    let uses_tools: Vec<String> =
-        agent.iter().flat_map(|agent| &agent.uses_tools).map(ToString::to_string).collect();
-    environment.render_str(prompt, context! { id => id.as_str(), name, description, uses_tools }).map_err(
-        |error| {
-            let line = error.line().map(|line| format!(" in line {line}")).unwrap_or_default();
-            let help = "A prompt may use `id`, `name`, `description` and `uses_tools`.";
-            Fault::new(Code::PromptInvalid, format!("`{PROMPT}` cannot be used{line}: {error}. {help}"))
-        },
-    )
 }
 
 /// A loaded agent without code.

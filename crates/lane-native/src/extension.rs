@@ -6,7 +6,7 @@ use std::sync::Arc;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::{ExtensionId, HookId, ToolName};
 use holdfast_contract::manifest::HandlerSpec;
-use holdfast_contract::registry::{AgentSpec, Descriptor, Payload};
+use holdfast_contract::registry::{AgentSpec, ChannelFeatures, Descriptor, Payload};
 use holdfast_contract::system_frames::{BuiltIn, FoundExtension, ScheduleSpec, SetupSpec, SubscriptionSpec};
 use holdfast_contract::tool::ToolGroup;
 
@@ -45,6 +45,7 @@ impl NativeExtension {
             description: String::new(),
             depends_on: Vec::new(),
             priority: None,
+            may_call: Vec::new(),
             judges: Vec::new(),
             schedules: Vec::new(),
             subscribes: Vec::new(),
@@ -174,15 +175,15 @@ impl NativeExtension {
 
     /// Adds a channel with the id of the extension.
     pub fn channel(mut self, channel: impl Channel + 'static) -> Self {
-        self.descriptors.push(described(&self.found.id, &channel));
+        self.descriptors.push(Descriptor::channel(&self.found.id, features(&channel)));
         self.channel = Some(Arc::new(channel));
         self
     }
 
     /// Adds a channel with the id of the extension that shows answers while they are generated.
     pub fn streaming_channel(mut self, channel: impl StreamingChannel + 'static) -> Self {
-        let descriptor = described(&self.found.id, &channel).able("streams", true);
-        self.descriptors.push(descriptor);
+        let features = ChannelFeatures { streams: true, ..features(&channel) };
+        self.descriptors.push(Descriptor::channel(&self.found.id, features));
         let channel = Arc::new(channel);
         self.streaming = Some(channel.clone());
         self.channel = Some(channel);
@@ -253,7 +254,7 @@ impl NativeExtension {
     }
 }
 
-/// The descriptor of a channel.
-fn described(id: &ExtensionId, channel: &dyn Channel) -> Descriptor {
-    Descriptor::channel(id, channel.has_messages()).able("files", channel.has_files())
+/// What a channel can do, if it does not stream.
+fn features(channel: &dyn Channel) -> ChannelFeatures {
+    ChannelFeatures { messages: channel.has_messages(), streams: false, files: channel.has_files() }
 }

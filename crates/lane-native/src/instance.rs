@@ -25,6 +25,7 @@ impl NativeInstance {
     pub(crate) fn new(extension: NativeExtension) -> Self {
         let has = |role: Role| match role {
             Role::Service => extension.service.is_some(),
+            Role::Channel => extension.channel.is_some() || extension.streaming.is_some(),
             role => extension.functions.as_ref().is_some_and(|functions| functions.has(role)),
         };
         let capabilities = InstanceCapabilities {
@@ -65,7 +66,7 @@ fn done(step: Later<Result<(), Fault>>) -> Later<Result<Reply, Fault>> {
 
 /// A field of a call's arguments.
 fn field(arguments: &Content, name: &str) -> Content {
-    Content::new(arguments.value().and_then(|value| value.get(name)).cloned().unwrap_or_default())
+    Content::new(arguments.value().get(name).cloned().unwrap_or_default())
 }
 
 /// A part of a stream.

@@ -1,7 +1,7 @@
 //! The lane: looks up built-in extensions by id and digest.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::ExtensionId;
@@ -9,6 +9,7 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::{Instance, Lane, Later};
+use parking_lot::RwLock;
 
 use crate::extension::NativeExtension;
 use crate::instance::NativeInstance;
@@ -24,7 +25,7 @@ impl NativeLane {
     /// Adds an extension and returns it as discovery reports it.
     pub fn add(&self, extension: NativeExtension) -> FoundExtension {
         let found = extension.to_found();
-        let mut extensions = self.extensions.write().unwrap_or_else(PoisonError::into_inner);
+        let mut extensions = self.extensions.write();
         extensions.insert((found.id.clone(), found.digest), Arc::new(NativeInstance::new(extension)));
         found
     }
@@ -44,7 +45,7 @@ impl Lane for NativeLane {
     }
 
     fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>> {
-        let extensions = self.extensions.read().unwrap_or_else(PoisonError::into_inner);
+        let extensions = self.extensions.read();
         let found = extensions.get(&(extension.id.clone(), extension.digest));
         now(match found {
             Some(found) => Ok(found.clone() as Arc<dyn Instance>),

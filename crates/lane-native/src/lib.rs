@@ -6,16 +6,18 @@
 //! them again.
 //!
 //! [`on_thread`] is for blocking work, and [`Workspace`] is the folder that tools may work in, separate from the home.
-//! [`input`] builds the input schema of a tool.
+//! [`PROTECTED_NAMES`] are the entries of a workspace that need care. [`input`] builds the input schema of a tool.
 
 mod extension;
 pub mod input;
 mod instance;
 mod lane;
 mod mounts;
+mod protected;
 mod roles;
 mod thread;
 mod workspace;
+mod workspaces;
 
 #[cfg(test)]
 mod thread_tests;
@@ -24,9 +26,11 @@ mod workspace_tests;
 
 pub use extension::NativeExtension;
 pub use lane::NativeLane;
+pub use protected::{PROTECTED_NAMES, protected_name};
 pub use roles::{
     Api, Channel, FnHook, FnTool, Functions, Hook, Lifecycle, Service, StreamingChannel, Subscriber, Tasks,
     Tool, now,
 };
 pub use thread::on_thread;
 pub use workspace::Workspace;
+pub use workspaces::Workspaces;

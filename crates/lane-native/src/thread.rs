@@ -3,11 +3,12 @@
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::wire::Later;
+use parking_lot::Mutex;
 
 use crate::roles::now;
 
@@ -20,7 +21,7 @@ pub fn on_thread<T: Send + 'static>(
     let run = move || {
         let done = catch_unwind(AssertUnwindSafe(work));
         let value = done.unwrap_or_else(|_| Err(Fault::new(Code::Internal, "the work panicked")));
-        let mut slot = lock(&slot);
+        let mut slot = slot.lock();
         slot.value = Some(value);
         if let Some(waker) = slot.waker.take() {
             waker.wake();
@@ -43,7 +44,7 @@ impl<T> Future for Answer<T> {
     type Output = T;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
-        let mut slot = lock(&self.0);
+        let mut slot = self.0.lock();
         match slot.value.take() {
             Some(value) => Poll::Ready(value),
             None => {
@@ -52,8 +53,4 @@ impl<T> Future for Answer<T> {
             }
         }
     }
-}
-
-fn lock<T>(slot: &Mutex<Slot<T>>) -> MutexGuard<'_, Slot<T>> {
-    slot.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,12 +2,13 @@
 //! never overlaps the home folder, by any path.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_untrusted_files::walk;
 use rustix::fs::{Mode, OFlags};
 
 use crate::mounts::Mounts;
@@ -70,19 +71,13 @@ impl Workspace {
     /// the home, by another path.
     pub fn linked_home_files(&self) -> std::io::Result<BTreeSet<(u64, u64)>> {
         let mut found = BTreeSet::new();
-        let mut folders = vec![self.0.home.clone()];
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder)? {
-                let entry = entry?;
-                // The file was removed since the folder was read.
-                let Ok(metadata) = entry.metadata() else { continue };
-                if metadata.is_dir() {
-                    folders.push(entry.path());
-                } else if metadata.is_file() && metadata.nlink() > 1 {
-                    found.insert((metadata.dev(), metadata.ino()));
-                }
+        // Extensions write in the home, and a tree of any depth there must not make this fail.
+        walk(&self.0.home, &mut |entry| {
+            if entry.is_file && entry.links > 1 {
+                found.insert(entry.identity);
             }
-        }
+            ControlFlow::Continue(())
+        })?;
         Ok(found)
     }
 }

@@ -4,8 +4,11 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use crate::Workspace;
+use holdfast_contract::message::TurnContext;
+use holdfast_contract::problem::Code;
+
 use crate::mounts::Mounts;
+use crate::{Workspace, Workspaces};
 
 #[test]
 fn a_workspace_that_overlaps_the_home_is_refused() {
@@ -68,4 +71,37 @@ fn overlapping_mounts_are_detected() {
         assert_eq!(mounts.overlap(home, Path::new(root)), expected, "{root}, the other way round");
     }
     assert!(mounts.overlap(Path::new("/spaced"), Path::new("/srv/ho me")));
+}
+
+// Finding B4.
+#[test]
+fn each_session_has_its_own_folder_and_none_reaches_the_home() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |path: &str| scratch.path().canonicalize().unwrap().join(path);
+    for folder in ["home/data", "one", "two", "real"] {
+        fs::create_dir_all(at(folder)).unwrap();
+    }
+    let workspaces = Workspaces::new(at("home"), None);
+    let of = |folder: &Path| {
+        let workspace = Some(folder.to_str().unwrap().into());
+        workspaces.of(&TurnContext { workspace, ..TurnContext::default() })
+    };
+    for name in ["one", "two"] {
+        assert_eq!(of(&at(name)).unwrap().path(), at(name));
+    }
+    // Every way to name the home, what is in it and what contains it.
+    symlink(at("home"), at("link")).unwrap();
+    for planted in
+        [at("home"), at("home/data"), at(""), at("link"), at("link/data"), at("one/../home"), "/".into()]
+    {
+        let fault = of(&planted).unwrap_err();
+        assert_eq!(fault.code, Code::WorkspaceRefused, "{planted:?}");
+    }
+    // A folder that was replaced by a link to another one since the session began.
+    fs::remove_dir(at("two")).unwrap();
+    symlink(at("real"), at("two")).unwrap();
+    assert_eq!(of(&at("two")).unwrap_err().code, Code::WorkspaceRefused);
+    assert_eq!(workspaces.of(&TurnContext::default()).unwrap_err().code, Code::WorkspaceMissing);
+    let named = Workspaces::from(Workspace::new(at("one"), at("home")).unwrap());
+    assert_eq!(named.of(&TurnContext::default()).unwrap().path(), at("one"));
 }

@@ -11,6 +11,7 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Bundle, Vault};
 use holdfast_sandbox::SandboxReport;
+use holdfast_untrusted_files::TempFolder;
 
 use crate::lane::{Places, PythonInterpreter};
 use crate::python::worker::Worker;
@@ -27,7 +28,7 @@ pub(crate) struct FolderPlan {
     pub worker: Option<Arc<Worker>>,
     pub manifest: Manifest,
     /// The activation's files, removed with the last reference.
-    pub code: Arc<tempfile::TempDir>,
+    pub code: Arc<TempFolder>,
     /// Its own writable folder.
     pub data: PathBuf,
     /// Paths that it may read besides its own files: granted ones, and those of the interpreter.
@@ -35,7 +36,7 @@ pub(crate) struct FolderPlan {
     /// Granted paths that it may write.
     pub writable: Vec<PathBuf>,
     /// The folders of the extensions that it depends on, which it may read.
-    pub neighbours: Vec<(ExtensionId, Arc<tempfile::TempDir>)>,
+    pub neighbours: Vec<(ExtensionId, Arc<TempFolder>)>,
     /// Its disk quota in bytes.
     pub disk_bytes: u64,
     /// The confinement that this machine offers.
@@ -96,9 +97,9 @@ pub(crate) fn plan(
 }
 
 /// Writes the files again at every load: an earlier copy may have been changed.
-fn lay_out(bundle: &Bundle, vault: &dyn Vault, place: &Path) -> Result<tempfile::TempDir, Fault> {
+fn lay_out(bundle: &Bundle, vault: &dyn Vault, place: &Path) -> Result<TempFolder, Fault> {
     fs::create_dir_all(place).map_err(|error| failed(place, error))?;
-    let folder = tempfile::tempdir_in(place).map_err(|error| failed(place, error))?;
+    let folder = TempFolder::within(place).map_err(|error| failed(place, error))?;
     for (name, digest) in &bundle.files {
         let path = folder.path().join(name);
         let bytes = vault.file(*digest)?;

@@ -103,10 +103,9 @@ async fn reach(connection: &Weak<Connection>, host: &str, port: u16) -> Result<T
     let asked = connection.upgrade().ok_or_else(gone)?.oldest()?;
     let target = json!({ "host": host, "port": port });
     let answer = asked.call(HostCall::of(HostCallKind::NetworkConnect, target)).await?;
-    let open: Open =
-        serde_json::from_value(answer.value().cloned().unwrap_or_default()).map_err(|error| {
-            Fault::new(Code::Internal, format!("invalid answer to `network.connect`: {error}"))
-        })?;
+    let open: Open = serde_json::from_value(answer.value().clone()).map_err(|error| {
+        Fault::new(Code::Internal, format!("invalid answer to `network.connect`: {error}"))
+    })?;
     let mut why = "the host has no address".to_owned();
     for address in open.addresses {
         match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {

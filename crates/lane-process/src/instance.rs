@@ -1,8 +1,8 @@
 //! A loaded extension that is a process. The first load of an activation starts it to ask for its exports, which the vault caches.
 //! Afterwards it is started by its lifecycle or, without one, by the first call, and again by the first call after it has exited.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -28,7 +28,7 @@ use tokio::time::Instant;
 
 use crate::folder::FolderPlan;
 use crate::process::Process;
-use crate::process::connection::{LINE_BYTES, Terms};
+use crate::process::connection::{MAX_LINE_BYTES, Terms};
 
 /// How long a process may take to answer `hello`.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
@@ -53,7 +53,7 @@ struct Inner {
     cache_name: String,
     state: Mutex<ProcessState>,
     /// The time of the last call.
-    last_used: std::sync::Mutex<Instant>,
+    last_used: parking_lot::Mutex<Instant>,
 }
 
 /// The process of an extension.
@@ -77,7 +77,7 @@ impl ProcessInstance {
             version: plan.version.clone(),
             config: plain(&bundle.config).as_object().cloned().unwrap_or_default(),
             data_dir: plan.data.display().to_string(),
-            line_bytes: LINE_BYTES as u64,
+            line_bytes: MAX_LINE_BYTES as u64,
             features: FEATURES.iter().map(|feature| (*feature).to_owned()).collect(),
             manifest: serde_json::to_value(&plan.manifest).unwrap_or_default(),
         });
@@ -112,7 +112,7 @@ impl ProcessInstance {
             vault,
             cache_name,
             state: Mutex::new(process),
-            last_used: std::sync::Mutex::new(Instant::now()),
+            last_used: parking_lot::Mutex::new(Instant::now()),
         });
         inner.stop_when_idle();
         Ok(Self(inner))
@@ -180,7 +180,7 @@ fn read<T: DeserializeOwned>(answer: Value, method: &str) -> Result<T, Fault> {
 impl Inner {
     /// The process. One that has exited is restarted by the first lifecycle step, or by any call if it has no lifecycle.
     async fn process(self: &Arc<Self>, may_start: bool) -> Result<Arc<Process>, Fault> {
-        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.last_used.lock() = Instant::now();
         let mut state = self.state.lock().await;
         let why = match &*state {
             ProcessState::NotStarted => None,
@@ -226,8 +226,7 @@ impl Inner {
                 tokio::time::sleep(IDLE_TIMEOUT).await;
                 let Some(inner) = watched.upgrade() else { return };
                 let mut state = inner.state.lock().await;
-                let idle =
-                    inner.last_used.lock().unwrap_or_else(PoisonError::into_inner).elapsed() >= IDLE_TIMEOUT;
+                let idle = inner.last_used.lock().elapsed() >= IDLE_TIMEOUT;
                 // A call in progress holds a reference too.
                 match &*state {
                     ProcessState::Running(process) if !idle || Arc::strong_count(process) > 1 => {}
@@ -357,7 +356,15 @@ impl Inner {
 impl Instance for ProcessInstance {
     fn call(&self, call: Call, host: Arc<dyn Host>) -> Later<Result<Reply, Fault>> {
         let inner = self.0.clone();
-        let mut answer: Later<_> = Box::pin(async move { inner.call(call, host).await });
+        let is_lifecycle = matches!(call, Call::Lifecycle(_));
+        let mut answer: Later<_> = Box::pin(async move {
+            let answer = inner.call(call, host).await;
+            answer.map_err(|fault| match fault.code {
+                // A start that was interrupted is repeated; a call is not, because it may have had its effect.
+                Code::ProcessKilled if !is_lifecycle => Fault { code: Code::ExtensionFault, ..fault },
+                _ => fault,
+            })
+        });
         // Polled once here, so that the request is sent and the process works on it while the caller does other things.
         match (&mut answer).now_or_never() {
             Some(done) => Box::pin(std::future::ready(done)),

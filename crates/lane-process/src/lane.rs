@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::{LogSink, ProgressSink, Sinks};
@@ -11,6 +11,8 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Bundle, Instance, Lane, Later, Vault};
 use holdfast_sandbox::SandboxReport;
+use holdfast_untrusted_files::{TempFolder, remove_tree};
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
 #[cfg(target_os = "linux")]
@@ -38,13 +40,15 @@ pub struct Places {
     pub data: PathBuf,
     /// Has a Python environment for each set of packages.
     pub environments: PathBuf,
+    /// The home, which no program may read as a whole.
+    pub home: PathBuf,
 }
 
 impl Places {
     /// All of them below one folder.
     pub fn within(folder: &Path) -> Self {
         let [code, data, environments] = ["code", "data", "environments"].map(|name| folder.join(name));
-        Self { code, data, environments }
+        Self { code, data, environments, home: folder.to_owned() }
     }
 }
 
@@ -74,7 +78,7 @@ impl Starts {
 pub type Demand = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// The folders of running extensions.
-type LaidOut = Arc<Mutex<HashMap<ExtensionId, Weak<tempfile::TempDir>>>>;
+type LaidOut = Arc<Mutex<HashMap<ExtensionId, Weak<TempFolder>>>>;
 
 /// Runs extensions that are programs.
 #[derive(Clone)]
@@ -104,7 +108,7 @@ impl ProcessLane {
     fn starting(starts: Starts, vault: Arc<dyn Vault>, mut places: Places) -> Self {
         places.code.push(starts.name());
         // Files of an earlier run are stale. It is no error if there are none.
-        let _ = std::fs::remove_dir_all(&places.code);
+        let _ = remove_tree(&places.code);
         Self {
             vault,
             places,
@@ -172,6 +176,8 @@ impl ProcessLane {
             Starts::Command => None,
             Starts::Python => Some(self.python_for(&extension.id, &bundle, &report).await?),
         };
+        let granted = python.as_ref().map(|python| python.readable.as_slice()).unwrap_or_default();
+        keep_home_closed(&self.places.home, granted)?;
         let mut plan = crate::folder::plan(&extension, &bundle, &*self.vault, &self.places, python, report)?;
         plan.neighbours = neighbours(&self.laid_out, &extension.id, &plan.manifest.depends_on, &plan.code);
         let loaded = crate::instance::ProcessInstance::load(plan, bundle, self.vault, self.sinks.log).await?;
@@ -189,7 +195,7 @@ impl ProcessLane {
         let interpreter = self.interpreter.get_or_try_init(Interpreter::find).await?;
         let lay_out = async || Worker::lay_out(&self.places.code, &interpreter.executable);
         let worker = self.worker.get_or_try_init(lay_out).await?.clone();
-        let (mut identity, mut readable) = (interpreter.identity(), vec![interpreter.prefix.clone()]);
+        let (mut identity, mut readable) = (interpreter.identity(), interpreter.readable());
         let needed = Requirements::of(bundle, &*self.vault)?;
         if needed.is_empty() {
             return Ok(PythonInterpreter {
@@ -208,15 +214,31 @@ impl ProcessLane {
     }
 }
 
+/// Refuses to start a program that could read the home, because the home lies in the system's folders or in those of Python.
+#[cfg(target_os = "linux")]
+fn keep_home_closed(home: &Path, readable: &[PathBuf]) -> Result<(), Fault> {
+    let access = holdfast_sandbox::ProgramAccess::new(readable, holdfast_sandbox::Network::Closed);
+    match access.containing(home) {
+        None => Ok(()),
+        Some(path) => {
+            let message = format!(
+                "the home folder lies in {}, which programs must be able to read; put the home elsewhere",
+                path.display()
+            );
+            Err(Fault::new(Code::Unconfined, message))
+        }
+    }
+}
+
 /// The folders of the dependencies that run in these lanes. Registers the extension's own folder for others.
 #[cfg(target_os = "linux")]
 fn neighbours(
     laid_out: &LaidOut,
     id: &ExtensionId,
     depends_on: &[ExtensionId],
-    code: &Arc<tempfile::TempDir>,
-) -> Vec<(ExtensionId, Arc<tempfile::TempDir>)> {
-    let mut laid_out = laid_out.lock().unwrap_or_else(PoisonError::into_inner);
+    code: &Arc<TempFolder>,
+) -> Vec<(ExtensionId, Arc<TempFolder>)> {
+    let mut laid_out = laid_out.lock();
     laid_out.retain(|_, folder| folder.strong_count() > 0);
     laid_out.insert(id.clone(), Arc::downgrade(code));
     let found = depends_on.iter().filter_map(|other| Some((other.clone(), laid_out.get(other)?.upgrade()?)));
@@ -226,6 +248,10 @@ fn neighbours(
 impl Lane for ProcessLane {
     fn name(&self) -> &str {
         self.starts.name()
+    }
+
+    fn runs_in_process(&self) -> bool {
+        false
     }
 
     #[cfg(target_os = "linux")]

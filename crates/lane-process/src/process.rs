@@ -6,6 +6,7 @@ mod writer;
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use holdfast_sandbox::{
     Network, ProcessLimits, Program, ProgramAccess, ProgramState, Running, SandboxReport, Switch,
     gateway_address, threads_on_machine,
 };
+use holdfast_untrusted_files::TempFolder;
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
@@ -41,6 +43,8 @@ const MAX_STDERR_LINE_BYTES: u64 = 4 << 10;
 /// The largest file that a process may write, and its address space.
 const FILE_BYTES: u64 = 1 << 30;
 const MEMORY_BYTES: u64 = 4 << 30;
+/// The maximal number of its processes and threads.
+const MAX_TASKS: u32 = 512;
 /// How long a process may take to exit after it has closed its output, before it is killed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often the number of processes is checked, where the kernel does not limit it, and by how many the threads of the whole machine
@@ -146,7 +150,7 @@ fn run(
     begun: oneshot::Sender<Result<Started, Fault>>,
     ended: oneshot::Sender<Exited>,
 ) {
-    let scratch = tempfile::Builder::new().prefix("holdfast-").tempdir();
+    let scratch = TempFolder::new();
     let scratch = scratch.map_err(|error| failed("could not create a temporary directory", error));
     let started = scratch.and_then(|scratch| Ok((spawn(plan, scratch.path())?, scratch)));
     let (running, scratch) = match started {
@@ -237,9 +241,12 @@ fn spawn(plan: &FolderPlan, scratch: &Path) -> Result<Running, Fault> {
         words: &words,
         environment: &environment(plan, scratch, report),
         folder: plan.code.path(),
+        folder_handle: None,
         reach: &ProgramAccess::new(&readable, Network::Gateway),
         writable: &writable,
+        read_only: &[],
         limits: ProcessLimits { file_bytes: FILE_BYTES, memory_bytes: MEMORY_BYTES, cpu_seconds: None },
+        tasks: MAX_TASKS,
         socket: plan.manifest.transport == Transport::Socket,
     };
     program.start(report).map_err(|fault| match fault.code {
@@ -262,16 +269,19 @@ async fn await_exit(
         Ok(Disconnect::Closed) => {
             let ended = tokio::time::timeout(EXIT_TIMEOUT, exit).await.ok().and_then(Result::ok);
             switch.turn_off();
-            let (status, why) = ended.map_or((None, None), |(status, why)| (status.ok(), why));
+            let (status, why_killed) = ended.map_or((None, None), |(status, why)| (status.ok(), why));
             let how = status.map(|status| format!(" ({status})")).unwrap_or_default();
             let last = tokio::time::timeout(EXIT_TIMEOUT, stderr_task).await.ok().and_then(Result::ok);
             let last =
                 last.filter(|last| !last.is_empty()).map(|last| format!(": {last}")).unwrap_or_default();
-            let message = match why {
+            let message = match &why_killed {
                 Some(why) => format!("the process was killed: {why}"),
                 None => format!("the process has exited{how}{last}"),
             };
-            Fault::new(Code::ExtensionFault, message)
+            let killed = why_killed.is_none()
+                && status.and_then(|status| status.signal()) == Some(rustix::process::Signal::KILL.as_raw());
+            let code = if killed { Code::ProcessKilled } else { Code::ExtensionFault };
+            Fault::new(code, message)
         }
         Ok(Disconnect::Violation(fault)) => {
             switch.turn_off();
@@ -308,6 +318,6 @@ async fn log_stderr(errors: pipe::Receiver, terms: Terms) -> String {
 
 fn log_line(log: &Option<LogSink>, id: &holdfast_contract::ids::ExtensionId, text: &str) {
     if let (Some(sink), false) = (log, text.is_empty()) {
-        sink(id, LogLevel::Warning, text);
+        sink(id, LogLevel::Printed, text);
     }
 }

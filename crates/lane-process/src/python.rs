@@ -8,4 +8,7 @@ pub(crate) mod requirements;
 pub(crate) mod worker;
 
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+mod interpreter_tests;
+#[cfg(test)]
 mod worker_tests;

@@ -309,7 +309,7 @@ receive()
     let lines = yard.lines.lock().unwrap();
     assert_eq!(lines[0], "Error: the first line");
     assert!(lines.iter().any(|line| line.starts_with("Warning: log limit reached")), "{lines:?}");
-    assert!(lines.iter().any(|line| line == "Warning: a complaint"), "{lines:?}");
+    assert!(lines.iter().any(|line| line == "Printed: a complaint"), "{lines:?}");
     assert!(lines.len() < 50, "{}", lines.len());
 }
 
@@ -365,9 +365,10 @@ receive()
     assert_eq!(answer["own"], "done");
     assert!(yard.path().join("data/curious/kept").exists());
     assert_eq!(answer["code"], "Read-only file system");
-    for closed in ["secret", "shadow", "network"] {
-        assert_eq!(answer[closed], "Permission denied", "{closed}");
+    for outside in ["secret", "shadow"] {
+        assert_eq!(answer[outside], "No such file or directory", "{outside}");
     }
+    assert_eq!(answer["network"], "Permission denied");
     assert_eq!(answer["host"], "No such process");
     let names: Vec<&str> =
         answer["environment"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
@@ -401,4 +402,29 @@ receive()
     let mut answers = [first.unwrap(), second.unwrap()];
     answers.sort_by_key(ToString::to_string);
     assert_eq!(answers, [json!("first"), json!("second")]);
+}
+
+// Findings M1 and M9: the tree is removed without recursion, and the program is killed because its disk usage cannot be measured.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deep_tree_exceeds_the_quota_and_is_removed() {
+    let yard = Yard::new();
+    let good = yard.load("good", GOOD).await.unwrap();
+    let script = "
+hello = greet()
+print(os.environ['TMPDIR'], file=sys.stderr, flush=True)
+receive()
+os.chdir(os.environ['TMPDIR'])
+for level in range(15000): os.mkdir('d'); os.chdir('d')
+print('made', file=sys.stderr, flush=True)
+receive()
+";
+    let deep = yard.load("deep", script).await.unwrap();
+    let fault = go(&deep, json!({})).await.unwrap_err();
+    assert!(fault.message.contains("nested more than 256 deep"), "{fault}");
+    let lines = yard.lines.lock().unwrap().clone();
+    let scratch = lines.iter().find_map(|line| line.strip_prefix("Printed: ")).unwrap().to_owned();
+    assert!(scratch.contains("holdfast-"), "{lines:?}");
+    drop(deep);
+    eventually(|| !std::path::Path::new(&scratch).exists()).await;
+    assert_eq!(go(&good, json!({ "n": 1 })).await, Ok(json!({ "n": 1 })));
 }

@@ -354,11 +354,11 @@ fn step(command: LifecycleCommand) -> Function {
 }
 
 fn value(arguments: &Content, name: &str) -> Value {
-    arguments.value().and_then(|value| value.get(name)).cloned().unwrap_or_default()
+    arguments.value().get(name).cloned().unwrap_or_default()
 }
 
 fn field<'a>(arguments: &'a Content, name: &str) -> Result<&'a str, Fault> {
-    let text = arguments.value().and_then(|value| value.get(name)).and_then(Value::as_str);
+    let text = arguments.value().get(name).and_then(Value::as_str);
     text.ok_or_else(|| {
         Fault::new(ErrorCode::ToolArguments, format!("the argument `{name}` is missing or not a string"))
     })
@@ -378,7 +378,7 @@ fn file(arguments: &Content) -> Result<GuestRequest<'_>, Fault> {
 
 /// The delivery of a message.
 fn delivery(arguments: &Content) -> Result<Delivery<'_>, Fault> {
-    let delivery = arguments.value().and_then(|value| value.get("delivery"));
+    let delivery = arguments.value().get("delivery");
     let id = delivery.and_then(|delivery| delivery.get("id")).and_then(Value::as_str);
     let repeat = delivery.and_then(|delivery| delivery.get("repeat")).and_then(Value::as_bool);
     let missing = || Fault::new(ErrorCode::ToolArguments, "the delivery has no `id`");
@@ -407,7 +407,7 @@ fn streamed<'a>(function: &str, arguments: &'a Content) -> Result<(Function, Gue
 
 /// An event for a subscriber.
 fn event(arguments: &Content) -> Result<GuestRequest<'_>, Fault> {
-    let value = |name: &str| arguments.value().and_then(|value| value.get(name));
+    let value = |name: &str| arguments.value().get(name);
     let text = |name: &str| value(name).and_then(Value::as_str);
     let event = Event {
         id: field(arguments, "id")?,

@@ -5,12 +5,13 @@ pub(crate) mod pool;
 pub(crate) mod running;
 
 use std::future::ready;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use holdfast_contract::hook::{Decision, HookInput};
 use holdfast_contract::manifest::Scope;
 use holdfast_contract::problem::Fault;
 use holdfast_contract::wire::{Call, Host, Instance, InstanceCapabilities, Later, Reply};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::component::code::CompiledCode;
 use crate::extension::{WasmExtension, is_background, turn};
@@ -170,7 +171,7 @@ impl Drop for Checkout<'_> {
 }
 
 fn lock(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
-    slot.lock().unwrap_or_else(PoisonError::into_inner)
+    slot.lock()
 }
 
 /// Calls a hook synchronously, on the handle's own instance or on a new one. Such code makes no host calls.
@@ -181,7 +182,7 @@ fn decide(
     input: &HookInput,
 ) -> Result<Decision, Fault> {
     let mut own = match scope {
-        InstanceScope::Own(slot) => slot.try_lock().ok().filter(|slot| !matches!(**slot, Slot::Busy)),
+        InstanceScope::Own(slot) => slot.try_lock().filter(|slot| !matches!(**slot, Slot::Busy)),
         InstanceScope::PerCall | InstanceScope::Shared(_) => None,
     };
     // The lock is held during the call, which never waits; a panic leaves the slot empty.

@@ -81,7 +81,7 @@ impl WasmLane {
             vault: self.vault.clone(),
             component,
             grants: bundle.grants,
-            limit: self.options.component_bytes,
+            options: self.options,
         }))
     }
 
@@ -100,9 +100,15 @@ impl WasmLane {
         let (origin, known) = match cached {
             Some(known) => (self.origin(bundle)?, known),
             None => {
-                let manifest = bundle.parsed()?;
+                let (manifest, file) = (bundle.parsed()?, bundle.entrypoint.clone());
                 let origin = self.origin(bundle)?;
-                let loaded = load_code(origin.clone(), activation.clone()).await?;
+                let named = |fault: Fault| match fault.code {
+                    ErrorCode::ComponentInvalid => {
+                        Fault::new(fault.code, format!("{file}: {}", fault.message))
+                    }
+                    _ => fault,
+                };
+                let loaded = load_code(origin.clone(), activation.clone()).await.map_err(named)?;
                 let known = describe(&loaded, &activation, &self.options).await?.under(&manifest)?;
                 self.vault.keep_derived(&name, &known.written());
                 // The cell is new and not shared yet, so setting it cannot fail.

@@ -21,6 +21,7 @@ mod lane;
 mod wit;
 
 pub use bench::bare_gate;
+pub use component::compiler::{COMPILE_WORK, serve_compile};
 pub use component::engine::reserve;
 pub use component::inspect::{Inspection, inspect};
 pub use lane::WasmLane;

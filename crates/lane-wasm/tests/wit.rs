@@ -124,6 +124,11 @@ fn a_missing_grant_is_named_with_its_command() {
     let granted = Grants { interfaces: names(&["events"]), ..Grants::default() };
     let hook = inspected(&toolchain(&names(&["events"]), &names(&["context"])), &granted).unwrap_err();
     assert!(hook.1.contains("reaches outside"), "{hook:?}");
+    // A context provider may get its facts from other extensions; a gate may not.
+    let granted = Grants { interfaces: names(&["extensions"]), ..Grants::default() };
+    inspected(&toolchain(&names(&["extensions"]), &names(&["context"])), &granted).unwrap();
+    let gate = inspected(&toolchain(&names(&["extensions"]), &names(&["tool-gate"])), &granted).unwrap_err();
+    assert!(gate.1.contains("reaches outside"), "{gate:?}");
 }
 
 #[tokio::test]

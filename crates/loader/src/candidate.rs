@@ -1,23 +1,25 @@
 //! Reading one extension from disk: a folder with a manifest, or a single Python file. Nothing of the extension runs here.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use holdfast_bus::Pattern;
 use holdfast_contract::budgets::Budgets;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
-use holdfast_contract::manifest::{self, LaneKind, Manifest, Parsed, RESERVED_IDS};
-use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::host_call::topic::TopicRule;
+use holdfast_contract::ids::Millis;
+use holdfast_contract::manifest::{self, LaneKind, Manifest, Parsed, RESERVED_IDS, own_settings};
+use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_contract::system_frames::ScheduleSpec;
 use holdfast_contract::wire::Bundle;
 use holdfast_lane_declarative::PROMPT;
-use holdfast_policy::{Policy, effective_grant};
+use holdfast_policy::{HeldInterfaces, Policy, effective_grant};
 use holdfast_schedules::{Timetable, Zone};
 use serde_json::{Map, Value};
 
-use crate::disk::{MAX_FILES, Tree, at, is_dir, is_file, names, tree};
+use crate::disk::{MAX_FILES, Tree, is_dir, is_file, names, tree};
+use crate::reader::ExtensionReader;
 
 /// An extension as its folder has it, before anything of it runs.
 pub struct Candidate {
@@ -46,8 +48,12 @@ pub(crate) fn helpers(folder: &Path, file: &str) -> Result<Vec<String>, Problem>
 }
 
 /// A single file with the helpers that it names, or that those name.
-fn with_helpers(folder: &Path, file: &str) -> Result<Vec<(String, Vec<u8>)>, Problem> {
-    let mut files = vec![(file.to_owned(), read_within(folder, file)?)];
+fn with_helpers(
+    folder: &Path,
+    file: &str,
+    reader: &mut ExtensionReader,
+) -> Result<Vec<(String, Vec<u8>)>, Problem> {
+    let mut files = vec![(file.to_owned(), reader.read(folder, file)?)];
     let mut left = helpers(folder, file)?;
     let mut at = 0;
     while let Some(text) = files.get(at).map(|(_, content)| String::from_utf8_lossy(content).into_owned()) {
@@ -58,7 +64,7 @@ fn with_helpers(folder: &Path, file: &str) -> Result<Vec<(String, Vec<u8>)>, Pro
         left = others;
         let found: Vec<String> = found;
         for helper in found {
-            let content = read_within(folder, &helper)?;
+            let content = reader.read(folder, &helper)?;
             files.push((helper, content));
         }
         at += 1;
@@ -87,7 +93,7 @@ pub fn extension_at(
     let kind = path.parent();
     let (kind, all) = (kind.and_then(Path::file_name), kind.and_then(Path::parent));
     let (Some(kind), Some(all), Some(name)) = (kind, all, path.file_name()) else {
-        return Err(at(path, Code::ExtensionUnknown, "no extension lies there"));
+        return Err(Problem::in_file(Code::ExtensionUnknown, path, "no extension found there"));
     };
     single(all, &format!("{}/{}", kind.display(), name.display()), policy, set, budgets)
 }
@@ -105,11 +111,13 @@ pub fn single(
     let text = format!("id: {name}\nname: {name}\nentrypoint: {file}\n");
     let Parsed { manifest, warnings, .. } = manifest::parse(&path, &text).map_err(|_| {
         let what = format!("`{name}` is no name that an extension may have");
-        at(&path, Code::ManifestValue, what).help("Rename the file: letters, digits, `-` and `_`.")
+        Problem::in_file(Code::ManifestValue, &path, what)
+            .help("Rename the file: letters, digits, `-` and `_`.")
     })?;
-    let mut all = with_helpers(folder, file)?;
+    let mut reader = ExtensionReader::default();
+    let mut all = with_helpers(folder, file, &mut reader)?;
     if is_file(&folder.join(REQUIREMENTS))? {
-        all.push((REQUIREMENTS.to_owned(), read_within(folder, REQUIREMENTS)?));
+        all.push((REQUIREMENTS.to_owned(), reader.read(folder, REQUIREMENTS)?));
     }
     let (files, contents) = content_addressed(all);
     let mut bundle = Bundle {
@@ -117,7 +125,7 @@ pub fn single(
         manifest: text,
         entrypoint: file.to_owned(),
         files,
-        config: Content::new(Value::Object(set.cloned().unwrap_or_default())),
+        config: Content::new(Value::Object(own_settings(set))),
         grants: Default::default(),
         budgets,
     };
@@ -134,17 +142,21 @@ pub fn candidate(
 ) -> Result<Candidate, Problem> {
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if RESERVED_IDS.contains(&name.as_str()) {
-        return Err(at(folder, Code::ManifestValue, format!("`{name}` is no id that an extension may have")));
+        return Err(Problem::in_file(
+            Code::ManifestValue,
+            folder,
+            format!("`{name}` is no id that an extension may have"),
+        ));
     }
     let file = folder.join("manifest.yaml");
-    let bytes = fs::read(&file).map_err(|error| {
-        let problem = at(&file, Code::ManifestUnreadable, format!("the manifest cannot be read: {error}"));
-        problem.help("An extension is a folder with a `manifest.yaml`; `holdfast ext new` makes one.")
-    })?;
-    let Parsed { manifest, warnings, source } = manifest::parse_bytes(&file, &bytes).map_err(|rejected| {
-        let internal = || at(&file, Code::Internal, "a manifest was rejected without a reason");
-        Problem::all(rejected.errors).unwrap_or_else(internal)
-    })?;
+    let mut reader = ExtensionReader::default();
+    let bytes = reader.manifest(folder, &file)?;
+    let Parsed { manifest, mut warnings, source } =
+        manifest::parse_bytes(&file, &bytes).map_err(|rejected| {
+            let internal =
+                || Problem::in_file(Code::Internal, &file, "a manifest was rejected without a reason");
+            Problem::all(rejected.errors).unwrap_or_else(internal)
+        })?;
     if manifest.id.as_str() != name {
         let what = format!("the manifest's id is `{}`, and its folder is `{name}`", manifest.id);
         let problem = Problem::new(Code::ManifestValue, what).at(source.locate("id"));
@@ -153,17 +165,22 @@ pub fn candidate(
     for subscription in &manifest.events.subscribes {
         Pattern::parse(subscription.topic.as_str()).map_err(|problem| problem.at(source.locate("events")))?;
     }
+    let mut timetables = Vec::new();
     for (place, schedule) in manifest.schedules.iter().enumerate() {
         let spec = ScheduleSpec::from(schedule);
         // The host's zone makes no difference to whether a text can be read.
-        if let Err(problem) = Timetable::of(&spec, &Zone::utc()) {
-            let field = match problem.code {
-                Code::ZoneUnknown => "timezone",
-                _ => "cron",
-            };
-            return Err(problem.at(source.locate(&format!("schedules[{place}].{field}"))));
+        match Timetable::of(&spec, &Zone::utc()) {
+            Ok(timetable) => timetables.push(timetable),
+            Err(problem) => {
+                let field = match problem.code {
+                    Code::ZoneUnknown => "timezone",
+                    _ => "cron",
+                };
+                return Err(problem.at(source.locate(&format!("schedules[{place}].{field}"))));
+            }
         }
     }
+    bounded(&timetables).map_err(|problem| problem.at(source.locate("schedules")))?;
     let inside = names(folder)?;
     let inside: Vec<&str> = inside.iter().map(String::as_str).collect();
     let lane =
@@ -185,23 +202,21 @@ pub fn candidate(
         }
         _ => {
             let what = format!("this program has no `{lane}` lane yet, which `{name}` needs");
-            return Err(at(&file, Code::ExtensionUnknown, what)
+            return Err(Problem::in_file(Code::ExtensionUnknown, &file, what)
                 .help("Build it as a component: `holdfast ext new` shows how."));
         }
     };
     let mut all = Vec::new();
     for name in names {
-        let content = read_within(folder, &name)?;
+        let content = reader.read(folder, &name)?;
         all.push((name, content));
     }
     if lane == LaneKind::Python {
-        imported(folder, &manifest, &mut all)?;
+        imported(folder, &manifest, &mut all, &mut reader)?;
     }
     let (files, contents) = content_addressed(all);
     let mut config = Value::Object(manifest.config.clone());
-    if let Some(set) = set {
-        overlay(&mut config, &Value::Object(set.clone()));
-    }
+    overlay(&mut config, &Value::Object(own_settings(set)));
     let mut bundle = Bundle {
         lane: lane.as_str().to_owned(),
         manifest: String::from_utf8_lossy(&bytes).into_owned(),
@@ -213,7 +228,56 @@ pub fn candidate(
     };
     let given = policy.given(&manifest.id, &bundle.content(), folder.to_str());
     bundle.grants = effective_grant(&manifest.requests(), &given);
+    let held = HeldInterfaces::new(&bundle.lane, policy.profile_name(), bundle.grants.interfaces.clone());
+    let topics = manifest.events.subscribes.iter().map(|subscription| subscription.topic.as_str());
+    let refused = topics.filter(|topic| !held.may_subscribe(topic));
+    warnings.extend(refused.map(|topic| unsubscribed(&manifest, topic).at(source.locate("events"))));
     Ok(Candidate { manifest, warnings, bundle, files: contents })
+}
+
+/// Refuses schedules that would fill the log: every run leaves frames that are kept.
+fn bounded(timetables: &[Timetable]) -> Result<(), Problem> {
+    if timetables.len() > MAX_SCHEDULES {
+        let what =
+            format!("the extension has {} schedules; at most {MAX_SCHEDULES} are run", timetables.len());
+        return Err(Problem::new(Code::ScheduleLimit, what));
+    }
+    let per_minute = |timetable: &Timetable| {
+        let limit = MAX_RUNS_PER_MINUTE + 1;
+        timetable.due_between(RATE_CHECKED_AT, Millis(RATE_CHECKED_AT.0 + 60_000), limit).len()
+    };
+    let runs: usize = timetables.iter().map(per_minute).sum();
+    if runs > MAX_RUNS_PER_MINUTE {
+        let what = format!(
+            "the extension's schedules are due {runs} times in a minute; at most {MAX_RUNS_PER_MINUTE} are run"
+        );
+        return Err(Problem::new(Code::ScheduleLimit, what));
+    }
+    Ok(())
+}
+
+/// The most schedules of an extension, and how often they may be due together.
+const MAX_SCHEDULES: usize = 64;
+const MAX_RUNS_PER_MINUTE: usize = 120;
+/// The minute in which the rate is looked at. It begins at an hour, when most cron expressions are due.
+const RATE_CHECKED_AT: Millis = Millis(1_800_000_000_000 - 1);
+
+/// A subscription of a manifest that has no effect, because the extension may not have these events.
+fn unsubscribed(manifest: &Manifest, topic: &str) -> Problem {
+    let (id, what) = (&manifest.id, format!("`{topic}` is not subscribed to"));
+    let problem = match TopicRule::to_subscribe(topic) {
+        TopicRule::Needs(capability) => {
+            let why = format!("{what}: the interface `{capability}` is not granted");
+            let help =
+                format!("`holdfast ext grant {id} --interface {capability}`, if the manifest asks for it.");
+            Problem::new(Code::ComponentImport, why).help(help)
+        }
+        _ => {
+            let why = format!("{what}: the pattern includes topics of the program");
+            Problem::new(Code::EventRefused, why).help("Name each topic in full.")
+        }
+    };
+    problem.with(Severity::Warning)
 }
 
 /// Files by their paths, and their bytes under their digests.
@@ -234,7 +298,12 @@ pub(crate) const DEPENDS_ON: &str = ".depends_on";
 
 /// Adds the Python code of other extensions that an extension imports: those that it depends on and names as
 /// `sandbox.extensions.<id>`.
-fn imported(folder: &Path, manifest: &Manifest, files: &mut Vec<(String, Vec<u8>)>) -> Result<(), Problem> {
+fn imported(
+    folder: &Path,
+    manifest: &Manifest,
+    files: &mut Vec<(String, Vec<u8>)>,
+    reader: &mut ExtensionReader,
+) -> Result<(), Problem> {
     let all = folder.parent().unwrap_or(folder);
     for other in &manifest.depends_on {
         let named = format!("sandbox.extensions.{other}");
@@ -246,7 +315,7 @@ fn imported(folder: &Path, manifest: &Manifest, files: &mut Vec<(String, Vec<u8>
             continue;
         }
         for name in all_files(&theirs)?.into_iter().filter(|name| name.ends_with(".py")) {
-            let content = read_within(&theirs, &name)?;
+            let content = reader.read(&theirs, &name)?;
             files.push((format!("{DEPENDS_ON}/{other}/{name}"), content));
         }
     }
@@ -261,7 +330,7 @@ fn all_files(folder: &Path) -> Result<Vec<String>, Problem> {
     }
     if files.len() > MAX_FILES {
         let what = format!("the extension has more than {MAX_FILES} files");
-        return Err(at(folder, Code::ManifestValue, what).help(
+        return Err(Problem::in_file(Code::ManifestValue, folder, what).help(
             "Leave out what it does not need to run, or put it into a folder whose name begins with a dot.",
         ));
     }
@@ -269,30 +338,6 @@ fn all_files(folder: &Path) -> Result<Vec<String>, Problem> {
     let mut files: Vec<String> = inside.filter(|name| *name != "manifest.yaml").map(str::to_owned).collect();
     files.sort();
     Ok(files)
-}
-
-/// The largest file that is read.
-const MAX_FILE_BYTES: u64 = 256 << 20;
-
-/// A file of the extension's own: not one elsewhere that a link or `..` leads to.
-fn read_within(folder: &Path, name: &str) -> Result<Vec<u8>, Problem> {
-    let path = folder.join(name);
-    let unreadable = |error: std::io::Error| {
-        let problem = at(&path, Code::ComponentInvalid, format!("`{name}` cannot be read: {error}"));
-        problem.help("`holdfast ext build` makes it.")
-    };
-    let (inside, whole) =
-        (folder.canonicalize().map_err(unreadable)?, path.canonicalize().map_err(unreadable)?);
-    let about = fs::metadata(&whole).map_err(unreadable)?;
-    if !whole.starts_with(inside) || !about.is_file() {
-        let what = format!("`{name}` is no file of the extension's folder");
-        return Err(at(&path, Code::ComponentInvalid, what));
-    }
-    if about.len() > MAX_FILE_BYTES {
-        let what = format!("`{name}` has {} bytes; at most {MAX_FILE_BYTES} are read", about.len());
-        return Err(at(&path, Code::ComponentInvalid, what));
-    }
-    fs::read(whole).map_err(unreadable)
 }
 
 /// The user's settings over the manifest's, field by field.

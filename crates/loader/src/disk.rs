@@ -5,7 +5,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use holdfast_contract::problem::{Code, Location, Problem};
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_untrusted_files::{FoundOwner, found_owner};
 
 /// A file as it lies on the disk. The time of the last change covers its mode: a file that was unreadable is read again.
 #[derive(PartialEq)]
@@ -33,6 +34,17 @@ pub(crate) fn names(folder: &Path) -> Result<Vec<String>, Problem> {
     Ok(names)
 }
 
+/// A problem if somebody else can write a folder. It may have been a link that led nowhere when the home was checked.
+pub(crate) fn check_owner(folder: &Path) -> Result<(), Problem> {
+    let who = match about(folder)?.as_ref().map(found_owner) {
+        None | Some(FoundOwner::User) => return Ok(()),
+        Some(FoundOwner::Other) => "belongs to another user",
+        Some(FoundOwner::Everyone) => "can be written by every user",
+    };
+    let what = format!("{} {who}, and is not read", folder.display());
+    Err(Problem::in_file(Code::ExtensionUnreadable, folder, what))
+}
+
 pub(crate) fn is_dir(path: &Path) -> Result<bool, Problem> {
     Ok(about(path)?.is_some_and(|about| about.is_dir()))
 }
@@ -51,7 +63,7 @@ fn about(path: &Path) -> Result<Option<fs::Metadata>, Problem> {
 }
 
 pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> Problem {
-    at(path, Code::ExtensionUnreadable, format!("{} cannot be read: {error}", path.display()))
+    Problem::in_file(Code::ExtensionUnreadable, path, format!("{} cannot be read: {error}", path.display()))
 }
 
 pub(crate) fn stamp(path: PathBuf) -> Option<Stamp> {
@@ -59,10 +71,6 @@ pub(crate) fn stamp(path: PathBuf) -> Option<Stamp> {
     let (inode, bytes) = (about.ino(), about.len());
     let (written, changed) = ((about.mtime(), about.mtime_nsec()), (about.ctime(), about.ctime_nsec()));
     Some(Stamp { path, inode, bytes, written, changed })
-}
-
-pub(crate) fn at(path: &Path, code: Code, what: impl Into<String>) -> Problem {
-    Problem::new(code, what).at(Location { file: path.to_owned(), ..Location::default() })
 }
 
 /// The most files that an extension's folder may have.
@@ -112,9 +120,10 @@ fn is_generated(folder: &Path) -> bool {
 
 /// How the files that decide about an extension lie on the disk.
 pub(crate) fn stamps_of(folder: &Path, deep: bool) -> Vec<Stamp> {
-    let all = match deep {
-        true => tree(folder).files,
-        false => names(folder).unwrap_or_default().into_iter().map(|name| folder.join(name)).collect(),
+    let all = if deep {
+        tree(folder).files
+    } else {
+        names(folder).unwrap_or_default().into_iter().map(|name| folder.join(name)).collect()
     };
     all.into_iter().filter_map(stamp).collect()
 }

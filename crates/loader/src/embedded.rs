@@ -6,7 +6,7 @@ use std::path::Path;
 use holdfast_contract::budgets::Budgets;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::ExtensionId;
-use holdfast_contract::manifest::{self, LaneKind, Parsed};
+use holdfast_contract::manifest::{self, LaneKind, Parsed, own_settings};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::registry::Descriptor;
 use holdfast_contract::system_frames::BuiltIn;
@@ -15,9 +15,6 @@ use holdfast_lane_declarative::agent;
 use serde_json::{Map, Value};
 
 use crate::candidate::{Candidate, content_addressed, overlay};
-
-/// The setting that switches one off.
-const ENABLED: &str = "enabled";
 
 /// A component that the program carries, or an agent in words.
 #[derive(Clone, Copy)]
@@ -56,20 +53,17 @@ impl EmbeddedComponent {
         budgets: Budgets,
     ) -> Result<Candidate, Problem> {
         let file = format!("{}/manifest.yaml", self.id);
-        let Parsed { mut manifest, warnings, .. } = manifest::parse(Path::new(&file), self.manifest)
-            .map_err(|_| {
+        let Parsed { manifest, warnings, .. } =
+            manifest::parse(Path::new(&file), self.manifest).map_err(|_| {
                 Problem::new(Code::Internal, format!("the manifest of `{}` cannot be read", self.id))
             })?;
-        let mut set = set.cloned().unwrap_or_default();
-        if set.remove(ENABLED) == Some(Value::Bool(false)) {
-            manifest.enabled = false;
-        }
         let mut config = Value::Object(manifest.config.clone());
-        overlay(&mut config, &Value::Object(set));
+        overlay(&mut config, &Value::Object(own_settings(set)));
         let entrypoint = manifest.entrypoint.clone().unwrap_or_default();
-        let (lane, code) = match self.is_overridable() {
-            true => (LaneKind::Declarative, Vec::new()),
-            false => (LaneKind::Wasm, vec![(entrypoint.clone(), self.bytes.to_vec())]),
+        let (lane, code) = if self.is_overridable() {
+            (LaneKind::Declarative, Vec::new())
+        } else {
+            (LaneKind::Wasm, vec![(entrypoint.clone(), self.bytes.to_vec())])
         };
         let (files, contents) = content_addressed(code);
         let bundle = Bundle {

@@ -15,6 +15,7 @@ mod candidate;
 mod disk;
 mod embedded;
 mod loader;
+mod reader;
 mod vault;
 mod watch;
 

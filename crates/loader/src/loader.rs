@@ -13,15 +13,17 @@ use holdfast_contract::budgets::Budgets;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::hook::HookSpec;
 use holdfast_contract::ids::ExtensionId;
-use holdfast_contract::manifest::{LaneKind, RESERVED_IDS};
-use holdfast_contract::problem::{Code, Problem, Severity};
+use holdfast_contract::manifest::{Grants, LaneKind, RESERVED_IDS, enabled_by_user};
+use holdfast_contract::problem::{Code, Fault, Problem, Severity};
 use holdfast_contract::system_frames::{FoundExtension, ScheduleSpec, SetupSpec, SubscriptionSpec};
-use holdfast_contract::wire::Bundle;
-use holdfast_policy::Policy;
+use holdfast_contract::wire::{Bundle, Vault};
+use holdfast_policy::{Policy, effective_grant, rooted};
 use serde_json::{Map, Value};
 
-use crate::candidate::{Candidate, DEPENDS_ON, REQUIREMENTS, SINGLE, candidate, helpers, single};
-use crate::disk::{Stamp, at, is_dir, names, stamp, stamps_of, tree, unreadable};
+use crate::candidate::{
+    Candidate, DEPENDS_ON, REQUIREMENTS, SINGLE, candidate, helpers, single, single_file,
+};
+use crate::disk::{Stamp, check_owner, is_dir, names, stamp, stamps_of, tree, unreadable};
 use crate::embedded::EmbeddedComponent;
 use crate::vault::HomeVault;
 
@@ -34,6 +36,9 @@ pub struct Loader {
     budgets: Budgets,
     /// The ids of the built-in extensions, which no folder may take.
     built_in: BTreeSet<ExtensionId>,
+    /// The folder that `~` in a grant stands for, and the one that a relative path begins at. A grant is void where it is unknown.
+    user_folder: String,
+    working_folder: String,
     /// The components that the program carries.
     carried: Vec<EmbeddedComponent>,
     seen: BTreeMap<ExtensionId, Snapshot>,
@@ -52,13 +57,17 @@ struct Snapshot {
     state: State,
     /// What of the disk decides about it.
     reach: FileDependencies,
+    /// What is odd about it, such as unknown fields of its manifest.
+    warnings: Vec<Problem>,
+    /// Whether the program carries it.
+    carried: bool,
 }
 
 /// What an extension came to at the last look.
 enum State {
     /// It can be used, and this is its digest.
     Usable(Digest),
-    /// Its manifest leaves it out.
+    /// The settings or its manifest disable it.
     Disabled,
     /// It cannot be used, for this reason.
     Broken(Problem),
@@ -103,7 +112,26 @@ impl Loader {
         built_in: BTreeSet<ExtensionId>,
     ) -> Self {
         let (carried, seen) = (Vec::new(), BTreeMap::new());
-        Self { folder, vault, settings, budgets, built_in, carried, seen, blind: None }
+        let (user_folder, working_folder) = Default::default();
+        Self {
+            folder,
+            vault,
+            settings,
+            budgets,
+            built_in,
+            user_folder,
+            working_folder,
+            carried,
+            seen,
+            blind: None,
+        }
+    }
+
+    /// The same, for grants of files from `~` and from the working folder.
+    pub fn at(mut self, user_folder: Option<&Path>, working_folder: Option<&Path>) -> Self {
+        let text = |folder: Option<&Path>| folder.and_then(Path::to_str).unwrap_or_default().to_owned();
+        (self.user_folder, self.working_folder) = (text(user_folder), text(working_folder));
+        self
     }
 
     /// The same, with components that the program carries.
@@ -112,7 +140,7 @@ impl Loader {
         self
     }
 
-    /// Goes by other settings from the next look on.
+    /// Uses these settings from the next scan on.
     pub fn set(&mut self, settings: BTreeMap<ExtensionId, Map<String, Value>>) {
         self.settings = settings;
     }
@@ -131,10 +159,56 @@ impl Loader {
         above.into_iter().chain(all).chain(single).chain(each).collect()
     }
 
+    /// The extensions that were there at the last look, by id, and whether each is disabled.
+    pub fn installed(&self) -> impl Iterator<Item = (&ExtensionId, bool)> {
+        self.seen.iter().map(|(id, seen)| (id, matches!(seen.state, State::Disabled)))
+    }
+
+    /// Where an extension lies on the disk: a folder or a file. None for one that the program carries.
+    pub fn path(&self, id: &ExtensionId) -> Option<PathBuf> {
+        self.seen.get(id).filter(|seen| !seen.carried)?;
+        let file = single_file(&self.folder, id.as_str());
+        Some(self.folder.join(file.as_deref().unwrap_or(id.as_str())))
+    }
+
+    /// Reads an extension at the next scan, also if its files seem unchanged.
+    pub fn read_again(&mut self, id: &ExtensionId) {
+        if let Some(seen) = self.seen.get_mut(id) {
+            seen.stamps.clear();
+        }
+    }
+
+    /// What was odd about an extension at the last look.
+    pub fn warnings(&self, id: &ExtensionId) -> Vec<Problem> {
+        self.seen.get(id).map(|seen| seen.warnings.clone()).unwrap_or_default()
+    }
+
+    /// Whether content that was activated earlier may run again: it has exactly the grants that the policy gives it today.
+    pub fn may_run_again(&self, found: &FoundExtension, policy: &Policy) -> Result<(), Problem> {
+        if found.built_in.is_some() {
+            return Ok(());
+        }
+        let read = |fault: Fault| Problem::new(fault.code, fault.message);
+        let bundle = self.vault.bundle(found.digest).map_err(read)?;
+        let manifest = bundle.parsed().map_err(read)?;
+        let given = |path: PathBuf| policy.given(&found.id, &bundle.content(), path.to_str());
+        // A folder gets what its manifest requests of what is given, and a single file all of that.
+        let rooted = |grants: &Grants| rooted(grants, &self.user_folder, &self.working_folder);
+        let given_to_folder = given(self.folder.join(found.id.as_str()));
+        let of_folder = rooted(&effective_grant(&manifest.requests(), &given_to_folder));
+        let of_file = rooted(&given(self.folder.join(&bundle.entrypoint)));
+        if [Grants::default(), of_folder, of_file].contains(&bundle.grants) {
+            return Ok(());
+        }
+        let what = format!("the last good version of `{}` has grants that have changed since", found.id);
+        Err(Problem::new(Code::ComponentImport, what))
+    }
+
     /// Looks at every folder.
     pub fn scan(&mut self, policy: &Policy) -> Changes {
         let mut changes = Changes::default();
         let there = self.there(&mut changes);
+        self.vault.set_installed(there.len());
         let missing = self.seen.keys().filter(|id| !there.contains_key(id)).cloned();
         for id in missing.collect::<Vec<_>>() {
             match self.is_absent(&id) {
@@ -174,7 +248,7 @@ impl Loader {
                 Ok(_) => {
                     let what =
                         format!("`{id}` is there, but it is neither a folder nor a file that can be read");
-                    return Err(at(&path, Code::ExtensionUnreadable, what));
+                    return Err(Problem::in_file(Code::ExtensionUnreadable, &path, what));
                 }
             }
         }
@@ -205,7 +279,7 @@ impl Loader {
                 let path = self.folder.join(kind).join(&file);
                 let what = format!("`{id}` is also the name of {}", other.path().display());
                 changes.warnings.push(
-                    at(&path, Code::ManifestValue, what)
+                    Problem::in_file(Code::ManifestValue, &path, what)
                         .help("Rename one of them: this file is passed over."),
                 );
                 continue;
@@ -222,7 +296,7 @@ impl Loader {
             if let Some(other) = there.insert(component.extension(), ExtensionLocation::Carried(*component)) {
                 let what = format!("`{}` is the id of a built-in extension", component.id);
                 let help = "Give it another name: this one is passed over.";
-                changes.warnings.push(at(&other.path(), Code::ManifestValue, what).help(help));
+                changes.warnings.push(Problem::in_file(Code::ManifestValue, &other.path(), what).help(help));
             }
         }
         there
@@ -236,6 +310,7 @@ impl Loader {
             return;
         }
         let before = seen.map(|seen| &seen.state);
+        let mut odd = Vec::new();
         let state = match self.read(id, place, policy) {
             Ok(Some((found, warnings, now))) => {
                 let digest = found.digest;
@@ -243,7 +318,8 @@ impl Loader {
                     reach = now;
                     stamps = place.stamps(&reach);
                 }
-                changes.warnings.extend(warnings);
+                changes.warnings.extend(warnings.iter().cloned());
+                odd = warnings;
                 if !matches!(before, Some(State::Usable(before)) if *before == digest) {
                     changes.found.push(found);
                 }
@@ -260,7 +336,9 @@ impl Loader {
                 State::Broken(problem)
             }
         };
-        self.seen.insert(id.clone(), Snapshot { stamps, policy: in_force, set, state, reach });
+        let carried = matches!(place, ExtensionLocation::Carried(_));
+        let (policy, warnings) = (in_force, odd);
+        self.seen.insert(id.clone(), Snapshot { stamps, policy, set, state, reach, warnings, carried });
     }
 
     fn read(
@@ -271,30 +349,46 @@ impl Loader {
     ) -> Result<Option<(FoundExtension, Vec<Problem>, FileDependencies)>, Problem> {
         if self.built_in.contains(id) {
             let what = format!("`{id}` is the id of a built-in extension");
-            return Err(at(&place.path(), Code::ManifestValue, what).help("Give it another name."));
+            return Err(
+                Problem::in_file(Code::ManifestValue, &place.path(), what).help("Give it another name.")
+            );
         }
         let set = self.settings.get(id);
-        let Candidate { manifest, warnings, bundle, files } = match place {
+        let enabled = enabled_by_user(set);
+        // What the user has disabled is not even read.
+        if enabled == Some(false) {
+            return Ok(None);
+        }
+        let Candidate { manifest, warnings, mut bundle, files } = match place {
             ExtensionLocation::Folder(folder) => candidate(folder, policy, set, self.budgets)?,
             ExtensionLocation::File { folder, file } => single(folder, file, policy, set, self.budgets)?,
             ExtensionLocation::Carried(component) => component.candidate(set, self.budgets)?,
         };
-        if !manifest.enabled {
+        if !enabled.unwrap_or(manifest.enabled) {
             return Ok(None);
         }
+        bundle.grants = rooted(&bundle.grants, &self.user_folder, &self.working_folder);
         let reach = match place {
             ExtensionLocation::Folder(folder) => reach_of(folder, &bundle),
             ExtensionLocation::File { .. } | ExtensionLocation::Carried(_) => FileDependencies::default(),
         };
-        let needed = manifest.secrets.iter().filter(|need| !need.optional).map(|need| need.id.clone());
-        let setup =
-            SetupSpec { instructions: manifest.setup_instructions.clone(), secrets: needed.collect() };
+        let mut secrets: Vec<String> = Vec::new();
+        for need in manifest.needed_secrets().filter(|need| !need.optional) {
+            if !secrets.contains(&need.id) {
+                secrets.push(need.id.clone());
+            }
+        }
+        let setup = SetupSpec { instructions: manifest.setup_instructions.clone(), secrets };
         let found = FoundExtension {
             id: id.clone(),
             version: manifest.version.as_str().into(),
             digest: self.vault.keep(&bundle, files)?,
             lane: bundle.lane.clone(),
             description: in_short(&manifest.description),
+            may_call: {
+                let granted = bundle.grants.extensions.iter();
+                granted.filter(|id| !manifest.depends_on.contains(id)).cloned().collect()
+            },
             depends_on: manifest.depends_on,
             priority: manifest.priority,
             judges: manifest.hooks.iter().map(HookSpec::from).filter(HookSpec::judges).collect(),
@@ -364,6 +458,7 @@ impl ExtensionLocation {
 
 /// The files in a folder of single files that are extensions: those whose names do not begin with `_`.
 fn single_files(folder: &Path) -> Result<Vec<String>, Problem> {
+    check_owner(folder)?;
     let mut files = names(folder)?;
     files.retain(|name| name.ends_with(".py") && !name.starts_with('_'));
     Ok(files)
@@ -397,6 +492,7 @@ fn listed(folder: &Path) -> (Vec<String>, Vec<(&'static str, String)>, Option<Pr
 /// The folders of extensions in the folder of all of them. What is there and cannot be looked at is taken for one, and reported when
 /// it is read.
 fn extension_folders(folder: &Path) -> Result<Vec<String>, Problem> {
+    check_owner(folder)?;
     let mut names = names(folder)?;
     names.retain(|name| !RESERVED_IDS.contains(&name.as_str()) && is_dir(&folder.join(name)).unwrap_or(true));
     Ok(names)

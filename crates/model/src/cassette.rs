@@ -11,22 +11,22 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
-use holdfast_contract::effect::ModelAct;
 use holdfast_contract::ids::ToolName;
 use holdfast_contract::message::{AskedCall, Usage};
 use holdfast_contract::problem::{Code, Fault, Location, Problem};
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::wire::Later;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::outline::Outline;
 use crate::file::{open_regular, read_text};
-use crate::{Delta, Deltas, Model, ready};
+use crate::{Delta, Deltas, Model, ModelRequest, ready};
 
 /// A line of a tape.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -78,7 +78,7 @@ struct TapedCall {
 
 impl Answer {
     fn of(answer: &Result<ModelReturned, ModelFailed>) -> Self {
-        let plain = |content: &Content| content.value().cloned().unwrap_or_default();
+        let plain = |content: &Content| content.value().clone();
         match answer {
             Ok(returned) => Self::Returned {
                 text: plain(&returned.text),
@@ -122,7 +122,7 @@ impl Answer {
     }
 }
 
-/// Writes on a tape what another model answers. An answer that cannot be written is a failure: a tape has no holes.
+/// Writes on a tape what another model answers. An answer that cannot be written is a failure: a tape is never incomplete.
 pub struct Recorder {
     model: Arc<dyn Model>,
     tape: Arc<Mutex<File>>,
@@ -140,23 +140,27 @@ impl Recorder {
 }
 
 impl Model for Recorder {
-    fn complete(&self, ask: Box<ModelAct>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn price_known(&self) -> bool {
+        self.model.price_known()
+    }
+
+    fn complete(&self, ask: Box<ModelRequest>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let outline = Outline::of(&ask);
         let streamed: Arc<Mutex<Vec<Piece>>> = Arc::default();
         let heard = streamed.clone();
         let listening: Deltas = Arc::new(move |delta| {
-            hear(&mut heard.lock().unwrap_or_else(PoisonError::into_inner), delta);
+            hear(&mut heard.lock(), delta);
             deltas(delta);
         });
         let answering = self.model.complete(ask, listening);
         let (tape, path) = (self.tape.clone(), self.path.clone());
         Box::pin(async move {
             let answer = answering.await;
-            let streamed = std::mem::take(&mut *streamed.lock().unwrap_or_else(PoisonError::into_inner));
+            let streamed = std::mem::take(&mut *streamed.lock());
             let entry = Entry { request: outline.digest(), outline, streamed, answer: Answer::of(&answer) };
             let mut line = serde_json::to_vec(&entry).unwrap_or_default();
             line.push(b'\n');
-            match tape.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line) {
+            match tape.lock().write_all(&line) {
                 Ok(()) => answer,
                 Err(error) => {
                     Err(failed(unusable(&path, 0, &format!("the tape cannot be written: {error}"))))
@@ -175,7 +179,7 @@ fn hear(streamed: &mut Vec<Piece>, delta: Delta<'_>) {
     }
 }
 
-/// Gives again what is on a tape. Equal requests get their answers in the order in which they were recorded, and then the last one
+/// Plays a tape. Equal requests get their answers in the order in which they were recorded, and then the last one
 /// again.
 pub struct Player {
     entries: Vec<Entry>,
@@ -193,7 +197,7 @@ impl Player {
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
             let entry = serde_json::from_str(line);
             entries.push(entry.map_err(|error: serde_json::Error| {
-                let what = format!("the line is no entry of a tape, from column {} on", error.column());
+                let what = format!("invalid tape entry, from column {} on", error.column());
                 unusable(path, number, &what)
             })?);
         }
@@ -203,7 +207,7 @@ impl Player {
     fn find(&self, outline: &Outline) -> Option<&Entry> {
         let digest = outline.digest();
         let same: Vec<&Entry> = self.entries.iter().filter(|entry| entry.request == digest).collect();
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.made.lock();
         let count = made.entry(digest).or_default();
         let entry = same.get(*count).or(same.last()).copied();
         *count += 1;
@@ -212,7 +216,7 @@ impl Player {
 }
 
 impl Model for Player {
-    fn complete(&self, ask: Box<ModelAct>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn complete(&self, ask: Box<ModelRequest>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let outline = Outline::of(&ask);
         let Some(entry) = self.find(&outline) else {
             let what = match outline.nearest(self.entries.iter().map(|entry| &entry.outline)) {

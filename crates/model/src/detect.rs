@@ -1,4 +1,4 @@
-//! What a machine has to offer: keys in the environment and model servers on it.
+//! Detects what a machine offers: keys in the environment and local model servers.
 //!
 //! The environment is a function, so that tests need not change the real one. Keys themselves are never returned, only where they
 //! are.
@@ -14,7 +14,7 @@ use crate::provider::prepare_tls;
 
 /// How long a local server may take to accept a connection.
 const CONNECT: Duration = Duration::from_millis(200);
-/// How long it may take to say what it has.
+/// How long it may take to list its models.
 const ANSWER: Duration = Duration::from_secs(1);
 
 /// A model that can be used without further setup.
@@ -26,7 +26,7 @@ pub struct DetectedProvider {
     pub model: String,
     /// What else a local server has.
     pub models: Vec<String>,
-    /// Where it is, if not where it always is.
+    /// Its address, if not the default.
     pub base_url: Option<String>,
     /// The variable that holds its key.
     pub key_env: Option<&'static str>,

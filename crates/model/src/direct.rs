@@ -1,14 +1,13 @@
 //! A model that calls the given tool and returns its result: how a tool is called without a model.
 
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::ModelAct;
 use holdfast_contract::message::{AskedCall, Message, Usage};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::wire::Later;
 use serde_json::Value;
 
-use crate::{Deltas, Model};
+use crate::{Deltas, Model, ModelRequest};
 
 /// The name under which it is always there.
 pub const NAME: &str = "direct";
@@ -17,12 +16,12 @@ pub const NAME: &str = "direct";
 pub struct Direct;
 
 impl Model for Direct {
-    fn complete(&self, ask: Box<ModelAct>, _: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn complete(&self, ask: Box<ModelRequest>, _: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         Box::pin(std::future::ready(answer(&ask)))
     }
 }
 
-fn answer(ask: &ModelAct) -> Result<ModelReturned, ModelFailed> {
+fn answer(ask: &ModelRequest) -> Result<ModelReturned, ModelFailed> {
     let said = |text: Content, calls: Vec<AskedCall>| ModelReturned {
         text,
         reasoning: None,

@@ -22,17 +22,45 @@ pub mod trial;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use holdfast_contract::effect::ModelAct;
+use holdfast_contract::content::Content;
+use holdfast_contract::ids::{ModelName, Seq, ToolName};
+use holdfast_contract::message::{Message, TurnView};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
+use holdfast_contract::tool::ToolSpec;
 use holdfast_contract::wire::Later;
+use serde_json::{Map, Value};
+
+/// What a model is asked: the conversation, and the tools that it may call.
+#[derive(Clone, Debug, Default)]
+pub struct ModelRequest {
+    /// The frame that decided it: `model.requested`, or that of a compaction.
+    pub decided_by: Seq,
+    /// The model.
+    pub model: ModelName,
+    /// The agent's instructions.
+    pub instructions: Content,
+    /// What context providers add to them, in order.
+    pub context: Arc<Vec<Content>>,
+    /// The conversation.
+    pub messages: Arc<Vec<Message>>,
+    /// The tools that it is shown, by name.
+    pub tools: Vec<Arc<ToolSpec>>,
+    /// The names of all tools of the turn, shown or not, in order. What a tool is called on the wire depends on all of them, so that it
+    /// does not change from one request to the next.
+    pub tool_names: Vec<ToolName>,
+    /// Parameters of the agent that asks, such as `temperature`.
+    pub parameters: Map<String, Value>,
+    /// The turn that it belongs to.
+    pub turn: TurnView,
+}
 
 /// A piece of an answer as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delta<'a> {
-    /// Of what the model says.
+    /// Text of the answer.
     Text(&'a str),
-    /// Of what it considers before it says it.
+    /// Reasoning before the answer.
     Reasoning(&'a str),
 }
 
@@ -42,7 +70,12 @@ pub type Deltas = Arc<dyn Fn(Delta<'_>) + Send + Sync>;
 /// A language model.
 pub trait Model: Send + Sync {
     /// Answers. The future is dropped when the answer is no longer wanted, and with it the connection.
-    fn complete(&self, ask: Box<ModelAct>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>>;
+    fn complete(&self, ask: Box<ModelRequest>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>>;
+
+    /// Whether what it uses is reported with its cost. Where it is not, a limit on money cannot hold.
+    fn price_known(&self) -> bool {
+        true
+    }
 }
 
 /// A model that needs no settings and no file: `offline` or `direct`. None for any other name.

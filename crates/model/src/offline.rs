@@ -2,7 +2,7 @@
 //!
 //! It calls a tool when it is told to (`/tool key=value`) or when the words fit one tool clearly and its required arguments are in
 //! the text, and reports the result. `choose` finds the tool, `fill` finds the arguments. It is what a fresh
-//! installation talks with, not a substitute for a language model, and tells that once.
+//! installation talks with, not a substitute for a language model, and says so once.
 
 mod choose;
 mod display;
@@ -12,18 +12,17 @@ mod offline_tests;
 mod words;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::ModelAct;
 use holdfast_contract::message::{AskedCall, Message, Usage};
-use holdfast_contract::registry::Registry;
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::tool::ToolSpec;
 use holdfast_contract::wire::Later;
 use holdfast_yaml::nearest;
 use serde_json::{Map, Value};
 
-use crate::{Delta, Deltas, Model, ready};
+use crate::{Delta, Deltas, Model, ModelRequest, ready};
 
 /// Said once in a conversation.
 const HINT: &str = "I am the built-in model: I match words to tools and understand nothing else. For a language model, \
@@ -44,7 +43,7 @@ enum Move {
 }
 
 impl Model for Offline {
-    fn complete(&self, ask: Box<ModelAct>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn complete(&self, ask: Box<ModelRequest>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let returned = match next(&ask) {
             Move::Call(tool, arguments) => {
                 let arguments = Content::new(Value::Object(arguments));
@@ -67,7 +66,7 @@ fn hinted(messages: &[Message]) -> bool {
     messages.iter().any(says)
 }
 
-fn next(ask: &ModelAct) -> Move {
+fn next(ask: &ModelRequest) -> Move {
     if ask.turn.origin.channel == "compaction" {
         return Move::Say(summary(&ask.messages));
     }
@@ -75,20 +74,20 @@ fn next(ask: &ModelAct) -> Move {
     let Some((last, Message::User { text, .. })) =
         last.and_then(|last| Some((last, ask.messages.get(last)?)))
     else {
-        return Move::Say(nothing_fits(&ask.registry));
+        return Move::Say(nothing_fits(&ask.tools));
     };
     match report(&ask.messages[last..]) {
         Some(report) => Move::Say(report),
-        None => heard(text.to_text().trim(), &ask.registry),
+        None => heard(text.to_text().trim(), &ask.tools),
     }
 }
 
 /// What to do about a text of the user's.
-fn heard(text: &str, registry: &Registry) -> Move {
+fn heard(text: &str, tools: &[Arc<ToolSpec>]) -> Move {
     if let Some(command) = text.strip_prefix('/') {
-        return commanded(command, registry);
+        return commanded(command, tools);
     }
-    let Some(tool) = choose::tool(text, registry) else { return Move::Say(nothing_fits(registry)) };
+    let Some(tool) = choose::tool(text, tools) else { return Move::Say(nothing_fits(tools)) };
     match fill::from_text(tool, text) {
         Ok(arguments) => Move::Call(tool.name.to_string(), arguments),
         Err(lacks) => Move::Say(format!(
@@ -99,12 +98,12 @@ fn heard(text: &str, registry: &Registry) -> Move {
     }
 }
 
-fn commanded(command: &str, registry: &Registry) -> Move {
+fn commanded(command: &str, tools: &[Arc<ToolSpec>]) -> Move {
     let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
-    let Some(tool) = tools(registry).find(|tool| tool.name.as_str() == name) else {
-        let near = nearest(name, tools(registry).map(|tool| tool.name.as_str()));
+    let Some(tool) = tools.iter().find(|tool| tool.name.as_str() == name) else {
+        let near = nearest(name, tools.iter().map(|tool| tool.name.as_str()));
         let near = near.map(|near| format!(" Did you mean `/{near}`?")).unwrap_or_default();
-        return Move::Say(format!("There is no tool `{name}`.{near}\n\n{}", list(registry)));
+        return Move::Say(format!("There is no tool `{name}`.{near}\n\n{}", list(tools)));
     };
     match fill::from_command(tool, rest.trim()) {
         Ok(arguments) => Move::Call(name.to_owned(), arguments),
@@ -112,24 +111,19 @@ fn commanded(command: &str, registry: &Registry) -> Move {
     }
 }
 
-fn tools(registry: &Registry) -> impl Iterator<Item = &ToolSpec> {
-    registry.tools.iter().filter_map(|entry| entry.stack.first()).map(|implementation| &*implementation.spec)
+fn nothing_fits(tools: &[Arc<ToolSpec>]) -> String {
+    format!("No tool fits that clearly. {}", list(tools))
 }
 
-fn nothing_fits(registry: &Registry) -> String {
-    format!("No tool fits that clearly. {}", list(registry))
-}
-
-fn list(registry: &Registry) -> String {
-    let all: Vec<&ToolSpec> = tools(registry).collect();
-    let Some(first) = all.first() else { return "There are no tools to call.".to_owned() };
+fn list(tools: &[Arc<ToolSpec>]) -> String {
+    let Some(first) = tools.first() else { return "There are no tools to call.".to_owned() };
     let mut text = "These are the tools:\n".to_owned();
-    for tool in all.iter().take(MOST_TOOLS) {
+    for tool in tools.iter().take(MOST_TOOLS) {
         let about = tool.description.split(['.', '\n']).next().unwrap_or_default().trim();
         text.push_str(&format!("- `{}`: {about}\n", tool.name));
     }
-    if all.len() > MOST_TOOLS {
-        text.push_str(&format!("- and {} more\n", all.len() - MOST_TOOLS));
+    if tools.len() > MOST_TOOLS {
+        text.push_str(&format!("- and {} more\n", tools.len() - MOST_TOOLS));
     }
     format!("{text}{}", usage(first))
 }
@@ -150,17 +144,26 @@ fn report(since: &[Message]) -> Option<String> {
     });
     let calls: Vec<&AskedCall> = calls.collect();
     let results = since.iter().filter_map(|message| match message {
-        Message::Tool { model_id, content, failed, .. } => Some((model_id, content, *failed)),
+        Message::Tool { model_id, content, failed, edited, .. } => Some((model_id, content, *failed, edited)),
         _ => None,
     });
     let lines: Vec<String> = results
-        .map(|(id, content, failed)| {
+        .map(|(id, content, failed, edited)| {
             let call = calls.iter().rev().find(|call| call.model_id == *id);
-            let did = call.map_or_else(|| "a tool".to_owned(), |call| spelt(call));
+            let did = call.map_or_else(
+                || "a tool".to_owned(),
+                |call| match edited {
+                    None => spelt(call),
+                    Some(arguments) => {
+                        let ran = AskedCall { arguments: arguments.clone(), ..(*call).clone() };
+                        format!("{}, as you changed it", spelt(&ran))
+                    }
+                },
+            );
             if failed {
                 format!("I called {did}. It failed: {}", shortened(&content.to_text()))
             } else {
-                let result = content.value().map(display::readable).unwrap_or_default();
+                let result = display::readable(content.value());
                 format!("I called {did}. It answered:\n\n{}", shortened(&result))
             }
         })
@@ -169,7 +172,7 @@ fn report(since: &[Message]) -> Option<String> {
 }
 
 fn spelt(call: &AskedCall) -> String {
-    let arguments = call.arguments.value().and_then(Value::as_object);
+    let arguments = call.arguments.value().as_object();
     // By name: a value that was read back from the log may have its fields in another order.
     let given: BTreeMap<&String, &Value> = arguments.into_iter().flatten().collect();
     let given: String = given.iter().map(|(name, value)| format!(" {name}={value}")).collect();

@@ -1,4 +1,4 @@
-//! Models over a network, each spoken to in its own provider's words.
+//! Models over a network, each through its provider's own API.
 //!
 //! [`Provider`] is one configured model. How a request is put together is in `request`, what a failure means in `failure`, and
 //! reasoning that a provider wants to see again in `reasoning`. Nothing here tries again: that is the kernel's, and recorded.
@@ -20,7 +20,6 @@ use genai::chat::{ChatOptions, ChatStreamEvent, ReasoningEffort, StreamEnd};
 use genai::resolver::{AuthData, Endpoint, ServiceTargetResolver};
 use genai::{Client, ModelIden, ServiceTarget};
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::ModelAct;
 use holdfast_contract::message::{AskedCall, Usage};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
@@ -31,23 +30,25 @@ use secrecy::{ExposeSecret, SecretString};
 
 use self::failure::Failures;
 use self::request::Names;
-use crate::{Delta, Deltas, Model};
+use crate::{Delta, Deltas, Model, ModelRequest};
 
-/// How long a connection may take to come about.
+/// The timeout for connecting.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long a provider may be silent in the middle of an answer.
+/// The idle timeout in the middle of an answer.
 const SILENCE: Duration = Duration::from_secs(120);
-/// Providers under the names that people know them by.
+/// The most bytes of one answer: text, reasoning and the arguments of calls together.
+pub const MAX_ANSWER_BYTES: usize = 16 << 20;
+/// Other names of providers.
 const ALIASES: &[(&str, AdapterKind)] = &[
     ("openai_compatible", AdapterKind::OpenAI),
     ("openrouter", AdapterKind::OpenRouter),
     ("google", AdapterKind::Gemini),
 ];
 
-/// What there is to say about a model.
+/// The settings of a model.
 #[derive(Clone, Debug, Default)]
 pub struct ProviderSettings {
-    /// The name it goes by in the settings.
+    /// Its name in the settings.
     pub name: String,
     /// The provider: `openai`, `anthropic`, `gemini`, `ollama`, `openai_compatible`, …; see [`providers`].
     pub provider: String,
@@ -59,7 +60,7 @@ pub struct ProviderSettings {
     pub key: Option<SecretString>,
     /// Where the key comes from, for messages: `OPENAI_API_KEY`.
     pub key_from: Option<String>,
-    /// How hard it shall think: `minimal`, `low`, `medium`, `high` or a budget in tokens. Unset leaves it to the provider.
+    /// The reasoning effort: `minimal`, `low`, `medium`, `high` or a budget in tokens. Unset leaves it to the provider.
     pub reasoning: Option<String>,
     /// Dollars per million tokens read.
     pub price_in: Option<f64>,
@@ -84,9 +85,9 @@ pub fn usual_key(provider: &str) -> Option<&'static str> {
     }
 }
 
-/// Makes TLS ready for use. Harmless to call again.
+/// Installs the TLS provider. Idempotent.
 pub(crate) fn prepare_tls() {
-    // An error means that there is a default already, which is as good.
+    // An error means that a default is installed already.
     drop(rustls::crypto::ring::default_provider().install_default());
 }
 
@@ -102,6 +103,7 @@ struct Inner {
     options: ChatOptions,
     failures: Failures,
     prices: (f64, f64),
+    price_known: bool,
 }
 
 impl fmt::Debug for Provider {
@@ -136,6 +138,9 @@ impl Provider {
             price(&settings, "price_in", settings.price_in)?,
             price(&settings, "price_out", settings.price_out)?,
         );
+        // A model that runs here costs nothing.
+        let price_known =
+            kind == AdapterKind::Ollama || settings.price_in.is_some() && settings.price_out.is_some();
         let options = options(&settings, kind)?;
         prepare_tls();
         // No redirects: a key in a header must not travel to another host. No proxies: the environment must not reroute it.
@@ -162,27 +167,42 @@ impl Provider {
         let client = Client::builder().with_reqwest(http).with_service_target_resolver(resolver).build();
         let client = client.map_err(|error| wrong(&settings, "provider", &error.to_string(), ""))?;
         let target = ModelIden::new(kind, settings.model.clone());
-        let inner = Inner { client, target, options, failures: Failures::new(&settings, kind), prices };
+        let failures = Failures::new(&settings);
+        let inner = Inner { client, target, options, failures, prices, price_known };
         Ok(Self { inner: Arc::new(inner) })
     }
 }
 
 impl Model for Provider {
-    fn complete(&self, ask: Box<ModelAct>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn complete(&self, ask: Box<ModelRequest>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let inner = self.inner.clone();
         Box::pin(async move { inner.complete(&ask, &deltas).await })
+    }
+
+    fn price_known(&self) -> bool {
+        self.inner.price_known
     }
 }
 
 impl Inner {
-    async fn complete(&self, ask: &ModelAct, deltas: &Deltas) -> Result<ModelReturned, ModelFailed> {
-        let names = Names::of(&ask.registry);
+    async fn complete(&self, ask: &ModelRequest, deltas: &Deltas) -> Result<ModelReturned, ModelFailed> {
+        let names = Names::of(&ask.tool_names);
         let request = request::build(ask, self.target.adapter_kind, &names);
         let failed = |error| self.failures.of(error);
-        let answer = self.client.exec_chat_stream(self.target.clone(), request, Some(&self.options)).await;
+        let options = request::options(ask, &self.options);
+        let answer = self.client.exec_chat_stream(self.target.clone(), request, Some(&options)).await;
         let mut stream = answer.map_err(failed)?.stream;
+        let mut size = AnswerSize {
+            repeats_calls: self.target.adapter_kind == AdapterKind::Anthropic,
+            ..AnswerSize::default()
+        };
         while let Some(event) = stream.next().await {
-            match event.map_err(failed)? {
+            let event = event.map_err(failed)?;
+            size.add(&event);
+            if size.bytes > MAX_ANSWER_BYTES {
+                return Err(self.failures.too_long(MAX_ANSWER_BYTES));
+            }
+            match event {
                 ChatStreamEvent::Chunk(chunk) => deltas(Delta::Text(&chunk.content)),
                 ChatStreamEvent::ReasoningChunk(chunk) => deltas(Delta::Reasoning(&chunk.content)),
                 ChatStreamEvent::End(end) if self.is_whole(&end) => return Ok(self.returned(end, &names)),
@@ -193,8 +213,8 @@ impl Inner {
         Err(self.failures.broken_off())
     }
 
-    /// Whether the provider itself ended the answer. For some, the end of the stream is taken for the end of the answer, and only
-    /// what a real end brings with it tells them apart.
+    /// Whether the provider itself ended the answer. For some adapters, the end of the stream counts as the end of the answer, and only
+    /// what comes with a regular end tells them apart.
     fn is_whole(&self, end: &StreamEnd) -> bool {
         match self.target.adapter_kind {
             AdapterKind::Gemini => end.captured_stop_reason.is_some(),
@@ -234,6 +254,36 @@ impl Inner {
     }
 }
 
+/// How large an answer is, counted while it comes in.
+#[derive(Default)]
+struct AnswerSize {
+    bytes: usize,
+    /// Whether each piece of a call repeats the pieces before it.
+    repeats_calls: bool,
+    /// The size of the call that is coming in, where its pieces are repeated.
+    call: usize,
+}
+
+impl AnswerSize {
+    fn add(&mut self, event: &ChatStreamEvent) {
+        self.bytes += match event {
+            ChatStreamEvent::Chunk(chunk)
+            | ChatStreamEvent::ReasoningChunk(chunk)
+            | ChatStreamEvent::ThoughtSignatureChunk(chunk) => chunk.content.len(),
+            ChatStreamEvent::ToolCallChunk(chunk) => {
+                let length = chunk.tool_call.fn_arguments.as_str().map_or(1, str::len);
+                if self.repeats_calls {
+                    let before = std::mem::replace(&mut self.call, length);
+                    length.checked_sub(before).unwrap_or(length)
+                } else {
+                    length
+                }
+            }
+            _ => 0,
+        };
+    }
+}
+
 fn kind_of(provider: &str) -> Option<AdapterKind> {
     let known = || AdapterKind::all().iter().find(|kind| kind.as_lower_str() == provider).copied();
     ALIASES.iter().find(|(name, _)| *name == provider).map(|(_, kind)| *kind).or_else(known)
@@ -250,7 +300,7 @@ fn kind(settings: &ProviderSettings) -> Result<AdapterKind, Problem> {
         };
         return Err(Problem::new(Code::ProviderUnknown, what).help(help));
     };
-    // Newer models are only whole behind the provider's newer interface, which other servers under its name seldom have.
+    // Newer models are complete only behind the provider's newer API, which compatible servers seldom have.
     let newer = AdapterKind::from_model(&settings.model).ok() == Some(AdapterKind::OpenAIResp);
     if name == "openai" && newer && settings.base_url.is_none() {
         return Ok(AdapterKind::OpenAIResp);
@@ -266,7 +316,7 @@ fn wrong(settings: &ProviderSettings, field: &str, what: &str, help: &str) -> Pr
 fn base_url(settings: &ProviderSettings, text: &str) -> Result<Url, Problem> {
     let help = "Write an address such as `https://api.example.com/v1`; a key belongs in `api_key_env`.";
     let url = Url::parse(text.trim())
-        .map_err(|error| wrong(settings, "base_url", &format!("is no address: {error}"), help))?;
+        .map_err(|error| wrong(settings, "base_url", &format!("is not a valid URL: {error}"), help))?;
     let plain = url.username().is_empty() && url.password().is_none() && url.query().is_none();
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() || !plain {
         return Err(wrong(settings, "base_url", "is no plain address of a server", help));

@@ -7,19 +7,18 @@ mod read_tests;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::ModelAct;
 use holdfast_contract::ids::StreamId;
 use holdfast_contract::message::{AskedCall, Message, Usage};
 use holdfast_contract::problem::{Code, Fault, Location, Problem};
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::wire::Later;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::file::read_text;
-use crate::{Delta, Deltas, Model, ready};
+use crate::{Delta, Deltas, Model, ModelRequest, ready};
 
 /// One answer of a scripted model.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +40,7 @@ pub enum ScriptStep {
     Hangs,
     /// It says this much of something, and then never ends.
     Stalls(String),
-    /// Another step, at a price.
+    /// Another step, with usage.
     Costs(Usage, Box<ScriptStep>),
     /// Another step, after thinking about it.
     Reasons(String, Box<ScriptStep>),
@@ -121,7 +120,7 @@ impl Script {
                 ready(Ok(ModelReturned { text: Content::text(""), reasoning: None, calls, usage }))
             }
             ScriptStep::Fails { times, retryable, then } => {
-                let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut failed = self.failed.lock();
                 let count = failed.entry(place.clone()).or_default();
                 if *count >= times {
                     drop(failed);
@@ -151,7 +150,7 @@ impl Script {
 }
 
 impl Model for Script {
-    fn complete(&self, ask: Box<ModelAct>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn complete(&self, ask: Box<ModelRequest>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let answers =
             ask.messages.iter().filter(|message| matches!(message, Message::Assistant { .. })).count();
         let step = self.steps.get(answers).cloned().unwrap_or_else(|| ScriptStep::says("done"));

@@ -3,34 +3,25 @@
 use std::sync::{Arc, Mutex};
 
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::ModelAct;
-use holdfast_contract::ids::{CallId, Seq};
+use holdfast_contract::ids::CallId;
 use holdfast_contract::message::{AskedCall, Message, TurnContext};
-use holdfast_contract::registry::{Implementation, Registry, ToolEntry};
 use holdfast_contract::tool::ToolSpec;
 use serde_json::Value;
 
-use crate::{Delta, Deltas};
+use crate::{Delta, Deltas, ModelRequest};
 
 /// A request with these messages and tools.
-pub(crate) fn ask(messages: Vec<Message>, tools: Vec<ToolSpec>) -> Box<ModelAct> {
-    let entry = |spec: ToolSpec| {
-        let name = spec.name.clone();
-        let stack = vec![Implementation { extension: Arc::default(), spec: Arc::new(spec), agent: None }];
-        ToolEntry { name, stack }
-    };
-    let mut registry = Registry { tools: tools.into_iter().map(entry).collect(), ..Registry::default() };
-    registry.tools.sort_by(|a, b| a.name.cmp(&b.name));
-    Box::new(ModelAct {
-        decided_by: Seq::default(),
+pub(crate) fn ask(messages: Vec<Message>, tools: Vec<ToolSpec>) -> Box<ModelRequest> {
+    let mut tools: Vec<Arc<ToolSpec>> = tools.into_iter().map(Arc::new).collect();
+    tools.sort_by(|a, b| a.name.cmp(&b.name));
+    Box::new(ModelRequest {
         model: "test".into(),
-        delay: Default::default(),
-        scope: Default::default(),
         instructions: Content::text("Be brief."),
-        context: Arc::default(),
         messages: Arc::new(messages),
-        registry: Arc::new(registry),
+        tool_names: tools.iter().map(|tool| tool.name.clone()).collect(),
+        tools,
         turn: Arc::new(TurnContext::default()),
+        ..ModelRequest::default()
     })
 }
 
@@ -67,6 +58,7 @@ pub(crate) fn result(id: &str, text: &str, failed: bool) -> Message {
         content: text.into(),
         failed,
         attachments: Vec::new(),
+        edited: None,
     }
 }
 

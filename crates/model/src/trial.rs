@@ -1,15 +1,14 @@
 //! Asks a model whether it works: one tiny request, and what is to be said about it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::ModelAct;
-use holdfast_contract::ids::Seq;
 use holdfast_contract::message::{Message, Origin, TurnContext, Usage};
 use holdfast_contract::session_frames::ModelFailed;
+use parking_lot::Mutex;
 
-use crate::{Delta, Model};
+use crate::{Delta, Model, ModelRequest};
 
 /// How a model did.
 #[derive(Clone, Debug)]
@@ -34,11 +33,11 @@ pub async fn test(model: &dyn Model) -> ModelTestReport {
     let pieces: Arc<Mutex<Vec<Duration>>> = Arc::default();
     let seen = pieces.clone();
     let deltas = Arc::new(move |_: Delta<'_>| {
-        seen.lock().unwrap_or_else(PoisonError::into_inner).push(began.elapsed());
+        seen.lock().push(began.elapsed());
     });
     let answer = model.complete(Box::new(request()), deltas).await;
     let latency = began.elapsed();
-    let pieces = pieces.lock().unwrap_or_else(PoisonError::into_inner);
+    let pieces = pieces.lock();
     let (text, usage, failed) = match answer {
         Ok(returned) => (returned.text.to_text(), returned.usage, None),
         Err(failed) => (String::new(), failed.usage, Some(failed)),
@@ -53,22 +52,19 @@ pub async fn test(model: &dyn Model) -> ModelTestReport {
     }
 }
 
-fn request() -> ModelAct {
+fn request() -> ModelRequest {
     let turn = TurnContext {
         session: "trial".into(),
         turn: 1,
         agent: "trial".into(),
         origin: Origin { channel: "trial".to_owned(), user: None },
+        ..TurnContext::default()
     };
-    ModelAct {
-        decided_by: Seq::default(),
+    ModelRequest {
         model: "trial".into(),
-        delay: Default::default(),
-        scope: Default::default(),
         instructions: Content::text("Answer in five words."),
-        context: Arc::default(),
         messages: Arc::new(vec![Message::user("Say that you are ready.")]),
-        registry: Arc::default(),
         turn: Arc::new(turn),
+        ..ModelRequest::default()
     }
 }

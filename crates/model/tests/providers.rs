@@ -24,7 +24,7 @@ use holdfast_contract::ids::Millis;
 use holdfast_contract::message::Usage;
 use holdfast_contract::problem::Code;
 use holdfast_model::offline::Offline;
-use holdfast_model::provider::{Provider, ProviderSettings};
+use holdfast_model::provider::{MAX_ANSWER_BYTES, Provider, ProviderSettings};
 use holdfast_model::trial;
 use serde_json::{Value, json};
 use servers::{Aimock, Canned};
@@ -63,7 +63,7 @@ async fn two_calls_at_once_and_then_an_answer() {
         let calls: Vec<(String, Value)> = returned
             .calls
             .iter()
-            .map(|call| (call.tool.to_string(), call.arguments.value().unwrap().clone()))
+            .map(|call| (call.tool.to_string(), call.arguments.value().clone()))
             .collect();
         let expected = [("fs.read".to_owned(), json!({ "path": "a.txt" })), ("clock".to_owned(), json!({}))];
         assert_eq!(calls, expected, "{shape:?}");
@@ -154,6 +154,22 @@ async fn a_stream_that_ends_before_the_answer_is_no_answer() {
             (Code::ModelInterrupted, true),
             "{shape:?}: {failed:?}"
         );
+    }
+}
+
+// Finding L10.
+#[tokio::test]
+async fn an_answer_that_does_not_end_is_cut_off_with_a_code() {
+    for shape in SHAPES {
+        let server = Canned::start(vec![shape.endless(MAX_ANSWER_BYTES + (1 << 20))]).await;
+        let answered = ask(&model(shape, &server.base), &["hello"]).await;
+        let failed = answered.failed();
+        assert_eq!(
+            (failed.fault.code, failed.retryable),
+            (Code::ModelAnswerSize, false),
+            "{shape:?}: {failed:?}"
+        );
+        assert!(answered.text().len() <= MAX_ANSWER_BYTES, "{shape:?}");
     }
 }
 

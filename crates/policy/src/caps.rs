@@ -54,7 +54,7 @@ pub struct Dollars {
     pub micros: u64,
 }
 
-/// What a session may spend under a profile that goes ahead, where the policy names no bound.
+/// What a session may spend under a profile that does not ask, where the policy names no bound.
 const BOUND: Cap = Cap {
     tokens: Some(2_000_000),
     dollars: Some(Dollars { micros: 20_000_000 }),
@@ -98,7 +98,7 @@ impl Caps {
         *self == Self::default()
     }
 
-    /// The caps in force: a profile that goes ahead has bounds for a session even where the policy names none.
+    /// The caps in force: a profile that does not ask has bounds for a session even where the policy names none.
     pub(crate) fn under(&self, profile: Profile) -> Self {
         let bound = if profile::goes_ahead(profile) { BOUND } else { Cap::default() };
         Self { session: self.session.or(bound), ..self.clone() }
@@ -124,7 +124,7 @@ impl Caps {
 }
 
 impl Dollars {
-    /// More than this is a slip of the pen, and still exact.
+    /// More than this is a typing error. Amounts up to it are exact.
     const MAX_DOLLARS: f64 = 1e9;
 }
 

@@ -4,6 +4,7 @@
 //! among equals the first in the file gives its name. Where none applies, the profile's own rule decides.
 
 use holdfast_contract::hook::Decision;
+use holdfast_contract::ids::{ExtensionId, RuleName, ToolName};
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::tool::EffectClass;
 
@@ -15,12 +16,12 @@ use crate::rules::rule::{Condition, Examples, Rule, Ruling};
 impl Policy {
     /// Decides about a call. Where the call is allowed and no rule looks at its arguments, nothing is allocated.
     pub fn evaluate(&self, request: &PolicyRequest<'_>) -> PolicyVerdict {
-        let classes = self.classes(request);
+        let (classes, profile) = (self.classes(request), self.profile_of(request.turn));
         let mut best: Option<(&Rule, MatchFinding<'_>)> = None;
         if !self.document.rules.is_empty() {
             let subject = subject(request, classes);
             for rule in &self.document.rules {
-                if best.is_some_and(|(best, _)| best.decision >= rule.decision) || !self.counts(rule) {
+                if best.is_some_and(|(best, _)| best.decision >= rule.decision) || !counts(rule, profile) {
                     continue;
                 }
                 let finding = applies(rule, &subject);
@@ -47,18 +48,9 @@ impl Policy {
         PolicyVerdict { decision, rule }
     }
 
-    /// Whether a rule counts under the policy's profile.
-    pub(crate) fn counts(&self, rule: &Rule) -> bool {
-        if rule.profiles.is_empty() {
-            rule.decision.narrows() || self.document.profile != Profile::Safe
-        } else {
-            rule.profiles.contains(&self.document.profile)
-        }
-    }
-
     /// The profile's verdict.
     pub(crate) fn by_profile(&self, request: &PolicyRequest<'_>, classes: Classes) -> PolicyVerdict {
-        let (profile, class) = (self.document.profile, classes.first());
+        let (profile, class) = (self.profile_of(request.turn), classes.first());
         let reason = || {
             let (tool, name) = (&request.tool.name, profile::name(profile));
             if request.tool.effects == class {
@@ -71,22 +63,54 @@ impl Policy {
             )
         };
         let decision = match profile::ruling(profile, class) {
+            // The author's advice makes the profile stricter. A rule of the user's comes before both.
+            Ruling::Allow if request.tool.asks => Decision::Ask {
+                reason: format!(
+                    "the manifest of `{}` wants a person to be asked about `{}`",
+                    request.extension.id, request.tool.name
+                ),
+            },
             Ruling::Allow => Decision::Allow,
             Ruling::Ask => Decision::Ask { reason: reason() },
             Ruling::Deny => Decision::Deny { reason: reason() },
         };
-        PolicyVerdict { decision, rule: self.names[class as usize].clone() }
+        PolicyVerdict { decision, rule: self.own_rule(profile, class) }
+    }
+
+    /// The name of a profile's own rule about a class.
+    pub(crate) fn own_rule(&self, profile: Profile, class: EffectClass) -> RuleName {
+        match profile == self.document.profile {
+            true => self.names[class as usize].clone(),
+            false => profile::rule_name(profile, class),
+        }
     }
 }
 
+/// Whether a rule counts under a profile.
+pub(crate) fn counts(rule: &Rule, profile: Profile) -> bool {
+    if rule.profiles.is_empty() {
+        rule.decision.narrows() || profile != Profile::Safe
+    } else {
+        rule.profiles.contains(&profile)
+    }
+}
+
+/// How the names of rules begin that answers of "always" wrote.
+const ALWAYS: &str = "always/";
+
 impl Rule {
-    /// The rule that an answer of "always" to this call writes: this tool of this extension with any arguments. None for
+    /// Whether an answer of "always" wrote it, by its name.
+    pub fn is_answer(&self) -> bool {
+        self.name.as_str().starts_with(ALWAYS)
+    }
+
+    /// The rule that an answer of "always" to a call writes: this tool of this extension with any arguments. None for
     /// a tool or an extension whose name would be read as a glob.
-    pub fn always(request: &PolicyRequest<'_>) -> Option<Self> {
-        let (tool, extension) = (request.tool.name.as_str(), request.extension.id.as_str());
+    pub fn always(tool: &ToolName, extension: &ExtensionId) -> Option<Self> {
+        let (tool, extension) = (tool.as_str(), extension.as_str());
         let exact = |name: &str| !name.contains(['*', '?']);
         (exact(tool) && exact(extension)).then(|| Self {
-            name: format!("always/{extension}/{tool}").into(),
+            name: format!("{ALWAYS}{extension}/{tool}").into(),
             decision: Ruling::Allow,
             condition: Condition {
                 tools: vec![tool.to_owned()],
@@ -110,7 +134,7 @@ pub(crate) fn takes_effect(rule: &Rule, finding: &MatchFinding<'_>) -> bool {
 pub(crate) fn subject<'a>(request: &PolicyRequest<'a>, classes: Classes) -> Subject<'a> {
     Subject {
         tool: request.tool.name.as_str(),
-        arguments: request.arguments.value(),
+        arguments: Some(request.arguments.value()),
         origin: Some(&request.turn.origin.channel),
         user: Some(request.turn.origin.user.as_deref().unwrap_or_default()),
         agent: Some(request.turn.agent.as_str()),
@@ -127,7 +151,7 @@ fn by_rule(rule: &Rule, truth: Truth) -> PolicyVerdict {
             rule.reason.clone()
         };
         if truth == Truth::Unknown {
-            reason += " (the arguments are not at hand, so the rule counts)";
+            reason += " (the arguments are not available, so the rule counts)";
         }
         reason
     };

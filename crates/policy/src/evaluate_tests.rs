@@ -226,7 +226,7 @@ grants:
     give: {{ files: [{{ path: ~/notes, access: write }}] }}
   - extension: harmless
     tied_to: {{ digest: {digest} }}
-    give: {{ files: [~/notes], interfaces: [state], environment: [LANG] }}
+    give: {{ files: [~/notes], interfaces: [state] }}
 "
     ));
     let mut changed = Call::new("tool", Read).of("weather");
@@ -255,7 +255,7 @@ grants:
 #[test]
 fn always_is_an_allowance_for_one_tool_of_one_extension() {
     let call = Call::new("file_write", Write);
-    let rule = Rule::always(&call.request()).unwrap();
+    let rule = Rule::always(&"file_write".into(), &"files".into()).unwrap();
     let standard = Policy::profile(Profile::Standard).with_rule(rule.clone()).unwrap();
     assert_eq!(decide(&standard, &call), "allow always/files/file_write");
     assert_eq!(decide(&standard, &Call::new("file_write", Write).of("other")), "ask standard/write");
@@ -265,5 +265,22 @@ fn always_is_an_allowance_for_one_tool_of_one_extension() {
         standard.with_rule(rule).unwrap_err().what,
         "two rules have the name `always/files/file_write`"
     );
-    assert_eq!(Rule::always(&Call::new("file_*", Write).request()), None);
+    assert_eq!(Rule::always(&"file_*".into(), &"files".into()), None);
+}
+
+// Finding E1: `policy.ask` of a manifest.
+#[test]
+fn an_authors_advice_makes_a_profile_stricter_and_never_a_rule_looser() {
+    let mut call = Call::new("tool", Pure);
+    call.tool.asks = true;
+    for profile in [Profile::Safe, Profile::Standard, Profile::FullAuto] {
+        let verdict = decide(&Policy::profile(profile), &call);
+        assert!(verdict.starts_with("ask "), "{profile:?}: {verdict}");
+    }
+    let rule = |decision: &str| {
+        policy(&format!("rules: [{{ name: mine, decision: {decision}, match: {{ tools: [tool] }} }}]"))
+    };
+    for decision in ["allow", "ask", "deny"] {
+        assert_eq!(decide(&rule(decision), &call), format!("{decision} mine"));
+    }
 }

@@ -9,13 +9,13 @@ use holdfast_contract::manifest::Profile;
 use holdfast_contract::tool::EffectClass;
 use serde::Serialize;
 
-use crate::evaluate::{subject, takes_effect};
+use crate::evaluate::{counts, subject, takes_effect};
 use crate::policy::{Policy, PolicyRequest, PolicyVerdict};
 use crate::profile;
 use crate::rules::matching::{Part, applies};
 use crate::rules::rule::{Rule, Ruling};
 
-/// How a verdict came about.
+/// How a verdict was reached.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
     /// The verdict, the same as [`Policy::evaluate`] gives.
@@ -65,7 +65,7 @@ impl Policy {
     /// Decides about a call and explains the verdict.
     pub fn explain(&self, request: &PolicyRequest<'_>) -> Explanation {
         let verdict = self.evaluate(request);
-        let classes = self.classes(request);
+        let (classes, profile) = (self.classes(request), self.profile_of(request.turn));
         let subject = subject(request, classes);
         let applying = |rule: &RuleName| {
             if *rule == verdict.rule {
@@ -75,7 +75,7 @@ impl Policy {
             }
         };
         let outcome = |rule: &Rule| {
-            if !self.counts(rule) {
+            if !counts(rule, profile) {
                 return ExplainOutcome::OtherProfile;
             }
             let finding = applies(rule, &subject);
@@ -92,8 +92,8 @@ impl Policy {
             outcome: outcome(rule),
         };
         let mut steps: Vec<ExplainStep> = self.document.rules.iter().map(step).collect();
-        let (class, profile) = (classes.first(), self.document.profile);
-        let own = &self.names[class as usize];
+        let class = classes.first();
+        let own = &self.own_rule(profile, class);
         steps.push(ExplainStep {
             rule: own.clone(),
             decision: profile::ruling(profile, class),
@@ -111,7 +111,7 @@ fn because(part: Part<'_>) -> String {
         Part::Origins => "another origin".to_owned(),
         Part::Users => "another user".to_owned(),
         Part::Agents => "another agent".to_owned(),
-        Part::Arguments => "the arguments are not at hand".to_owned(),
+        Part::Arguments => "the arguments are not available".to_owned(),
         Part::Argument("") => "the arguments do not match".to_owned(),
         Part::Argument(pointer) => format!("the argument `{pointer}` does not match"),
         Part::Unless(index) => format!("the exception `unless[{index}]` applies"),

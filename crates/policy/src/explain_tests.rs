@@ -16,7 +16,7 @@ rules:
     unless: [{ origins: [cli] }]
     reason: Settings are for people.
   - { name: ask-first, decision: ask, match: { tools: [file_write] } }
-  - { name: lax, decision: allow, match: {}, profiles: [trusted] }
+  - { name: lax, decision: allow, match: {}, profiles: [full-auto] }
 ";
 
 #[test]

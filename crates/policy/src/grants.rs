@@ -4,6 +4,7 @@
 //! file, this secret? Everything here is lexical. Symbolic links, name resolution and redirects are handled by the code that opens the file
 //! or the connection.
 
+mod held;
 mod host;
 mod tree;
 
@@ -16,6 +17,7 @@ use holdfast_contract::tool::EffectClass;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::held::HeldInterfaces;
 pub(crate) use self::host::Host;
 pub(crate) use self::tree::Tree;
 
@@ -25,7 +27,7 @@ pub(crate) use self::tree::Tree;
 pub struct Grant {
     /// The extension.
     pub extension: ExtensionId,
-    /// What the grant is good for. Content that changed must be granted again.
+    /// What the grant is tied to. Content that changed must be granted again.
     pub tied_to: Tie,
     /// What is given, in the words of a manifest's `grants`. A name may end in `*`.
     pub give: Grants,
@@ -145,7 +147,7 @@ fn reaches(patterns: &[String], name: &str) -> bool {
     patterns.iter().any(|pattern| covers(pattern, name))
 }
 
-/// An effective grant, made ready for being asked.
+/// An effective grant, parsed for lookups.
 #[derive(Clone, Debug, Default)]
 pub struct GrantedAccess {
     hosts: Vec<Host>,

@@ -1,10 +1,11 @@
 //! What is granted when both sides are taken together, and what a holder can reach by it.
 
 use holdfast_contract::digest::Digest;
-use holdfast_contract::manifest::{Access, FileGrant, Grants};
+use holdfast_contract::host_call::Capability;
+use holdfast_contract::manifest::{Access, FileGrant, Grants, Profile};
 
 use crate::testing::policy;
-use crate::{GrantedAccess, effective_grant, rooted};
+use crate::{GrantedAccess, HeldInterfaces, effective_grant, rooted};
 
 fn texts(list: &[&str]) -> Vec<String> {
     list.iter().map(|text| (*text).to_owned()).collect()
@@ -179,16 +180,48 @@ fn grants_belong_to_one_content() {
 grants:
   - {{ extension: mail, tied_to: {{ digest: {old} }}, give: {{ network: [a.example.com] }} }}
   - {{ extension: mail, tied_to: {{ digest: {old} }}, give: {{ secrets: [KEY], network: [b.example.com] }} }}
-  - {{ extension: mail, tied_to: {{ path: /src/mail }}, give: {{ environment: [LANG] }} }}
+  - {{ extension: mail, tied_to: {{ path: /src/mail }}, give: {{ interfaces: [state] }} }}
   - {{ extension: other, tied_to: {{ digest: {old} }}, give: {{ network: ['*'] }} }}
 "
     ));
     let given = policy.given(&"mail".into(), &old, None);
     assert_eq!(given.network, ["a.example.com", "b.example.com"]);
     assert_eq!(given.secrets, ["KEY"]);
-    assert!(given.environment.is_empty());
+    assert!(given.interfaces.is_empty());
     assert!(policy.given(&"mail".into(), &new, None).is_empty());
-    assert_eq!(policy.given(&"mail".into(), &new, Some("/src/./mail/")).environment, ["LANG"]);
+    assert_eq!(policy.given(&"mail".into(), &new, Some("/src/./mail/")).interfaces, ["state"]);
     assert!(policy.given(&"mail".into(), &new, Some("/src/other")).is_empty());
     assert!(policy.given(&"unknown".into(), &old, None).is_empty());
+}
+
+// Finding H6: who holds what without a grant, by lane and profile.
+#[test]
+fn an_interface_is_held_by_lane_and_profile_or_by_a_grant() {
+    let held = |lane: &str, profile, granted: &[&str], capability| {
+        HeldInterfaces::new(lane, profile, texts(granted)).hold(capability)
+    };
+    for capability in [Capability::Agents, Capability::System, Capability::UserMessages, Capability::Answers]
+    {
+        for (lane, profile, expected) in [
+            ("native", Profile::Safe, true),
+            ("python", Profile::Safe, false),
+            ("python", Profile::Standard, true),
+            ("python", Profile::FullAuto, true),
+            ("process", Profile::Standard, false),
+            ("process", Profile::Trusted, false),
+            ("wasm", Profile::Trusted, false),
+            ("declarative", Profile::Standard, false),
+            ("unheard of", Profile::Trusted, false),
+            ("", Profile::Trusted, false),
+        ] {
+            assert_eq!(held(lane, profile, &[], capability), expected, "{lane} {profile:?} {capability}");
+            assert!(held(lane, profile, &[capability.name()], capability), "{lane} {profile:?} {capability}");
+        }
+    }
+    for lane in ["native", "python", "process", "wasm"] {
+        let all: Vec<&str> = Capability::ALL.iter().map(|it| it.name()).chain(["*"]).collect();
+        assert!(!held(lane, Profile::Trusted, &all, Capability::Shutdown), "{lane}");
+        assert!(!held(lane, Profile::Trusted, &[], Capability::SystemEvents), "{lane}");
+        assert!(held(lane, Profile::Safe, &["system-events"], Capability::SystemEvents), "{lane}");
+    }
 }

@@ -3,7 +3,7 @@
 //! Start at [`Policy`]: it is read from `policy.yaml` (`read`, `document`) or built from a [`Profile`], is stored under its digest,
 //! and judges a [`PolicyRequest`] with [`Policy::evaluate`].
 //!
-//! - `evaluate`: which rule wins; `explain`: how a verdict came about
+//! - `evaluate`: which rule wins; `explain`: how a verdict was reached
 //! - `rules/`: rules, whether one applies to a call, and the examples that a rule is checked against when it is loaded
 //! - `profile`: the verdict where no rule applies
 //! - `grants`: what a manifest requests and the user grants ([`effective_grant`]), and the access that follows ([`GrantedAccess`])
@@ -42,7 +42,7 @@ pub use holdfast_contract::manifest::Profile;
 pub use caps::{Cap, Caps, Dollars};
 pub use document::{Document, schema};
 pub use explain::{ExplainOutcome, ExplainStep, Explanation};
-pub use grants::{Grant, GrantedAccess, Tie, effective_grant, rooted};
+pub use grants::{Grant, GrantedAccess, HeldInterfaces, Tie, effective_grant, rooted};
 pub use policy::{Policy, PolicyRequest, PolicyVerdict};
 pub use profile::{Routing, Unattended};
 pub use read::dollars as read_dollars;

@@ -10,7 +10,7 @@ use holdfast_contract::hook::Decision;
 use holdfast_contract::ids::{ExtensionId, RuleName};
 use holdfast_contract::manifest::{Grants, Profile};
 use holdfast_contract::message::TurnContext;
-use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::problem::{Code, Location, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::tool::ToolSpec;
 use serde::Serialize;
@@ -66,6 +66,11 @@ impl Policy {
     pub fn parse(file: &Path, text: &str) -> Result<Self, Vec<Problem>> {
         let document = crate::read::parse(file, text)?;
         Self::new(document).map_err(|problem| vec![problem])
+    }
+
+    /// Where each rule of a `policy.yaml` is written, in their order; none for a text that is no policy.
+    pub fn rule_locations(file: &Path, text: &str) -> Vec<Location> {
+        crate::read::rule_locations(file, text)
     }
 
     /// Reads back what [`Policy::document`] gave. Examples held when the policy was loaded and are not checked again.
@@ -128,6 +133,12 @@ impl Policy {
         Self::new(self.document)
     }
 
+    /// The same policy with other rules.
+    pub fn with_rules(mut self, change: impl FnOnce(&mut Vec<Rule>)) -> Result<Self, Problem> {
+        change(&mut self.document.rules);
+        Self::new(self.document)
+    }
+
     /// The same policy with other grants.
     pub fn with_grants(mut self, change: impl FnOnce(&mut Vec<Grant>)) -> Result<Self, Problem> {
         change(&mut self.document.grants);
@@ -142,6 +153,19 @@ impl Policy {
     /// The profile it is in.
     pub fn profile_name(&self) -> Profile {
         self.document.profile
+    }
+
+    /// The same policy as it counts for a session whose client asked for another profile.
+    pub fn under(self: &Arc<Self>, asked: Option<Profile>) -> Arc<Self> {
+        match asked.filter(|asked| *asked != self.document.profile) {
+            Some(asked) => Arc::new(Self::clone(self).with_profile(asked)),
+            None => self.clone(),
+        }
+    }
+
+    /// The profile under which a call is judged: the one that the session's client asked for, else the policy's.
+    pub(crate) fn profile_of(&self, turn: &TurnContext) -> Profile {
+        turn.profile.unwrap_or(self.document.profile)
     }
 
     /// The user's rules, in the order of the file.
@@ -178,6 +202,12 @@ impl Policy {
     /// What may be spent, with the bounds that the profile adds.
     pub fn caps(&self) -> Caps {
         self.document.caps.under(self.document.profile)
+    }
+
+    /// Whether the user caps money: of a session, of a day, or of an extension.
+    pub fn caps_money(&self) -> bool {
+        let Caps { session, day, extensions } = &self.document.caps;
+        [session, day].into_iter().chain(extensions.values()).any(|cap| cap.dollars.is_some())
     }
 
     /// What the user gives to this content of an extension. Its folder, as an absolute path, is named only while the extension

@@ -1,7 +1,8 @@
-//! The four profiles: what each says about a class of effects when no rule of the user's does.
+//! The profiles: what each says about a class of effects when no rule of the user's does.
 //!
-//! The table here is the whole of a profile. Rules, grants and caps live in their own files and are the same under
-//! every profile.
+//! The table of effects is here. What else `safe` changes is decided where it applies: which rules count (`evaluate.rs`), interfaces that
+//! are held by default (`grants/held.rs`), caps (`caps.rs`), hosts that nobody is asked about (`host/network.rs` of the runtime) and
+//! programs without confinement (`lanes.rs` of the application).
 
 use holdfast_contract::ids::RuleName;
 use holdfast_contract::manifest::Profile;
@@ -89,7 +90,12 @@ pub(crate) fn class_name(class: EffectClass) -> &'static str {
 
 /// The names of a profile's rules, one for each class: `standard/exec`.
 pub(crate) fn rule_names(profile: Profile) -> [RuleName; 6] {
-    CLASSES.map(|class| format!("{}/{}", name(profile), class_name(class)).into())
+    CLASSES.map(|class| rule_name(profile, class))
+}
+
+/// The name of a profile's rule about a class.
+pub(crate) fn rule_name(profile: Profile, class: EffectClass) -> RuleName {
+    format!("{}/{}", name(profile), class_name(class)).into()
 }
 
 /// Whether a name is kept for a profile's own rules.

@@ -12,7 +12,7 @@ use holdfast_contract::digest::MAX_EXACT_INTEGER;
 use holdfast_contract::ids::RuleName;
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::manifest::yaml::{self, Codes, Format};
-use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::problem::{Code, Location, Problem};
 use holdfast_yaml::{Field, Object, Reported};
 use serde_json::Value;
 
@@ -43,12 +43,19 @@ pub(crate) fn parse(file: &Path, text: &str) -> std::result::Result<Document, Ve
     if contradictions.is_empty() { Ok(read.value) } else { Err(contradictions) }
 }
 
+/// Where each rule of a policy is written, in their order.
+pub(crate) fn rule_locations(file: &Path, text: &str) -> Vec<Location> {
+    let read = yaml::stricter(yaml::read(&FORMAT, file, text, document), |_| true);
+    let Ok(read) = read else { return Vec::new() };
+    (0..read.value.rules.len()).map(|number| read.source.locate(&format!("rules[{number}]"))).collect()
+}
+
 fn document(root: &Field<'_>) -> Result<Document> {
     if root.is_null() {
         return Ok(Document::of(Profile::Standard));
     }
     root.object(|object| {
-        let profile = object.defaulted("profile", Profile::Standard, |field| field.choice(Profile::ALL));
+        let profile = object.defaulted("profile", Profile::Standard, profile_name);
         let unattended =
             object.defaulted("unattended", Unattended::default(), |field| field.choice(Unattended::ALL));
         let routing = object.optional("routing", |field| field.choice(Routing::ALL));
@@ -68,6 +75,15 @@ fn document(root: &Field<'_>) -> Result<Document> {
     })
 }
 
+/// A profile that this version has.
+fn profile_name(field: &Field<'_>) -> Result<Profile> {
+    let trusted = profile::name(Profile::Trusted);
+    if field.scalar_text() == Some(trusted) {
+        return Err(field.unavailable_value(trusted, "Use `full-auto`."));
+    }
+    field.choice(Profile::OFFERED)
+}
+
 fn rule(field: &Field<'_>, names: &mut BTreeSet<String>) -> Result<Rule> {
     field.object(|object| {
         for part in INSIDE_MATCH {
@@ -79,9 +95,8 @@ fn rule(field: &Field<'_>, names: &mut BTreeSet<String>) -> Result<Rule> {
         let decision = object.required("decision", "ask", |field| field.choice(Ruling::ALL));
         let condition = object.required("match", "{ tools: [shell] }", condition);
         let unless = object.defaulted("unless", Vec::new(), |field| field.each(exception));
-        let profiles = object.defaulted("profiles", Vec::new(), |field| {
-            filled(field, |field| field.each(|profile| profile.choice(Profile::ALL)))
-        });
+        let profiles =
+            object.defaulted("profiles", Vec::new(), |field| filled(field, |field| field.each(profile_name)));
         let reason = object.defaulted("reason", String::new(), Field::filled);
         let examples = object.defaulted("examples", Examples::default(), rule_examples);
         Ok(Rule {

@@ -38,6 +38,7 @@ impl Call {
                 turn: 1,
                 agent: "main".into(),
                 origin: Origin { channel: "cli".to_owned(), user: None },
+                ..TurnContext::default()
             },
         }
     }

@@ -32,7 +32,7 @@ pub use what_if::{JudgedCall, WhatIfCandidate, WhatIfReport, trial};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Whatever is reproducible.
+    /// Everything that is reproducible.
     #[default]
     Strict,
     /// Nothing but the kernel.
@@ -85,9 +85,10 @@ pub fn replay(
             Problem::new(Code::UsageInvalid, format!("`{stream}` has events, and nothing to replay"));
         return Err(problem.help("Sessions replay, and the system stream does."));
     }
-    match stream.is_system() {
-        true => replay_machine::<System>(store, stream, mode, lanes),
-        false => replay_machine::<Session>(store, stream, mode, lanes),
+    if stream.is_system() {
+        replay_machine::<System>(store, stream, mode, lanes)
+    } else {
+        replay_machine::<Session>(store, stream, mode, lanes)
     }
 }
 
@@ -156,7 +157,7 @@ impl<M: Machine> ReplayRun<'_, M> {
             return Ok(Some(self.missing(next, frame)));
         }
         if self.expected.is_empty() {
-            if frame.envelope.kind.nature() == FrameOrigin::Decision {
+            if frame.envelope.kind.origin() == FrameOrigin::Decision {
                 return Ok(Some(recorded(frame, Value::Null)));
             }
             if let Some(divergence) = self.feed(frame)? {
@@ -171,7 +172,7 @@ impl<M: Machine> ReplayRun<'_, M> {
     fn feed(&mut self, frame: &Frame) -> Result<Option<Divergence>, Problem> {
         let input = match input_of(self.store, frame) {
             Ok(input) => input,
-            // A body that no longer reads as its kind differs from whatever was recorded.
+            // A body that no longer reads as its kind differs from the record.
             Err(problem) if problem.code == Code::StoreCorrupt => {
                 return Ok(Some(recorded(frame, json!({ "unreadable": problem.what }))));
             }
@@ -216,7 +217,7 @@ impl<M: Machine> ReplayRun<'_, M> {
             Envelope { stream, seq, at, kind: body.kind(), source, cause, body_digest, prev: self.prev };
         let hash = envelope.hash().map_err(internal)?;
         // A fact's body was read from the log, so its digest vouches for it; a decision's was not.
-        let shown = envelope.kind.nature() == FrameOrigin::Fact || shows(frame, &bytes);
+        let shown = envelope.kind.origin() == FrameOrigin::Fact || shows(frame, &bytes);
         if envelope == frame.envelope && hash == frame.hash && shown {
             self.prev = hash;
             return Ok(None);

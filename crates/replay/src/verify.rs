@@ -14,6 +14,7 @@ use holdfast_contract::digest::{Digest, canonical};
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::Problem;
+use holdfast_contract::system_frames::{EventDead, EventRetried};
 use holdfast_kernel::{Session, System};
 use holdfast_runtime::Machine;
 use holdfast_runtime::rebuild::input_of;
@@ -62,7 +63,15 @@ pub fn verify(store: &Store, stream: Option<&StreamId>) -> Result<VerificationRe
         });
     }
     let registries = Registries::read(store);
-    for info in store.streams()? {
+    let streams = match store.streams() {
+        Ok(streams) => streams,
+        // What is left is not known; what was found so far is.
+        Err(problem) => {
+            report.findings.push(unchecked(&StreamId::system(), problem));
+            return Ok(report);
+        }
+    };
+    for info in streams {
         if stream.is_some_and(|wanted| *wanted != info.id) {
             continue;
         }
@@ -77,10 +86,20 @@ pub fn verify(store: &Store, stream: Option<&StreamId>) -> Result<VerificationRe
         };
         match partial {
             Some(why) => drop(report.integrity_only.insert(info.id.clone(), why.to_owned())),
-            None => check_meaning(store, &info.id, &registries, &mut report)?,
+            None => {
+                if let Err(problem) = check_meaning(store, &info.id, &registries, &mut report) {
+                    report.findings.push(unchecked(&info.id, problem));
+                }
+            }
         }
     }
     Ok(report)
+}
+
+/// A stream that refers to something that is damaged or gone. The others are checked all the same.
+fn unchecked(stream: &StreamId, problem: Problem) -> VerificationFinding {
+    let (kind, detail) = ("not_checked".to_owned(), problem.what);
+    VerificationFinding { stream: stream.clone(), seq: None, kind, detail }
 }
 
 fn check_meaning(
@@ -102,19 +121,40 @@ fn check_meaning(
     }
 }
 
-/// Walks a partition of the bus: whatever became of an event speaks of one that was published before.
+/// Walks a partition of the bus: every outcome names an event that was published before.
 fn check_events(store: &Store, stream: &StreamId, report: &mut VerificationReport) -> Result<(), Problem> {
     let mut published = BTreeSet::new();
+    // Rows are read before the frames. A row that is gone by then has its frame, and what was retried later is not looked for.
+    let head = store.head(stream)?.map_or(Seq(0), |head| head.seq);
+    let names: BTreeMap<_, _> = store.subscribers()?.into_iter().collect();
+    let rows = store.deliveries(stream, |_| true)?;
+    let rows: BTreeSet<_> =
+        rows.iter().filter_map(|row| Some((row.seq, names.get(&row.subscriber)?.clone()))).collect();
+    // The events that have a row for a subscriber: after a retry or a dead letter, until something else becomes of them.
+    let mut owed: BTreeSet<(Seq, String)> = BTreeSet::new();
     store.for_each_frame(stream, Seq(0), |frame| {
         let spoken_of = match store.body(&frame)? {
             Body::EventPublished(_) => {
                 published.insert(frame.envelope.seq);
                 Vec::new()
             }
-            Body::EventDelivered(body) => body.events,
-            Body::EventRetried(body) => vec![body.event],
-            Body::EventDead(body) => vec![body.event],
-            Body::EventDiscarded(body) => vec![body.event],
+            Body::EventDelivered(body) => {
+                for event in &body.events {
+                    owed.remove(&(*event, body.subscriber.clone()));
+                }
+                body.events
+            }
+            Body::EventRetried(EventRetried { event, subscriber, .. })
+            | Body::EventDead(EventDead { event, subscriber, .. }) => {
+                if frame.envelope.seq <= head {
+                    owed.insert((event, subscriber));
+                }
+                vec![event]
+            }
+            Body::EventDiscarded(body) => {
+                owed.remove(&(body.event, body.subscriber));
+                vec![body.event]
+            }
             _ => {
                 let detail = format!("{} is no frame of the bus", frame.envelope.kind);
                 report.findings.push(finding(&frame, "not_admissible", detail));
@@ -126,7 +166,13 @@ fn check_events(store: &Store, stream: &StreamId, report: &mut VerificationRepor
             report.findings.push(finding(&frame, "no_cause", detail));
         }
         Ok(ControlFlow::Continue(()))
-    })
+    })?;
+    for (seq, subscriber) in owed.difference(&rows) {
+        let detail = format!("it was to be delivered to `{subscriber}` again, but its delivery row is gone");
+        let (stream, kind) = (stream.clone(), "delivery_missing".to_owned());
+        report.findings.push(VerificationFinding { stream, seq: Some(*seq), kind, detail });
+    }
+    Ok(())
 }
 
 /// Walks a stream once: causes, coverage, and the state at the snapshot.
@@ -150,7 +196,7 @@ fn check_machine<M: Machine>(
         if let Some(coverage) = coverage {
             coverage.see(&frame, &store.body(&frame)?);
         }
-        if frame.envelope.kind.nature() == FrameOrigin::Fact {
+        if frame.envelope.kind.origin() == FrameOrigin::Fact {
             let input = input_of(store, &frame)?;
             if let (Some(coverage), Body::InputReceived(fact)) = (&mut *coverage, &input.body) {
                 coverage.pin(&frame.envelope, &fact.registry);
@@ -192,10 +238,10 @@ fn bad_cause(frame: &Frame, kinds: &[FrameKind]) -> Option<String> {
         FrameKind::ExtensionReported => Some(FrameKind::ExtensionCommanded),
         _ => None,
     };
-    match (wanted, kind.nature(), caused_by) {
+    match (wanted, kind.origin(), caused_by) {
         (Some(wanted), _, Some(found)) if wanted == found => None,
         (Some(wanted), _, _) => Some(format!("{kind} must answer a {wanted}")),
-        (None, FrameOrigin::Decision, Some(found)) if found.nature() == FrameOrigin::Fact => None,
+        (None, FrameOrigin::Decision, Some(found)) if found.origin() == FrameOrigin::Fact => None,
         (None, FrameOrigin::Decision, _) => Some(format!("{kind} must follow from a fact")),
         (None, FrameOrigin::Fact, _) => None,
     }

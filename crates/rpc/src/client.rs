@@ -1,13 +1,14 @@
 //! The client's side.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use holdfast_contract::body::Body;
 use holdfast_contract::content::{BlobRef, load_references, to_whole_json};
 use holdfast_contract::frame::Frame;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_jsonrpc::{Completion, PendingRequests};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -58,14 +59,14 @@ impl Client {
                     }
                 } else if let Ok(answer) = serde_json::from_value::<Response>(message) {
                     let id = answer.id.as_u64().unwrap_or(u64::MAX);
-                    let completed = lock(&answers).as_mut().map(|waiting| waiting.complete(id));
+                    let completed = answers.lock().as_mut().map(|waiting| waiting.complete(id));
                     if let Some(Completion::Pending(sender)) = completed {
                         drop(sender.send(answer));
                     }
                 }
             }
             // Requests without an answer fail.
-            lock(&answers).take();
+            answers.lock().take();
         });
         (Self { lines, waiting }, noticed)
     }
@@ -78,7 +79,7 @@ impl Client {
         };
         let mut message = to_whole_json(request).map_err(internal)?;
         let (sender, answer) = oneshot::channel();
-        let id = lock(&self.waiting).as_mut().map(|waiting| waiting.insert(sender)).ok_or_else(gone)?;
+        let id = self.waiting.lock().as_mut().map(|waiting| waiting.insert(sender)).ok_or_else(gone)?;
         if let Some(fields) = message.as_object_mut() {
             fields.insert("id".to_owned(), json!(id));
         }
@@ -95,7 +96,13 @@ impl Client {
 
     /// The first request: compares versions.
     pub async fn hello(&self, client: &str) -> Result<ServerHello, Problem> {
-        self.ask(&SystemMethod::Hello(ClientHello { version: VERSION, client: client.to_owned() })).await
+        let client = client.to_owned();
+        self.introduce(ClientHello { version: VERSION, client, folder: None, profile: None }).await
+    }
+
+    /// The first request, with where the client was started and the profile that it asks for.
+    pub async fn introduce(&self, hello: ClientHello) -> Result<ServerHello, Problem> {
+        self.ask(&SystemMethod::Hello(hello)).await
     }
 
     /// All frames of a session that are asked for, as they are stored.
@@ -146,8 +153,4 @@ impl Client {
 
 fn internal(error: serde_json::Error) -> Problem {
     Problem::new(Code::Internal, format!("a message does not fit the protocol: {error}"))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,11 @@
 //! The hub: the surface that hands what happens in sessions to the feeds of the clients that have opened them. It keeps nothing of it:
 //! what waits for a person, and how a turn ended, is in the frames.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use holdfast_contract::ids::{ExtensionId, StreamId};
 use holdfast_runtime::{OutputDelta, OutputKind, SessionEvent, Surface};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::line;
 use crate::outgoing::Outgoing;
@@ -29,7 +30,7 @@ impl Drop for Subscription {
 
 impl Hub {
     fn feeds(&self) -> MutexGuard<'_, Vec<Arc<SessionFeed>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Hands this feed what is provisional in its session.
@@ -44,18 +45,38 @@ impl Hub {
 
     /// Tells every client that has a session open.
     pub(crate) fn tell_all(&self, extension: Option<ExtensionId>, text: String) {
-        let line = line::notice(&Notification::Told { extension, text });
+        self.notify_all(&Notification::Told { extension, text });
+    }
+
+    /// Tells every client that has a session open that the owner was asked to stop.
+    pub(crate) fn stopping(&self) {
+        self.notify_all(&Notification::Stopping {});
+    }
+
+    fn notify_all(&self, notification: &Notification) {
+        self.notify(notification, |_| true);
+    }
+
+    /// Sends each client that has such a feed a notification, once. Says whether there was one.
+    fn notify(&self, notification: &Notification, fits: impl Fn(&SessionFeed) -> bool) -> bool {
+        let line = line::notice(notification);
         let mut told: Vec<Outgoing> = Vec::new();
-        for feed in self.feeds().iter() {
+        for feed in self.feeds().iter().filter(|feed| fits(feed)) {
             if !told.iter().any(|lines| lines.is_same(&feed.lines)) {
                 feed.lines.send(line.clone());
                 told.push(feed.lines.clone());
             }
         }
+        !told.is_empty()
     }
 }
 
 impl Surface for Hub {
+    fn tell_user(&self, session: Option<&StreamId>, extension: &ExtensionId, text: &str) -> bool {
+        let told = Notification::Told { extension: Some(extension.clone()), text: text.to_owned() };
+        self.notify(&told, |feed| feed.notices && session.is_none_or(|session| feed.session == *session))
+    }
+
     fn show(&self, stream: &StreamId, event: SessionEvent) {
         match event {
             SessionEvent::Output(delta) => {

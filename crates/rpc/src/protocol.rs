@@ -1,4 +1,5 @@
-//! Every request, its answer, and every notification. Requests are in groups, one file each: `session`, `extensions`, `system`, `bus`.
+//! Every request, its answer, and every notification. Requests are in groups, one file each: `session`, `extensions`, `system`,
+//! `bus`, `schedules`, `secrets`.
 //!
 //! A client has no store, so every value in an answer is complete, see `line.rs`. The exception are frames, which come as they
 //! are stored: a `{"blob": …}` there is fetched with `session.content`.
@@ -41,17 +42,20 @@ macro_rules! methods {
 mod bus;
 mod extensions;
 mod notification;
+mod schedules;
+mod secrets;
 mod session;
 mod system;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use self::bus::*;
 pub use self::extensions::*;
 pub use self::notification::Notification;
+pub use self::schedules::*;
+pub use self::secrets::*;
 pub use self::session::*;
 pub use self::system::*;
 
@@ -73,6 +77,10 @@ pub enum Request {
     System(SystemMethod),
     /// Of the bus.
     Bus(BusMethod),
+    /// Of schedules.
+    Schedules(ScheduleMethod),
+    /// Of secrets.
+    Secrets(SecretMethod),
 }
 
 /// Something that a client can ask.
@@ -96,27 +104,21 @@ pub enum RequestError {
 }
 
 impl Request {
+    /// The methods of all groups.
+    const TABLES: &[&[Method]] = &[
+        SessionMethod::TABLE,
+        ExtensionMethod::TABLE,
+        SystemMethod::TABLE,
+        BusMethod::TABLE,
+        ScheduleMethod::TABLE,
+        SecretMethod::TABLE,
+    ];
+
     /// A request of this method.
     pub fn read(method: &str, params: Value) -> Result<Self, RequestError> {
-        let tables = [SessionMethod::TABLE, ExtensionMethod::TABLE, SystemMethod::TABLE, BusMethod::TABLE];
-        let found = tables.into_iter().flatten().find(|row| row.name == method);
+        let found = Self::TABLES.iter().copied().flatten().find(|row| row.name == method);
         let row = found.ok_or(RequestError::UnknownMethod)?;
         (row.read)(params).map_err(RequestError::InvalidParams)
-    }
-}
-
-impl<'de> Deserialize<'de> for Request {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Named {
-            method: String,
-            params: Option<Value>,
-        }
-        let Named { method, params } = Named::deserialize(deserializer)?;
-        Self::read(&method, params.unwrap_or_else(|| json!({}))).map_err(|error| match error {
-            RequestError::UnknownMethod => D::Error::custom(format!("there is no method `{method}`")),
-            RequestError::InvalidParams(error) => D::Error::custom(error),
-        })
     }
 }
 
@@ -132,6 +134,8 @@ impl JsonSchema for Request {
             ExtensionMethod::json_schema(generator),
             SystemMethod::json_schema(generator),
             BusMethod::json_schema(generator),
+            ScheduleMethod::json_schema(generator),
+            SecretMethod::json_schema(generator),
         ];
         let methods = groups.iter().filter_map(|group| group.get("oneOf")?.as_array());
         let methods: Vec<&Value> = methods.flatten().collect();

@@ -8,8 +8,7 @@ use super::*;
 
 #[test]
 fn the_schema_has_every_method_of_the_table() {
-    let tables = [SessionMethod::TABLE, ExtensionMethod::TABLE, SystemMethod::TABLE, BusMethod::TABLE];
-    let names: Vec<&str> = tables.into_iter().flatten().map(|row| row.name).collect();
+    let names: Vec<&str> = Request::TABLES.iter().copied().flatten().map(|row| row.name).collect();
     let unique: BTreeSet<&str> = names.iter().copied().collect();
     assert_eq!(unique.len(), names.len(), "a method is in the table twice");
     let schema = schema();
@@ -26,8 +25,6 @@ fn a_request_is_read_by_the_name_of_its_method() {
     assert_eq!(written, json!({ "method": "session.cancel", "params": { "session": "one" } }));
     let read = Request::read("session.cancel", written["params"].clone());
     assert!(matches!(read, Ok(Request::Session(SessionMethod::Cancel(_)))));
-    let again: Request = serde_json::from_value(written).unwrap();
-    assert!(matches!(again, Request::Session(SessionMethod::Cancel(_))));
     assert!(matches!(Request::read("session.dance", json!({})), Err(RequestError::UnknownMethod)));
     let invalid = Request::read("tools.list", json!({ "more": 1 }));
     assert!(matches!(invalid, Err(RequestError::InvalidParams(_))));

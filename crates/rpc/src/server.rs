@@ -1,17 +1,21 @@
 //! The owner's side: takes requests, and sends the feeds of the sessions that a client has opened.
 //!
-//! This file reads messages and hands each request to the handlers of its group: `session`, `extensions`, `system`, `bus`.
+//! This file reads messages and hands each request to the handlers of its group: `session`, `extensions`, `system`, `bus`,
+//! `schedules`, `secrets`.
 
 mod bus;
 mod extensions;
+mod schedules;
+mod secrets;
 mod session;
 mod summaries;
 mod system;
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use holdfast_contract::content::to_whole_json;
 use holdfast_contract::ids::StreamId;
@@ -19,6 +23,7 @@ use holdfast_contract::problem::{Code, Problem};
 use holdfast_jsonrpc::error_code;
 use holdfast_policy::{Policy, Rule};
 use holdfast_runtime::{NewSession, Runtime};
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
@@ -29,12 +34,15 @@ use crate::active_clients::{ActiveClients, ClientGuard};
 use crate::hub::Hub;
 use crate::line;
 use crate::outgoing::Outgoing;
-use crate::protocol::{Request, RequestError, ServerHello, SessionMethod, SessionOpen};
+use crate::protocol::{ClientHello, Request, RequestError, ServerHello, SessionMethod, SessionOpen};
 
 pub use summaries::{existing_stream, session_summaries};
 
+/// A new session as the home is set, and what its client should know about it.
+pub type CreatedSession = (NewSession, Vec<Problem>);
+
 /// Makes a new session as the home is set.
-pub type CreateSession = dyn Fn(&SessionOpen) -> Result<NewSession, Problem> + Send + Sync;
+pub type CreateSession = dyn Fn(&SessionOpen) -> Result<CreatedSession, Problem> + Send + Sync;
 
 /// Writes a rule into the home's policy and gives the policy as it is then.
 pub type Remember = dyn Fn(Rule) -> Result<Policy, Problem> + Send + Sync;
@@ -53,6 +61,9 @@ pub struct ServerContext {
     pub remember: Box<Remember>,
 }
 
+/// How long a client has to take the reason for which it is disconnected.
+const LAST_ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The command that names a session, as it stands in a `command.run` frame.
 pub const RENAME: &str = "rename";
 
@@ -69,6 +80,8 @@ struct Connection {
     /// Where a client of another process registers.
     clients: Option<ActiveClients>,
     registered: Mutex<Option<ClientGuard>>,
+    /// What the client said of itself.
+    hello: Mutex<Option<ClientHello>>,
     lines: Outgoing,
     sessions: Mutex<HashMap<StreamId, OpenedSession>>,
 }
@@ -97,6 +110,7 @@ impl Server {
     /// Serves a connection of another process until it has gone.
     pub async fn serve_process(self, connection: impl AsyncRead + AsyncWrite + Send + 'static) {
         let clients = self.clients.clone();
+        let _connected = clients.connect();
         self.serve_as(connection, Some(clients)).await;
     }
 
@@ -115,16 +129,26 @@ impl Server {
             }
         });
         let gone = lines.clone();
-        let (registered, sessions) = (Mutex::default(), Mutex::default());
-        let connection = Arc::new(Connection { owner: self.owner, clients, registered, lines, sessions });
-        let mut tasks = JoinSet::new();
+        let (registered, hello, sessions) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let connection =
+            Arc::new(Connection { owner: self.owner, clients, registered, hello, lines, sessions });
+        let (mut tasks, mut refused) = (JoinSet::new(), false);
         let mut reader = BufReader::new(reader);
         loop {
             let line = tokio::select! {
                 line = line::read(&mut reader) => line,
                 () = gone.closed() => break,
             };
-            let Ok(Some(line)) = line else { break };
+            let line = match line {
+                Ok(Some(line)) => line,
+                Ok(None) => break,
+                Err(problem) => {
+                    refused = true;
+                    let answer = Err((error_code::INVALID_REQUEST, problem));
+                    connection.lines.send(line::answer(Value::Null, answer));
+                    break;
+                }
+            };
             if let Some((id, request)) = connection.request(&line) {
                 let connection = connection.clone();
                 let mut answer = Box::pin(async move { connection.answer(id, request).await });
@@ -138,11 +162,17 @@ impl Server {
             }
             while tasks.try_join_next().is_some() {}
         }
-        // Nobody reads the answers any more; what was begun goes on in its session.
+        // The client is gone; what was begun goes on in its session.
         tasks.abort_all();
-        lock(&connection.sessions).clear();
+        connection.sessions.lock().clear();
         drop(connection);
-        written.abort();
+        let writing = written.abort_handle();
+        if refused {
+            // The reason is sent before the connection is closed.
+            drop(gone);
+            let _sent = tokio::time::timeout(LAST_ANSWER_TIMEOUT, written).await;
+        }
+        writing.abort();
     }
 }
 
@@ -184,12 +214,34 @@ impl Connection {
     }
 
     async fn answer(&self, id: Value, request: Request) {
+        // An owner that ends waits for the turns of other processes that run.
+        let takes_turn = matches!(
+            request,
+            Request::Session(
+                SessionMethod::Send(_)
+                    | SessionMethod::Wait(_)
+                    | SessionMethod::Compact(_)
+                    | SessionMethod::CommandRun(_)
+            )
+        );
+        let running = match &self.clients {
+            Some(clients) if takes_turn && self.registered.lock().is_none() => match clients.enter() {
+                Some(running) => Some(running),
+                None => {
+                    let ending = Err((error_code::SERVER_ERROR, is_ending()));
+                    return self.lines.send(line::answer(id, ending));
+                }
+            },
+            _ => None,
+        };
         let opens = matches!(request, Request::Session(SessionMethod::Open(_)));
         let answer = match request {
             Request::Session(method) => self.answer_session(method).await,
             Request::Extensions(method) => self.answer_extensions(method).await,
             Request::System(method) => self.answer_system(method).await,
             Request::Bus(method) => self.answer_bus(method).await,
+            Request::Schedules(method) => self.answer_schedules(method).await,
+            Request::Secrets(method) => self.answer_secrets(method).await,
         };
         let opened = answer.as_ref().ok().filter(|_| opens);
         let session = opened.and_then(|answer| answer["session"].as_str()).map(StreamId::from);
@@ -197,6 +249,7 @@ impl Connection {
         if let Some(session) = session {
             self.start_feed(&session);
         }
+        drop(running);
     }
 
     /// What was done is acknowledged once it is on disk.
@@ -208,8 +261,9 @@ impl Connection {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Why an owner that is about to end takes nothing more.
+fn is_ending() -> Problem {
+    Problem::new(Code::ConnectionLost, "the process that owns the home is ending")
 }
 
 fn value(answer: &impl Serialize) -> Result<Value, Problem> {

@@ -6,18 +6,18 @@
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::Problem;
 use holdfast_runtime::Runtime;
 use holdfast_store::Store;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{oneshot, watch};
 
 use crate::line;
 use crate::outgoing::Outgoing;
-use crate::protocol::Notification;
+use crate::protocol::{Notification, SessionOpen};
 
 /// Frames that are read from the log at once.
 const FRAMES_PER_READ: usize = 256;
@@ -27,6 +27,8 @@ pub(crate) struct SessionFeed {
     pub session: StreamId,
     /// Whether the client answers approvals and questions.
     pub answers: bool,
+    /// Whether the client shows the user what belongs to no turn.
+    pub notices: bool,
     pub lines: Outgoing,
     position: Mutex<FeedPosition>,
 }
@@ -47,13 +49,14 @@ struct HeldLine {
 
 impl SessionFeed {
     /// A feed that begins with this frame.
-    pub(crate) fn new(session: StreamId, answers: bool, next: Seq, lines: Outgoing) -> Self {
+    pub(crate) fn new(session: StreamId, open: &SessionOpen, next: Seq, lines: Outgoing) -> Self {
         let position = FeedPosition { next, started: false, held: VecDeque::new() };
-        Self { session, answers, lines, position: Mutex::new(position) }
+        let (answers, notices) = (open.answers, open.notices);
+        Self { session, answers, notices, lines, position: Mutex::new(position) }
     }
 
     fn position(&self) -> MutexGuard<'_, FeedPosition> {
-        self.position.lock().unwrap_or_else(PoisonError::into_inner)
+        self.position.lock()
     }
 
     /// Sends provisional output, at once if the frame that it follows was sent.

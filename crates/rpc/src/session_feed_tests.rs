@@ -43,7 +43,7 @@ async fn output_waits_for_the_frame_that_it_follows() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (lines, write) = Outgoing::open(ours);
     tokio::spawn(write);
-    let feed = SessionFeed::new("one".into(), false, Seq(3), lines);
+    let feed = SessionFeed::new("one".into(), &SessionOpen::default(), Seq(3), lines);
     // Nothing is sent before the client knows of the feed.
     wrote(&feed, 1, "early");
     feed.start();

@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use holdfast_contract::body::{Body, FrameKind};
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::ModelAct;
 use holdfast_contract::frame::Frame;
 use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::{CallId, Seq, StreamId};
@@ -26,7 +25,7 @@ use holdfast_contract::session_frames::{
 use holdfast_contract::tool::{EffectClass, ToolOutcome, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{FnTool, NativeExtension, NativeLane, Tool};
-use holdfast_model::{Delta, Deltas, Model};
+use holdfast_model::{Delta, Deltas, Model, ModelRequest};
 use holdfast_policy::Policy;
 use holdfast_rpc::{
     ApprovalAnswer, ApprovalChoice, ApprovalInfo, ApprovalShow, Client, Hub, Notification, Server,
@@ -64,7 +63,7 @@ impl Tool for AsksColor {
 struct Conversation(Arc<Notify>);
 
 impl Model for Conversation {
-    fn complete(&self, ask: Box<ModelAct>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn complete(&self, ask: Box<ModelRequest>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let called = ask.messages.iter().filter(|message| matches!(message, Message::Tool { .. })).count();
         let go_on = self.0.clone();
         Box::pin(async move {
@@ -129,13 +128,14 @@ async fn owner(folder: &std::path::Path, go_on: Arc<Notify>) -> (Runtime, Server
         hub,
         welcome,
         create_session: Box::new(|open| {
-            Ok(NewSession {
+            let new = NewSession {
                 id: open.session.clone().unwrap(),
                 origin: Origin { channel: open.channel.clone(), user: None },
                 agent: "main".into(),
                 instructions: Content::default(),
                 settings: SessionSettings { models: vec!["lab".into()], ..SessionSettings::default() },
-            })
+            };
+            Ok((new, Vec::new()))
         }),
         remember: Box::new(|_| Ok(Policy::profile(Profile::Standard))),
     });

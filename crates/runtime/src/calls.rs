@@ -10,18 +10,18 @@
 //! | `reply.rs` | the decision or the result in a reply |
 //! | `instances.rs` | which sandboxed instance serves which call of a turn |
 //! | `schema_check.rs` | arguments and results against the JSON Schemas of a tool |
+//! | `coercion.rs` | conversions of arguments, such as of a text to a number |
 //! | `context_budget.rs` | how many tokens context providers may add to a prompt |
 //! | `chunk.rs`, `stream_windows.rs` | guardrails on streamed text: the windows, the questions, the verdicts |
 //! | `executor.rs` | concurrency limits, queues and circuit breakers for tool calls |
 //! | `call_gate.rs` | calls in progress per extension, held back while an exclusive generation is replaced |
-//! | `identity_hash.rs` | maps whose keys are digests or addresses |
 
 mod call;
 mod call_gate;
 mod chunk;
+mod coercion;
 mod context_budget;
 mod executor;
-mod identity_hash;
 mod instances;
 mod reply;
 mod schema_check;
@@ -33,12 +33,11 @@ pub(crate) use call_gate::{CallGates, CallGuard};
 pub use chunk::{chunk_guards, chunk_input, chunk_instance, chunk_verdict};
 pub use context_budget::ContextTokenBudget;
 pub(crate) use executor::{Admission, Permit, Suspended, run};
-pub(crate) use identity_hash::IdentityMap;
 pub use instances::{CallEnd, CallKey, Instances};
 pub(crate) use reply::accepted;
 pub use reply::{decision_of, result_of};
-pub use schema_check::SchemaChecks;
-pub(crate) use stream_windows::{releasable_until, window_end};
+pub use schema_check::{SchemaChecks, schema_error};
+pub(crate) use stream_windows::{releasable_until, settled_until, window_end};
 pub use stream_windows::{window_with_overlap, windows};
 
 use std::sync::Arc;

@@ -6,6 +6,7 @@
 //! | `rebuild.rs` | a machine from its snapshot and the frames after it |
 //! | `log_search.rs` | the last frame that matches, without reading the whole log |
 //! | `fork.rs` | a session's copy under another id |
+//! | `retention.rs` | collecting frames of a log in use, at once and every day |
 //! | `upkeep.rs` | erasing content, and collecting frames past their retention |
 //! | `artifacts.rs` | files that turns created |
 //! | `log_search.rs` | the last frame of a kind before a frame |
@@ -15,7 +16,9 @@ pub(crate) mod fork;
 mod log_search;
 mod machine;
 pub mod rebuild;
+mod retention;
 pub mod upkeep;
 
 pub(crate) use log_search::find_last_before;
 pub use machine::Machine;
+pub use retention::CollectionReport;

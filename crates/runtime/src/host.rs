@@ -2,8 +2,8 @@
 //!
 //! [`Inner::serve`] is the dispatch: it checks that the [`Caller`] holds the capability of the [`HostCall`] and passes the call to the
 //! module of that capability. Which calls exist, and which grant each needs, is the table in `holdfast_contract::host_call`. A privilege
-//! is a grant, never an extension's id. Clock, random bytes, state, messages and questions to the user have frames of their own; the
-//! session's actor serves those, and so do [`SystemHost`] outside a session as far as they exist there.
+//! is a grant, never an extension's id. Clock, random bytes, state, messages and questions to the user have frames of their own;
+//! `session/host_calls.rs` serves those, and [`SystemHost`] outside a session as far as they exist there.
 
 mod agents;
 mod context;
@@ -23,36 +23,36 @@ use std::sync::{Arc, Weak};
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::FrameSource;
+use holdfast_contract::hook::HookPoint;
+use holdfast_contract::host_call::topic::TopicRule;
 use holdfast_contract::host_call::{
     CallRecord, Capability, GrantRule, HostCall, HostCallKind, InvalidCall, Redaction,
 };
 use holdfast_contract::ids::{HookId, Millis, Seq, StreamId};
-use holdfast_contract::manifest::Grants;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::role::Role;
 use holdfast_contract::session_frames::{HostCalled, SecretUsed};
+use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Host, Later};
-use holdfast_policy::GrantedAccess;
+use holdfast_policy::{HeldInterfaces, Profile};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use self::extensions::content_of;
 use crate::runtime::Inner;
-use crate::session::SessionCommand;
+use crate::session::{ProgressOutput, SessionCommand};
 use crate::usage::DelegatedBudget;
 
 /// How long a host call may take that names no timeout of its own.
 const CALL_TIMEOUT: Millis = Millis(60_000);
-
-/// The lane whose extensions hold nothing that they were not granted.
-const COMPONENT_LANE: &str = "wasm";
 
 /// Who makes a host call.
 pub(crate) struct Caller {
     /// The extension, with its generation.
     pub extension: Arc<ExtensionRef>,
     /// What it holds.
-    pub grants: CallerGrants,
+    pub grants: HeldInterfaces,
     /// The session that it is called in, if it is called in one.
     pub session: Option<StreamId>,
     /// The frame that caused the call.
@@ -63,44 +63,66 @@ pub(crate) struct Caller {
     pub user: Option<Arc<dyn Host>>,
 }
 
-/// The capabilities that one activation holds.
-pub(crate) struct CallerGrants {
-    is_component: bool,
-    granted: GrantedAccess,
-}
-
-impl CallerGrants {
-    /// Whether the capability is held. Secrets and hosts are granted one by one, so their modules check each call.
-    pub(crate) fn hold(&self, capability: Capability) -> bool {
-        match capability.grant() {
-            GrantRule::Everyone | GrantRule::EachSecret | GrantRule::EachHost => true,
-            GrantRule::Components => !self.is_component || self.granted.interface(capability.name()),
-            GrantRule::Explicit => self.granted.interface(capability.name()),
-        }
-    }
-}
-
 impl Caller {
     /// Refuses a call of a capability that the extension does not hold.
     pub(crate) fn require(&self, kind: HostCallKind) -> Result<(), Fault> {
-        let capability = kind.capability();
+        self.require_for(kind.capability(), &format!("call `{kind}`"))
+    }
+
+    fn require_for(&self, capability: Capability, what: &str) -> Result<(), Fault> {
         if self.grants.hold(capability) {
             return Ok(());
         }
         let id = &self.extension.id;
-        let help = format!("`holdfast ext grant {id} --interface {capability}`");
-        let message =
-            format!("`{id}` may not call `{kind}`: the interface `{capability}` is not granted: {help}");
-        Err(Fault::new(Code::ComponentImport, message))
+        let why = match capability.grant() {
+            GrantRule::Nobody => "no extension may, and it cannot be granted".to_owned(),
+            _ => {
+                let help = format!("`holdfast ext grant {id} --interface {capability}`");
+                format!("the interface `{capability}` is not granted: {help}")
+            }
+        };
+        Err(Fault::new(Code::ComponentImport, format!("`{id}` may not {what}: {why}")))
+    }
+
+    /// Refuses a topic of the program that the extension may not publish on or subscribe to.
+    fn require_topic(&self, inner: &Inner, call: &HostCall) -> Result<(), Fault> {
+        let (id, rule) = (&self.extension.id, call.topic_rule());
+        let (what, topic) = match call {
+            HostCall::EventPublish(it) => ("publish on", it.read.topic.as_str()),
+            HostCall::EventSubscribe(it) => ("subscribe to", it.read.topic.as_str()),
+            _ => return Ok(()),
+        };
+        let refused = |why: &str| {
+            Err(Fault::new(Code::EventRefused, format!("`{id}` may not {what} `{topic}`: {why}")))
+        };
+        match rule {
+            TopicRule::Open => Ok(()),
+            TopicRule::Needs(capability) => self.require_for(capability, &format!("{what} `{topic}`")),
+            TopicRule::Channel if inner.has_role(&self.extension, Role::Channel) => Ok(()),
+            TopicRule::Channel => refused("only an extension with the `channel` role brings users' messages"),
+            TopicRule::Program => refused("only the program itself does"),
+            TopicRule::TooWide => {
+                refused("the pattern includes topics of the program; name each topic in full")
+            }
+        }
     }
 }
 
 impl Inner {
     /// What an activation holds: what its manifest asks for and the user's policy gives, as discovery reported it.
-    pub(crate) fn grants_of(&self, extension: &ExtensionRef) -> CallerGrants {
+    pub(crate) fn grants_of(&self, extension: &ExtensionRef) -> HeldInterfaces {
         let found = self.extensions.found(&extension.digest).unwrap_or_default();
-        let granted = Grants { interfaces: found.interfaces, ..Grants::default() };
-        CallerGrants { is_component: found.lane == COMPONENT_LANE, granted: GrantedAccess::of(&granted) }
+        self.held_by(&found)
+    }
+
+    /// What an extension holds, as discovery reported it. Without a readable policy the narrowest profile counts.
+    pub(crate) fn held_by(&self, found: &FoundExtension) -> HeldInterfaces {
+        let profile = self.policy_in_force().map_or(Profile::Safe, |policy| policy.profile_name());
+        HeldInterfaces::new(&found.lane, profile, found.interfaces.clone())
+    }
+
+    fn has_role(&self, extension: &ExtensionRef, role: Role) -> bool {
+        self.extensions.instance(extension).is_ok_and(|it| it.capabilities().roles.contains(role))
     }
 
     /// Serves a host call that is recorded by its name.
@@ -111,6 +133,9 @@ impl Inner {
         timeout: Option<Millis>,
     ) -> Later<Result<Content, Fault>> {
         if let Some(Err(fault)) = call.kind().map(|kind| caller.require(kind)) {
+            return failed(fault);
+        }
+        if let Err(fault) = caller.require_topic(self, &call) {
             return failed(fault);
         }
         let within = timeout.unwrap_or(CALL_TIMEOUT);
@@ -136,7 +161,7 @@ impl Inner {
             // The outcome of a connection is a fact: it is recorded, and nothing else is done.
             HostCall::NetworkConnected(_) => ready(Ok(Content::default())),
             HostCall::SystemRestart(it) => ready(self.system_restart(&caller, it.read)),
-            HostCall::SystemShutdown(it) => ready(self.system_shutdown(&caller, it.read)),
+            HostCall::SystemShutdown(_) => ready(Err(shutdown_refused(&caller.extension))),
             HostCall::ResultRead(it) => self.result_read(&caller, it.read),
             HostCall::SetupOpen(_) => self.setup_open(),
             HostCall::SetupShow(it) => self.setup_show(it.read),
@@ -177,6 +202,11 @@ impl Inner {
     }
 }
 
+/// What no extension may do, whatever it was granted. The table has no grant for it, so that this is never reached.
+fn shutdown_refused(extension: &ExtensionRef) -> Fault {
+    Fault::new(Code::ComponentImport, format!("`{}` may not stop the process", extension.id))
+}
+
 /// Why an invalid call is refused.
 fn refusal(call: &InvalidCall) -> Fault {
     let message = format!("invalid host call `{}`: {}", call.name, call.reason);
@@ -194,6 +224,7 @@ pub(crate) fn failed<T: Send + 'static>(fault: Fault) -> Later<Result<T, Fault>>
 /// The host of one call within a session. The session's actor serves and records.
 pub(crate) struct SessionHost {
     pub inbox: mpsc::UnboundedSender<SessionCommand>,
+    pub progress: Arc<ProgressOutput>,
     pub extension: Arc<ExtensionRef>,
     pub under: Seq,
     pub hook: Option<HookId>,
@@ -213,9 +244,7 @@ impl Host for SessionHost {
     }
 
     fn progress(&self, text: &str) {
-        let (extension, text) = (self.extension.id.clone(), text.to_owned());
-        // Nobody watches a session that has ended.
-        let _ = self.inbox.send(SessionCommand::Progress { extension, under: self.under, text });
+        self.progress.show(&self.extension.id, self.under, text);
     }
 }
 
@@ -225,12 +254,26 @@ pub(crate) struct SystemHost {
     extension: Arc<ExtensionRef>,
     /// The frame in the system stream that caused the call.
     under: Option<Seq>,
+    /// The point of the hook that is called, if it is a hook.
+    hook: Option<HookPoint>,
 }
 
 impl SystemHost {
     pub(crate) fn new(inner: &Arc<Inner>, extension: Arc<ExtensionRef>, under: Option<Seq>) -> Self {
-        Self { inner: Arc::downgrade(inner), extension, under }
+        Self { inner: Arc::downgrade(inner), extension, under, hook: None }
     }
+
+    /// The same, for a hook that is called outside of a session.
+    pub(crate) fn for_hook(mut self, point: HookPoint) -> Self {
+        self.hook = Some(point);
+        self
+    }
+}
+
+/// Why a hook at this point may not make a host call, if it may not.
+pub(crate) fn refuse_in_hook(kind: HostCallKind, point: HookPoint) -> Option<Fault> {
+    let message = || format!("a hook may not call `{kind}`");
+    (!kind.is_for_hooks(point)).then(|| Fault::new(Code::HookSideEffect, message()))
 }
 
 impl Host for SystemHost {
@@ -260,11 +303,16 @@ impl Host for SystemHost {
                     user: None,
                 };
                 // Like the clock, a timer brings in nothing but the time, and a loop waits for ever.
-                if matches!(call, HostCall::ScheduleWait(_)) {
+                if matches!(call, HostCall::ScheduleWait(_)) && self.hook.is_none() {
                     return inner.serve(caller, call, timeout);
                 }
                 let record = call.record();
-                let answer = inner.serve(caller, call, timeout);
+                let refusal =
+                    self.hook.zip(call.kind()).and_then(|(point, kind)| refuse_in_hook(kind, point));
+                let answer = match refusal {
+                    Some(refusal) => failed(refusal),
+                    None => inner.serve(caller, call, timeout),
+                };
                 Box::pin(async move {
                     let answer = answer.await;
                     let body = inner.host_called(&extension, None, record, &answer);

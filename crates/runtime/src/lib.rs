@@ -23,19 +23,20 @@ pub mod tools;
 mod usage;
 
 pub use clock::{Clock, SystemClock};
-pub use extensions::diagnosis;
-pub use history::{Machine, rebuild, upkeep};
+pub use extensions::{Preparations, diagnosis};
+pub use history::{CollectionReport, Machine, rebuild, upkeep};
 pub use host::secrets;
 pub use host::setup::{SetupQuestion, SetupState};
 pub use messaging::{
-    AgentTask, ExtensionError, ExtensionStateEvent, OutgoingMessage, Routes, SessionFactory, SessionRequest,
-    UserMessage, UserNotice,
+    AgentTask, ChannelView, ExtensionError, ExtensionStateEvent, OutgoingMessage, Routes, SessionFactory,
+    SessionRequest, UserMessage, UserNotice,
 };
 pub use parts::{
-    Configuration, Entropy, HomeParts, OsEntropy, OutputDelta, OutputKind, Parts, SessionEvent,
-    SilentSurface, Surface, Zone,
+    Configuration, Entropy, ExtensionChanges, HomeParts, InstalledExtension, OsEntropy, OutputDelta,
+    OutputKind, Parts, RemovedExtension, ReportChanges, SessionEvent, SilentSurface, Surface, Zone,
 };
 pub use runtime::{Runtime, ShutdownRequest};
 pub use session::{NewSession, SessionHandle, TurnReport};
+pub use system::{RunOutcome, ScheduleRun, ScheduleView};
 pub use tools::{CommandDone, CommandInfo, ToolsShown};
 pub use usage::{DailyLimit, ModelUsage};

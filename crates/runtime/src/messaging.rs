@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `subscriptions.rs` | the bus's subscribers: what installed extensions subscribe to |
 //! | `router.rs`, `routes.rs` | a user's message to its session, an answer to its channel |
+//! | `channels.rs` | the active channels as a user sees them |
 //! | `streams.rs`, `channel_stream.rs` | answers on a channel while they are written |
 //! | `turns.rs` | turns that no surface started |
 //! | `topics.rs` | the payloads of the program's own topics |
@@ -11,6 +12,7 @@
 //! What extensions may call of all this is in `host/events.rs` and `host/agents.rs`.
 
 mod channel_stream;
+mod channels;
 mod router;
 mod routes;
 mod streams;
@@ -21,7 +23,6 @@ mod turns;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use holdfast_bus::topics::{AGENT_BACKGROUND, AGENT_TASK, EXTENSION_ERROR};
 use holdfast_bus::{Bus, BusSettings, NewEvent, Published};
@@ -29,8 +30,12 @@ use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{ExtensionId, Millis};
 use holdfast_contract::problem::{Code, Fault, Problem};
-use holdfast_contract::system_frames::{ExtensionFaulted, ExtensionRejected, HeadAnchored};
+use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::system_frames::{
+    ExtensionFaulted, ExtensionRejected, ExtensionReported, HeadAnchored, LifecycleOutcome,
+};
 use holdfast_store::Store;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, watch};
 
 use crate::clock::Clock;
@@ -40,6 +45,7 @@ use streams::Streams;
 use subscriptions::Subscriptions;
 
 pub(crate) use channel_stream::{OutputStream, StreamChunk};
+pub use channels::ChannelView;
 pub use routes::{Routes, SessionFactory, SessionRequest};
 pub use topics::{AgentTask, ExtensionError, ExtensionStateEvent, OutgoingMessage, UserMessage, UserNotice};
 
@@ -51,6 +57,8 @@ pub(crate) struct Messaging {
     bus: Bus,
     routes: Routes,
     subscriptions: Mutex<Subscriptions>,
+    /// Whether events of an extension's subscriptions wait because it is not active.
+    paused: Mutex<HashMap<ExtensionId, Arc<AtomicBool>>>,
     /// Whether the bus's subscribers may differ from what is wanted.
     stale: AtomicBool,
     /// Held while they are set.
@@ -67,8 +75,15 @@ pub(crate) struct Messaging {
     streams: Streams,
 }
 
+impl Runtime {
+    /// A chat was opened: what waits for one can be shown.
+    pub fn chat_opened(&self) {
+        self.inner().messaging.notify_changed();
+    }
+}
+
 impl Messaging {
-    /// Takes up the bus of this log. Nobody subscribes yet.
+    /// Opens the bus of this log, without subscribers.
     pub(crate) async fn open(
         store: Store,
         clock: Arc<dyn Clock>,
@@ -82,6 +97,7 @@ impl Messaging {
             bus,
             routes,
             subscriptions: Mutex::default(),
+            paused: Mutex::default(),
             stale: AtomicBool::new(true),
             syncing: tokio::sync::Mutex::default(),
             changes: watch::Sender::new(0),
@@ -98,7 +114,7 @@ impl Messaging {
     }
 
     fn last_users(&self) -> MutexGuard<'_, HashMap<ExtensionId, String>> {
-        self.last_users.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last_users.lock()
     }
 
     /// How users, agents and channels are connected.
@@ -107,7 +123,7 @@ impl Messaging {
     }
 
     fn subscriptions(&self) -> MutexGuard<'_, Subscriptions> {
-        self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.subscriptions.lock()
     }
 
     /// The active generations, or the registry, have changed.
@@ -157,23 +173,32 @@ impl Inner {
     }
 
     fn without_secrets(&self, mut event: NewEvent) -> NewEvent {
-        self.home.hide_in_content(&mut event.payload);
+        self.home.redact_content(&mut event.payload);
         event
     }
 
     /// What a subscriber's failure says, without what is secret.
     fn told_of(&self, mut fault: Fault) -> Fault {
-        fault.message = self.home.hide_in_text(fault.message);
+        fault.message = self.home.redact_text(fault.message);
         fault
     }
 
     /// Has something of the program's own published, if anybody wants to know. The system stream has it in any case.
     pub(crate) fn announce(&self, topic: &str, payload: &impl serde::Serialize) {
         if self.messaging.subscriptions().is_wanted(&topic.into()) {
-            // Once nobody publishes any more the process is on its way out.
+            // When the last publisher is gone the process is shutting down.
             let event = self.without_secrets(NewEvent::new(topic, Content::of(payload)));
             drop(self.messaging.announcements.send(event));
         }
+    }
+
+    /// An extension is unhealthy by its own account.
+    pub(crate) fn announce_unhealthy(&self, extension: &ExtensionRef) {
+        let ExtensionRef { id: extension, generation, .. } = extension.clone();
+        let fault =
+            Fault::new(Code::ExtensionUnhealthy, format!("`{extension}` reported that it is unhealthy"));
+        let (generation, phase) = (Some(generation), "health check".to_owned());
+        self.announce(EXTENSION_ERROR, &ExtensionError { extension, generation, phase, fault });
     }
 
     /// A fact that the system is told of, before it is taken.
@@ -187,6 +212,16 @@ impl Inner {
             Body::ExtensionFaulted(fact) => {
                 let ExtensionFaulted { id: extension, generation, phase, fault } = fact.clone();
                 ExtensionError { extension, generation: Some(generation), phase, fault }
+            }
+            Body::ExtensionReported(ExtensionReported {
+                id,
+                generation,
+                command,
+                outcome: LifecycleOutcome::Failed(fault),
+            }) => {
+                let (extension, generation, phase) =
+                    (id.clone(), Some(*generation), command.name().to_owned());
+                ExtensionError { extension, generation, phase, fault: fault.clone() }
             }
             _ => return,
         };

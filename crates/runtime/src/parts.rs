@@ -1,12 +1,14 @@
-//! What a runtime is made of, and what it tells the surfaces around it.
+//! The parts of a runtime, and what it reports to surfaces.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use holdfast_bus::Entropy;
 use holdfast_contract::context::ContextBudget;
 use holdfast_contract::ids::{AgentId, ExtensionId, ModelName, Seq, StreamId};
-use holdfast_contract::problem::{Fault, Problem};
+use holdfast_contract::names::Overrides;
+use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::session_frames::UiQuestion;
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::Lane;
@@ -19,11 +21,12 @@ use holdfast_store::Store;
 use serde_json::{Map, Value};
 
 use crate::clock::Clock;
+use crate::extensions::Preparations;
 use crate::host::secrets::Secrets;
 use crate::messaging::Routes;
 use crate::tools::ToolsShown;
 
-/// What a runtime is made of.
+/// The parts of a runtime.
 pub struct Parts {
     /// The log.
     pub store: Store,
@@ -67,6 +70,15 @@ pub struct HomeParts {
     pub context: ContextBudget,
     /// Which tools models are shown where there are many.
     pub tools: ToolsShown,
+    /// The user's overrides of what extensions register; none where there is no home.
+    pub overrides: Option<Overrides>,
+    /// The file that lists whose code is executing while extensions start; none where there is no home.
+    pub executing: Option<PathBuf>,
+    /// What the lanes report about the preparation of extensions; none where they report nothing.
+    pub preparations: Option<Arc<Preparations>>,
+    /// Whether extensions are loaded only to be listed. They are then not initialised or started, no service or schedule runs, and no
+    /// event is delivered.
+    pub inspects: bool,
 }
 
 impl Default for HomeParts {
@@ -81,18 +93,97 @@ impl Default for HomeParts {
             calls: CallSettings::default(),
             context: ContextBudget::default(),
             tools: ToolsShown::default(),
+            overrides: None,
+            executing: None,
+            preparations: None,
+            inspects: false,
         }
     }
 }
 
-/// Where the settings of extensions are kept.
+/// What differs on the disk from what the runtime was told.
+#[derive(Default)]
+pub struct ExtensionChanges {
+    /// New or changed.
+    pub found: Vec<FoundExtension>,
+    /// No longer there, or disabled.
+    pub removed: Vec<ExtensionId>,
+    /// There, but not to be used.
+    pub rejected: Vec<(ExtensionId, Fault)>,
+}
+
+/// Tells the runtime of changes. It is called before another scan of the disk can begin, so that the runtime is told in their order.
+pub type ReportChanges<'a> = dyn Fn(ExtensionChanges) + 'a;
+
+/// An extension that is installed, enabled or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstalledExtension {
+    /// The extension.
+    pub id: ExtensionId,
+    /// Whether it is part of the program.
+    pub built_in: bool,
+    /// Whether the user or its manifest has disabled it.
+    pub disabled: bool,
+}
+
+/// An extension whose files were removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemovedExtension {
+    /// The folder or the file that it was.
+    pub path: PathBuf,
+    /// Its data, if it has any.
+    pub data: Option<PathBuf>,
+    /// Whether it had grants, which were revoked.
+    pub revoked: bool,
+}
+
+/// Where the settings of extensions are kept, and the extensions themselves.
 pub trait Configuration: Send + Sync {
     /// What is set for an extension.
     fn of(&self, extension: &ExtensionId) -> Map<String, Value>;
 
-    /// Sets one value, for good, and gives the extensions that are others for it.
-    fn set(&self, extension: &ExtensionId, name: &str, value: &Value)
-    -> Result<Vec<FoundExtension>, Problem>;
+    /// Saves one value, and reports the extensions that it changes.
+    fn set(
+        &self,
+        extension: &ExtensionId,
+        name: &str,
+        value: &Value,
+        report: &ReportChanges<'_>,
+    ) -> Result<(), Problem>;
+
+    /// The extensions that are installed, by id.
+    fn installed(&self) -> Vec<InstalledExtension> {
+        Vec::new()
+    }
+
+    /// Reads an extension again, also if its files seem unchanged, and reports what differs.
+    fn read_again(&self, _extension: &ExtensionId, _report: &ReportChanges<'_>) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    /// Removes the folder or file of an extension, and revokes its grants. Its data stays.
+    fn remove(
+        &self,
+        extension: &ExtensionId,
+        _report: &ReportChanges<'_>,
+    ) -> Result<RemovedExtension, Problem> {
+        Err(Problem::new(Code::ExtensionUnknown, format!("`{extension}` is not in a home")))
+    }
+
+    /// Removes the data of an extension.
+    fn remove_data(&self, _extension: &ExtensionId) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    /// What is odd about an extension as it was found, such as unknown fields of its manifest.
+    fn warnings(&self, _extension: &ExtensionId) -> Vec<Problem> {
+        Vec::new()
+    }
+
+    /// Whether content that was active before may run in place of what is installed: it has no grants that were revoked since.
+    fn may_stand_in(&self, _found: &FoundExtension) -> Result<(), Problem> {
+        Ok(())
+    }
 
     /// Whether an extension that was installed before, and was not found now, is gone: removed or disabled. A problem if that cannot
     /// be told, because something cannot be read.
@@ -100,7 +191,7 @@ pub trait Configuration: Send + Sync {
         Ok(())
     }
 
-    /// Gives an extension something, for good. What follows from it comes about by itself.
+    /// Saves a grant to an extension. Its effects follow automatically.
     fn grant(&self, grant: &Grant) -> Result<(), Problem>;
 }
 
@@ -179,6 +270,12 @@ pub trait Surface: Send + Sync {
 
     /// Whether a person is there to answer for this session. Where none is, the policy says what becomes of a question.
     fn attended(&self, session: &StreamId) -> bool;
+
+    /// Shows the user something that belongs to no turn, where chats are open that show such messages: those of one session, or all.
+    /// Says whether there was one.
+    fn tell_user(&self, _session: Option<&StreamId>, _extension: &ExtensionId, _text: &str) -> bool {
+        false
+    }
 }
 
 /// A surface that shows nothing.

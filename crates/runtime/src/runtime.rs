@@ -19,11 +19,12 @@ pub(crate) mod summary;
 use std::sync::Arc;
 
 use holdfast_contract::body::Body;
-use holdfast_contract::ids::Millis;
+use holdfast_contract::ids::{ExtensionId, Millis};
 use holdfast_contract::problem::Problem;
 use holdfast_store::Store;
 use tokio::sync::watch;
 
+use crate::extensions::StartWait;
 use crate::parts::Parts;
 use crate::system::SystemCommand;
 
@@ -46,9 +47,32 @@ pub enum ShutdownRequest {
 }
 
 impl Runtime {
-    /// Starts: resumes the system stream, brings the policy into force and starts the extensions in order.
+    /// Starts: resumes the system stream, brings the policy into force and starts the extensions in order. Waits until each of them has
+    /// started or failed.
     pub async fn start(parts: Parts) -> Result<Self, Problem> {
+        let runtime = Self::begin(parts).await?;
+        runtime.settled().await?;
+        Ok(runtime)
+    }
+
+    /// The same, without waiting for the extensions. Turns wait for those that are starting, see [`Runtime::ready`].
+    pub async fn begin(parts: Parts) -> Result<Self, Problem> {
         Inner::start(parts).await.map(Self)
+    }
+
+    /// Waits for the extensions that are starting as a turn does: until they are active or have failed, or have had ten seconds.
+    pub async fn ready(&self) {
+        self.0.extensions.startup().ready(StartWait::Start, &*self.0.clock).await;
+    }
+
+    /// The same, where the time does not count in which packages are installed or code is compiled for an extension that is starting.
+    pub async fn prepared(&self) {
+        self.0.extensions.startup().ready(StartWait::Preparation, &*self.0.clock).await;
+    }
+
+    /// The extensions that are starting.
+    pub fn starting(&self) -> Vec<ExtensionId> {
+        self.0.extensions.startup().starting()
     }
 
     /// Waits until everything reported so far has been carried out.

@@ -9,8 +9,11 @@
 //! | `actor.rs` | the actor's loop |
 //! | `effects.rs` | performing acts: models, tools, approvals, questions |
 //! | `hooks.rs` | calling the hooks of a round |
+//! | `host_calls.rs` | host calls that read or step the session: clock, random bytes, state, messages, questions |
 //! | `stream_guard.rs` | guardrails on streamed text |
 //! | `redacted_output.rs` | streamed text without secrets |
+//! | `preview.rs` | sanitizers on streamed text, reasoning and progress |
+//! | `progress.rs` | the progress that calls report |
 //! | `discovery.rs` | which tools a model is shown, and tool search |
 //! | `children.rs` | child sessions of agents |
 //! | `tasks.rs` | tasks by the frame that started them, to cancel them |
@@ -20,19 +23,23 @@ mod children;
 mod discovery;
 mod effects;
 mod hooks;
+mod host_calls;
+mod preview;
+mod progress;
 mod redacted_output;
 mod sessions;
 mod stream_guard;
 mod tasks;
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use holdfast_contract::attachment;
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::Input;
 use holdfast_contract::hook::Artifact;
 use holdfast_contract::host_call::{CallRecord, HostCall};
-use holdfast_contract::ids::{CallId, ExtensionId, HookId, Millis, ModelName, Seq, StreamId};
+use holdfast_contract::ids::{CallId, HookId, Millis, ModelName, Seq, StreamId};
 use holdfast_contract::message::{Spent, UserText};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, RegistryPin};
@@ -44,8 +51,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::calls::Permit;
 use crate::messaging::OutputStream;
+use crate::runtime::Inner;
 
 pub(crate) use actor::SessionActor;
+pub(crate) use progress::ProgressOutput;
 pub use sessions::NewSession;
 pub(crate) use sessions::Sessions;
 
@@ -87,8 +96,6 @@ pub(crate) enum SessionCommand {
         timeout: Option<Millis>,
         reply: oneshot::Sender<Result<Content, Fault>>,
     },
-    /// How a call is getting on.
-    Progress { extension: ExtensionId, under: Seq, text: String },
     /// A host call that is served outside the session was answered.
     Answered(Box<HostAnswer>),
     /// A command that the user gave, and what it printed.
@@ -111,12 +118,15 @@ pub(crate) enum SessionCommand {
     Ended { ended: Seq, outcome: TurnOutcome, answer: Option<Content> },
     /// The log cannot be written.
     Broken(Problem),
-    /// Let go of the session; what is under way is dropped and recovered on the next resume.
+    /// Close the session; what is in progress is dropped and recovered on the next resume.
     Close(ReplySender<()>),
+    /// Release the session if nothing is under way; with `unused`, only if nobody has used it since this was last asked. Answers
+    /// whether it did.
+    Release { unused: bool, reply: ReplySender<bool> },
 }
 
 impl SessionCommand {
-    /// A question that nobody is there to answer.
+    /// A question without a user to answer it.
     fn dismissed(request: Seq) -> Self {
         let (reply, _nobody_waits) = oneshot::channel();
         SessionCommand::AnswerUi { request, answer: None, reply }
@@ -157,7 +167,7 @@ pub(crate) struct UserInput {
     /// The registry to use in place of the current one: a child runs on its parent's.
     pub pin: Option<RegistryPin>,
     /// Where the turn is shown while it runs, besides the surfaces.
-    pub feed: Option<Arc<OutputStream>>,
+    pub output: Option<Arc<OutputStream>>,
     pub reply: ReplySender<TurnReport>,
 }
 
@@ -166,6 +176,9 @@ pub(crate) struct UserInput {
 pub struct SessionHandle {
     pub(crate) id: StreamId,
     pub(crate) inbox: mpsc::UnboundedSender<SessionCommand>,
+    /// Set once the actor has left because nobody used the session. The next use resumes it.
+    released: Arc<AtomicBool>,
+    inner: Weak<Inner>,
 }
 
 impl SessionHandle {
@@ -195,8 +208,8 @@ impl SessionHandle {
         text: Content,
         pin: Option<RegistryPin>,
     ) -> Result<TurnReport, Problem> {
-        let (surface, attachments, message_id, feed) = (surface.into(), Vec::new(), None, None);
-        self.say_whole(|reply| UserInput { surface, text, attachments, message_id, pin, feed, reply }).await
+        let (surface, attachments, message_id, output) = (surface.into(), Vec::new(), None, None);
+        self.say_whole(|reply| UserInput { surface, text, attachments, message_id, pin, output, reply }).await
     }
 
     /// The same with its cause, and where it is shown.
@@ -205,11 +218,11 @@ impl SessionHandle {
         surface: &str,
         said: UserText,
         message_id: Option<String>,
-        feed: Option<Arc<OutputStream>>,
+        output: Option<Arc<OutputStream>>,
     ) -> Result<TurnReport, Problem> {
         attachment::check(&said.1)?;
         let (surface, (text, attachments), pin) = (surface.into(), said, None);
-        self.say_whole(|reply| UserInput { surface, text, attachments, message_id, pin, feed, reply }).await
+        self.say_whole(|reply| UserInput { surface, text, attachments, message_id, pin, output, reply }).await
     }
 
     async fn say_whole(
@@ -219,7 +232,7 @@ impl SessionHandle {
         self.ask(|reply| SessionCommand::Say(Box::new(say(reply)))).await
     }
 
-    /// Waits for the turn that a resume took up again.
+    /// Waits for the turn that a resume continues.
     pub async fn running_turn(&self) -> Result<TurnReport, Problem> {
         self.ask(SessionCommand::Await).await
     }
@@ -240,7 +253,7 @@ impl SessionHandle {
         self.ask(|reply| SessionCommand::Command { command, arguments, output, reply }).await
     }
 
-    /// Ends the session for good.
+    /// Ends the session permanently.
     pub async fn end(&self, reason: &str) -> Result<(), Problem> {
         self.ask(|reply| SessionCommand::End { reason: reason.to_owned(), reply }).await
     }
@@ -260,7 +273,7 @@ impl SessionHandle {
         self.ask(|reply| SessionCommand::AnswerUi { request, answer, reply }).await
     }
 
-    /// Lets go of the session in this process. It can be resumed.
+    /// Closes the session in this process. It can be resumed.
     pub async fn close(&self) -> Result<(), Problem> {
         self.ask(SessionCommand::Close).await
     }
@@ -272,7 +285,23 @@ impl SessionHandle {
         let (reply, answer) = oneshot::channel();
         let gone =
             || Problem::new(Code::SessionEnded, format!("session `{}` is not open in this process", self.id));
-        self.inbox.send(note(reply)).map_err(|_| gone())?;
+        if let Err(mpsc::error::SendError(note)) = self.inbox.send(note(reply)) {
+            let inner = self.inner.upgrade().filter(|_| self.released.load(Ordering::Acquire));
+            let handle = inner.ok_or_else(gone)?.resume(&self.id)?;
+            handle.inbox.send(note).map_err(|_| gone())?;
+        }
         answer.await.map_err(|_| gone())?
+    }
+
+    /// Asks the actor to leave if nothing is under way. The answer is whether it has left.
+    pub(crate) fn release(&self, unused: bool) -> oneshot::Receiver<Result<bool, Problem>> {
+        let (reply, answer) = oneshot::channel();
+        // An actor that is gone has left.
+        if let Err(mpsc::error::SendError(SessionCommand::Release { reply, .. })) =
+            self.inbox.send(SessionCommand::Release { unused, reply })
+        {
+            drop(reply.send(Ok(true)));
+        }
+        answer
     }
 }

@@ -1,9 +1,10 @@
-//! Programs that the kernel holds: they reach what they are given, and nothing that they start outlives them.
+//! Sandboxed programs: they reach only what they are granted, and nothing that they start outlives them.
 //!
 //! [`report`] says what this machine offers. On Linux, a [`ProgramAccess`] is what a program may touch, [`ProcessLimits`] are what it may use up, and a
-//! [`Program`] is started in namespaces of its own, where there are any. A command of the shell's is started by [`ProgramAccess::start`] in a
-//! [`Group`], which is everything that it starts in its turn. Elsewhere nothing is confined, so nothing is started.
+//! [`Program`] is started in namespaces of its own, where there are any, and otherwise in a process group. Elsewhere nothing is confined, so
+//! nothing is started.
 
+mod helper;
 mod report;
 
 #[cfg(target_os = "linux")]
@@ -13,6 +14,7 @@ mod linux {
     pub(crate) mod group;
     pub(crate) mod init;
     pub(crate) mod limits;
+    pub(crate) mod mounts;
     pub(crate) mod probe;
     pub(crate) mod program;
     pub(crate) mod spawn;
@@ -25,12 +27,13 @@ mod confinement_tests;
 #[cfg(target_os = "linux")]
 mod program_tests;
 
+pub use crate::helper::{HELPER_ARGUMENT, Helper, HelperFailure, HelperLimits};
 #[cfg(target_os = "linux")]
 pub use crate::linux::calls::Network;
 #[cfg(target_os = "linux")]
 pub use crate::linux::confine::ProgramAccess;
 #[cfg(target_os = "linux")]
-pub use crate::linux::group::{Group, Switch, threads_on_machine};
+pub use crate::linux::group::{Switch, threads_on_machine};
 #[cfg(target_os = "linux")]
 pub use crate::linux::limits::ProcessLimits;
 #[cfg(target_os = "linux")]

@@ -126,7 +126,7 @@ fn a_file_that_was_changed_anywhere_is_noticed() {
 }
 
 #[test]
-fn a_key_that_is_gone_is_not_made_anew_over_secrets() {
+fn a_missing_key_is_not_replaced_while_there_are_secrets() {
     let home = home();
     let (key, bytes) = (home.path().join("secrets.key"), fs::read(home.path().join("secrets.age")).unwrap());
     let old = fs::read(&key).unwrap();
@@ -149,7 +149,7 @@ fn a_key_that_is_gone_is_not_made_anew_over_secrets() {
 }
 
 #[test]
-fn a_key_that_goes_while_the_store_is_open_is_not_made_anew_either() {
+fn a_key_removed_while_the_store_is_open_is_not_replaced() {
     let home = home();
     let store = encrypted(home.path());
     assert_eq!(got(&store, "TOKEN").as_deref(), Some("the old value"));

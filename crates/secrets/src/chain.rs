@@ -37,6 +37,15 @@ pub struct StoredSecret {
     pub hidden_by: Option<StoreKind>,
 }
 
+/// What became of a secret that was to be removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemovedSecret {
+    /// The stores that it was removed from.
+    pub from: Vec<StoreKind>,
+    /// The store that still has a secret of this name: a variable of the process cannot be removed.
+    pub left_in: Option<StoreKind>,
+}
+
 impl Chain {
     /// These stores in this order. Secrets are written to the store of the given kind.
     pub fn new(stores: Vec<Box<dyn SecretStore>>, writes_to: StoreKind) -> Result<Self, Problem> {
@@ -90,6 +99,17 @@ impl Chain {
         self.writer()?.remove(name)
     }
 
+    /// Removes a secret from every store that has it.
+    pub fn remove_everywhere(&self, name: &SecretName) -> Result<RemovedSecret, Problem> {
+        let mut from = Vec::new();
+        for store in &self.stores {
+            if store.remove(name)? {
+                from.push(store.kind());
+            }
+        }
+        Ok(RemovedSecret { from, left_in: self.find(name)?.map(|found| found.from) })
+    }
+
     /// All names, each with its store.
     pub fn names(&self) -> Result<Vec<(SecretName, StoreKind)>, Problem> {
         let mut known = BTreeSet::new();
@@ -107,7 +127,7 @@ impl Chain {
         self.stores.iter().map(|store| store.describe()).collect()
     }
 
-    /// What hides every value in every store, and besides those of the names that are given: a process's variables are not listed by anybody.
+    /// Redacts every value in every store, and the values of the names that are given: a process's variables are in no list of names.
     pub fn redactor(&self, also: impl IntoIterator<Item = SecretName>) -> Result<Redactor, Problem> {
         let mut secrets = Vec::new();
         let names: BTreeSet<_> = self.names()?.into_iter().map(|(name, _)| name).chain(also).collect();

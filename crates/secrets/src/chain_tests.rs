@@ -6,7 +6,7 @@ use holdfast_contract::problem::Code;
 use tempfile::TempDir;
 
 use crate::testing::{encrypted, got, name, nothing, put, secret, set_mode};
-use crate::{Chain, EnvironmentStore, ExposeSecret, StoreKind, StoredSecret};
+use crate::{Chain, EnvironmentStore, ExposeSecret, RemovedSecret, StoreKind, StoredSecret};
 
 fn chain(home: &TempDir) -> Chain {
     let environment = EnvironmentStore::new(home.path(), nothing);
@@ -90,4 +90,23 @@ fn the_redactor_of_a_chain_knows_every_store_and_the_names_that_are_given() {
         chain.redactor([name("MODEL_KEY"), name("UNSET")]).unwrap().redact(text),
         "[secret TOKEN] [secret TOKEN] [secret MODEL_KEY]"
     );
+}
+
+#[test]
+fn a_secret_is_removed_from_every_store_but_not_from_the_process() {
+    let home = tempfile::tempdir().unwrap();
+    let stores = (EnvironmentStore::new(home.path(), nothing), encrypted(home.path()));
+    put(&stores.0, "TOKEN", "one");
+    put(&stores.1, "TOKEN", "two");
+    let from = vec![StoreKind::Environment, StoreKind::File];
+    let removed = chain(&home).remove_everywhere(&name("TOKEN")).unwrap();
+    assert_eq!(removed, RemovedSecret { from, left_in: None });
+    assert!(chain(&home).names().unwrap().is_empty());
+
+    let environment = EnvironmentStore::new(home.path(), |_: &str| Some("variable".into()));
+    let stores: Vec<Box<dyn crate::SecretStore>> =
+        vec![Box::new(environment), Box::new(encrypted(home.path()))];
+    let chain = Chain::new(stores, StoreKind::File).unwrap();
+    let removed = chain.remove_everywhere(&name("TOKEN")).unwrap();
+    assert_eq!(removed, RemovedSecret { from: Vec::new(), left_in: Some(StoreKind::Environment) });
 }

@@ -94,7 +94,7 @@ fn processes_that_write_at_once_lose_nothing() {
 }
 
 #[test]
-fn whoever_waits_too_long_is_told_so() {
+fn waiting_for_the_lock_times_out() {
     let home = tempfile::tempdir().unwrap();
     let held = WriteLock::take(home.path()).unwrap();
     let problem = WriteLock::take_within(home.path(), 3).unwrap_err();

@@ -12,9 +12,9 @@ mod format_tests;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use holdfast_contract::problem::{Code, Problem};
+use parking_lot::Mutex;
 use secrecy::SecretString;
 
 use crate::files::{self, Private, Stamp, WriteLock};
@@ -53,7 +53,7 @@ impl EncryptedFile {
         let path = self.path();
         let Some(file) = Private::open(&path)? else { return Ok(SecretsContent::default()) };
         let stamp = file.stamp();
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = self.read.lock();
         if let Some((_, content)) = read.as_ref().filter(|(known, _)| *known == stamp) {
             return Ok(content.clone());
         }
@@ -78,7 +78,7 @@ impl EncryptedFile {
         let mut content = self.load()?;
         let Some(changed) = change(&mut content) else { return Ok(None) };
         self.draft(&content)?.commit()?;
-        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.read.lock() = None;
         Ok(Some(changed))
     }
 

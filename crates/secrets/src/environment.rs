@@ -61,7 +61,8 @@ impl EnvironmentStore {
             let help = format!("Take their access away: `chmod 600 {}`.", path.display());
             return Err(Problem::in_file(Code::EnvironmentExposed, &path, what).help(help));
         }
-        let text = fs::read_to_string(&path).map_err(|error| files::failed(&path, "read", &error))?;
+        let text = holdfast_untrusted_files::read_text(&path, MAX_BYTES)
+            .map_err(|error| files::failed(&path, "read", &error.into()))?;
         Ok(Some(Zeroizing::new(text)))
     }
 

@@ -33,7 +33,7 @@ fn a_variable_of_the_process_comes_before_the_file() {
     };
     let store = EnvironmentStore::new(home.path(), process);
     assert_eq!(got(&store, "TOKEN").as_deref(), Some("process"));
-    assert_eq!(got(&store, "OTHER").as_deref(), Some("file"), "an empty variable is none");
+    assert_eq!(got(&store, "OTHER").as_deref(), Some("file"), "an empty variable is not set");
     assert_eq!((got(&store, "EMPTY"), got(&store, "MISSING")), (None, None));
     assert_eq!(store.names().unwrap(), [name("OTHER"), name("TOKEN")]);
     let problem = store.set(&name("TOKEN"), &secret("new")).unwrap_err();

@@ -51,8 +51,7 @@ impl Private {
         };
         let found = file.metadata().map_err(|error| failed(path, "read", &error))?;
         if !found.is_file() {
-            let what = format!("{} is not a file", path.display());
-            return Err(Problem::in_file(Code::SecretsUnreadable, path, what).help("Move it away."));
+            return Err(irregular(path));
         }
         owned_alone(path, &found)?;
         Ok(Some(Self { file, path: path.to_owned(), found }))
@@ -88,6 +87,11 @@ impl Private {
 /// The identity and state of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp([i128; 5]);
+
+fn irregular(path: &Path) -> Problem {
+    let what = format!("{} is not a file", path.display());
+    Problem::in_file(Code::SecretsUnreadable, path, what).help("Move it away.")
+}
 
 fn linked(path: &Path) -> Problem {
     let what = format!("{} is a link; links to secrets are not followed", path.display());
@@ -158,10 +162,15 @@ impl WriteLock {
     pub(crate) fn take_within(home: &Path, tries: u32) -> Result<Self, Problem> {
         let path = home.join("secrets.lock");
         let failed = |error: io::Error| failed(&path, "locked", &error);
-        let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
+        // Non-blocking: opening a pipe would wait for a reader.
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+        let flags = i32::try_from(flags).unwrap_or_default();
         let mut options = OpenOptions::new();
         let options = options.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
         let file = options.open(&path).map_err(failed)?;
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(irregular(&path));
+        }
         for _ in 0..tries {
             match file.try_lock() {
                 Ok(()) => return Ok(Self { _file: file }),

@@ -4,10 +4,11 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use holdfast_contract::problem::{Code, Problem};
 use keyring_core::{CredentialStore, Entry, Error};
+use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::name::SecretName;
@@ -35,7 +36,7 @@ impl Keyring {
     }
 
     fn connected(&self) -> Result<Arc<CredentialStore>, Problem> {
-        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connection = self.connection.lock();
         if let Some(store) = &*connection {
             return Ok(store.clone());
         }

@@ -4,7 +4,7 @@
 //! (`secrets.age` in the home) and [`Keyring`] (the system's). A [`Chain`] looks through several and writes to one. A [`Redactor`] takes known
 //! values out of text, and a [`Digester`] makes of a value what a frame may record. `docs/secrets.md` is the user's page.
 //!
-//! Use this crate to read, write and hide secrets. Do not decide here who may have one, which is the policy's. Everything blocks: on the disk, on
+//! Use this crate to read, write and redact secrets. Do not decide here who may have one, which is the policy's. Everything blocks: on the disk, on
 //! the derivation of a key, on a keyring that asks its user. Nothing here reads the process's environment by itself: what it needs is handed in.
 
 mod chain;
@@ -36,7 +36,7 @@ mod redact_tests;
 #[cfg(test)]
 mod testing;
 
-pub use chain::{Chain, FoundSecret, StoredSecret};
+pub use chain::{Chain, FoundSecret, RemovedSecret, StoredSecret};
 pub use digester::Digester;
 pub use encrypted::{EncryptedFile, PASSPHRASE_VARIABLE};
 pub use environment::EnvironmentStore;

@@ -2,6 +2,7 @@
 
 mod forms;
 mod stream;
+mod views;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,6 +79,15 @@ impl Redactor {
             .find_overlapping_iter(text)
             .filter_map(|found| Some((found.range(), self.forms.get(found.pattern().as_usize())?.1)))
             .collect();
+        if !self.names.is_empty() {
+            for view in views::of(text) {
+                let within = finder.find_overlapping_iter(&view.text);
+                found.extend(within.filter(|found| found.len() >= view.shortest).filter_map(|found| {
+                    let secret = self.forms.get(found.pattern().as_usize())?.1;
+                    Some((view.place(found.range()), secret))
+                }));
+            }
+        }
         found.sort_by_key(|(range, _)| (range.start, range.end));
         let mut places: Vec<Place> = Vec::new();
         for (range, secret) in found {

@@ -60,6 +60,83 @@ fn a_value_is_found_inside_of_base64_wherever_it_begins() {
     }
 }
 
+/// The forms of finding L6: broken lines, escapes throughout, separated digits.
+fn disguises(value: &str) -> Vec<(String, &'static str)> {
+    let bytes =
+        |form: fn(u8) -> String, between: &str| value.bytes().map(form).collect::<Vec<_>>().join(between);
+    let lines = |text: String, width: usize, end: &str| {
+        let letters: Vec<char> = text.chars().collect();
+        letters.chunks(width).map(String::from_iter).collect::<Vec<_>>().join(end)
+    };
+    let header = STANDARD.encode(format!("a user of some kind:{value}@a host somewhere"));
+    vec![
+        (lines(STANDARD.encode(value), 8, "\n"), "base64 in lines"),
+        (lines(STANDARD.encode(value), 8, "\r\n"), "base64 in lines of another system"),
+        (lines(STANDARD.encode(value), 8, "\\n"), "base64 in lines in JSON"),
+        (lines(header.clone(), 76, "\n"), "base64 as the tool of that name prints it"),
+        (lines(header.clone(), 64, "\r\n"), "base64 as in mail"),
+        (lines(header, 10, "\n"), "base64 in short lines"),
+        (bytes(|byte| format!("\\u{byte:04x}"), ""), "escapes throughout"),
+        (bytes(|byte| format!("\\u{byte:04X}"), ""), "large escapes throughout"),
+        (bytes(|byte| format!("%{byte:02x}"), ""), "percent signs throughout"),
+        (bytes(|byte| format!("%{byte:02X}"), ""), "large percent signs throughout"),
+        (value.replacen(&value[..1], &format!("\\u{:04x}", value.as_bytes()[0]), 1), "one escape"),
+        (value.replacen(&value[1..2], &format!("%{:02x}", value.as_bytes()[1]), 1), "one percent sign"),
+        (bytes(|byte| format!("{byte:02x}"), ":"), "digits with colons"),
+        (bytes(|byte| format!("{byte:02X}"), "-"), "large digits with dashes"),
+        (bytes(|byte| format!("{byte:02x}"), " "), "digits with spaces"),
+        (bytes(|byte| format!("{byte:02x}"), "\n"), "digits in lines"),
+        (bytes(|byte| format!("0x{byte:02x}"), ", "), "digits as a program has them"),
+        (bytes(|byte| format!("\\x{byte:02x}"), ""), "digits as a string has them"),
+    ]
+}
+
+// Finding L6.
+#[test]
+fn a_value_is_found_in_disguise_and_in_pieces() {
+    let value = "correct-horse-battery";
+    let redactor = redactor(&[("PASSWORD", value)]);
+    for (form, what) in disguises(value) {
+        let text = format!("see: <{form}>.");
+        let shown = redactor.redact(&text).into_owned();
+        assert!(shown.contains("[secret PASSWORD]"), "{what}: {text} became {shown}");
+        let rest = shown.replace("[secret PASSWORD]", "");
+        assert!(
+            !rest.contains("orse") && !rest.contains("b3JzZ") && !rest.contains("6f:72"),
+            "{what}: {shown}"
+        );
+        for size in [1, 2, 3, 7] {
+            let letters: Vec<char> = text.chars().collect();
+            let mut stream = redactor.stream();
+            let mut out: String =
+                letters.chunks(size).map(|piece| stream.push(&String::from_iter(piece))).collect();
+            out.push_str(&stream.finish());
+            assert_eq!(out, shown, "{what} in pieces of {size}");
+        }
+    }
+}
+
+#[test]
+fn ordinary_text_is_no_disguise() {
+    let redactor = redactor(&[("PASSWORD", "correct-horse-battery"), ("PIN", "beef")]);
+    for text in [
+        "dead be ef",
+        "be\nef",
+        "100%",
+        "a \\ b",
+        "C:\\users\\x",
+        "50% off\nand more",
+        "12:34:56 on 2027-01-31",
+        "0x",
+        "\\u00",
+    ] {
+        assert_eq!(redactor.redact(text), text);
+        let mut stream = redactor.stream();
+        let out = stream.push(text) + &stream.finish();
+        assert_eq!(out, text);
+    }
+}
+
 #[test]
 fn names_say_which_and_own_secrets_say_whose() {
     let redactor = redactor(&[("A", "first-value"), ("telegram.TOKEN", "second-value")]);

@@ -54,6 +54,11 @@ pub(crate) fn out_of_space() -> Problem {
     Problem::new(Code::StoreFull, "there is no space left for the log")
 }
 
+/// A file may not become larger.
+pub(crate) fn file_too_large() -> Problem {
+    Problem::new(Code::StoreFileLimit, "the log may not become larger: its file reached the size limit")
+}
+
 fn locked(error: &rusqlite::Error) -> Problem {
     Problem::new(Code::StoreLocked, format!("the log is held by someone else: {error}"))
 }

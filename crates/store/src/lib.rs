@@ -33,5 +33,6 @@ pub use tables::objects::ObjectKind;
 pub use tables::schema::VERSION;
 pub use verify::finding::{FindingKind, LogFinding};
 pub use write::atomic_append::{CommitPriority, Prepared, PreparedBody, StreamPart};
+pub use write::head_file::LostFrames;
 pub use write::receipt::Receipt;
 pub use write::stream::{Head, StreamLog};

@@ -1,7 +1,6 @@
 //! Reading the log: a small pool of read-only connections that neither wait for the writer nor block it.
 
 use std::ops::{Bound, ControlFlow, Range, RangeBounds};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use holdfast_contract::body::{Body, FrameKind};
 use holdfast_contract::content::load_references;
@@ -10,6 +9,7 @@ use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{Millis, Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::snapshot::SnapshotRef;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 use serde_json::Value;
@@ -66,12 +66,24 @@ impl Store {
 
     /// The last frame of a kind in a stream.
     pub fn last_of_kind(&self, stream: &StreamId, kind: FrameKind) -> Result<Option<Frame>, Problem> {
+        self.last_of_kind_before(stream, kind, END)
+    }
+
+    /// The last frame of this kind in a stream before this place.
+    pub fn last_of_kind_before(
+        &self,
+        stream: &StreamId,
+        kind: FrameKind,
+        before: Seq,
+    ) -> Result<Option<Frame>, Problem> {
+        let before = i64::try_from(before.0).unwrap_or(i64::MAX);
         let seq = self.inner.readers.with(|connection| {
             let find = || {
-                let query = "SELECT seq FROM frames WHERE kind = ?2 AND stream = \
+                let query = "SELECT seq FROM frames WHERE kind = ?2 AND seq < ?3 AND stream = \
                              (SELECT id FROM streams WHERE name = ?1) ORDER BY seq DESC LIMIT 1";
                 let mut select = connection.prepare_cached(query)?;
-                select.query_row([stream.as_str(), kind.as_str()], |row| row.get::<_, Unsigned>(0)).optional()
+                let row = params![stream.as_str(), kind.as_str(), before];
+                select.query_row(row, |row| row.get::<_, Unsigned>(0)).optional()
             };
             find().map_err(|error| failure::reading(&error))
         })?;
@@ -194,6 +206,22 @@ impl Store {
     /// A blob's bytes.
     pub fn blob(&self, digest: Digest) -> Result<Option<Vec<u8>>, Problem> {
         self.inner.readers.with(|connection| read_blob(connection, digest))
+    }
+
+    /// How many sessions the log has.
+    pub fn count_sessions(&self) -> Result<u64, Problem> {
+        self.inner.readers.with(|connection| {
+            let count = || -> rusqlite::Result<u64> {
+                let mut select = connection.prepare_cached("SELECT name FROM streams")?;
+                let mut rows = select.query([])?;
+                let mut sessions = 0;
+                while let Some(row) = rows.next()? {
+                    sessions += u64::from(StreamId::from(row.get::<_, String>(0)?).is_session());
+                }
+                Ok(sessions)
+            };
+            count().map_err(|error| failure::reading(&error))
+        })
     }
 
     /// The stream's newest snapshot with its state. One that does not match its frame or its own digest counts as none.
@@ -414,14 +442,14 @@ impl Readers {
     fn borrow(&self) -> Option<Connection> {
         let mut pool = self.lock();
         while pool.lent >= self.limit {
-            pool = self.returned.wait(pool).unwrap_or_else(PoisonError::into_inner);
+            self.returned.wait(&mut pool);
         }
         pool.lent += 1;
         pool.idle.pop()
     }
 
     fn lock(&self) -> MutexGuard<'_, Pool> {
-        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pool.lock()
     }
 }
 

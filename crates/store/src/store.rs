@@ -2,19 +2,21 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
+use std::sync::{Arc, Weak, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::StreamId;
 use holdfast_contract::problem::{Code, Problem};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::failure;
 use crate::reader::{self, Readers};
 use crate::stats::{Counters, Stats};
 use crate::tables::migrations::Migration;
 use crate::tables::schema::{self, LogLocation};
+use crate::write::head_file::{HeadFile, LostFrames, Noted};
 use crate::write::queue::{QueueEntry, WriteQueue};
 use crate::write::stream::{Stream, StreamLog};
 use crate::write::writer::{self, WriterThread};
@@ -49,6 +51,7 @@ pub(crate) struct Inner {
     pub(crate) readers: Readers,
     pub(crate) place: LogLocation,
     migration: Option<Migration>,
+    lost: Option<LostFrames>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -70,25 +73,39 @@ impl Store {
     /// Opens the log in this file; creates it, or migrates an older format.
     pub fn open(path: &Path, options: StoreOptions) -> Result<Store, Problem> {
         let place = LogLocation { path: path.to_owned(), vfs: options.vfs };
+        let noted = Noted::read(path);
         let (connection, migration) = schema::open(&place)?;
+        // Through another VFS the database is not where its path says.
+        let head_file = match place.vfs {
+            None => HeadFile::open(path, &connection, noted),
+            Some(_) => HeadFile::default(),
+        };
+        let lost = head_file.lost();
         let shared = Arc::new(Shared {
             queue: WriteQueue::new(options.queue, options.linger),
             counters: Counters::default(),
             streams: Mutex::default(),
             pending: Mutex::default(),
         });
-        let writer = WriterThread::new(connection, Arc::clone(&shared))?;
+        let writer = WriterThread::new(connection, Arc::clone(&shared), head_file)?;
         let thread = std::thread::Builder::new().name("holdfast-store".to_owned());
         let writer = thread.spawn(move || writer::run(writer)).map_err(|error| {
             Problem::new(Code::StoreUnavailable, format!("the log's writer could not be started: {error}"))
         })?;
         let readers = Readers::new(place.clone(), options.readers);
         Ok(Store {
-            inner: Arc::new(Inner { shared, readers, place, migration, writer: Mutex::new(Some(writer)) }),
+            inner: Arc::new(Inner {
+                shared,
+                readers,
+                place,
+                migration,
+                lost,
+                writer: Mutex::new(Some(writer)),
+            }),
         })
     }
 
-    /// Opens a stream for appending; it is created by its first frame. A stream that has failed is taken up at its last
+    /// Opens a stream for appending; it is created by its first frame. A stream that has failed is reopened at its last
     /// durable frame, and those who still hold the failed one keep failing.
     pub fn stream(&self, id: &StreamId) -> Result<StreamLog, Problem> {
         let mut streams = self.inner.shared.streams();
@@ -126,6 +143,12 @@ impl Store {
         self.inner.migration.as_ref()
     }
 
+    /// The acknowledged frames that are missing, if the database or its write-ahead log was cut or replaced by an older one. Stays so
+    /// until the head file is deleted.
+    pub fn lost_frames(&self) -> Option<LostFrames> {
+        self.inner.lost
+    }
+
     /// Drains the queue and stops the writer. Other clones can still read.
     pub fn close(self) {
         self.inner.close();
@@ -150,7 +173,7 @@ impl Inner {
     fn close(&self) {
         self.shared.queue.close();
         self.readers.rest();
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let writer = self.writer.lock().take();
         // The last handle may be dropped on the writer thread itself, with a queued entry; joining there would be a deadlock.
         if let Some(writer) = writer.filter(|writer| writer.thread().id() != std::thread::current().id()) {
             // A writer that panicked has already failed every stream.
@@ -168,7 +191,7 @@ impl Drop for Inner {
 impl Shared {
     /// Objects that are not on disk yet.
     pub(crate) fn pending(&self) -> MutexGuard<'_, HashMap<Digest, Arc<[u8]>>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock()
     }
 
     /// Fails every open stream and prevents opening others, when the writer ends.
@@ -186,6 +209,6 @@ impl Shared {
     }
 
     fn streams(&self) -> MutexGuard<'_, Streams> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+        self.streams.lock()
     }
 }

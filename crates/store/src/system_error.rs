@@ -6,11 +6,10 @@ use std::io::ErrorKind;
 
 use rusqlite::{Connection, ffi};
 
-/// Whether the connection's last input or output failed because there is no space.
-pub(crate) fn is_out_of_space(connection: &Connection) -> bool {
+/// Why the connection's last input or output failed.
+pub(crate) fn kind(connection: &Connection) -> ErrorKind {
     // SAFETY: the handle is the connection's own and is open for as long as the connection is borrowed. The function reads one
     // integer from it and keeps nothing.
     let code = unsafe { ffi::sqlite3_system_errno(connection.handle()) };
-    let kind = std::io::Error::from_raw_os_error(code).kind();
-    matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+    std::io::Error::from_raw_os_error(code).kind()
 }

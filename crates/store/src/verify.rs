@@ -22,6 +22,7 @@ use crate::stats::Counters;
 use crate::store::Store;
 use crate::tables::blobs;
 use crate::tables::rows::{self, Bytes32, COLUMNS, Stored, StoredBody, Unsigned};
+use crate::write::head_file::LostFrames;
 use crate::write::stream::Head;
 
 /// How many problems found by SQLite itself are reported.
@@ -37,7 +38,10 @@ impl Store {
             let mut walk = Walk::new(&moment, &self.inner.shared.counters);
             match stream {
                 Some(stream) => walk.one(stream)?,
-                None => walk.all(),
+                None => {
+                    walk.all();
+                    walk.cut(self.lost_frames());
+                }
             }
             Ok(walk.findings)
         })
@@ -96,6 +100,45 @@ impl<'a> Walk<'a> {
         streams.sort();
         streams.iter().for_each(|stream| self.stream(stream));
         self.objects();
+        self.events();
+    }
+
+    fn cut(&mut self, lost: Option<LostFrames>) {
+        if let Some(LostFrames { acknowledged, found }) = lost {
+            let detail = format!("{acknowledged} frames were acknowledged, {found} were found");
+            self.find(&StreamId::system(), None, FindingKind::LogCut, detail);
+        }
+    }
+
+    /// Rows of the bus that belong to no event, no subscriber, or to none that can be read.
+    fn events(&mut self) {
+        let checks = [
+            (
+                "deliveries",
+                "SELECT count(*) FROM deliveries WHERE subscriber NOT IN (SELECT id FROM subscribers)
+                     OR state NOT IN (0, 1, 2) OR tries < forgiven OR seq < 0 OR published < 0 OR moment < 0",
+            ),
+            (
+                "event_names",
+                "SELECT count(*) FROM event_names WHERE length(name) != 32 OR seq < 0 OR at < 0
+                     OR NOT EXISTS (SELECT 1 FROM streams WHERE streams.id = event_names.stream AND (
+                         coalesce(streams.base_seq, -1) >= event_names.seq OR EXISTS (
+                             SELECT 1 FROM frames WHERE frames.stream = streams.id
+                                 AND frames.seq = event_names.seq AND kind = 'event.published')))",
+            ),
+            ("subscribers", "SELECT count(*) FROM subscribers WHERE name = ''"),
+        ];
+        for (table, select) in checks {
+            match self.connection.query_row(select, [], |row| row.get::<_, i64>(0)) {
+                Ok(0) => {}
+                Ok(count) => {
+                    let detail =
+                        format!("{count} rows of `{table}` are invalid or belong to nothing that is kept");
+                    self.find(&StreamId::system(), None, FindingKind::DeliveryMismatch, detail);
+                }
+                Err(error) => self.damaged(&StreamId::system(), error),
+            }
+        }
     }
 
     fn find(&mut self, stream: &StreamId, seq: Option<Seq>, kind: FindingKind, detail: impl Into<String>) {

@@ -149,7 +149,7 @@ fn an_older_log_is_backed_up_and_carried_forward() {
     let frames = store.frames(&id("s"), ..).unwrap();
     assert_eq!(store.body(&frames[1]).unwrap(), said(long("content")));
     assert_eq!(store.body(&frames[2]).unwrap(), bulky("body"));
-    assert_eq!(store.latest_snapshot(&id("s")).unwrap(), None, "a cache is made anew");
+    assert_eq!(store.latest_snapshot(&id("s")).unwrap(), None, "a cache is rebuilt");
     store.close();
 
     let backup = Connection::open(&migration.backup).unwrap();

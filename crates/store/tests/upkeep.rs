@@ -315,3 +315,32 @@ fn a_backup_is_a_log_of_its_own() {
     let nowhere = home.store.backup(&home.path().join("below/a/file.db")).unwrap_err();
     assert_eq!(nowhere.code, Code::StoreUnavailable);
 }
+
+// Finding D13: the file did not become smaller.
+#[test]
+fn the_file_becomes_smaller_once_much_of_it_is_free() {
+    let home = Home::new();
+    let noise = |number: u64| {
+        (0..500)
+            .map(|at| Digest::of(&[number, at].map(u64::to_le_bytes).concat()).to_string())
+            .collect::<String>()
+    };
+    home.record("s", (0..100).map(|number| said(noise(number))).collect());
+    home.record("t", vec![said(noise(100))]);
+    assert_eq!(home.store.shrink().unwrap(), 0, "nothing is free");
+    home.checkpoint("s", 98);
+    home.store.collect(&id("s"), Seq(98)).unwrap();
+    // Closing it brings everything into the file.
+    let home = home.reopen();
+    let before = std::fs::metadata(home.path()).unwrap().len();
+    let freed = home.store.shrink().unwrap();
+    let after = std::fs::metadata(home.path()).unwrap().len();
+    assert!(freed > 1 << 20, "{before} {after} {freed}");
+    assert!(after < before / 2, "{before} {after}");
+    assert_eq!(home.store.shrink().unwrap(), 0, "nothing is left to do");
+    home.record("s", vec![small("it goes on")]);
+    assert_eq!(home.findings(), []);
+    let home = home.reopen();
+    assert_eq!(home.findings(), []);
+    assert_eq!(home.store.frames(&id("t"), ..).unwrap().len(), 1);
+}

@@ -16,17 +16,19 @@ pub struct FakeClock(Arc<Mutex<Face>>);
 
 struct Face {
     now: Millis,
+    /// By how much the machine's clock was set.
+    set: i64,
     sleepers: Vec<(Millis, oneshot::Sender<()>)>,
 }
 
 impl Default for FakeClock {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(Face { now: EPOCH, sleepers: Vec::new() })))
+        Self(Arc::new(Mutex::new(Face { now: EPOCH, set: 0, sleepers: Vec::new() })))
     }
 }
 
 impl FakeClock {
-    /// Moves time forward and wakes whoever's time has come, earliest first.
+    /// Moves time forward and wakes those whose time has come, earliest first.
     pub fn advance(&self, span: Millis) {
         let mut face = self.0.lock().unwrap();
         face.now = face.now.plus(span);
@@ -38,6 +40,11 @@ impl FakeClock {
         }
     }
 
+    /// Sets the machine's clock forward or back. No time passes.
+    pub fn set(&self, by: i64) {
+        self.0.lock().unwrap().set += by;
+    }
+
     /// How many are asleep.
     pub fn sleepers(&self) -> usize {
         self.0.lock().unwrap().sleepers.iter().filter(|(_, wake)| !wake.is_closed()).count()
@@ -46,6 +53,11 @@ impl FakeClock {
 
 impl Clock for FakeClock {
     fn now(&self) -> Millis {
+        let face = self.0.lock().unwrap();
+        Millis(face.now.0.saturating_add_signed(face.set))
+    }
+
+    fn steady(&self) -> Millis {
         self.0.lock().unwrap().now
     }
 

@@ -38,9 +38,10 @@ pub mod witness;
 mod tests;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use state::State;
 
 /// A disk in memory. Clones are handles to the same disk; it goes away with its last handle and its last open file.
@@ -56,7 +57,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

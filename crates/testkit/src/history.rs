@@ -49,9 +49,12 @@ pub fn lab() -> LabBuilder {
         matcher: Matcher { tools: vec!["write".into()], ..Matcher::default() },
         ..HookSpec::at(HookPoint::ToolGate)
     };
-    let picky = hook(picky, |input| match input.call.as_ref().is_some_and(|call| call.id.index % 5 == 0) {
-        true => Decision::Deny { reason: "every fifth is one too many".to_owned() },
-        false => Decision::Allow,
+    let picky = hook(picky, |input| {
+        if input.call.as_ref().is_some_and(|call| call.id.index % 5 == 0) {
+            Decision::Deny { reason: "every fifth is one too many".to_owned() }
+        } else {
+            Decision::Allow
+        }
     });
     let context =
         hook(HookSpec::at(HookPoint::Context), |_| Decision::Inject { content: "It is quiet.".into() });
@@ -82,7 +85,7 @@ fn turn(number: usize) -> [ScriptStep; 2] {
     [ScriptStep::Calls((0..8).map(call).collect()), ScriptStep::says("That was turn number so and so.")]
 }
 
-/// Records the history of ten thousand frames anew and packs it.
+/// Records the history of ten thousand frames again and packs it.
 pub async fn record() {
     let lab = lab().start().await;
     for number in 0..TURNS {

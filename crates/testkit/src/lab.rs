@@ -195,6 +195,12 @@ impl LabBuilder {
         self
     }
 
+    /// Only to list what is there.
+    pub fn inspects(mut self) -> Self {
+        self.home.inspects = true;
+        self
+    }
+
     /// Its lane, as replay needs it, and nothing else.
     pub fn lanes(self) -> Vec<Arc<dyn Lane>> {
         let lane = RecordingLane::new(self.ledger);
@@ -204,8 +210,15 @@ impl LabBuilder {
         std::iter::once(Arc::new(lane) as Arc<dyn Lane>).chain(self.lanes).collect()
     }
 
-    /// Starts the runtime.
+    /// Starts the runtime and waits for its extensions.
     pub async fn start(self) -> Lab {
+        let lab = self.begin().await;
+        lab.runtime.settled().await.unwrap();
+        lab
+    }
+
+    /// Starts the runtime. Its extensions may still be starting.
+    pub async fn begin(self) -> Lab {
         let directory = tempfile::tempdir().unwrap();
         let path = self.path.unwrap_or_else(|| directory.path().join("holdfast.db"));
         let store = Store::open(&path, self.options).unwrap();
@@ -215,7 +228,7 @@ impl LabBuilder {
         let lanes: Vec<Arc<dyn Lane>> = std::iter::once(lane.clone() as _).chain(self.lanes).collect();
         let clock = self.clock;
         let watcher = Arc::new(Watcher { attended: self.attended, ..Watcher::default() });
-        let runtime = Runtime::start(Parts {
+        let runtime = Runtime::begin(Parts {
             store,
             clock: Arc::new(clock.clone()),
             entropy: Arc::new(Counting),
@@ -288,10 +301,8 @@ impl Lab {
 
     /// The lab's own session, opened or resumed.
     pub fn session(&self) -> SessionHandle {
-        match self.runtime.store().head(&SESSION.into()).unwrap() {
-            Some(_) => self.runtime.resume(&SESSION.into()).unwrap(),
-            None => self.open(SESSION),
-        }
+        // One that was opened a moment ago may not be on disk yet.
+        self.runtime.resume(&SESSION.into()).unwrap_or_else(|_| self.open(SESSION))
     }
 
     /// Says something without waiting for the turn to end.
@@ -350,6 +361,16 @@ impl Lab {
         self.watcher.text.lock().unwrap().clone()
     }
 
+    /// What the model has considered so far, as a surface was shown it.
+    pub fn reasoning(&self) -> String {
+        self.watcher.reasoning.lock().unwrap().clone()
+    }
+
+    /// What tools have told of their progress, as a surface was shown it.
+    pub fn progress(&self) -> Vec<String> {
+        self.watcher.progress.lock().unwrap().clone()
+    }
+
     /// Lets time pass once so many sleep.
     pub async fn pass(&self, span: Millis, sleepers: usize) {
         self.until("sleepers", |lab| lab.clock.sleepers() >= sleepers).await;
@@ -399,6 +420,8 @@ struct Watcher {
     questions: Mutex<Vec<(Seq, UiQuestion)>>,
     notices: Mutex<Vec<String>>,
     text: Mutex<String>,
+    reasoning: Mutex<String>,
+    progress: Mutex<Vec<String>>,
 }
 
 impl Surface for Watcher {
@@ -412,7 +435,13 @@ impl Surface for Watcher {
             SessionEvent::Question { request, question, .. } => {
                 self.questions.lock().unwrap().push((request, question));
             }
-            SessionEvent::Output(_) | SessionEvent::Broken(_) => {}
+            SessionEvent::Output(OutputDelta { kind: OutputKind::Reasoning, text, .. }) => {
+                self.reasoning.lock().unwrap().push_str(&text);
+            }
+            SessionEvent::Output(OutputDelta { kind: OutputKind::Progress { .. }, text, .. }) => {
+                self.progress.lock().unwrap().push(text);
+            }
+            SessionEvent::Broken(_) => {}
         }
     }
 

@@ -19,9 +19,7 @@ pub fn tool(
     effects: EffectClass,
     run: impl Fn(&Value) -> Value + Send + Sync + 'static,
 ) -> impl Tool + 'static {
-    FnTool(spec(name, effects), move |arguments: &Content| {
-        Ok(Content::new(run(arguments.value().unwrap_or(&Value::Null))))
-    })
+    FnTool(spec(name, effects), move |arguments: &Content| Ok(Content::new(run(arguments.value()))))
 }
 
 /// A tool that fails.
@@ -104,7 +102,7 @@ impl Hook for HangingHook {
 pub fn set_field(priority: i32, field: &str, value: Value) -> impl Hook + 'static {
     let field = field.to_owned();
     hook(HookSpec { priority, ..HookSpec::at(HookPoint::ToolModify) }, move |input| {
-        let mut arguments = input.subject.as_ref().and_then(Content::value).cloned().unwrap_or_default();
+        let mut arguments = input.subject.as_ref().map(Content::value).cloned().unwrap_or_default();
         arguments[&field] = value.clone();
         Decision::Modify { arguments: Some(Content::new(arguments)), implementation: None }
     })
@@ -113,6 +111,7 @@ pub fn set_field(priority: i32, field: &str, value: Value) -> impl Hook + 'stati
 /// An agent that is called as a tool and uses this model.
 pub fn agent(id: &str, model: &str) -> AgentSpec {
     AgentSpec {
+        parameters: Default::default(),
         id: id.into(),
         description: format!("The agent {id}."),
         mode: AgentMode::Tool,

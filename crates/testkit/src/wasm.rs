@@ -294,8 +294,8 @@ pub fn gate(does: &Gates, waits: bool) -> Vec<u8> {
              (i32.const 512)"
         ),
     };
-    let (import, lower, imported, read) = match waits {
-        true => (
+    let (import, lower, imported, read) = if waits {
+        (
             format!(
                 r#"(import "holdfast:extension/clock@{VERSION}" (instance $clock (export "now" (func (result u64)))))"#
             ),
@@ -303,8 +303,9 @@ pub fn gate(does: &Gates, waits: bool) -> Vec<u8> {
                (core instance $host (export "now" (func $now)))"#,
             r#"(import "host" "now" (func $now (result i64)))"#,
             "(drop (call $now))",
-        ),
-        false => (String::new(), "", "", ""),
+        )
+    } else {
+        (String::new(), "", "", "")
     };
     let with = if waits { r#"(with "host" (instance $host))"# } else { "" };
     let text = format!(

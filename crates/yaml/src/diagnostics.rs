@@ -45,6 +45,8 @@ pub enum DiagnosticKind {
     Value,
     /// The text, or what its aliases expand to, is too large.
     TooLarge,
+    /// A field or value that is documented for later, and that nothing reads yet.
+    Unavailable,
 }
 
 /// Proof that an error has been recorded: a function that has no value to return returns this.

@@ -249,6 +249,32 @@ impl<'r> Field<'r> {
         self.collector.error(DiagnosticKind::Value, self.node.position, &self.path(), message.into(), help)
     }
 
+    /// Rejects a field that this version does not have yet.
+    pub fn unavailable(&self) -> Reported {
+        let message = format!("{} is not available in this version", self.subject());
+        self.collector.error(
+            DiagnosticKind::Unavailable,
+            self.node.position,
+            &self.path(),
+            message,
+            "Remove it.".to_owned(),
+        )
+    }
+
+    /// Rejects a value that this version does not have yet, and says which to use.
+    pub fn unavailable_value(&self, value: &str, help: &str) -> Reported {
+        let message = format!("{} `{value}` is not available in this version", self.subject());
+        let (position, path) = (self.node.position, self.path());
+        self.collector.error(DiagnosticKind::Unavailable, position, &path, message, help)
+    }
+
+    /// Warns of a field that this version does not have yet, and that is ignored.
+    pub fn ignored(&self) {
+        let message = format!("{} is not available in this version, and is ignored", self.subject());
+        let help = "Remove it, or leave it for a later version.".to_owned();
+        self.collector.warning(DiagnosticKind::Unavailable, self.node.position, &self.path(), message, help);
+    }
+
     /// Records a warning about a value that is accepted.
     pub fn warn(&self, message: impl Into<String>, help: impl Into<String>) {
         self.collector.warning(DiagnosticKind::Value, self.node.position, &self.path(), message.into(), help);
@@ -299,7 +325,8 @@ impl<'r> Field<'r> {
         Err(self.wrong_type("a mapping", help))
     }
 
-    fn scalar_text(&self) -> Option<&'r str> {
+    /// What is written in a scalar, whatever it means; none for a list or a mapping.
+    pub fn scalar_text(&self) -> Option<&'r str> {
         match self.node.shape() {
             NodeValue::Scalar { text, .. } => Some(text),
             _ => None,

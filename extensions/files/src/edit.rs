@@ -10,7 +10,7 @@ use holdfast_lane_native::input::{flag, takes, text};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::tool::{FileTool, failed};
+use crate::tool::{FileTool, Trees, failed};
 use crate::tree::{Existing, Tree};
 
 /// The largest file that can be edited.
@@ -28,18 +28,18 @@ pub(crate) struct Arguments {
     replace_all: bool,
 }
 
-pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
+pub(crate) fn tool(trees: Arc<Trees>) -> FileTool<Arguments> {
     let spec = ToolSpec {
         effects: EffectClass::Write,
         input_schema: takes([
             text("path", "The file, from the workspace."),
             text("old", "The exact text to replace; it must stand in the file once."),
             text("new", "The text to put in its place."),
-            flag("replace_all", "Replace it wherever it stands.").optional(),
+            flag("replace_all", "Replace all occurrences.").optional(),
         ]),
         ..ToolSpec::named("file_edit", "Replaces an exact text in a file in the workspace.")
     };
-    FileTool { spec, tree, work: edit }
+    FileTool { spec, trees, work: edit }
 }
 
 fn edit(tree: &Tree, arguments: Arguments) -> Result<Value, Fault> {

@@ -6,19 +6,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holdfast_contract::manifest::{LaneKind, lane, parse};
+use holdfast_contract::message::TurnContext;
 use holdfast_contract::problem::Fault;
 use holdfast_lane_native::Workspace;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::tool::FileTool;
+use crate::tool::{FileTool, Trees};
 use crate::tree::Tree;
 use crate::{FilesOptions, edit, list, read, search, write};
 
 /// A workspace with a home beside it.
 pub(crate) struct Fixture {
     pub(crate) scratch: tempfile::TempDir,
-    pub(crate) tree: Arc<Tree>,
+    pub(crate) trees: Arc<Trees>,
 }
 
 impl Fixture {
@@ -33,7 +34,7 @@ impl Fixture {
         }
         fs::write(scratch.path().join("home/config/policy.yaml"), "HOME-SECRET").unwrap();
         let workspace = Workspace::new(scratch.path().join("work"), scratch.path().join("home")).unwrap();
-        Self { tree: Arc::new(Tree::new(workspace, options)), scratch }
+        Self { trees: Arc::new(Trees { workspaces: workspace.into(), options }), scratch }
     }
 
     pub(crate) fn at(&self, path: &str) -> std::path::PathBuf {
@@ -47,15 +48,17 @@ impl Fixture {
 
     pub(crate) fn call(&self, tool: &str, arguments: Value) -> Result<Value, Fault> {
         fn run<A: DeserializeOwned>(tool: FileTool<A>, arguments: Value) -> Result<Value, Fault> {
-            (tool.work)(&tool.tree, serde_json::from_value(arguments).unwrap())
+            let workspace = tool.trees.workspaces.of(&TurnContext::default())?;
+            let tree = Tree::new(workspace, tool.trees.options);
+            (tool.work)(&tree, serde_json::from_value(arguments).unwrap())
         }
-        let tree = self.tree.clone();
+        let trees = self.trees.clone();
         match tool {
-            "file_read" => run(read::tool(tree), arguments),
-            "file_write" => run(write::tool(tree), arguments),
-            "file_edit" => run(edit::tool(tree), arguments),
-            "file_list" => run(list::tool(tree), arguments),
-            "file_search" => run(search::tool(tree), arguments),
+            "file_read" => run(read::tool(trees), arguments),
+            "file_write" => run(write::tool(trees), arguments),
+            "file_edit" => run(edit::tool(trees), arguments),
+            "file_list" => run(list::tool(trees), arguments),
+            "file_search" => run(search::tool(trees), arguments),
             other => panic!("no tool {other}"),
         }
     }
@@ -73,11 +76,11 @@ fn the_manifest_is_valid_and_matches_the_code() {
     assert_eq!(lane(&parsed.manifest, &[]).unwrap(), LaneKind::Native);
     let fixture = Fixture::new();
     let specs = [
-        read::tool(fixture.tree.clone()).spec,
-        write::tool(fixture.tree.clone()).spec,
-        edit::tool(fixture.tree.clone()).spec,
-        list::tool(fixture.tree.clone()).spec,
-        search::tool(fixture.tree.clone()).spec,
+        read::tool(fixture.trees.clone()).spec,
+        write::tool(fixture.trees.clone()).spec,
+        edit::tool(fixture.trees.clone()).spec,
+        list::tool(fixture.trees.clone()).spec,
+        search::tool(fixture.trees.clone()).spec,
     ];
     assert_eq!(parsed.manifest.tools.len(), specs.len());
     for spec in specs {

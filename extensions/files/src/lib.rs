@@ -1,12 +1,13 @@
 //! Tools for files beneath a workspace: read, write, edit, list and search.
 //!
 //! [`extension`] is the entry point. `path` validates the paths that a model gives, `beneath` opens them from the workspace's handle,
-//! `tree` decides which files may be accessed, and each tool has its own file.
+//! `tree` decides which files may be accessed, `protected` asks about those that run programs on the host, and each tool has its own file.
 
 mod beneath;
 mod edit;
 mod list;
 mod path;
+mod protected;
 mod read;
 mod search;
 mod tool;
@@ -23,9 +24,10 @@ use std::sync::Arc;
 
 use holdfast_contract::tool::ToolGroup;
 use holdfast_lane_native::NativeExtension;
-pub use holdfast_lane_native::Workspace;
+pub use holdfast_lane_native::{Workspace, Workspaces};
 
-use crate::tree::Tree;
+use crate::protected::ProtectedFiles;
+use crate::tool::Trees;
 
 /// Files that the owner allows in addition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,9 +38,9 @@ pub struct FilesOptions {
     pub env_files: bool,
 }
 
-/// The extension for a workspace.
-pub fn extension(workspace: Workspace) -> NativeExtension {
-    extension_with(workspace, FilesOptions::default())
+/// The extension for the workspaces of sessions.
+pub fn extension(workspaces: impl Into<Workspaces>) -> NativeExtension {
+    extension_with(workspaces, FilesOptions::default())
 }
 
 /// The extension's id.
@@ -47,20 +49,16 @@ const ID: &str = "files";
 /// The names of the tools.
 const TOOLS: &[&str] = &["file_read", "file_write", "file_edit", "file_list", "file_search"];
 
-/// The extension without a workspace: it has no tools, but their names stay reserved.
-pub fn unavailable() -> NativeExtension {
-    NativeExtension::new(ID, env!("CARGO_PKG_VERSION")).reserving(TOOLS)
-}
-
-/// The extension for a workspace, with files that the owner allows in addition.
-pub fn extension_with(workspace: Workspace, options: FilesOptions) -> NativeExtension {
-    let tree = Arc::new(Tree::new(workspace, options));
-    NativeExtension::new(ID, env!("CARGO_PKG_VERSION"))
-        .tool(read::tool(tree.clone()))
-        .tool(write::tool(tree.clone()))
-        .tool(edit::tool(tree.clone()))
-        .tool(list::tool(tree.clone()))
-        .tool(search::tool(tree))
+/// The extension for the workspaces of sessions, with files that the owner allows in addition.
+pub fn extension_with(workspaces: impl Into<Workspaces>, options: FilesOptions) -> NativeExtension {
+    let trees = Arc::new(Trees { workspaces: workspaces.into(), options });
+    ProtectedFiles::all()
+        .fold(NativeExtension::new(ID, env!("CARGO_PKG_VERSION")), NativeExtension::hook)
+        .tool(read::tool(trees.clone()))
+        .tool(write::tool(trees.clone()))
+        .tool(edit::tool(trees.clone()))
+        .tool(list::tool(trees.clone()))
+        .tool(search::tool(trees))
         .grouped(ToolGroup::Core)
         .reserving(TOOLS)
 }

@@ -9,7 +9,7 @@ use rustix::fs::FileType;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::tool::FileTool;
+use crate::tool::{FileTool, Trees};
 use crate::tree::Tree;
 use crate::walk::{Names, Walked, walk};
 
@@ -36,7 +36,7 @@ fn max_entries() -> usize {
     MAX_ENTRIES
 }
 
-pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
+pub(crate) fn tool(trees: Arc<Trees>) -> FileTool<Arguments> {
     let spec = ToolSpec {
         effects: EffectClass::Read,
         input_schema: takes([
@@ -47,7 +47,7 @@ pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
         ]),
         ..ToolSpec::named("file_list", "Lists files and folders in the workspace, with sizes.")
     };
-    FileTool { spec, tree, work: list }
+    FileTool { spec, trees, work: list }
 }
 
 fn list(tree: &Tree, arguments: Arguments) -> Result<Value, Fault> {

@@ -9,7 +9,7 @@ use holdfast_lane_native::input::{number, takes, text};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::tool::{FileTool, failed};
+use crate::tool::{FileTool, Trees, failed};
 use crate::tree::Tree;
 
 /// Lines and bytes of one result.
@@ -36,7 +36,7 @@ fn all_lines() -> u64 {
     MAX_LINES
 }
 
-pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
+pub(crate) fn tool(trees: Arc<Trees>) -> FileTool<Arguments> {
     let spec = ToolSpec {
         effects: EffectClass::Read,
         input_schema: takes([
@@ -46,7 +46,7 @@ pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
         ]),
         ..ToolSpec::named("file_read", "Reads lines of a text file in the workspace.")
     };
-    FileTool { spec, tree, work: read }
+    FileTool { spec, trees, work: read }
 }
 
 fn read(tree: &Tree, arguments: Arguments) -> Result<Value, Fault> {

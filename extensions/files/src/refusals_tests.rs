@@ -154,3 +154,25 @@ fn without_openat2_links_are_not_followed() {
     assert!(stepwise::folder(&root, Path::new("real")).is_ok());
     assert_eq!(stepwise::folder(&root, Path::new("folder")).map(drop), Err(Errno::NOTDIR));
 }
+
+// Finding M10.
+#[test]
+fn a_link_does_not_lead_around_the_question_about_protected_files() {
+    let fixture = Fixture::new();
+    fs::create_dir_all(fixture.at(".git/hooks")).unwrap();
+    fs::write(fixture.at(".git/config"), "HOME").unwrap();
+    symlink(".git", fixture.at("git")).unwrap();
+    symlink(".git/config", fixture.at("settings")).unwrap();
+    for path in ["git/config", "git/hooks/post-commit", "git/new/file", "settings", ".GIT/new/config"] {
+        for (tool, arguments) in on_file(path).into_iter().skip(1) {
+            let answer = fixture.call(tool, arguments);
+            assert!(answer.is_err(), "{tool} {path:?}");
+        }
+    }
+    assert_eq!(fs::read_to_string(fixture.at(".git/config")).unwrap(), "HOME");
+    assert_eq!(fs::read_dir(fixture.at(".git/hooks")).unwrap().count(), 0);
+    assert!(!fixture.at(".git/new").exists() && !fixture.at(".GIT").exists(), "a refusal makes no folder");
+    // By its own path it was asked about.
+    let own = json!({ "path": ".git/config", "text": "mine", "overwrite": true });
+    fixture.call("file_write", own).unwrap();
+}

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::list::here;
 use crate::read::SNIFFED_BYTES;
-use crate::tool::{FileTool, failed};
+use crate::tool::{FileTool, Trees, failed};
 use crate::tree::Tree;
 use crate::walk::{Names, Walked, walk};
 
@@ -42,7 +42,7 @@ fn max_matches() -> usize {
     MAX_MATCHES
 }
 
-pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
+pub(crate) fn tool(trees: Arc<Trees>) -> FileTool<Arguments> {
     let spec = ToolSpec {
         effects: EffectClass::Read,
         input_schema: takes([
@@ -54,7 +54,7 @@ pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
         ]),
         ..ToolSpec::named("file_search", "Searches the files in the workspace for a regular expression.")
     };
-    FileTool { spec, tree, work: search }
+    FileTool { spec, trees, work: search }
 }
 
 fn search(tree: &Tree, arguments: Arguments) -> Result<Value, Fault> {

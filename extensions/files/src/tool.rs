@@ -8,18 +8,25 @@ use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::tool::ToolSpec;
 use holdfast_contract::wire::{Host, Later};
-use holdfast_lane_native::{Tool, on_thread};
+use holdfast_lane_native::{Tool, Workspaces, on_thread};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::FilesOptions;
 use crate::tree::Tree;
+
+/// The trees that calls work on, each that of its session.
+pub(crate) struct Trees {
+    pub(crate) workspaces: Workspaces,
+    pub(crate) options: FilesOptions,
+}
 
 /// What a tool does.
 pub(crate) type Work<A> = fn(&Tree, A) -> Result<Value, Fault>;
 
 pub(crate) struct FileTool<A> {
     pub(crate) spec: ToolSpec,
-    pub(crate) tree: Arc<Tree>,
+    pub(crate) trees: Arc<Trees>,
     pub(crate) work: Work<A>,
 }
 
@@ -32,14 +39,15 @@ impl<A: DeserializeOwned + 'static> Tool for FileTool<A> {
         &self,
         _: CallId,
         arguments: Content,
-        _: TurnView,
+        turn: TurnView,
         _: Arc<dyn Host>,
     ) -> Later<Result<Content, Fault>> {
-        let (tree, work) = (self.tree.clone(), self.work);
+        let (trees, work) = (self.trees.clone(), self.work);
         on_thread(move || {
-            let arguments = arguments.value().cloned().unwrap_or_default();
+            let arguments = arguments.value().clone();
             let arguments = serde_json::from_value(arguments)
                 .map_err(|error| Fault::new(Code::ToolArguments, error.to_string()))?;
+            let tree = Tree::new(trees.workspaces.of(&turn)?, trees.options);
             work(&tree, arguments).map(Content::new)
         })
     }

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use holdfast_contract::problem::Fault;
-use holdfast_lane_native::Workspace;
+use holdfast_lane_native::{Workspace, protected_name};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
 use crate::beneath::{because, find, folder, reopen, true_path};
+use crate::protected::is_asked_about;
 use crate::tool::{failed, refused};
 use crate::{FilesOptions, path};
 
@@ -120,6 +121,7 @@ impl Tree {
         let path = path::relative_to_write(self.workspace.path(), given)?;
         self.check_name(given, &path)?;
         match self.find(given, &path) {
+            Ok(found) if is_hidden(given, &found.path) => Err(hidden(given)),
             Ok(_) if existing == Existing::Keep => Err(failed(format!(
                 "{given:?} is already there; set `overwrite` to replace it, or use file_edit"
             ))),
@@ -134,6 +136,7 @@ impl Tree {
     fn replace(&self, given: &str, path: &Path, bytes: &[u8], mode: Option<Mode>) -> Result<(), Fault> {
         let name = path.file_name().unwrap_or_default();
         let parent = self.make_folders(given, path.parent().unwrap_or(Path::new("")))?;
+        self.check_hidden(given, &parent, path)?;
         let is_link = |stat: Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
         if rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(is_link) {
             return Err(refused(given, "it is a link to something that is not there"));
@@ -153,6 +156,15 @@ impl Tree {
         rustix::fs::fsync(&parent).map_err(|error| cannot_write(given, error.into()))
     }
 
+    /// Refuses to make a file or folder in a folder that a link has led to, if that leads around the question about protected files.
+    fn check_hidden(&self, given: &str, parent: &OwnedFd, path: &Path) -> Result<(), Fault> {
+        let root = self.workspace.path();
+        let inside = true_path(parent, root, path.parent().unwrap_or(Path::new("")));
+        let inside = inside.map_err(|error| cannot_open(given, error))?;
+        let target = inside.strip_prefix(root).unwrap_or(&inside).join(path.file_name().unwrap_or_default());
+        if is_hidden(given, &target) { Err(hidden(given)) } else { Ok(()) }
+    }
+
     /// The folder at this path. Missing folders are created.
     fn make_folders(&self, given: &str, path: &Path) -> Result<OwnedFd, Fault> {
         let open = |path: &Path| folder(&self.workspace, path);
@@ -161,10 +173,13 @@ impl Tree {
         for name in path.iter() {
             reached.push(name);
             let next = match open(&reached) {
-                Err(Errno::NOENT) => match rustix::fs::mkdirat(&handle, name, Mode::from_raw_mode(0o777)) {
-                    Ok(()) | Err(Errno::EXIST) => open(&reached),
-                    Err(error) => Err(error),
-                },
+                Err(Errno::NOENT) => {
+                    self.check_hidden(given, &handle, &reached)?;
+                    match rustix::fs::mkdirat(&handle, name, Mode::from_raw_mode(0o777)) {
+                        Ok(()) | Err(Errno::EXIST) => open(&reached),
+                        Err(error) => Err(error),
+                    }
+                }
                 other => other,
             };
             handle = next.map_err(|error| cannot_open(given, error))?;
@@ -204,6 +219,15 @@ impl Drop for Temporary<'_> {
         // After a rename no file has this name, and the error is expected.
         let _ = rustix::fs::unlinkat(self.parent, &self.name, AtFlags::empty());
     }
+}
+
+/// Whether a path leads to a protected file without naming it, so that nobody was asked about it.
+fn is_hidden(given: &str, true_path: &Path) -> bool {
+    protected_name(true_path).is_some() && !is_asked_about(given)
+}
+
+fn hidden(given: &str) -> Fault {
+    refused(given, "it leads to a protected file or folder; name that by its own path")
 }
 
 fn cannot_open(given: &str, error: Errno) -> Fault {

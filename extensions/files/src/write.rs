@@ -8,7 +8,7 @@ use holdfast_lane_native::input::{flag, takes, text};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::tool::FileTool;
+use crate::tool::{FileTool, Trees};
 use crate::tree::{Existing, Tree};
 
 #[derive(Deserialize)]
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     overwrite: bool,
 }
 
-pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
+pub(crate) fn tool(trees: Arc<Trees>) -> FileTool<Arguments> {
     let spec = ToolSpec {
         effects: EffectClass::Write,
         input_schema: takes([
@@ -30,7 +30,7 @@ pub(crate) fn tool(tree: Arc<Tree>) -> FileTool<Arguments> {
         ]),
         ..ToolSpec::named("file_write", "Writes a whole file in the workspace.")
     };
-    FileTool { spec, tree, work: write }
+    FileTool { spec, trees, work: write }
 }
 
 fn write(tree: &Tree, arguments: Arguments) -> Result<Value, Fault> {

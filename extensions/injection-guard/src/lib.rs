@@ -9,7 +9,7 @@ mod signs;
 
 use holdfast_extension::{Content, Failure, Sanitized, ToolCall, Value, Verdict, config, guard_result, sanitize_result};
 
-/// Shows what was hidden in a result, so that whoever reads it next sees all of it.
+/// Shows what was hidden in a result, so that the next reader sees all of it.
 #[sanitize_result]
 fn bring_to_light(_call: ToolCall, result: Content) -> Sanitized {
     let shown = match &result {

@@ -19,7 +19,7 @@ struct Sign {
     within: usize,
     /// With which letters the first list's phrases begin: most words of most texts begin with others.
     initials: u32,
-    /// Whether it is none behind a `not` or `never`, which makes good advice of it.
+    /// Whether a `not` or `never` before it makes it harmless advice.
     positive: bool,
 }
 

@@ -38,7 +38,7 @@ impl Api for Methods {
     fn call(&self, method: String, arguments: Content, _: Arc<dyn Host>) -> Later<Result<Content, Fault>> {
         let store = self.0.clone();
         on_thread(move || {
-            let given = arguments.value().cloned().unwrap_or_default();
+            let given = arguments.value().clone();
             // Arguments are positional or named.
             let argument = |place: usize, name: &str| given.get(place).or_else(|| given.get(name));
             let word = |place: usize, name: &str| argument(place, name).and_then(Value::as_str);
@@ -81,10 +81,7 @@ impl Tool for KvTool {
         _: Arc<dyn Host>,
     ) -> Later<Result<Content, Fault>> {
         let (store, work) = (self.store.clone(), self.work);
-        on_thread(move || {
-            let missing = || Fault::new(Code::ToolArguments, "there are no arguments");
-            work(&store, arguments.value().ok_or_else(missing)?).map(Content::new)
-        })
+        on_thread(move || work(&store, arguments.value()).map(Content::new))
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use holdfast_contract::problem::{Code, Fault};
+use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ impl KvStore {
     }
 
     fn with<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Fault> {
-        let mut held = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.connection.lock();
         let connection = match held.take() {
             Some(connection) => connection,
             None => open(&self.folder)?,
@@ -136,6 +136,10 @@ fn open(folder: &Path) -> Result<Connection, Fault> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|error| unusable(&error))?;
     let file = folder.join("kv.db");
+    // SQLite would wait for what is not a regular file.
+    for name in ["kv.db", "kv.db-wal", "kv.db-shm", "kv.db-journal"] {
+        holdfast_untrusted_files::check_regular(&folder.join(name)).map_err(|error| unusable(&error))?;
+    }
     // Readable by the user only. An existing file keeps its mode; if creating fails, SQLite reports the error.
     drop(std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file));
     let prepared = || -> rusqlite::Result<Connection> {

@@ -26,7 +26,7 @@ impl Hook for ActiveChannel {
         Box::pin(async move {
             let list = HostCall::of(HostCallKind::ChannelList, Content::default());
             let known = host.call(list).await?;
-            let text = context_text(&input.turn.origin, known.value().unwrap_or(&Value::Null));
+            let text = context_text(&input.turn.origin, known.value());
             Ok(Decision::Inject { content: Content::text(text) })
         })
     }
@@ -49,7 +49,7 @@ fn context_text(origin: &Origin, known: &Value) -> String {
     }
     if let Some(default) = known["default"].as_str().filter(|default| *default != origin.channel) {
         text.push_str(&format!(
-            "\nWhat nobody asked for goes to `{}` unless a channel is named.",
+            "\nMessages that are not replies go to `{}` unless a channel is named.",
             plain(default)
         ));
     }
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(
             context_text(&origin("chat", Some("ada")), &known),
             "[Current Session Context]\nThe user is on the channel `chat`, and your answer goes there. The user is `ada`.\n\
-             Other channels reach the user too: `mail`.\nWhat nobody asked for goes to `mail` unless a channel is named."
+             Other channels reach the user too: `mail`.\nMessages that are not replies go to `mail` unless a channel is named."
         );
     }
 

@@ -42,16 +42,16 @@ async fn ask(
     kind: HostCallKind,
     arguments: impl Into<Content>,
 ) -> Result<Value, Fault> {
-    Ok(host.call(HostCall::of(kind, arguments)).await?.value().cloned().unwrap_or_default())
+    Ok(host.call(HostCall::of(kind, arguments)).await?.value().clone())
 }
 
 fn field(arguments: &Content, name: &str) -> Result<String, Fault> {
-    let text = arguments.value().and_then(|value| value.get(name)).and_then(Value::as_str);
+    let text = arguments.value().get(name).and_then(Value::as_str);
     let missing = || Fault::new(Code::ToolArguments, format!("`{name}` is missing"));
     text.filter(|text| !text.trim().is_empty()).map(str::to_owned).ok_or_else(missing)
 }
 
 /// The value of an optional argument.
 fn given(arguments: &Content, name: &str) -> Value {
-    arguments.value().and_then(|value| value.get(name)).cloned().unwrap_or_default()
+    arguments.value().get(name).cloned().unwrap_or_default()
 }

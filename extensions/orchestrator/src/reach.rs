@@ -48,7 +48,7 @@ impl Tool for SendToChannel {
                 text("channel_id", "The channel; the default one, if left out.").optional(),
                 text(
                     "user_id",
-                    "To whom, in the channel's own words; whoever wrote there last, if left out.",
+                    "The recipient, as the channel names it; if left out, the one who wrote there last.",
                 )
                 .optional(),
             ]),

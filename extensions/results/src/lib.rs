@@ -153,13 +153,13 @@ impl Tool for Read {
     ) -> Later<Result<Content, Fault>> {
         let page = self.page();
         Box::pin(async move {
-            let field = |name: &str| arguments.value().and_then(|value| value.get(name)).cloned();
+            let field = |name: &str| arguments.value().get(name).cloned();
             let call = field("call").unwrap_or_default();
             let number = |name: &str| field(name).and_then(|value| value.as_u64());
             let limit = number("limit").unwrap_or(page as u64).min(page as u64);
             let asked = json!({ "call": call, "offset": number("offset").unwrap_or(0), "limit": limit });
             let part = host.call(HostCall::of(HostCallKind::ResultRead, asked)).await?;
-            told(&call, part.value().unwrap_or(&Value::Null))
+            told(&call, part.value())
         })
     }
 }

@@ -15,15 +15,16 @@ use std::sync::Arc;
 use holdfast_contract::content::Content;
 use holdfast_contract::host_call::HostCallKind;
 use holdfast_contract::ids::CallId;
-use holdfast_contract::message::TurnView;
+use holdfast_contract::message::{TurnContext, TurnView};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{NativeExtension, Tool, on_thread};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::runner::{ScheduleRunner, ask};
-use crate::store::{Action, Entry, ScheduleStore};
+use crate::store::{Action, AskedIn, Entry, ScheduleStore};
 
 /// The extension, with its data folder. The folder is created with the first schedule.
 pub fn extension(data_dir: PathBuf) -> NativeExtension {
@@ -69,7 +70,7 @@ impl Tool for ScheduleTool {
             ),
             Kind::List => (
                 "list_schedules",
-                "The schedules, when each is next due, and what came of it last.",
+                "The schedules, when each is next due, and the outcome of its last run.",
                 vec![],
                 vec![],
             ),
@@ -97,13 +98,13 @@ impl Tool for ScheduleTool {
         &self,
         _: CallId,
         arguments: Content,
-        _: TurnView,
+        turn: TurnView,
         host: Arc<dyn Host>,
     ) -> Later<Result<Content, Fault>> {
         let (kind, runner) = (self.kind, self.runner.clone());
         Box::pin(async move {
-            let arguments = arguments.value().cloned().unwrap_or_default();
-            let result = carry_out(kind, &runner, &arguments, &host).await?;
+            let arguments = arguments.value().clone();
+            let result = carry_out(kind, &runner, &arguments, &turn, &host).await?;
             if !matches!(kind, Kind::List) {
                 runner.changed.notify_one();
             }
@@ -116,6 +117,7 @@ async fn carry_out(
     kind: Kind,
     runner: &ScheduleRunner,
     arguments: &Value,
+    turn: &TurnContext,
     host: &Arc<dyn Host>,
 ) -> Result<Value, Fault> {
     let store = runner.store.clone();
@@ -129,15 +131,26 @@ async fn carry_out(
             }
             let action = action(arguments)?.ok_or_else(|| wrong("name a `text`, a `topic` or a `task`"))?;
             let timezone = arguments["timezone"].as_str().map(str::to_owned);
-            let entry = Entry { when, timezone, action, next: Some(next), firing: None, fired: None };
+            let user = turn.origin.user.clone().map(|user| (turn.origin.channel.clone(), user));
+            let asked_in = Some(AskedIn { session: turn.session.to_string(), user });
+            let next = Some(next);
+            let entry = Entry { when, timezone, action, asked_in, next, firing: None, fired: None };
             let id = on_thread(move || store.add(entry)).await?;
-            Ok(json!({ "id": id, "next": next }))
+            Ok(json!({ "id": id, "next": next.map(moment) }))
         }
         Kind::List => {
             let entries = on_thread(move || store.entries()).await?;
             let listed = entries.into_iter().map(|(id, entry)| {
+                let (next, firing, fired) = (entry.next, entry.firing, entry.fired.clone());
                 let mut shown = serde_json::to_value(entry).unwrap_or_default();
                 shown["id"] = id.into();
+                shown["next"] = json!(next.map(moment));
+                if let Some(due) = firing {
+                    shown["firing"] = moment(due).into();
+                }
+                if let Some((due, outcome)) = fired {
+                    shown["fired"] = json!([moment(due), outcome]);
+                }
                 shown
             });
             Ok(json!({ "schedules": listed.collect::<Vec<_>>() }))
@@ -166,6 +179,12 @@ async fn carry_out(
             Ok(json!({ "updated": id }))
         }
     }
+}
+
+/// A moment for a model and a person: `2026-11-18T10:02:17Z`.
+fn moment(millis: u64) -> String {
+    let at = i64::try_from(millis).ok().and_then(|millis| Timestamp::from_millisecond(millis).ok());
+    at.map(|at| at.to_string()).unwrap_or_default()
 }
 
 /// When something is due by the arguments: its recurrence, if it has one, and its first due time.

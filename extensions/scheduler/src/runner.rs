@@ -1,16 +1,27 @@
 //! The runner: waits until the next entry is due and fires it. Each due time fires once, also across restarts.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use holdfast_contract::host_call::{HostCall, HostCallKind};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Lifecycle, now, on_thread};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use crate::store::{Action, Entry, ScheduleStore};
+
+/// Firings after which the rest of the minute is waited for. What is due again meanwhile fires once.
+const MAX_FIRINGS_PER_MINUTE: u32 = 120;
+
+/// The firings since a moment, and a minute after that moment.
+#[derive(Clone, Copy, Default)]
+struct Pace {
+    firings: u32,
+    until: u64,
+}
 
 /// Fires the entries of a store.
 #[derive(Clone)]
@@ -19,12 +30,13 @@ pub(crate) struct ScheduleRunner {
     pub changed: Arc<Notify>,
     host: Arc<Mutex<Option<Arc<dyn Host>>>>,
     running: Arc<Mutex<Option<AbortHandle>>>,
+    pace: Arc<Mutex<Pace>>,
 }
 
 impl ScheduleRunner {
     pub(crate) fn new(store: ScheduleStore) -> Self {
         let (store, changed) = (Arc::new(store), Arc::new(Notify::new()));
-        Self { store, changed, host: Arc::default(), running: Arc::default() }
+        Self { store, changed, host: Arc::default(), running: Arc::default(), pace: Arc::default() }
     }
 
     /// Fires due entries, forever. If reading, writing or publishing fails, retries after a pause.
@@ -46,7 +58,7 @@ impl ScheduleRunner {
         let entries = on_thread(move || store.entries()).await?;
         for (id, entry) in &entries {
             if let Some(due) = entry.firing {
-                self.carry_out(host, id, due, &entry.action).await?;
+                self.carry_out(host, id, due, entry).await?;
             }
         }
         let due = entries.into_iter().filter_map(|(id, entry)| Some((entry.next?, id))).min();
@@ -65,6 +77,7 @@ impl ScheduleRunner {
 
     /// Fires an entry. Its start and its outcome are written to disk.
     async fn fire(&self, host: &Arc<dyn Host>, id: &str, due: u64) -> Result<(), Fault> {
+        self.keep_pace(host).await?;
         let entry = self.entry(id).await?;
         let next = match &entry.when {
             None => None,
@@ -86,18 +99,27 @@ impl ScheduleRunner {
             })
         });
         let entry = begun.await?;
-        if entry.next == Some(due) { self.carry_out(host, id, due, &entry.action).await } else { Ok(()) }
+        if entry.next == Some(due) { self.carry_out(host, id, due, &entry).await } else { Ok(()) }
+    }
+
+    /// Counts a firing, after a wait where there were many.
+    async fn keep_pace(&self, host: &Arc<dyn Host>) -> Result<(), Fault> {
+        let Pace { mut firings, mut until } = *self.pace.lock();
+        if firings >= MAX_FIRINGS_PER_MINUTE {
+            ask(host, HostCallKind::ScheduleWait, json!({ "until": until })).await?;
+            firings = 0;
+        }
+        if firings == 0 {
+            let minute = ask(host, HostCallKind::ScheduleNext, json!({ "in": "1m" })).await?;
+            until = minute["next"].as_u64().unwrap_or_default();
+        }
+        *self.pace.lock() = Pace { firings: firings + 1, until };
+        Ok(())
     }
 
     /// Performs the action of an entry and records the outcome. After a transient error the entry stays started, to be retried.
-    async fn carry_out(
-        &self,
-        host: &Arc<dyn Host>,
-        id: &str,
-        due: u64,
-        action: &Action,
-    ) -> Result<(), Fault> {
-        let outcome = match publish(host, id, due, action).await {
+    async fn carry_out(&self, host: &Arc<dyn Host>, id: &str, due: u64, entry: &Entry) -> Result<(), Fault> {
+        let outcome = match publish(host, id, due, entry).await {
             Ok(()) => "done".to_owned(),
             Err(fault) if is_transient(fault.code) => return Err(fault),
             Err(fault) => format!("failed: {}", fault.message),
@@ -120,12 +142,25 @@ impl ScheduleRunner {
 }
 
 /// Publishes the action of an entry, with an idempotency key per due time, so that repeats are one event.
-async fn publish(host: &Arc<dyn Host>, id: &str, due: u64, action: &Action) -> Result<(), Fault> {
-    let (topic, payload) = match action {
+async fn publish(host: &Arc<dyn Host>, id: &str, due: u64, entry: &Entry) -> Result<(), Fault> {
+    let asked_in = entry.asked_in.as_ref();
+    let (topic, mut payload) = match &entry.action {
         Action::Text(text) => ("system.user.notify", json!({ "text": text })),
         Action::Event { topic, payload } => (topic.as_str(), payload.clone()),
         Action::Task(task) => ("system.agent.task", json!({ "prompt": task })),
     };
+    match (&entry.action, asked_in.and_then(|asked_in| asked_in.user.as_ref())) {
+        (Action::Text(_) | Action::Task(_), Some((channel, user))) => {
+            payload["channel_id"] = json!(channel);
+            payload["user_id"] = json!(user);
+        }
+        (Action::Text(_), None) => {
+            if let Some(asked_in) = asked_in {
+                payload["session"] = json!(asked_in.session);
+            }
+        }
+        (Action::Task(_), None) | (Action::Event { .. }, _) => {}
+    }
     let key = format!("scheduler/{id}@{due}");
     ask(host, HostCallKind::EventPublish, json!({ "topic": topic, "payload": payload, "idempotency": key }))
         .await
@@ -150,28 +185,28 @@ async fn pause(host: &Arc<dyn Host>) {
 }
 
 pub(crate) async fn ask(host: &Arc<dyn Host>, kind: HostCallKind, arguments: Value) -> Result<Value, Fault> {
-    Ok(host.call(HostCall::of(kind, arguments)).await?.value().cloned().unwrap_or_default())
+    Ok(host.call(HostCall::of(kind, arguments)).await?.value().clone())
 }
 
 impl Lifecycle for ScheduleRunner {
     fn initialize(&self, host: Arc<dyn Host>) -> Later<Result<(), Fault>> {
-        *self.host.lock().unwrap_or_else(PoisonError::into_inner) = Some(host);
+        *self.host.lock() = Some(host);
         now(Ok(()))
     }
 
     fn start(&self) -> Later<Result<(), Fault>> {
-        let host = self.host.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let host = self.host.lock().clone();
         let (runner, running) = (self.clone(), self.running.clone());
         Box::pin(async move {
             let unready = || Fault::new(Code::ExtensionFault, "it was not initialised");
             let task = tokio::spawn(runner.run(host.ok_or_else(unready)?));
-            *running.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.abort_handle());
+            *running.lock() = Some(task.abort_handle());
             Ok(())
         })
     }
 
     fn stop(&self) -> Later<Result<(), Fault>> {
-        if let Some(running) = self.running.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(running) = self.running.lock().take() {
             running.abort();
         }
         now(Ok(()))

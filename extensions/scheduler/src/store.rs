@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use holdfast_contract::problem::{Code, Fault};
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+/// The largest file of schedules that is read.
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// Entries in the file.
 pub(crate) const MAX_ENTRIES: usize = 1_000;
@@ -25,6 +27,9 @@ pub(crate) struct Entry {
     pub timezone: Option<String>,
     /// What is done.
     pub action: Action,
+    /// Where it was asked for, so that a text is shown there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_in: Option<AskedIn>,
     /// The next due time, in milliseconds since 1970; `None` when there is none left.
     pub next: Option<u64>,
     /// The due time whose firing has started and not completed.
@@ -33,6 +38,16 @@ pub(crate) struct Entry {
     /// The last due time that was fired, and the outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fired: Option<(u64, String)>,
+}
+
+/// Where a schedule was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AskedIn {
+    pub session: String,
+    /// The channel and its user, where it is one that knows users.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<(String, String)>,
 }
 
 /// What to do when an entry is due.
@@ -105,31 +120,39 @@ impl ScheduleStore {
     fn change<T>(&self, change: impl FnOnce(&mut Schedules) -> Result<T, Fault>) -> Result<T, Fault> {
         let (mut kept, mut schedules) = self.open()?;
         let done = change(&mut schedules)?;
-        self.write(&schedules).map_err(|error| self.failed("written", &error.to_string()))?;
+        let text = serde_json::to_vec_pretty(&schedules);
+        let text = text.map_err(|error| self.failed("written", &error.to_string()))?;
+        // A larger file could not be read again.
+        if text.len() as u64 > MAX_FILE_BYTES {
+            let what = format!("all schedules together have more than {MAX_FILE_BYTES} bytes; cancel some");
+            return Err(Fault::new(Code::ToolFailed, what));
+        }
+        self.write(&text).map_err(|error| self.failed("written", &error.to_string()))?;
         *kept = Some(schedules);
         Ok(done)
     }
 
     fn open(&self) -> Result<(MutexGuard<'_, Option<Schedules>>, Schedules), Fault> {
-        let mut kept = self.schedules.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.schedules.lock();
         let schedules = match &*kept {
             Some(schedules) => schedules.clone(),
-            None => match fs::read(self.folder.join("schedules.json")) {
-                Ok(bytes) => {
-                    serde_json::from_slice(&bytes).map_err(|error| self.failed("read", &error.to_string()))?
+            None => {
+                match holdfast_untrusted_files::read(&self.folder.join("schedules.json"), MAX_FILE_BYTES) {
+                    Ok(bytes) => serde_json::from_slice(&bytes)
+                        .map_err(|error| self.failed("read", &error.to_string()))?,
+                    Err(error) if error.is_not_found() => Schedules::default(),
+                    Err(error) => return Err(self.failed("read", &error.to_string())),
                 }
-                Err(error) if error.kind() == ErrorKind::NotFound => Schedules::default(),
-                Err(error) => return Err(self.failed("read", &error.to_string())),
-            },
+            }
         };
         *kept = Some(schedules.clone());
         Ok((kept, schedules))
     }
 
-    fn write(&self, schedules: &Schedules) -> std::io::Result<()> {
+    fn write(&self, text: &[u8]) -> std::io::Result<()> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let file = self.folder.join("schedules.json");
-        holdfast_atomic_file::replace(&file, &serde_json::to_vec_pretty(schedules)?, 0o600)
+        holdfast_atomic_file::replace(&file, text, 0o600)
     }
 
     fn failed(&self, doing: &str, error: &str) -> Fault {

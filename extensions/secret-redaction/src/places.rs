@@ -1,5 +1,5 @@
 //! Credentials that can be told by where they stand: after a name that says so, in an address, in a header. What only stands for a
-//! credential, such as `${TOKEN}` or `your-key-here`, is none.
+//! credential, such as `${TOKEN}` or `your-key-here`, does not count.
 
 use crate::shapes::Found;
 
@@ -38,7 +38,7 @@ pub fn find(text: &str) -> Vec<Found> {
     found
 }
 
-/// What kind of credential a value is that stands under a name of its own; none if it is none.
+/// The kind of credential that a value with a name of its own is; `None` if it is not one.
 pub fn named(name: &str, value: &str) -> Option<&'static str> {
     let kind = kind_of(name)?;
     (!value.contains(char::is_whitespace) && is_random(value)).then_some(kind)

@@ -72,7 +72,7 @@ impl Tool for Configure {
     ) -> Later<Result<Content, Fault>> {
         Box::pin(async move {
             let (id, name) = (field(&arguments, "extension_id")?, field(&arguments, "param_name")?);
-            let given = arguments.value().and_then(|value| value.get("value")).cloned();
+            let given = arguments.value().get("value").cloned();
             let state = ask(&host, HostCallKind::SetupShow, Content::text(&id)).await?;
             let asked = state["questions"].as_array().into_iter().flatten();
             let question = asked.clone().find(|question| question["name"] == name.as_str());
@@ -180,16 +180,16 @@ fn is_placeholder(value: &Value) -> bool {
 async fn secret_input(host: &Arc<dyn Host>, prompt: &str) -> Result<String, Fault> {
     let question = UiQuestion::Input { prompt: prompt.to_owned(), secret: true };
     let answer = host.call(HostCall::Ui(question)).await?;
-    let text = answer.value().and_then(Value::as_str).filter(|text| !text.is_empty());
+    let text = answer.value().as_str().filter(|text| !text.is_empty());
     text.map(str::to_owned).ok_or_else(|| Fault::new(Code::ToolFailed, "the user gave no answer"))
 }
 
 async fn ask(host: &Arc<dyn Host>, kind: HostCallKind, arguments: Content) -> Result<Value, Fault> {
-    Ok(host.call(HostCall::of(kind, arguments)).await?.value().cloned().unwrap_or_default())
+    Ok(host.call(HostCall::of(kind, arguments)).await?.value().clone())
 }
 
 fn field(arguments: &Content, name: &str) -> Result<String, Fault> {
-    let text = arguments.value().and_then(|value| value.get(name)).and_then(Value::as_str);
+    let text = arguments.value().get(name).and_then(Value::as_str);
     let missing = || Fault::new(Code::ToolArguments, format!("`{name}` is missing"));
     text.map(str::to_owned).ok_or_else(missing)
 }

@@ -27,7 +27,7 @@ impl Tool for Doctor {
             ]),
             ..ToolSpec::named(
                 "extensions_doctor",
-                "Lists what went wrong with extensions of late: when, in which phase, the code, why, and what to do.",
+                "Lists recent failures of extensions: when, in which phase, the code, why, and what to do.",
             )
         }
     }
@@ -40,11 +40,11 @@ impl Tool for Doctor {
         host: Arc<dyn Host>,
     ) -> Later<Result<Content, Fault>> {
         Box::pin(async move {
-            let id = arguments.value().and_then(|value| value.get("extension_id")).cloned();
+            let id = arguments.value().get("extension_id").cloned();
             let examine = json!({ "extension": id.unwrap_or_default() });
             let faults = ask(&host, HostCallKind::ExtensionDoctor, examine.into()).await?;
             let none = faults.as_array().is_some_and(Vec::is_empty);
-            Ok(if none { Content::text("Nothing went wrong of late.") } else { Content::new(faults) })
+            Ok(if none { Content::text("There are no recent failures.") } else { Content::new(faults) })
         })
     }
 }
@@ -59,7 +59,7 @@ impl Tool for RequestRestart {
             input_schema: takes([text("reason", "Why, for the user and the log.")]),
             ..ToolSpec::named(
                 "request_restart",
-                "Stops everything in order and starts it again. What is under way is taken up afterwards.",
+                "Stops everything in order and starts it again. What is in progress is resumed afterwards.",
             )
         }
     }

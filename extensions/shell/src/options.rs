@@ -20,6 +20,8 @@ pub struct ShellOptions {
     pub memory_bytes: u64,
     /// Concurrent processes and threads of a command.
     pub tasks: usize,
+    /// Keeps `.git` and the settings of editors, `direnv` and CI in the workspace read-only for commands.
+    pub protect_settings: bool,
 }
 
 impl Default for ShellOptions {
@@ -31,6 +33,7 @@ impl Default for ShellOptions {
             file_bytes: 1 << 30,
             memory_bytes: 4 << 30,
             tasks: 512,
+            protect_settings: true,
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::manifest::{LaneKind, lane, parse};
+use holdfast_contract::message::TurnContext;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_lane_native::{Tool, Workspace};
 use holdfast_sandbox::Switch;
@@ -41,12 +42,12 @@ impl Fixture {
             fs::create_dir_all(scratch.path().join(folder)).unwrap();
         }
         let workspace = Workspace::new(scratch.path().join("work"), scratch.path().join("home")).unwrap();
-        Self { shell: Shell::new(workspace, options).unwrap(), scratch }
+        Self { shell: Shell::new(workspace.into(), options).unwrap(), scratch }
     }
 
     fn call(&self, arguments: Value) -> Result<Value, Fault> {
-        run(&self.shell.0, Content::new(arguments), &Switch::default())
-            .map(|content| content.value().cloned().unwrap())
+        run(&self.shell.0, &TurnContext::default(), Content::new(arguments), &Switch::default())
+            .map(|content| content.value().clone())
     }
 
     fn run(&self, command: &str) -> Value {
@@ -147,7 +148,10 @@ fn limits_are_enforced() {
         ..ShellOptions::default()
     });
     let many = fixture.run("i=0; while [ $i -lt 200 ]; do sleep 60 & i=$((i+1)); done; wait");
-    assert!(many["note"].as_str().unwrap_or_default().contains("more than 40 processes"), "{many}");
+    // The kernel refuses them, or they are counted.
+    let refused = many["stderr"].as_str().unwrap().contains("fork");
+    let counted = many["note"].as_str().unwrap_or_default().contains("more than 40 processes");
+    assert!(refused || counted, "{many}");
     let large = fixture.run("head -c 20000 /dev/zero > large; echo $?");
     assert!(fs::metadata(fixture.scratch.path().join("work/large")).unwrap().len() <= 10_000, "{large}");
     let loud = fixture.run("seq 1 100000");
@@ -168,13 +172,12 @@ fn truncated_output_keeps_its_beginning_and_end() {
         assert_eq!(kept.truncated(), length > limit);
         let text = kept.into_text();
         let (head, tail) = (limit / 2, limit - limit / 2);
-        match length > limit {
-            false => assert_eq!(text.as_bytes(), bytes),
-            true => {
-                assert_eq!(&text.as_bytes()[..head], &bytes[..head]);
-                assert_eq!(&text.as_bytes()[text.len() - tail..], &bytes[length - tail..]);
-                assert!(text.contains(&format!("{} bytes left out", length - limit)));
-            }
+        if length > limit {
+            assert_eq!(&text.as_bytes()[..head], &bytes[..head]);
+            assert_eq!(&text.as_bytes()[text.len() - tail..], &bytes[length - tail..]);
+            assert!(text.contains(&format!("{} bytes left out", length - limit)));
+        } else {
+            assert_eq!(text.as_bytes(), bytes)
         }
     }
 }
@@ -215,11 +218,12 @@ fn readable_folders_that_contain_the_home_are_refused() {
     }
     let workspace = Workspace::new(scratch.path().join("work"), scratch.path().join("tools/home")).unwrap();
     let readable = vec![scratch.path().join("tools")];
-    let problem =
-        Shell::new(workspace.clone(), ShellOptions { readable, ..ShellOptions::default() }).err().unwrap();
+    let problem = Shell::new(workspace.clone().into(), ShellOptions { readable, ..ShellOptions::default() })
+        .err()
+        .unwrap();
     assert!(problem.what.contains("the home folder lies in it"), "{problem}");
     assert!(
-        Shell::new(workspace, ShellOptions { readable: vec!["/".into()], ..ShellOptions::default() })
+        Shell::new(workspace.into(), ShellOptions { readable: vec!["/".into()], ..ShellOptions::default() })
             .is_err()
     );
 }
@@ -251,4 +255,131 @@ fn an_open_network_does_not_open_local_sockets() {
     assert!(local["stderr"].as_str().unwrap().contains("not permitted"), "{local}");
     let closed = Fixture::new().run(&script("socket(S, PF_INET, SOCK_STREAM, 0)"));
     assert!(closed["stderr"].as_str().unwrap().contains("not permitted"), "{closed}");
+}
+
+// Finding M1.
+#[test]
+fn a_deep_tree_in_the_temporary_folder_is_removed() {
+    let fixture = Fixture::new();
+    let deep = "import os\nos.chdir(os.environ['TMPDIR'])\nprint(os.getcwd())\n\
+                for i in range(15000): os.mkdir('d'); os.chdir('d')\nprint('made')";
+    let answer = fixture.run(&format!("python3 -c \"{deep}\""));
+    let out = answer["stdout"].as_str().unwrap();
+    let (folder, made) = out.split_once('\n').unwrap();
+    assert_eq!(made, "made\n", "{answer}");
+    assert!(folder.contains("holdfast-") && !Path::new(folder).exists(), "{folder} is gone");
+    assert_eq!(fixture.run("echo on")["stdout"], "on\n");
+}
+
+// Findings H3 and L1.
+#[test]
+fn a_command_sees_nothing_but_what_it_may_read() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let fixture = Fixture::new();
+    let home = fixture.scratch.path().join("home");
+    fs::create_dir(home.join("extensions")).unwrap();
+    let mode = || fs::metadata(home.join("extensions")).unwrap().permissions().mode();
+    let before = mode();
+    let script = format!(
+        "chmod 000 {home}/extensions; ls {home}; ls /proc; \
+         python3 -c 'import ctypes; libc = ctypes.CDLL(None); print(libc.inotify_add_watch(libc.inotify_init1(0), b\"{home}\", 0xfff))'",
+        home = home.display()
+    );
+    let answer = fixture.run(&script);
+    assert_eq!(answer["stdout"], "-1\n", "{answer}");
+    assert!(answer["stderr"].as_str().unwrap().matches("No such file").count() >= 3, "{answer}");
+    assert_eq!(mode(), before);
+}
+
+// Finding M10.
+#[test]
+fn what_runs_on_the_host_is_read_only_for_commands() {
+    let fixture = Fixture::new();
+    let work = fixture.scratch.path().join("work");
+    fs::create_dir_all(work.join(".git/hooks")).unwrap();
+    fs::create_dir(work.join(".vscode")).unwrap();
+    fs::write(work.join(".git/config"), "[core]\n").unwrap();
+    fs::write(work.join(".envrc"), "").unwrap();
+    let attack = "echo x > .git/config; echo x > .git/hooks/post-commit; echo x > .git/commondir; echo x > .envrc; \
+                  echo x > .vscode/tasks.json; mv .git elsewhere; rm -rf .git; echo on > ordinary; cat ordinary";
+    let answer = fixture.run(attack);
+    assert_eq!(answer["stdout"], "on\n", "{answer}");
+    assert_eq!(fs::read_to_string(work.join(".git/config")).unwrap(), "[core]\n");
+    assert_eq!(fs::read_dir(work.join(".git/hooks")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(work.join(".vscode")).unwrap().count(), 0);
+    assert_eq!(fs::read_to_string(work.join(".envrc")).unwrap(), "");
+    let trusting = ShellOptions { protect_settings: false, ..ShellOptions::default() };
+    let fixture = Fixture::with(trusting);
+    fs::create_dir_all(fixture.scratch.path().join("work/.git")).unwrap();
+    assert_eq!(fixture.run("echo x > .git/index && cat .git/index")["stdout"], "x\n");
+}
+
+// Finding M10.
+#[test]
+fn what_runs_on_the_host_is_read_only_in_subfolders_and_reported_where_it_is_new() {
+    let fixture = Fixture::new();
+    let work = fixture.scratch.path().join("work");
+    for folder in ["sub/deep/.git", "conf", "mine/.GIT"] {
+        fs::create_dir_all(work.join(folder)).unwrap();
+    }
+    fs::write(work.join("sub/deep/.git/config"), "[core]\n").unwrap();
+    std::os::unix::fs::symlink("conf", work.join(".vscode")).unwrap();
+    let answer = fixture.run(
+        "echo x > sub/deep/.git/config; echo x > conf/tasks.json; echo x > mine/.GIT/config; rm -rf sub/deep/.git; ls conf",
+    );
+    assert_eq!((answer["stdout"].as_str(), answer.get("warning")), (Some(""), None), "{answer}");
+    assert_eq!(fs::read_to_string(work.join("sub/deep/.git/config")).unwrap(), "[core]\n");
+
+    for (command, new) in [
+        ("mkdir .git && echo '[core]' > .git/config", "\".git\""),
+        ("echo 'touch x' > inner/.envrc", "\"inner/.envrc\""),
+        ("printf 'gitdir: ../conf' > inner/.git", "\"inner/.git\""),
+        ("mkdir -p a/b && ln -s /tmp a/b/.vscode", "\"a/b/.vscode\""),
+        ("ln -sfn inner .vscode", "\".vscode\""),
+        ("mv sub other", "\"other/deep/.git\""),
+        ("mkdir -p bare/objects bare/refs && touch bare/HEAD bare/config", "\"bare/HEAD\""),
+        ("mkdir -p new/.git; mkdir new/.github; kill -9 $$", "\"new/.git\", \"new/.github\""),
+    ] {
+        let answer = fixture.run(command);
+        let warning = answer["warning"].as_str().unwrap_or_default();
+        assert!(warning.contains(&format!("created or replaced {new} in")), "{command}: {answer}");
+    }
+    assert_eq!(fixture.run("echo x > .git/config; echo on > ordinary").get("warning"), None);
+    let many = fixture.run("for i in 1 2 3 4 5 6 7 8 9 10 11 12; do mkdir m$i; echo x > m$i/.envrc; done");
+    assert!(many["warning"].as_str().unwrap().contains("and 2 more"), "{many}");
+}
+
+// Findings L1 and M10: a protected name is no way to make a command see what lies elsewhere.
+#[test]
+fn a_link_with_a_protected_name_shows_a_command_nothing() {
+    let fixture = Fixture::new();
+    let home = fixture.scratch.path().join("home");
+    fs::write(home.join("id_prod_payroll"), "").unwrap();
+    for name in [".vscode", ".git"] {
+        std::os::unix::fs::symlink(&home, fixture.scratch.path().join("work").join(name)).unwrap();
+    }
+    let script = format!(
+        "ls .vscode/; ls {home}; \
+         python3 -c 'import ctypes; libc = ctypes.CDLL(None); print(libc.inotify_add_watch(libc.inotify_init1(0), b\"{home}\", 0xfff))'",
+        home = home.display()
+    );
+    let answer = fixture.run(&script);
+    assert_eq!(answer["stdout"], "-1\n", "{answer}");
+    assert_eq!(answer["stderr"].as_str().unwrap().matches("No such file").count(), 2, "{answer}");
+}
+
+// Finding M8.
+#[test]
+fn no_zombies_stay_after_a_command() {
+    let fixture = Fixture::new();
+    let zombies = "import ctypes\nlibc = ctypes.CDLL(None)\n\
+                   for i in range(100):\n\x20 if libc.syscall(56, 0x8000 | 17, 0, 0, 0, 0) == 0: libc._exit(0)";
+    fixture.run(&format!("exec python3 -c '{zombies}'"));
+    let children = fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let own = format!(" Z {} ", std::process::id());
+        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(&own))
+    });
+    assert_eq!(children.count(), 0);
 }

@@ -9,7 +9,7 @@ pub mod log {
     pub fn line(level: Level, message: &str) {
         host::log(level, message);
     }
-    /// A line for whoever looks for a mistake.
+    /// A line for debugging.
     pub fn debug(message: &str) {
         line(Level::Debug, message);
     }

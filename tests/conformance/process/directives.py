@@ -51,7 +51,7 @@ def shown(tool, what):
 
 
 class Obedient:
-    """Does what it is told, asking whoever answers."""
+    """Does what it is told."""
 
     def __init__(self, ask, log, config):
         self.ask, self.log, self.config = ask, log, config

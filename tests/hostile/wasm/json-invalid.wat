@@ -1,4 +1,4 @@
-;; attacks: answers with JSON that is none
+;; attacks: answers with invalid JSON
 ;; expect: HF-4105
 ;; call: tool burn {}
 (component

@@ -185,7 +185,7 @@ impl Walk {
     fn envelope(&mut self, frame: &Frame) -> Result<(), String> {
         let envelope = &frame.envelope;
         let kernel = envelope.source == FrameSource::Kernel;
-        match envelope.kind.nature() {
+        match envelope.kind.origin() {
             FrameOrigin::Decision => {
                 ensure(kernel && envelope.cause == Some(self.fact), "not a decision on the last fact")
             }

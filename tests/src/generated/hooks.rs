@@ -56,7 +56,7 @@ impl Whim {
         let priority = dice.pick(&[10, 50, 100, 100, 100, 200]);
         let timeout = Millis(dice.pick(&[50, 200, 1_000, 5_000]));
         Self {
-            spec: HookSpec { point, matcher, priority, timeout, tokens: None },
+            spec: HookSpec { point, matcher, priority, timeout, tokens: None, streams: false },
             seed,
             wild: dice.one_in(3) && !calm,
             asks,
@@ -193,7 +193,7 @@ fn replaced(input: &HookInput, dice: &mut Dice, told: &str) -> Decision {
 }
 
 fn modified(input: &HookInput, dice: &mut Dice, told: &str) -> Decision {
-    let mut arguments = input.subject.as_ref().and_then(Content::value).cloned().unwrap_or_default();
+    let mut arguments = input.subject.as_ref().map(Content::value).cloned().unwrap_or_default();
     if !arguments.is_object() {
         arguments = json!({});
     }

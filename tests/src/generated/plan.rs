@@ -145,9 +145,7 @@ fn settings(dice: &mut Dice) -> SessionSettings {
         limits: limits(dice),
         depth_cap: dice.below(3) as u8,
         authoritative_routing: dice.one_in(2),
-        profile: None,
-        tools: None,
-        context: Default::default(),
+        ..SessionSettings::default()
     }
 }
 

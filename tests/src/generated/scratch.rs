@@ -27,16 +27,17 @@ pub fn connect(path: &Path) -> Connection {
 }
 
 /// Cuts some streams within their last step: its fact stays, some of its decisions go. A head that the system stream has anchored
-/// was acknowledged and cannot be lost.
+/// was acknowledged and cannot be lost. The head file goes too: after a power loss it is older than the database, or gone.
 pub fn tear(path: &Path, dice: &mut Dice) {
     let connection = connect(path);
+    let _absent = std::fs::remove_file(path.with_extension("db-head"));
     let mut select =
         connection.prepare("SELECT id, name FROM streams WHERE name != 'system' ORDER BY name").unwrap();
     let streams = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     let streams: Vec<(i64, String)> = streams.map(Result::unwrap).collect();
     for (key, name) in streams {
         let kinds = kinds(&connection, key);
-        let fact = kinds.iter().rposition(|kind| kind.nature() == FrameOrigin::Fact).unwrap() as i64;
+        let fact = kinds.iter().rposition(|kind| kind.origin() == FrameOrigin::Fact).unwrap() as i64;
         let first = fact.max(anchored(&connection, &name).unwrap_or(-1));
         let last = kinds.len() as i64 - 1;
         if first < last && !dice.one_in(4) {

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::ModelAct;
 use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::{CallId, Millis, StreamId};
 use holdfast_contract::message::{AskedCall, Limits, TurnView, Usage};
@@ -13,7 +12,7 @@ use holdfast_contract::session_frames::{ModelFailed, ModelReturned, UiQuestion};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{FnTool, NativeExtension, Tool, now};
-use holdfast_model::{Delta, Deltas, Model};
+use holdfast_model::{Delta, Deltas, Model, ModelRequest};
 use holdfast_testkit::pieces::{agent, echo, failing_tool, hanging_tool, spec, tool};
 use serde_json::{Value, json};
 
@@ -94,9 +93,7 @@ fn typed() -> impl Tool + 'static {
         output_schema: Some(Content::new(json!({ "type": "integer", "maximum": 50 }))),
         ..spec("typed", EffectClass::Pure)
     };
-    FnTool(spec, |arguments: &Content| {
-        Ok(Content::new(arguments.value().map(|it| it["count"].clone()).unwrap_or_default()))
-    })
+    FnTool(spec, |arguments: &Content| Ok(Content::new(arguments.value()["count"].clone())))
 }
 
 /// The tools that every world has.
@@ -147,7 +144,7 @@ impl Improviser {
         Self { seed, failed: Mutex::default() }
     }
 
-    fn fails(&self, ask: &ModelAct, dice: &mut Dice) -> bool {
+    fn fails(&self, ask: &ModelRequest, dice: &mut Dice) -> bool {
         let times = if dice.one_in(9) { dice.between(1, 4) } else { 0 };
         let mut failed = self.failed.lock().unwrap();
         let count = failed.entry((ask.turn.session.clone(), ask.messages.len())).or_default();
@@ -157,7 +154,7 @@ impl Improviser {
 }
 
 impl Model for Improviser {
-    fn complete(&self, ask: Box<ModelAct>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn complete(&self, ask: Box<ModelRequest>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let session = ask.turn.session.as_str();
         let mut dice = Dice::of(&format!("{} {session} {}", self.seed, ask.messages.len()));
         let usage = Usage {
@@ -189,7 +186,7 @@ impl Model for Improviser {
 }
 
 /// Four plain calls, then an answer.
-fn tireless(ask: &ModelAct, usage: Usage) -> ModelReturned {
+fn tireless(ask: &ModelRequest, usage: Usage) -> ModelReturned {
     use holdfast_contract::message::Message;
     let asked = |n: usize| call(n, "echo", json!({ "n": ask.messages.len() + n }));
     let calls = match ask.messages.last() {

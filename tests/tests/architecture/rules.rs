@@ -77,7 +77,7 @@ const KERNEL_MACROS: &[&str] = &["dbg", "eprint", "eprintln", "print", "println"
 fn rank(folder: &str) -> Option<u8> {
     let short = folder.strip_prefix("crates/").unwrap_or(folder);
     Some(match short {
-        "yaml" | "atomic-file" | "contract" => 0,
+        "yaml" | "words" | "atomic-file" | "untrusted-files" | "contract" => 0,
         "kernel" => 1,
         "store" | "model" | "policy" | "home" | "schedules" | "secrets" => 2,
         "bus" => 3,
@@ -105,10 +105,15 @@ const KNOWS: &[(&str, &str)] = &[("crates/home", "crates/policy"), ("crates/cont
 const NARROW: &[(&str, &[&str])] = &[
     ("crates/yaml", &[]),
     ("crates/atomic-file", &[]),
+    ("crates/untrusted-files", &[]),
+    ("crates/words", &[]),
     ("crates/contract", &["crates/yaml"]),
-    ("crates/home", &["crates/contract", "crates/policy", "crates/yaml", "crates/atomic-file"]),
+    (
+        "crates/home",
+        &["crates/contract", "crates/policy", "crates/yaml", "crates/atomic-file", "crates/untrusted-files"],
+    ),
     ("crates/schedules", &["crates/contract"]),
-    ("crates/secrets", &["crates/contract", "crates/atomic-file"]),
+    ("crates/secrets", &["crates/contract", "crates/atomic-file", "crates/untrusted-files"]),
     ("crates/sandbox", &["crates/contract"]),
     ("crates/jsonrpc", &[]),
 ];
@@ -171,7 +176,13 @@ pub fn lane_dependencies(crates: &[Crate]) -> Vec<String> {
 /// A built-in extension is written as anybody's would be: against the contract, the native lane and what confines programs, and nothing
 /// else of ours.
 pub fn extension_dependencies(crates: &[Crate]) -> Vec<String> {
-    let allowed = ["holdfast-sandbox", "holdfast-contract", "holdfast-lane-native", "holdfast-atomic-file"];
+    let allowed = [
+        "holdfast-sandbox",
+        "holdfast-contract",
+        "holdfast-lane-native",
+        "holdfast-atomic-file",
+        "holdfast-untrusted-files",
+    ];
     let ours = |name: &String| crates.iter().any(|found| found.name == *name);
     crates
         .iter()

@@ -1,4 +1,4 @@
-//! Cases as data: what the model does, what the user does, and the frames that come of it, which are the same in every lane.
+//! Cases as data: what the model does, what the user does, and the resulting frames, which are the same in every lane.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -48,8 +48,8 @@ impl Place<'_> {
     }
 
     fn line(&self) -> Option<String> {
-        let judged = self.subject.and_then(Content::value).and_then(Value::as_str);
-        let told = self.arguments.and_then(Content::value).and_then(|it| it["do"].as_str());
+        let judged = self.subject.map(Content::value).and_then(Value::as_str);
+        let told = self.arguments.map(Content::value).and_then(|it| it["do"].as_str());
         let lines = [judged, told, self.config["do"].as_str()].into_iter().flatten();
         let mut found = lines.filter_map(|lines| {
             lines.split('\n').map(|line| split(line, " ")).find(|(place, _)| place == self.where_)
@@ -99,7 +99,7 @@ impl Place<'_> {
             }
             "confirm" => {
                 let answer = self.question(UiQuestion::Confirm { prompt: rest.to_owned() }).await?;
-                match answer.value().and_then(Value::as_bool) {
+                match answer.value().as_bool() {
                     Some(true) => "yes".to_owned(),
                     Some(false) => "no".to_owned(),
                     None => "nothing".to_owned(),

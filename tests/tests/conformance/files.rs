@@ -35,7 +35,7 @@ fn schema() -> Value {
 }
 
 fn obeys(arguments: &Content) -> Result<Content, Fault> {
-    let told = arguments.value().unwrap()["do"].as_str().unwrap().to_owned();
+    let told = arguments.value()["do"].as_str().unwrap().to_owned();
     let (verb, text) = split(&split(&told, " ").1, " ");
     match verb.as_str() {
         "text" => Ok(Content::text(text)),

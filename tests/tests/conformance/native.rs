@@ -20,7 +20,7 @@ use super::directive::{Deed, Place, split};
 
 /// The extension as this manifest sets it up.
 pub fn extension(manifest: &Manifest) -> NativeExtension {
-    let config: Arc<Value> = Arc::new(Content::of(&manifest.config).value().cloned().unwrap());
+    let config: Arc<Value> = Arc::new(Content::of(&manifest.config).value().clone());
     let mut it = NativeExtension::new(manifest.id.as_str(), &manifest.version);
     if let Some(priority) = manifest.priority {
         it = it.priority(priority);
@@ -98,7 +98,13 @@ fn hooks(manifest: &Manifest) -> Vec<HookSpec> {
 }
 
 fn other(kind: &str, id: &str, payload: Value) -> Descriptor {
-    Descriptor { kind: kind.into(), id: id.into(), priority: None, payload: Payload::Other(payload.into()) }
+    Descriptor {
+        kind: kind.into(),
+        id: id.into(),
+        priority: None,
+        missing_secrets: Vec::new(),
+        payload: Payload::Other(payload.into()),
+    }
 }
 
 /// A point's name in directives.
@@ -128,9 +134,10 @@ impl Hook for Decides {
                 host: Some(&host),
             };
             let deed = place.directive().await?;
-            match deed.failing() {
-                true => Err(Fault::new(Code::HookFault, deed.text)),
-                false => Ok(decision(input.point, deed)),
+            if deed.failing() {
+                Err(Fault::new(Code::HookFault, deed.text))
+            } else {
+                Ok(decision(input.point, deed))
             }
         })
     }
@@ -224,7 +231,7 @@ async fn told(
 }
 
 fn field(arguments: &Content, name: &str) -> Content {
-    arguments.value().and_then(|value| value.get(name)).cloned().map(Content::new).unwrap_or_default()
+    arguments.value().get(name).cloned().map(Content::new).unwrap_or_default()
 }
 
 /// The roles that are called by name, and the steps of a life.
@@ -240,10 +247,7 @@ impl Calls {
             let host = host.as_ref();
             let place = Place { where_, subject: None, arguments: None, config: &config, turn: None, host };
             let deed = place.directive().await?;
-            match deed.failing() {
-                true => Err(Fault::new(Code::ExtensionFault, deed.text)),
-                false => Ok(deed),
-            }
+            if deed.failing() { Err(Fault::new(Code::ExtensionFault, deed.text)) } else { Ok(deed) }
         })
     }
 
@@ -299,7 +303,7 @@ impl Functions for Calls {
         let shown = |name: &str| {
             let (tool, what) = (field(&arguments, "tool").to_text(), field(&arguments, name));
             let what = match what.value() {
-                Some(Value::String(text)) => text.clone(),
+                Value::String(text) => text.clone(),
                 _ => what.json().to_owned(),
             };
             let text = Content::text(format!("**{tool}** {what}"));

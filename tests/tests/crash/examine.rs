@@ -90,7 +90,7 @@ pub fn honest(_: &Store, session: Session) -> Session {
 pub struct Found {
     kinds: BTreeMap<StreamId, Vec<FrameKind>>,
     dispatched: BTreeSet<(StreamId, CallId)>,
-    /// The calls that recovery hands to their tools again, whoever they are.
+    /// The calls that recovery dispatches again, of all extensions.
     again: BTreeSet<(StreamId, CallId)>,
 }
 

@@ -1,6 +1,6 @@
 //! `kill -9` under the whole runtime: real processes, real files, real syncs, and a ledger outside as the witness. Killed on both sides of
-//! every barrier and at two hundred random moments, some of them again while they recover; then taken up and brought to an end. Whoever
-//! was told something was told the truth, no tool with effects runs twice, and the log verifies and replays.
+//! every barrier and at two hundred random moments, some of them again while they recover; then recovered and run to the end. Everything
+//! that was acknowledged holds, no tool with effects runs twice, and the log verifies and replays.
 //!
 //! The same checker is then turned on two planted bugs: an early acknowledgement, and an undeclared tool that is run again. (A skipped
 //! sync does not show here: the kernel keeps what a killed process wrote. `power_loss_runtime` has it.)

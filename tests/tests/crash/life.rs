@@ -1,4 +1,4 @@
-//! A life of the runtime: it takes up whatever an earlier one left, and goes on with what is still to be said.
+//! One process of the runtime: it recovers what an earlier one left, and goes on with the rest of the talks.
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -137,7 +137,7 @@ async fn follow(
             _ if to_skip > 0 => {}
             Line::Say(prompt) => {
                 let report = match session.say("test", *prompt).await {
-                    // Whoever answers approvals has closed it, and may have brought the turn to its end by now.
+                    // The task that answers approvals has closed it, and may have brought the turn to its end by now.
                     Err(problem) if problem.code == Code::SessionEnded => {
                         session = runtime.resume(&id)?;
                         finish(&runtime, &mut session).await?

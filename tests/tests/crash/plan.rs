@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::ModelAct;
 use holdfast_contract::message::{AskedCall, Message};
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::wire::Later;
-use holdfast_model::{Deltas, Model};
+use holdfast_model::{Deltas, Model, ModelRequest};
 use serde_json::{Value, json};
 
 use super::ledger::{Noted, Outside};
@@ -202,7 +201,7 @@ pub fn answer_to(prompt: &str) -> String {
 pub struct Planner(pub Arc<dyn Outside>);
 
 impl Model for Planner {
-    fn complete(&self, ask: Box<ModelAct>, _: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn complete(&self, ask: Box<ModelRequest>, _: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let session = ask.turn.session.clone();
         // A summary is asked for outside any session.
         if session.as_str() != "summary" {
@@ -244,7 +243,7 @@ fn asked_call(place: usize, word: &str) -> AskedCall {
 
 /// What the person will say about a call, if anybody is to be asked.
 pub fn wanted_answer(arguments: &Content) -> Option<&str> {
-    arguments.value()?.get("ask").and_then(Value::as_str)
+    arguments.value().get("ask").and_then(Value::as_str)
 }
 
 fn says(text: &str) -> Later<Result<ModelReturned, ModelFailed>> {

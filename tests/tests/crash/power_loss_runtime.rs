@@ -1,5 +1,5 @@
 //! Power loss under the whole runtime: a workload of a thousand frames with tools of every effect class, hooks, approvals, agents and
-//! snapshots; a crash at every I/O step of it, and twenty thousand random states of unsynced writes. Whoever was told something was
+//! snapshots; a crash at every I/O step of it, and twenty thousand random states of unsynced writes. What was acknowledged is
 //! told the truth, no log is unreadable, and no tool with effects runs twice.
 //!
 //! The same checker is then turned on three planted bugs: a skipped sync, an early acknowledgement, an undeclared tool that is run again.

@@ -233,7 +233,7 @@ fn ends_checkpoint(operation: &Operation) -> bool {
     matches!(operation, Operation::Sync { name } if **name == *DATABASE)
 }
 
-/// A write at the very beginning of the write-ahead log starts it anew.
+/// A write at the very beginning of the write-ahead log restarts it.
 fn begins_log(operation: &Operation) -> bool {
     matches!(operation, Operation::Write { name, offset: 0, .. } if name.ends_with("-wal"))
 }
@@ -249,7 +249,7 @@ fn no_crash_loses_or_spoils_anything() {
     let checkpoints = operations.iter().filter(|operation| ends_checkpoint(operation)).count();
     let logs = operations.iter().filter(|operation| begins_log(operation)).count();
     println!("{} steps, {checkpoints} checkpoints, {logs} logs", operations.len());
-    assert!(checkpoints > 2 && logs > 2, "crashes meet checkpoints and logs that begin anew");
+    assert!(checkpoints > 2 && logs > 2, "crashes meet checkpoints and logs that restart");
 
     let steps = operations.len();
     let every_step = (0..=steps).flat_map(|step| {

@@ -148,7 +148,7 @@ impl Hook for Counting {
         Box::pin(async move {
             let key = "asked".to_owned();
             let counted = host.call(HostCall::StateGet { key: key.clone() }).await?;
-            let count = counted.value().and_then(|value| value.as_u64()).unwrap_or(0) + 1;
+            let count = counted.value().as_u64().unwrap_or(0) + 1;
             host.call(HostCall::StateSet { key, value: Some(Content::new(json!(count))) }).await?;
             Ok(Decision::Inject { content: Content::text(format!("asked {count} times")) })
         })

@@ -140,6 +140,9 @@ async fn altered_compiled_code_is_not_run() {
     let mut altered = 0;
     for entry in fs::read_dir(&generations).unwrap() {
         let path = entry.unwrap().path();
+        if path.ends_with("executing") {
+            continue;
+        }
         let mut bytes = fs::read(&path).unwrap();
         let middle = bytes.len() / 2;
         bytes[middle] ^= 0xff;
@@ -148,6 +151,6 @@ async fn altered_compiled_code_is_not_run() {
     }
     assert!(altered >= 2, "compiled code and descriptors were kept");
     let house = scene.open().await;
-    assert_eq!(said(&call(&house, "b", "echo").await), "one", "compiled anew");
+    assert_eq!(said(&call(&house, "b", "echo").await), "one", "compiled again");
     house.runtime.stop("the test is over").await.unwrap();
 }

@@ -17,3 +17,4 @@ mod many_tools;
 mod network;
 mod outages;
 mod sandboxed;
+mod startup;

@@ -148,7 +148,7 @@ async fn open(scene: &Scene, answer: Option<&'static str>) -> (Arc<Application>,
     (house, prompts)
 }
 
-/// What a session recorded of asks to the host: what was asked, and what came of it.
+/// What a session recorded of asks to the host: the request and its outcome.
 fn asks(house: &Application, session: &str) -> Vec<(String, Value, Value)> {
     house.runtime.store().flush().unwrap();
     let frames = house.runtime.store().frames(&session.into(), Seq(0)..).unwrap();

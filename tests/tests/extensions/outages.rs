@@ -47,9 +47,10 @@ impl Lifecycle for Levers {
             if levers.slow.load(Ordering::SeqCst) {
                 levers.go_on.notified().await;
             }
-            match levers.broken.load(Ordering::SeqCst) {
-                true => Err(Fault::new(Code::ExtensionFault, "the list of words is gone")),
-                false => Ok(()),
+            if levers.broken.load(Ordering::SeqCst) {
+                Err(Fault::new(Code::ExtensionFault, "the list of words is gone"))
+            } else {
+                Ok(())
             }
         })
     }
@@ -298,9 +299,10 @@ async fn a_gate_that_was_never_loaded_is_expected_if_it_is_declared() {
         lab.runtime.found(vec![found]);
         lab.runtime.settled().await.unwrap();
         lab.say("wipe it").await;
-        match declared {
-            true => denied_for_the_outage(&lab),
-            false => assert_eq!((lab.ledger.count("tool "), state(&lab).as_str()), (1, "none")),
+        if declared {
+            denied_for_the_outage(&lab)
+        } else {
+            assert_eq!((lab.ledger.count("tool "), state(&lab).as_str()), (1, "none"))
         }
         sound(&lab);
     }
@@ -316,7 +318,7 @@ fn unguarded(path: &Path, registry: impl FnOnce(RegistryPin) -> RegistryPin) {
     );
     let fault = Fault::new(Code::ExtensionUnreadable, "permission denied");
     let facts: [Body; 4] = [
-        SystemStarted { kernel: BEHAVIOUR, version: "test".to_owned() }.into(),
+        SystemStarted { kernel: BEHAVIOUR, version: "test".to_owned(), ..SystemStarted::default() }.into(),
         SystemSettled::default().into(),
         ExtensionRejected { id: "guard".into(), fault }.into(),
         SystemSettled::default().into(),

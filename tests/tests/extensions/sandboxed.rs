@@ -121,17 +121,18 @@ async fn order_of_asking(extensions: [&str; 2]) -> (Vec<(usize, u64)>, Lab) {
     let hook = |number: usize| {
         let asked = asked.clone();
         FnHook(HookSpec::at(HookPoint::ToolGate), move |input: &HookInput| {
-            let call = input.call.as_ref().and_then(|call| call.arguments.value()?["n"].as_u64());
+            let call = input.call.as_ref().and_then(|call| call.arguments.value()["n"].as_u64());
             asked.lock().unwrap().push((number, call.unwrap()));
             Ok(Decision::Allow)
         })
     };
     let [first, second] = extensions;
-    let builder = match first == second {
-        true => Lab::build().extension(NativeExtension::new(first, "1.0.0").hook(hook(1)).hook(hook(2))),
-        false => Lab::build()
+    let builder = if first == second {
+        Lab::build().extension(NativeExtension::new(first, "1.0.0").hook(hook(1)).hook(hook(2)))
+    } else {
+        Lab::build()
             .extension(NativeExtension::new(first, "1.0.0").hook(hook(1)))
-            .extension(NativeExtension::new(second, "1.0.0").hook(hook(2))),
+            .extension(NativeExtension::new(second, "1.0.0").hook(hook(2)))
     };
     let noop = native_tool("noop", EffectClass::Pure, |_| json!("ran"));
     let calls = (0..2).map(|index| ("noop", json!({ "n": index }))).collect::<Vec<_>>();

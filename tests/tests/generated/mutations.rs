@@ -1,7 +1,7 @@
 //! Changes that somebody might make to a recorded session, each with the frame at which replay must notice.
 //!
 //! A change is made in two flavours. *Raw*: the frame is changed where it stands, and its hashes no longer fit; replay must stop at
-//! that very frame. *Sealed*: everything from there on is hashed anew, so that the chain is whole, and replay must stop at the first
+//! that very frame. *Sealed*: everything from there on is hashed again, so that the chain is valid, and replay must stop at the first
 //! frame that no longer follows. That frame is worked out here from the recorded frames alone, without the kernel: a decision
 //! cannot be changed at all; a fact that is made again (the policy, a schema check, a replayable hook or tool) neither; any other
 //! fact shows at the first decision that speaks of it. A fact that no decision speaks of makes another history, just as valid,
@@ -23,7 +23,7 @@ pub struct Mutation<'a> {
     pub what: &'static str,
     /// The first changed frame.
     pub place: usize,
-    /// Where replay must notice once everything is hashed anew; nothing if that is another valid history.
+    /// Where replay must notice once everything is hashed again; nothing if that is another valid history.
     pub sealed: Option<Seq>,
     change: Change<'a>,
 }
@@ -91,7 +91,7 @@ impl<'a> Session<'a> {
     }
 
     fn is_decision(&self, place: usize) -> bool {
-        self.kind(place).nature() == FrameOrigin::Decision
+        self.kind(place).origin() == FrameOrigin::Decision
     }
 
     /// The frame after, if there is one.
@@ -116,7 +116,7 @@ impl<'a> Session<'a> {
         matches!(self.kind(place), FrameKind::HookAgreed | FrameKind::HookDecided | FrameKind::HookFaulted)
     }
 
-    /// Whether a fact comes of something that strict replay does again. What was late, or whose code was not at hand, is not.
+    /// Whether strict replay produces a fact again. One that was late, or whose code was not available, is taken from the log.
     fn runs_again(&self, place: usize) -> bool {
         let body = self.json(place);
         let fault = body["fault"]["code"].as_str().or(body["outcome"]["failure"]["code"].as_str());

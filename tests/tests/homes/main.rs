@@ -6,6 +6,8 @@
     reason = "a test that cannot go on should stop loudly"
 )]
 
+mod caches;
+mod loading;
 mod schedules;
 mod setup;
 mod whole_home;

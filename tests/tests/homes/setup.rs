@@ -14,7 +14,7 @@ use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::role::Role;
 use holdfast_contract::session_frames::UiQuestion;
-use holdfast_contract::system_frames::{FoundExtension, SetupSpec};
+use holdfast_contract::system_frames::SetupSpec;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Functions, NativeExtension, Subscriber, Tool, now};
@@ -83,10 +83,11 @@ impl Configuration for Notes {
         extension: &ExtensionId,
         name: &str,
         value: &Value,
-    ) -> Result<Vec<FoundExtension>, Problem> {
+        _: &holdfast_runtime::ReportChanges<'_>,
+    ) -> Result<(), Problem> {
         let mut all = self.0.lock().unwrap();
         all.entry(extension.clone()).or_default().insert(name.to_owned(), value.clone());
-        Ok(Vec::new())
+        Ok(())
     }
 }
 
@@ -118,13 +119,16 @@ impl Functions for Telegram {
                 { "name": "parse_mode", "description": "How messages are written" },
             ])),
             "apply" => {
-                self.applied.lock().unwrap().push(arguments.value().cloned().unwrap());
+                self.applied.lock().unwrap().push(arguments.value().clone());
                 Ok(Value::Null)
             }
-            _ => match self.applied.lock().unwrap().iter().any(|it| it.get("token").is_some()) {
-                true => Ok(json!("the bot answers")),
-                false => return Some(now(Err(Fault::new(Code::ExtensionFault, "there is no token")))),
-            },
+            _ => {
+                if self.applied.lock().unwrap().iter().any(|it| it.get("token").is_some()) {
+                    Ok(json!("the bot answers"))
+                } else {
+                    return Some(now(Err(Fault::new(Code::ExtensionFault, "there is no token"))));
+                }
+            }
         };
         Some(now(answer.map(Content::new)))
     }
@@ -159,7 +163,7 @@ impl Tool for Send {
 /// Takes the events of the tool, and fails in words that nobody may find.
 impl Subscriber for Telegram {
     fn on_event(&self, event: Content, _: Arc<dyn Host>) -> Later<Result<(), Fault>> {
-        self.taken.lock().unwrap().push(event.value().cloned().unwrap());
+        self.taken.lock().unwrap().push(event.value().clone());
         now(Err(Fault::new(Code::ToolFailed, format!("https://api.example/bot{CANARY} does not answer"))))
     }
 }
@@ -247,7 +251,7 @@ async fn a_secret_is_typed_once_used_and_found_nowhere() {
         context.iter().map(Value::to_string).filter(|it| it.contains("not set up")).collect();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].contains("needs token (secret): Bot token") && told[0].contains("configure_extension"));
-    // The extension has the secret's reference, and whoever used it is on record.
+    // The extension has the secret's reference, and its user is on record.
     assert_eq!(*telegram.applied.lock().unwrap(), [json!({ "token": "secret:telegram_channel/token" })]);
     let used = bodies(&lab.frames(), FrameKind::SecretUsed);
     assert_eq!((&used[0]["extension"], &used[0]["name"]), (&json!("telegram_channel"), &json!("token")));
@@ -278,7 +282,7 @@ async fn a_secret_is_typed_once_used_and_found_nowhere() {
     let files: Vec<_> = std::fs::read_dir(home.path()).unwrap().map(|it| it.unwrap().file_name()).collect();
     assert!(files.iter().any(|name| name == "holdfast.db-wal"), "{files:?}");
     assert_eq!(hits(home.path()), Vec::<String>::new());
-    // Whoever waits for a channel that never comes does so for as long as time passes.
+    // Waiting for a channel that never comes ends with the timeout.
     let clock = lab.clock.clone();
     let passing = tokio::spawn(async move {
         loop {
@@ -332,5 +336,53 @@ async fn an_extension_has_no_secret_that_it_was_not_granted() {
         let returned = bodies(&lab.frames(), FrameKind::ToolReturned)[0].to_string();
         assert!(returned.contains(outcome), "{returned}");
         assert!(!returned.contains(CANARY));
+    }
+}
+
+// Finding C5.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_needs_a_secret_that_is_missing_is_not_registered_and_is_reported() {
+    let name = |own: bool| match own {
+        true => holdfast_secrets::SecretName::own(&"kit".into(), "TOKEN").unwrap(),
+        false => holdfast_secrets::SecretName::global("TOKEN").unwrap(),
+    };
+    // Which secrets there are, whether the global one is granted, and whether the tool is there.
+    let cases: [(&str, &[bool], bool, bool); 5] = [
+        ("none", &[], true, false),
+        ("its own", &[true], false, true),
+        ("a global one that is granted", &[false], true, true),
+        ("a global one that is not granted", &[false], false, false),
+        ("both, and only its own may be used", &[true, false], false, true),
+    ];
+    for (what, kept, granted, is_there) in cases {
+        let home = tempfile::tempdir().unwrap();
+        let stores: Vec<Box<dyn holdfast_secrets::SecretStore>> =
+            vec![Box::new(EncryptedFile::new(home.path(), None))];
+        let chain = Chain::new(stores, StoreKind::File).unwrap();
+        let secrets = Secrets::new(chain, Digester::open(home.path()).unwrap(), Vec::new()).unwrap();
+        for own in kept {
+            secrets.keep(&name(*own), &CANARY.to_owned().into()).unwrap();
+        }
+        let spec = holdfast_contract::tool::ToolSpec::named("needs", "Needs a token.");
+        let mut needy = holdfast_contract::registry::Descriptor::tool(spec.clone());
+        needy.missing_secrets = vec!["TOKEN".to_owned()];
+        let mut free = holdfast_contract::registry::Descriptor::tool(spec);
+        free.id = "free".into();
+        let kit = NativeExtension::new("kit", "1.0.0").descriptor(needy).descriptor(free);
+        let kit = if granted { kit.secrets(&["TOKEN"]) } else { kit };
+        let lab = Lab::build().secrets(Arc::new(secrets)).extension(kit).start().await;
+        let registry = lab.runtime.registry();
+        assert_eq!(registry.tool(&"needs".into()).is_some(), is_there, "{what}");
+        assert!(registry.tool(&"free".into()).is_some(), "{what}: the others are there in any case");
+        let views = lab.runtime.extensions().await.unwrap();
+        let conflicts = &views.iter().find(|view| view.id.as_str() == "kit").unwrap().conflicts;
+        match is_there {
+            true => assert!(conflicts.is_empty(), "{what}: {conflicts:?}"),
+            false => {
+                assert_eq!(conflicts[0].code, holdfast_contract::problem::Code::SecretMissing, "{what}");
+                assert!(conflicts[0].message.contains("`needs` of `kit` is not registered"), "{what}");
+            }
+        }
+        lab.stop().await;
     }
 }

@@ -206,7 +206,7 @@ async fn an_agent_that_nobody_waits_for_any_more_is_cancelled() {
     lab.clock.advance(Millis(61_000));
     assert_eq!(turn.await.unwrap().answer.unwrap().to_text(), "too slow");
     assert_eq!(outcomes(&lab)[0].as_ref().unwrap_err().code, Code::ToolTimeout);
-    lab.until("it to be let go of", |lab| !lab.runtime.is_open(&asked.as_str().into())).await;
+    lab.until("it to be closed", |lab| !lab.runtime.is_open(&asked.as_str().into())).await;
     let ended = bodies(&lab.frames_of(&asked), FrameKind::TurnEnded);
     assert!(ended[0].to_string().contains("the turn that called it is over"), "{ended:#?}");
     lab.stop().await;
@@ -256,7 +256,7 @@ impl Functions for Guide {
         arguments: Content,
         _: Arc<dyn Host>,
     ) -> Option<Later<Result<Content, Fault>>> {
-        let heard = arguments.value()?["task"].as_str()?.to_owned();
+        let heard = arguments.value()["task"].as_str()?.to_owned();
         let answer = match heard.as_str() {
             "goodbye" => json!({ "text": "until next time", "hand_back": true }),
             _ => json!(format!("you said: {heard}")),

@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex};
 
 use holdfast_bus::NewEvent;
 use holdfast_contract::body::FrameKind;
-use holdfast_contract::effect::ModelAct;
 use holdfast_contract::hook::{Decision, HookPoint, HookSpec};
 use holdfast_contract::manifest::{Grants, HandlerSpec};
 use holdfast_contract::message::Message;
@@ -14,7 +13,7 @@ use holdfast_contract::tool::EffectClass;
 use holdfast_contract::wire::Later;
 use holdfast_ext_results::{ResultsOptions, extension};
 use holdfast_lane_native::NativeExtension;
-use holdfast_model::{Deltas, Model};
+use holdfast_model::{Deltas, Model, ModelRequest};
 use holdfast_testkit::pieces::{agent, hook, tool};
 use holdfast_testkit::story::bodies;
 use holdfast_testkit::wasm::{MapVault, lane, manifest, telltale};
@@ -31,7 +30,7 @@ type Seen = Arc<Mutex<Vec<Vec<String>>>>;
 struct Seeing(Script, Seen);
 
 impl Model for Seeing {
-    fn complete(&self, ask: Box<ModelAct>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn complete(&self, ask: Box<ModelRequest>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let results = ask.messages.iter().filter_map(|message| match message {
             Message::Tool { content, attachments, .. } => {
                 let files: Vec<String> = attachments.iter().map(ToString::to_string).collect();

@@ -5,14 +5,13 @@ use std::sync::{Arc, Mutex};
 use holdfast_bus::NewEvent;
 use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::ModelAct;
 use holdfast_contract::hook::Artifact;
 use holdfast_contract::message::Message;
 use holdfast_contract::problem::Code;
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::wire::Later;
 use holdfast_lane_native::NativeExtension;
-use holdfast_model::{Deltas, Model};
+use holdfast_model::{Deltas, Model, ModelRequest};
 use holdfast_store::StoreOptions;
 use holdfast_testkit::pieces::echo;
 use holdfast_testkit::story::bodies;
@@ -28,7 +27,7 @@ type Seen = Arc<Mutex<Vec<Vec<(String, u64)>>>>;
 struct Seeing(Script, Seen);
 
 impl Model for Seeing {
-    fn complete(&self, ask: Box<ModelAct>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn complete(&self, ask: Box<ModelRequest>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let files = ask.messages.iter().flat_map(|message| match message {
             Message::User { attachments, .. } => attachments.as_slice(),
             _ => &[],

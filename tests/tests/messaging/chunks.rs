@@ -182,9 +182,12 @@ async fn the_worst_of_several_wins_and_all_are_heard() {
     let mild =
         NativeExtension::new("mild", "1.0.0").replayable().hook(hook(HookSpec::at(HookPoint::GuardChunk), {
             let flag = flag.clone();
-            move |input| match input.subject.as_ref().unwrap().to_text().contains("forbidden") {
-                true => flag.clone(),
-                false => Decision::Allow,
+            move |input| {
+                if input.subject.as_ref().unwrap().to_text().contains("forbidden") {
+                    flag.clone()
+                } else {
+                    Decision::Allow
+                }
             }
         }));
     let writer = Writer::new().writes(pieces(&around("the forbidden word"), 20));

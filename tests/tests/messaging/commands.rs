@@ -36,7 +36,7 @@ impl Functions for Dice {
         _: Arc<dyn Host>,
     ) -> Option<Later<Result<Content, Fault>>> {
         (role == Role::Commands && function == "run").then(|| {
-            let asked = arguments.value().cloned().unwrap_or_default();
+            let asked = arguments.value().clone();
             now(match asked["name"].as_str() {
                 Some("roll") => Ok(Content::text(format!("rolled {}", asked["arguments"].as_str().unwrap()))),
                 _ => Err(Fault::new(Code::ToolFailed, "the dice are lost")),
@@ -214,7 +214,7 @@ impl Functions for Painter {
         arguments: Content,
         _: Arc<dyn Host>,
     ) -> Option<Later<Result<Content, Fault>>> {
-        let asked = arguments.value().cloned().unwrap_or_default();
+        let asked = arguments.value().clone();
         (role == Role::Renderer).then(|| {
             now(match function.as_str() {
                 "render-call" if asked["arguments"]["path"] == "lost" => {
@@ -234,6 +234,7 @@ async fn an_extension_shows_the_calls_of_its_own_tools_and_of_no_others() {
         kind: "renderer".into(),
         id: "painter".into(),
         priority: None,
+        missing_secrets: Vec::new(),
         payload: Payload::Other(Content::new(json!({ "calls": true, "results": true }))),
     };
     let own = tool("look", EffectClass::Pure, |_| json!("seen"));

@@ -2,14 +2,16 @@
 
 use holdfast_bus::NewEvent;
 use holdfast_contract::host_call::HostCall;
+use holdfast_contract::ids::Millis;
 use holdfast_contract::manifest::HandlerSpec;
-use holdfast_contract::problem::Fault;
+use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::wire::{Host, Later};
-use holdfast_lane_native::{Lifecycle, NativeExtension};
+use holdfast_lane_native::{Lifecycle, NativeExtension, now};
 use holdfast_testkit::pieces::echo;
 use holdfast_testkit::{Lab, ScriptStep};
 use serde_json::json;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::fixtures::{Asking, Takes, bus_story, later};
 
@@ -130,10 +132,12 @@ async fn an_extension_subscribes_in_its_code() {
 }
 
 #[tokio::test]
-async fn what_becomes_of_extensions_is_told_to_whoever_wants_to_know() {
+async fn state_changes_of_extensions_are_published() {
     let takes = Takes::default();
     let doctor = NativeExtension::new("doctor", "1.0.0")
-        .subscribes("system.extension.*", HandlerSpec::Custom)
+        .interfaces(&["system-events"])
+        .subscribes("system.extension.error", HandlerSpec::Custom)
+        .subscribes("system.extension.state", HandlerSpec::Custom)
         .subscriber(takes.clone());
     let kit = || NativeExtension::new("kit", "1.0.0").tool(echo());
     let lab = Lab::build().script([]).extension(doctor).extension(kit()).start().await;
@@ -178,5 +182,92 @@ async fn some_topics_are_the_programs_own() {
     assert_eq!(bus_story(&lab.runtime), Vec::<String>::new());
     let story = lab.story();
     assert!(story.matches("HF-8010").count() >= 2, "{story}");
+    lab.stop().await;
+}
+
+/// Fails in one phase of its life.
+#[derive(Clone, Default)]
+struct Fails {
+    phase: &'static str,
+    repaired: Arc<AtomicBool>,
+}
+
+impl Fails {
+    fn in_phase(&self, phase: &str) -> Later<Result<(), Fault>> {
+        let fails = self.phase == phase && !self.repaired.load(Ordering::SeqCst);
+        now(if fails { Err(Fault::new(Code::ExtensionFault, "no key")) } else { Ok(()) })
+    }
+}
+
+impl Lifecycle for Fails {
+    fn initialize(&self, _: Arc<dyn Host>) -> Later<Result<(), Fault>> {
+        self.in_phase("initialize")
+    }
+
+    fn start(&self) -> Later<Result<(), Fault>> {
+        self.in_phase("start")
+    }
+
+    fn health_check(&self) -> Later<bool> {
+        now(self.phase != "health check")
+    }
+}
+
+// Finding A24.
+#[tokio::test]
+async fn a_failure_in_any_phase_of_a_life_is_an_event_with_its_phase() {
+    for phase in ["load", "initialize", "start", "health check"] {
+        let takes = Takes::default();
+        let doctor = NativeExtension::new("doctor", "1.0.0")
+            .interfaces(&["system-events"])
+            .subscribes("system.extension.error", HandlerSpec::Custom)
+            .subscriber(takes.clone());
+        let lab = Lab::build().script([]).extension(doctor).start().await;
+        let fails = Fails { phase, ..Fails::default() };
+        let mut found = lab.lane.add(NativeExtension::new("ill", "1.0.0").lifecycle(fails));
+        if phase == "load" {
+            found.lane = "nowhere".to_owned();
+        }
+        lab.runtime.found(vec![found]);
+        lab.runtime.settled().await.unwrap();
+        if phase == "health check" {
+            lab.runtime.watch_health(Millis(1_000));
+            lab.pass(Millis(1_000), 1).await;
+        }
+        lab.until(phase, |_| !takes.all().is_empty()).await;
+        let told = takes.all();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!(
+            (&told[0]["payload"]["extension"], &told[0]["payload"]["phase"]),
+            (&json!("ill"), &json!(phase))
+        );
+        lab.stop().await;
+    }
+}
+
+// Finding D10.
+#[tokio::test]
+async fn the_events_of_an_extension_that_is_down_wait_until_it_is_up() {
+    let takes = Takes::default();
+    let fails = Fails { phase: "start", ..Fails::default() };
+    let list = list(&takes).lifecycle(fails.clone());
+    let lab = Lab::build().script([]).extension(list).start().await;
+    for number in 0..5 {
+        lab.runtime.publish(NewEvent::new("shop.sold", json!({ "n": number }))).await.unwrap();
+    }
+    // A day later nothing has been tried, and nothing was given up.
+    lab.clock.advance(Millis(86_400_000));
+    lab.runtime.settled().await.unwrap();
+    let list =
+        || lab.runtime.bus().status().subscribers.into_iter().find(|it| &*it.name == "list/shop.*").unwrap();
+    assert_eq!((list().open, list().under_way, list().dead, list().paused), (5, 0, 0, true));
+    fails.repaired.store(true, Ordering::SeqCst);
+    lab.runtime.retry("list".into(), "test");
+    lab.until("they are delivered", |_| takes.all().len() == 5).await;
+    assert!(
+        takes.all().iter().all(|event| event["attempt"] == 1 && event["repeat"] == false),
+        "{:?}",
+        takes.all()
+    );
     lab.stop().await;
 }

@@ -61,7 +61,7 @@ impl Takes {
 
 impl Subscriber for Takes {
     fn on_event(&self, event: Content, _: Arc<dyn Host>) -> Later<Result<(), Fault>> {
-        self.taken.lock().unwrap().push(event.value().cloned().unwrap());
+        self.taken.lock().unwrap().push(event.value().clone());
         let fails =
             self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
         now(match fails {
@@ -88,7 +88,7 @@ impl Mailbox {
     }
 
     fn keep(&self, user: &str, text: &str, delivery: &Content) -> Later<Result<(), Fault>> {
-        let delivery = delivery.value().cloned().unwrap();
+        let delivery = delivery.value().clone();
         assert!(delivery["id"].as_str().unwrap().starts_with("bus."));
         let repeat = if delivery["repeat"] == json!(true) { " (repeat)" } else { "" };
         self.sent.lock().unwrap().push(format!("{user}: {text}{repeat}"));
@@ -153,7 +153,7 @@ fn line(runtime: &Runtime, frame: &Frame) -> String {
     }
 }
 
-/// Waits for something. Time passes while nothing is being recorded, so that whoever waits tries again and nobody who
+/// Waits for something. Time passes while nothing is being recorded, so that retries happen and no caller that
 /// is only slow runs out of time.
 pub async fn later(lab: &Lab, what: &str, mut holds: impl FnMut(&Lab) -> bool) {
     let recorded = || lab.runtime.store().streams().unwrap().iter().map(|stream| stream.frames).sum::<u64>();
@@ -206,7 +206,7 @@ pub fn outcomes_of(lab: &Lab, session: &str) -> Vec<Result<Value, Fault>> {
         .collect();
     returned.sort_by_key(|(call, _)| *call);
     let outcome = |outcome| match outcome {
-        ToolOutcome::Result(content) => Ok(content.value().cloned().unwrap()),
+        ToolOutcome::Result(content) => Ok(content.value().clone()),
         ToolOutcome::Failure(fault) => Err(fault),
     };
     returned.into_iter().map(|(_, it)| outcome(it)).collect()

@@ -170,7 +170,7 @@ fn told(house: &Application) -> Vec<Told> {
         for frame in store.frames(&stream, ..).unwrap() {
             let Ok(Body::EventPublished(event)) = store.body(&frame) else { continue };
             if event.topic.as_str() == "relay" {
-                told.push(read(event.payload.value().unwrap()));
+                told.push(read(event.payload.value()));
             }
         }
     }
@@ -265,7 +265,7 @@ impl Poller {
 
     fn send(&self, user: &str, text: String, delivery: &Content) -> Later<Result<(), Fault>> {
         let (by, user, world) = (self.generation, user.to_owned(), self.world.clone());
-        let delivery = delivery.value().cloned().unwrap();
+        let delivery = delivery.value().clone();
         Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(3)).await;
             let (id, repeat) = (delivery["id"].as_str().unwrap().to_owned(), delivery["repeat"] == true);

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use holdfast_bus::NewEvent;
 use holdfast_contract::manifest::HandlerSpec;
-use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::wire::Later;
 use holdfast_lane_native::{Lifecycle, NativeExtension, now};
+use holdfast_policy::{Policy, Profile, Rule};
 use holdfast_rpc::{
-    BusDead, BusDeadDiscard, BusDeadList, BusMethod, BusPublish, BusPublished, BusStatus, Client,
-    DeadLetterInfo, ExtensionProblem, Hub, NoParams, Server, ServerContext, ServerHello, Status,
-    SystemMethod, UsageInfo, VERSION,
+    ApprovalAnswer, ApprovalChoice, BusDead, BusDeadDiscard, BusDeadList, BusMethod, BusPublish,
+    BusPublished, BusStatus, Client, DeadLetterInfo, ExtensionProblem, Hub, NoParams, Server, ServerContext,
+    ServerHello, SessionMethod, Status, SystemMethod, UsageInfo, VERSION,
 };
+use holdfast_testkit::pieces::write;
 use holdfast_testkit::{Lab, ScriptStep};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
@@ -27,6 +29,14 @@ async fn client(lab: &Lab) -> Client {
 
 /// A connection to an owner of this lab's runtime.
 fn connect(lab: &Lab) -> DuplexStream {
+    connect_remembering(lab, |_| panic!("nobody remembers a rule here"))
+}
+
+/// The same with an owner that does this with a rule.
+fn connect_remembering(
+    lab: &Lab,
+    remember: impl Fn(Rule) -> Result<Policy, Problem> + Send + Sync + 'static,
+) -> DuplexStream {
     let server = Server::new(ServerContext {
         runtime: lab.runtime.clone(),
         hub: Arc::new(Hub::default()),
@@ -39,7 +49,7 @@ fn connect(lab: &Lab) -> DuplexStream {
             model: "script".into(),
         },
         create_session: Box::new(|_| panic!("nobody opens a session here")),
-        remember: Box::new(|_| panic!("nobody remembers a rule here")),
+        remember: Box::new(remember),
     });
     let (here, there) = tokio::io::duplex(1 << 16);
     tokio::spawn(server.serve(there));
@@ -120,7 +130,7 @@ impl Lifecycle for Falls {
 }
 
 #[tokio::test]
-async fn the_status_has_what_waits_what_was_spent_and_who_is_not_well() {
+async fn the_status_has_queues_usage_and_degraded_extensions() {
     let list = NativeExtension::new("list", "1.0.0")
         .subscribes("shop.*", HandlerSpec::Custom)
         .subscriber(Takes::failing(10));
@@ -152,4 +162,37 @@ async fn the_status_has_what_waits_what_was_spent_and_who_is_not_well() {
         .await;
     let after = status().await;
     assert!(after.queues.dead == 2 && after.uptime_ms >= 500, "{after:#?}");
+}
+
+// Finding M4: a rule that "always" writes is for the code that the person was shown.
+#[tokio::test]
+async fn always_is_for_the_code_that_was_shown() {
+    for replaced in [false, true] {
+        let kit = |version: &str| NativeExtension::new("kit", version).tool(write());
+        let script = [ScriptStep::calls([("write", json!({ "path": "a" }))]), ScriptStep::says("done")];
+        let standard = Profile::Standard;
+        let lab = Lab::build().script(script).extension(kit("1.0.0")).profile(standard).start().await;
+        let rules: Arc<std::sync::Mutex<Vec<Rule>>> = Arc::default();
+        let written = rules.clone();
+        let (client, _notices) = Client::new(connect_remembering(&lab, move |rule| {
+            written.lock().unwrap().push(rule);
+            Ok(Policy::profile(Profile::Standard))
+        }));
+        let turn = lab.begin("go");
+        let pending = lab.approval().await;
+        if replaced {
+            lab.runtime.found(vec![lab.lane.add(kit("2.0.0"))]);
+            lab.runtime.settled().await.unwrap();
+        }
+        let (session, answer) = ("s1".into(), ApprovalChoice::Always);
+        let answer = ApprovalAnswer { session, approval: pending.approval, answer };
+        let answered = client.ask::<Value>(&SessionMethod::ApprovalAnswer(answer)).await;
+        assert_eq!(answered.is_err(), replaced, "{answered:?}");
+        // The call runs, or is told that its code is gone; it does not wait any more.
+        assert_eq!(turn.await.unwrap().answer.unwrap().to_text(), "done");
+        let names: Vec<String> = rules.lock().unwrap().iter().map(|rule| rule.name.to_string()).collect();
+        let expected: &[&str] = if replaced { &[] } else { &["always/kit/write"] };
+        assert_eq!(names, expected);
+        lab.stop().await;
+    }
 }

@@ -55,7 +55,7 @@ impl Pool {
 
 impl Api for Pool {
     fn call(&self, method: String, arguments: Content, _: Arc<dyn Host>) -> Later<Result<Content, Fault>> {
-        let (pool, asked) = (self.clone(), arguments.value().cloned().unwrap());
+        let (pool, asked) = (self.clone(), arguments.value().clone());
         let name = asked["name"].as_str().unwrap().to_owned();
         Box::pin(async move {
             let version = pool.version;
@@ -63,9 +63,10 @@ impl Api for Pool {
                 "service:create" => {
                     pool.note(format!("create {name} {version}"));
                     tokio::time::sleep(pool.create_takes).await;
-                    match pool.fails() {
-                        true => Err(Fault::new(Code::ToolFailed, "no connection")),
-                        false => Ok(json!({ "name": name, "with": asked["arguments"] }).into()),
+                    if pool.fails() {
+                        Err(Fault::new(Code::ToolFailed, "no connection"))
+                    } else {
+                        Ok(json!({ "name": name, "with": asked["arguments"] }).into())
                     }
                 }
                 "service:call" if asked["method"] == "crash" => panic!("it fell over"),
@@ -157,10 +158,8 @@ async fn a_reload_of_the_owner_leaves_nothing_stale() {
     for lives in [true, false] {
         let pool = Pool::new("1.0.0");
         let next = Pool { version: "2.0.0", ..pool.clone() };
-        let with = |pool: &Pool| match lives {
-            true => pool.extension().lifecycle(pool.clone()),
-            false => pool.extension(),
-        };
+        let with =
+            |pool: &Pool| if lives { pool.extension().lifecycle(pool.clone()) } else { pool.extension() };
         let steps = [ScriptStep::calls([get("db")]), calls("db", "query"), ScriptStep::says("once")];
         let steps = steps.into_iter().chain([calls("db", "query"), ScriptStep::says("twice")]);
         let lab = Lab::build().script(steps).extension(with(&pool)).extension(app()).start().await;

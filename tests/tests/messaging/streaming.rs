@@ -126,30 +126,53 @@ async fn streams_to_one_user_follow_each_other() {
     lab.stop().await;
 }
 
-/// A tool that says how it is getting on.
-struct Reports;
+/// A tool that reports its progress, and then waits or answers at once.
+struct Reports {
+    name: &'static str,
+    waits: bool,
+}
 
 impl Tool for Reports {
     fn spec(&self) -> ToolSpec {
-        spec("look", EffectClass::Pure)
+        spec(self.name, EffectClass::Pure)
     }
 
     fn call(&self, _: CallId, _: Content, _: TurnView, host: Arc<dyn Host>) -> Later<Result<Content, Fault>> {
+        let waits = self.waits;
         Box::pin(async move {
             host.progress("half way\nthere");
-            tokio::task::yield_now().await;
+            if waits {
+                tokio::task::yield_now().await;
+            }
             Ok(Content::text("found"))
         })
     }
 }
 
+/// An answer that is ready when its call is polled for the first time does not pass the actor's inbox.
 #[tokio::test]
-async fn whoever_waits_is_told_what_goes_on() {
+async fn progress_is_shown_before_an_answer_that_is_ready_at_once() {
+    let screen = Screen::default();
+    let kit = NativeExtension::new("kit", "1.0.0").tool(Reports { name: "glance", waits: false });
+    let lab = Lab::build()
+        .script([ScriptStep::calls([("glance", json!({}))]), ScriptStep::says("done")])
+        .extension(screen.extension())
+        .extension(kit)
+        .start()
+        .await;
+    lab.runtime.publish(message("ada", "go")).await.unwrap();
+    lab.until("the end", |_| screen.told("ada", "end") == ["done"]).await;
+    assert_eq!(screen.told("ada", "status"), ["glance: started", "half way there", "glance: done"]);
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn a_waiting_user_sees_status_lines() {
     let screen = Screen::default();
     let kit = NativeExtension::new("kit", "1.0.0")
         .tool(echo())
         .tool(failing_tool("break", "no"))
-        .tool(Reports)
+        .tool(Reports { name: "look", waits: true })
         .agent(agent("poet", "verses"));
     let lab = Lab::build()
         .script([
@@ -224,7 +247,7 @@ async fn a_turn_that_a_limit_or_a_failure_ends_ends_its_stream_and_says_so() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_begun_anew_and_not_in_silence() {
+async fn an_answer_that_breaks_off_is_restarted_and_the_status_says_so() {
     let screen = Screen::default();
     let broken = Writer::new().writes(["It is ", "half"]).breaks_off();
     let whole = Writer::new().writes(["It is ", "noon"]);
@@ -237,7 +260,7 @@ async fn an_answer_that_breaks_off_is_begun_anew_and_not_in_silence() {
         .await;
     lab.runtime.publish(message("ada", "what time is it?")).await.unwrap();
     lab.until("the end", |_| screen.told("ada", "end") == ["It is noon"]).await;
-    assert_eq!(screen.told("ada", "status"), ["the answer broke off and is begun anew"]);
+    assert_eq!(screen.told("ada", "status"), ["the answer broke off and starts over"]);
     assert_eq!(screen.text("ada"), "It is half\n\nIt is noon");
     assert!(lab.replay("chat.ada").identical);
     lab.stop().await;

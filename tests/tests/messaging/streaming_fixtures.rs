@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use holdfast_bus::NewEvent;
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::ModelAct;
+use holdfast_contract::message::AskedCall;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Channel, NativeExtension, StreamingChannel, now};
-use holdfast_model::{Delta, Deltas, Model};
+use holdfast_model::{Delta, Deltas, Model, ModelRequest};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -92,7 +92,7 @@ impl Channel for Screen {
         delivery: Content,
         _: Arc<dyn Host>,
     ) -> Later<Result<(), Fault>> {
-        let repeat = if delivery.value().unwrap()["repeat"] == json!(true) { " (repeat)" } else { "" };
+        let repeat = if delivery.value()["repeat"] == json!(true) { " (repeat)" } else { "" };
         self.keep("whole", &user, &format!("{text}{repeat}"))
     }
 }
@@ -131,7 +131,7 @@ impl StreamingChannel for Screen {
         delivery: Content,
         _: Arc<dyn Host>,
     ) -> Later<Result<(), Fault>> {
-        assert!(delivery.value().unwrap()["id"].is_string());
+        assert!(delivery.value()["id"].is_string());
         self.keep("end", &user, &text)
     }
 }
@@ -141,7 +141,7 @@ pub fn message(user: &str, text: &str) -> NewEvent {
     NewEvent::new("user.message", json!({ "text": text, "user_id": user, "channel_id": "chat" }))
 }
 
-/// A model that writes texts in pieces, one text for each request, and gives way after each piece.
+/// A model that writes texts in pieces, one text for each request, and yields after each piece.
 #[derive(Clone, Default)]
 pub struct Writer {
     texts: Arc<Mutex<VecDeque<Text>>>,
@@ -149,11 +149,13 @@ pub struct Writer {
     pub written: Arc<Mutex<usize>>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Text {
     pieces: Vec<String>,
     breaks_off: bool,
     returned: Option<String>,
+    considered: Vec<String>,
+    calls: Option<&'static str>,
 }
 
 impl Writer {
@@ -164,13 +166,26 @@ impl Writer {
     /// It writes these pieces, which are its answer.
     pub fn writes(self, pieces: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let pieces = pieces.into_iter().map(Into::into).collect();
-        self.texts.lock().unwrap().push_back(Text { pieces, breaks_off: false, returned: None });
+        self.texts.lock().unwrap().push_back(Text { pieces, ..Text::default() });
         self
     }
 
     /// The last text is never finished: the connection is lost.
     pub fn breaks_off(self) -> Self {
         self.texts.lock().unwrap().back_mut().unwrap().breaks_off = true;
+        self
+    }
+
+    /// What is considered before the last text is written.
+    pub fn considers(self, pieces: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let pieces = pieces.into_iter().map(Into::into).collect();
+        self.texts.lock().unwrap().back_mut().unwrap().considered = pieces;
+        self
+    }
+
+    /// A tool is called with the last text.
+    pub fn calls(self, tool: &'static str) -> Self {
+        self.texts.lock().unwrap().back_mut().unwrap().calls = Some(tool);
         self
     }
 
@@ -182,11 +197,16 @@ impl Writer {
 }
 
 impl Model for Writer {
-    fn complete(&self, _: Box<ModelAct>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn complete(&self, _: Box<ModelRequest>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let text = self.texts.lock().unwrap().pop_front();
-        let Text { pieces, breaks_off, returned } = text.expect("one text for each request");
+        let Text { pieces, breaks_off, returned, considered, calls } =
+            text.expect("one text for each request");
         let written = self.written.clone();
         Box::pin(async move {
+            for piece in &considered {
+                deltas(Delta::Reasoning(piece));
+                tokio::task::yield_now().await;
+            }
             for piece in &pieces {
                 deltas(Delta::Text(piece));
                 *written.lock().unwrap() += 1;
@@ -198,7 +218,12 @@ impl Model for Writer {
                 return Err(ModelFailed { usage, ..ModelFailed::new(fault, false) });
             }
             let text = Content::text(returned.unwrap_or_else(|| pieces.concat()));
-            Ok(ModelReturned { text, reasoning: None, calls: Vec::new(), usage })
+            let asked = |tool: &str| AskedCall {
+                model_id: "1".into(),
+                tool: tool.into(),
+                arguments: Content::new(json!({})),
+            };
+            Ok(ModelReturned { text, reasoning: None, calls: calls.map(asked).into_iter().collect(), usage })
         })
     }
 }

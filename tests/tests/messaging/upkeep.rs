@@ -29,7 +29,7 @@ async fn the_agent_is_told_what_went_wrong_as_the_command_tells_it() {
     let fields = ["extension", "phase", "code", "message"].map(|name| first[name].as_str().unwrap());
     assert_eq!(fields, ["notes", "discovery", "HF-1002", "line 3 is no YAML"]);
     assert_eq!(first["fix"], Code::ManifestSyntax.help());
-    assert_eq!(told[1], "Nothing went wrong of late.");
+    assert_eq!(told[1], "There are no recent failures.");
     assert!(lab.replay("s1").identical);
     lab.stop().await;
 }

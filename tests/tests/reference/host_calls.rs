@@ -6,6 +6,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use holdfast_authoring::wit::{self, ComponentKind};
+use holdfast_contract::hook::HookPoint;
+use holdfast_contract::host_call::topic::TopicRule;
 use holdfast_contract::host_call::{Capability, GrantRule, HostCallKind, Redaction};
 
 /// Functions of `wit/host.wit` that the lane serves itself, without a host call.
@@ -44,12 +46,31 @@ pub fn page() -> String {
         writeln!(text, "| `{kind}` | `{capability}` | {summary} | {effects} | {functions} | {redacted} |")
             .unwrap();
     }
-    let refused: Vec<String> = HostCallKind::ALL
-        .iter()
-        .filter(|kind| !kind.is_for_hooks())
-        .map(|kind| format!("`{kind}`"))
-        .collect();
-    writeln!(text, "\nA hook may not make {}.", refused.join(", ")).unwrap();
+    text.push_str(
+        "\nTopics of the program itself need more than `events` and `subscriptions`. A subscription names them\n\
+         in full: a pattern that would include one of them beside other topics, such as `>` or `system.*`,\n\
+         is refused (`HF-8010`).\n\n\
+         | topic | publishing needs | subscribing needs |\n|---|---|---|\n",
+    );
+    let topics = holdfast_bus::topics::ALL.iter().copied().chain(["channel.out.*"]);
+    for topic in topics {
+        let (publish, subscribe) =
+            (needs(TopicRule::to_publish(topic)), needs(TopicRule::to_subscribe(topic)));
+        writeln!(text, "| `{topic}` | {publish} | {subscribe} |").unwrap();
+    }
+    let allowed = |point: HookPoint| {
+        HostCallKind::ALL.iter().filter(move |kind| kind.is_for_hooks(point)).map(|kind| format!("`{kind}`"))
+    };
+    let all: Vec<String> = allowed(HookPoint::ToolGate).collect();
+    let more: Vec<String> = allowed(HookPoint::Context).filter(|kind| !all.contains(kind)).collect();
+    writeln!(
+        text,
+        "\nA hook changes nothing outside of its session and does no I/O, in every lane. It may make {}; a\n\
+         context provider also {}. Another call is refused with `HF-3206` and recorded.",
+        all.join(", "),
+        more.join(", ")
+    )
+    .unwrap();
     text.push_str(
         "\nThe arguments are described in [the extension protocol](../protocol.md#host-calls),\n\
          [native extensions](../native-extensions.md#other-extensions) and\n\
@@ -62,9 +83,22 @@ fn held_by(grant: GrantRule) -> &'static str {
     match grant {
         GrantRule::Everyone => "every extension",
         GrantRule::Components => "programs, Python and native extensions; components with the grant",
+        GrantRule::ComponentsAndPrograms => {
+            "native extensions, and Python except under the profile `safe`; programs and components with the grant"
+        }
+        GrantRule::Nobody => "no extension",
         GrantRule::Explicit => "extensions with the grant, in every lane",
         GrantRule::EachSecret => "every extension for its own secrets; others are granted by name",
         GrantRule::EachHost => "extensions for the hosts that they are granted, or that the user allows",
+    }
+}
+
+fn needs(rule: TopicRule) -> String {
+    match rule {
+        TopicRule::Open => String::new(),
+        TopicRule::Needs(capability) => format!("`{capability}`"),
+        TopicRule::Channel => "the `channel` role; a channel publishes for itself".to_owned(),
+        TopicRule::Program | TopicRule::TooWide => "no extension".to_owned(),
     }
 }
 

@@ -20,7 +20,7 @@ fn kit() -> NativeExtension {
 /// A gate that refuses anything that is not for Bob.
 fn for_bob() -> NativeExtension {
     let gate = hook(HookSpec::at(HookPoint::ToolGate), |input| {
-        let arguments = input.subject.as_ref().and_then(Content::value).cloned().unwrap_or_default();
+        let arguments = input.subject.as_ref().map(Content::value).cloned().unwrap_or_default();
         match arguments["to"].as_str() {
             Some("mallory") => Decision::Deny { reason: "not to Mallory".to_owned() },
             _ => Decision::Allow,

@@ -62,10 +62,11 @@ pub fn two_modifiers_three_gates() -> Scenario {
         Decision::Modify { arguments: None, implementation: Some(ExtensionId::from("spare")) }
     });
     let checks_final = hook(HookSpec::at(HookPoint::ToolGate), |input| {
-        let arguments = input.subject.as_ref().and_then(Content::value).cloned().unwrap_or_default();
-        match arguments["first"] == 1 && arguments["second"] == 2 {
-            true => Decision::Allow,
-            false => Decision::Deny { reason: "the gate must see the final arguments".to_owned() },
+        let arguments = input.subject.as_ref().map(Content::value).cloned().unwrap_or_default();
+        if arguments["first"] == 1 && arguments["second"] == 2 {
+            Decision::Allow
+        } else {
+            Decision::Deny { reason: "the gate must see the final arguments".to_owned() }
         }
     });
     let script = [ScriptStep::calls([("echo", json!({ "asked": true }))]), ScriptStep::says("done")];
@@ -202,11 +203,10 @@ pub fn unknown_tool_and_bad_arguments() -> Scenario {
         output_schema: Some(Content::new(json!({ "type": "string" }))),
         ..spec("typed", EffectClass::Pure)
     };
-    let typed =
-        FnTool(typed, |arguments: &Content| match arguments.value().and_then(|it| it["count"].as_i64()) {
-            Some(1) => Ok(Content::text("one")),
-            _ => Ok(Content::new(json!(2))),
-        });
+    let typed = FnTool(typed, |arguments: &Content| match arguments.value()["count"].as_i64() {
+        Some(1) => Ok(Content::text("one")),
+        _ => Ok(Content::new(json!(2))),
+    });
     let calls = [
         ("missing", json!({})),
         ("typed", json!({ "count": "many" })),

@@ -14,7 +14,7 @@ fn sage() -> AgentSpec {
     AgentSpec { mode: AgentMode::Handoff, ..agent("sage", "wise") }
 }
 
-/// What both models say, each in its turn: a script goes by how often the conversation was answered, whoever answered.
+/// What both models say, each in its turn: a script counts how often the conversation was answered, by any model.
 fn in_turn(steps: impl IntoIterator<Item = ScriptStep>) -> LabBuilder {
     let steps: Vec<ScriptStep> = steps.into_iter().collect();
     Lab::build().script(steps.clone()).model("wise", Script::new(steps))
@@ -69,7 +69,7 @@ pub fn an_agent_has_the_tools_it_names() -> Scenario {
     })
 }
 
-pub fn whoever_takes_over_has_limits_of_its_own() -> Scenario {
+pub fn an_agent_that_takes_over_has_limits_of_its_own() -> Scenario {
     let hasty = AgentSpec { limits: Limits { max_turns: 2, ..Limits::default() }, ..sage() };
     let lab = in_turn([
         ScriptStep::calls([("transfer_to_sage", json!({}))]),

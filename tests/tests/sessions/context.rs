@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::context::{ContextBudget, SEPARATOR, tokens};
-use holdfast_contract::effect::ModelAct;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
 use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::{CallId, Millis};
@@ -17,7 +16,7 @@ use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Channel, FnHook, Hook, NativeExtension, Tool, now};
 use holdfast_model::script::Script;
-use holdfast_model::{Deltas, Model};
+use holdfast_model::{Deltas, Model, ModelRequest};
 use holdfast_testkit::pieces::{hanging_hook, hook, spec};
 use holdfast_testkit::story::bodies;
 use holdfast_testkit::{Lab, LabBuilder, ScriptStep};
@@ -30,7 +29,7 @@ struct Reader {
 }
 
 impl Model for Reader {
-    fn complete(&self, ask: Box<ModelAct>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn complete(&self, ask: Box<ModelRequest>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let blocks: Vec<String> = ask.context.iter().map(Content::to_text).collect();
         self.read.lock().unwrap().push(blocks.join(SEPARATOR));
         self.script.complete(ask, deltas)
@@ -216,7 +215,7 @@ async fn the_built_in_provider_comes_first_and_says_where_the_user_is() {
     assert_eq!(
         read,
         "[Current Session Context]\nThe user is on the channel `test`, and your answer goes there. The user is `ada`.\n\
-         Other channels reach the user too: `pigeon`.\nWhat nobody asked for goes to `pigeon` unless a channel is named.\
+         Other channels reach the user too: `pigeon`.\nMessages that are not replies go to `pigeon` unless a channel is named.\
          \n\n---\n\nEarly.\n\n---\n\n[Capabilities]\nExtensions:\n- orchestrator (4 tools): \
          Finds tools, reaches channels and starts work in the background."
     );

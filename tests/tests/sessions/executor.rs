@@ -1,4 +1,4 @@
-//! The tool executor: how many calls run at once, when a tool is left alone, and how a long result is read.
+//! The tool executor: how many calls run at once, when a circuit breaker opens, and how a long result is read.
 
 mod breaker;
 mod queues;

@@ -8,7 +8,11 @@
 
 mod budgets;
 mod context;
+mod edited_calls;
 mod executor;
 mod regressions;
+mod released;
 mod resume;
+mod retention;
 mod session_capacity;
+mod set_clock;

@@ -78,7 +78,7 @@ impl Hook for Watchman {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hook_that_is_asked_again_after_a_restart_is_told_anew() {
+async fn a_hook_that_is_asked_again_after_a_restart_gets_its_input_again() {
     let lab = Lab::build()
         .script([ScriptStep::calls([("echo", json!({}))]), ScriptStep::says("as you wish")])
         .extension(NativeExtension::new("kit", "1.0.0").tool(echo()).hook(Watchman).replayable())

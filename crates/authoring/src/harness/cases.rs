@@ -125,7 +125,7 @@ fn point(field: &Field<'_>) -> Result<HookPoint, Reported> {
     let name = field.word()?.replace('-', "_");
     serde_json::from_value(Value::String(name)).map_err(|_| {
         let what = format!("{} is no hook point", field.subject());
-        field.reject(what, "`docs/reference/hooks.md` lists them.")
+        field.reject(what, "`holdfast docs hooks` lists them.")
     })
 }
 
@@ -152,7 +152,8 @@ impl LoadedExtension {
 
     async fn ask(&self, asked: &Asked) -> Result<Value, Fault> {
         let origin = Origin { channel: "test".to_owned(), user: None };
-        let turn = Arc::new(TurnContext { session: "test".into(), turn: 1, agent: "main".into(), origin });
+        let (session, agent) = ("test".into(), "main".into());
+        let turn = Arc::new(TurnContext { session, turn: 1, agent, origin, ..TurnContext::default() });
         let instance = self.instance.fresh().unwrap_or_else(|| self.instance.clone());
         let run = async |call: Call, limit: Millis, late: Code| -> Result<Reply, Fault> {
             wait_timeout(
@@ -181,9 +182,7 @@ impl LoadedExtension {
                 };
                 let result = result_of(run(call, spec.timeout, Code::ToolTimeout).await?)?;
                 match checks.result(&spec, result) {
-                    holdfast_contract::tool::ToolOutcome::Result(result) => {
-                        Ok(result.value().cloned().unwrap_or_default())
-                    }
+                    holdfast_contract::tool::ToolOutcome::Result(result) => Ok(result.value().clone()),
                     holdfast_contract::tool::ToolOutcome::Failure(fault) => Err(fault),
                 }
             }

@@ -1,14 +1,14 @@
 //! The hosts that an extension sees in the harness. A test case's calls have state that lasts for the case, and a clock and random
-//! bytes that are always the same. One that is loaded to see what it registers may ask for anything, and nothing comes of it.
+//! bytes that are always the same. One that is loaded to see what it registers may ask for anything, and has no effect.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use holdfast_contract::content::Content;
 use holdfast_contract::host_call::{Capability, HostCall};
 use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::wire::{Host, Later};
+use parking_lot::Mutex;
 
 /// The moment that every test case plays in: 2026-01-01T00:00:00Z.
 const NOON: Millis = Millis(1_767_225_600_000);
@@ -20,7 +20,7 @@ pub(super) struct CaseHost {
 
 impl Host for CaseHost {
     fn call_within(&self, call: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let answer = match call {
             HostCall::Clock => Ok(Content::of(&NOON)),
             HostCall::Random { bytes } => Ok(Content::text("a5".repeat(bytes as usize))),

@@ -32,7 +32,7 @@ pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(BuildStep)) -> R
         .env("ZIG_LOCAL_CACHE_DIR", temporary.path().join("cache"));
     tool::compile(name, &mut compiler)?;
     progress(BuildStep::Encode);
-    let mut module = std::fs::read(&output).map_err(|error| files::unusable(&output, "read", &error))?;
+    let mut module = files::read(&output)?;
     let world = component::world_of_module(&module)?;
     world.check()?;
     component::describe(&mut module, &world)?;

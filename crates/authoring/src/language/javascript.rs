@@ -39,7 +39,7 @@ pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(BuildStep)) -> R
     command.arg("--wit").arg(&wit).args(["--world", WORLD, "--sync", "--stub-wasi", "--opt-size"]);
     command.arg("--js").arg(&entry).arg("--module-root").arg(&code).arg("--output").arg(&output);
     tool::compile("componentize-qjs", command.current_dir(&code))?;
-    let bytes = std::fs::read(&output).map_err(|error| files::unusable(&output, "read", &error))?;
+    let bytes = files::read(&output)?;
     Ok(initialiser::removed(bytes))
 }
 
@@ -83,7 +83,7 @@ fn copy_folder(from: &Path, to: &Path) -> Result<(), Problem> {
         if from.is_dir() {
             copy_folder(&from, &to)?;
         } else {
-            let bytes = std::fs::read(&from).map_err(|error| files::unusable(&from, "read", &error))?;
+            let bytes = files::read(&from)?;
             files::write(&to, &bytes)?;
         }
     }

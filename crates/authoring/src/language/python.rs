@@ -41,7 +41,7 @@ pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(BuildStep)) -> R
     }
     command.arg(ENTRY).arg("--output").arg(&output).current_dir(temporary.path()).env_remove("VIRTUAL_ENV");
     tool::compile("componentize-py", &mut command)?;
-    let bytes = std::fs::read(&output).map_err(|error| files::unusable(&output, "read", &error))?;
+    let bytes = files::read(&output)?;
     Ok(initialiser::removed(bytes))
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(BuildStep)) -> R
             .help("Write `crate-type = [\"cdylib\"]` under `[lib]` in Cargo.toml.")
     })?;
     progress(BuildStep::Encode);
-    let bytes = std::fs::read(&module).map_err(|error| files::unusable(&module, "read", &error))?;
+    let bytes = files::read(&module)?;
     component::world_of_module(&bytes)?.check()?;
     component::encode(&bytes)
 }

@@ -1,5 +1,5 @@
 /* A gate over tool calls. `holdfast ext build {{id}}` builds the component, `holdfast ext test {{id}}` runs tests.yaml.
- * holdfast.h is part of the program; docs/extensions/c.md documents it. */
+ * holdfast.h is part of the program; `holdfast docs extensions/c` documents it. */
 #include "holdfast.h"
 
 /* Called for each tool call that the manifest's matcher fits. A gate that fails or times out denies the call. */

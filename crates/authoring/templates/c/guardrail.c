@@ -1,5 +1,5 @@
 /* A guardrail over answers. `holdfast ext build {{id}}` builds the component, `holdfast ext test {{id}}` runs tests.yaml.
- * holdfast.h is part of the program; docs/extensions/c.md documents it. */
+ * holdfast.h is part of the program; `holdfast docs extensions/c` documents it. */
 #include "holdfast.h"
 
 /* Called for each answer before it is shown. A guardrail that fails or times out blocks the answer. */

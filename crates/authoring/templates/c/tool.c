@@ -1,5 +1,5 @@
 /* A tool. `holdfast ext build {{id}}` builds the component, `holdfast ext test {{id}}` runs tests.yaml.
- * holdfast.h is part of the program; docs/extensions/c.md documents it. */
+ * holdfast.h is part of the program; `holdfast docs extensions/c` documents it. */
 #include "holdfast.h"
 
 static holdfast_answer count_words(holdfast_text arguments) {

@@ -65,7 +65,12 @@ pub(crate) async fn deliver(inner: Arc<BusInner>, start: Start) {
     let delivery = Delivery { event: Arc::clone(&event), attempt, repeat };
     let outcome = handle(&*handler, delivery).await;
     fail::fail_point!("bus::after_handler");
-    reporting.send(outcome.map_or_else(DeliveryVerdict::Failed, |()| DeliveryVerdict::Done), Some(event));
+    let verdict = match outcome {
+        Ok(()) => DeliveryVerdict::Done,
+        Err(fault) if fault.code == Code::SubscriberDown => DeliveryVerdict::Postponed(fault),
+        Err(fault) => DeliveryVerdict::Failed(fault),
+    };
+    reporting.send(verdict, Some(event));
 }
 
 /// Reports a delivery that an earlier process did not finish. The event is read if it was the last attempt, for the dead letter.

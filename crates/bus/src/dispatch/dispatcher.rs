@@ -11,13 +11,15 @@ use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::wire::Later;
 use holdfast_store::CommitPriority;
+use rustc_hash::FxHashMap;
 use tokio::task::AbortHandle;
 
 use crate::bus::BusInner;
 use crate::dispatch::delivery::{DeliveryReport, deliver};
-use crate::mixed::IntegerMap;
+use crate::outside::moved;
 use crate::state::{
-    BusState, DeliveryOutcome, DeliveryVerdict, PendingWrite, Queues, Start, Subscriber, Ticket, WriteBatch,
+    BusState, DeliveryOutcome, DeliveryVerdict, InFlight, PendingWrite, Queues, Start, Subscriber, Ticket,
+    WriteBatch,
 };
 use crate::stored::load;
 
@@ -33,6 +35,8 @@ struct Iteration {
     ended: Vec<Ticket>,
     /// When the next iteration is due at the latest.
     next: Option<Millis>,
+    /// Whether timers that were set before mean another moment now.
+    clock_was_set: bool,
     then: Then,
 }
 
@@ -45,7 +49,7 @@ enum Then {
 
 /// Runs until the bus is closed.
 pub(crate) async fn run(inner: Arc<BusInner>) {
-    let mut running: IntegerMap<Ticket, AbortHandle> = IntegerMap::default();
+    let mut running: FxHashMap<Ticket, AbortHandle> = FxHashMap::default();
     let mut alarm = Alarm::default();
     loop {
         let iteration = inner.iterate();
@@ -58,6 +62,9 @@ pub(crate) async fn run(inner: Arc<BusInner>) {
             let ticket = start.ticket;
             let task = inner.tasks.spawn(deliver(Arc::clone(&inner), start));
             running.insert(ticket, task.abort_handle());
+        }
+        if iteration.clock_was_set {
+            alarm = Alarm::default();
         }
         match iteration.then {
             Then::Wait => {}
@@ -106,6 +113,11 @@ impl BusInner {
     fn iterate(&self) -> Iteration {
         let reports = self.take_reports();
         let mut state = self.state();
+        // A pause or a deadline is a time that passes. Where the clock was set, the moment at which it is over moves with it.
+        let jump = self.time.take_jump();
+        if let Some(jump) = jump {
+            state.clock_was_set(jump);
+        }
         let now = self.clock.now();
         let mut ended = Vec::new();
         let mut starts = state.settle_pipeline(now);
@@ -120,7 +132,7 @@ impl BusInner {
         }
         drop(state);
         fail::fail_point!("bus::after_durable");
-        Iteration { starts, ended, next, then }
+        Iteration { starts, ended, next, clock_was_set: jump.is_some(), then }
     }
 
     /// Writes what is pending and decides how the loop continues.
@@ -237,7 +249,7 @@ impl Queues {
         self.outcomes.push(outcome);
     }
 
-    /// Stops handlers that exceeded their deadline, and all of them at the end of a shutdown. Returns whether it stopped all.
+    /// Stops handlers that exceeded their deadline, in a shutdown those that wait for something outside, and at its end all. Returns whether it stopped all.
     fn stop_late(&mut self, now: Millis, ended: &mut Vec<Ticket>) -> bool {
         let mut late = Vec::new();
         for subscriber in &mut self.subscribers {
@@ -255,12 +267,14 @@ impl Queues {
         let fault = Fault::new(Code::HandlerLate, "the handler did not end within its deadline");
         self.stop(late, &DeliveryVerdict::Failed(fault), ended);
         let all = matches!(self.standing, BusState::Closing { by } if by <= now);
-        if all {
+        if matches!(self.standing, BusState::Closing { .. }) {
             let fault = Fault::new(Code::HandlerInterrupted, "the bus was closed before the handler ended");
             // Attempts that are not on disk yet are stopped when they are.
             let coming = self.pipeline.iter().flat_map(|handed| &handed.starts);
             let coming: HashSet<_> = coming.map(|start| start.ticket).collect();
-            let started = self.under_way.keys().copied().filter(|ticket| !coming.contains(ticket)).collect();
+            let stops = |under_way: &InFlight| all || under_way.terms.interruptible;
+            let started = self.under_way.iter().filter(|(ticket, it)| !coming.contains(ticket) && stops(it));
+            let started = started.map(|(ticket, _)| *ticket).collect();
             self.stop(started, &DeliveryVerdict::Stopped(fault), ended);
         }
         all
@@ -283,7 +297,22 @@ impl Queues {
 
     /// Makes the events ready whose retry time has come.
     fn wake(&mut self, now: Millis) {
-        self.subscribers.iter_mut().for_each(|subscriber| subscriber.queue.wake(now));
+        for subscriber in &mut self.subscribers {
+            let longest = subscriber.terms.as_ref().map(|terms| terms.backoff.most);
+            subscriber.queue.wake(now, longest.unwrap_or(Millis(u64::MAX)));
+        }
+    }
+
+    /// Moves every timer with the clock.
+    fn clock_was_set(&mut self, jump: i64) {
+        for subscriber in &mut self.subscribers {
+            subscriber.queue.clock_was_set(jump);
+            subscriber.deadlines.iter_mut().for_each(|(deadline, _)| *deadline = moved(*deadline, jump));
+        }
+        self.retry_at = moved(self.retry_at, jump);
+        if let BusState::Closing { by } = &mut self.standing {
+            *by = moved(*by, jump);
+        }
     }
 
     /// Starts attempts for all events that can be delivered now.

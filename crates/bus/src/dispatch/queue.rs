@@ -9,9 +9,10 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use holdfast_contract::ids::Millis;
+use rustc_hash::FxHashMap;
 
 use crate::event::{BusEvent, EventId};
-use crate::mixed::IntegerMap;
+use crate::outside::moved;
 
 /// After so many process crashes during its delivery an event is delivered alone, so that it cannot interrupt other deliveries if
 /// it caused the crashes.
@@ -81,7 +82,7 @@ pub(crate) struct Next {
 
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    lines: IntegerMap<i64, Line>,
+    lines: FxHashMap<i64, Line>,
     /// Ready lines in order. Entries that are no longer ready are skipped.
     ready: VecDeque<i64>,
     ready_alone: VecDeque<i64>,
@@ -142,7 +143,7 @@ impl Queue {
         Some(found)
     }
 
-    fn pop_ready(ready: &mut VecDeque<i64>, lines: &IntegerMap<i64, Line>) -> Option<i64> {
+    fn pop_ready(ready: &mut VecDeque<i64>, lines: &FxHashMap<i64, Line>) -> Option<i64> {
         loop {
             let line = ready.pop_front()?;
             if lines.get(&line).is_some_and(|found| found.stand == LineState::Ready) {
@@ -192,11 +193,23 @@ impl Queue {
         self.enqueue_line(line);
     }
 
-    /// Makes the lines ready whose retry time has come.
-    pub(crate) fn wake(&mut self, now: Millis) {
+    /// Makes the lines ready whose retry time has come. No retry is further away than the longest pause: one that is was computed
+    /// before the clock was put back, by an earlier process.
+    pub(crate) fn wake(&mut self, now: Millis, longest: Millis) {
         while let Some(Reverse((due, line))) = self.delayed.peek().copied()
-            && due <= now
+            && (due <= now || due > now.plus(longest))
         {
+            if due > now {
+                self.delayed.pop();
+                if let Some(found) = self.lines.get_mut(&line)
+                    && found.stand == LineState::Delayed
+                    && found.head.due == Some(due)
+                {
+                    found.head.due = Some(now.plus(longest));
+                    self.enqueue_line(line);
+                }
+                continue;
+            }
             self.delayed.pop();
             let Some(found) = self.lines.get_mut(&line) else { continue };
             if found.stand == LineState::Delayed && found.head.due == Some(due) {
@@ -204,6 +217,15 @@ impl Queue {
                 self.enqueue_line(line);
             }
         }
+    }
+
+    /// Moves every retry time with the clock.
+    pub(crate) fn clock_was_set(&mut self, jump: i64) {
+        let items =
+            self.lines.values_mut().flat_map(|line| std::iter::once(&mut line.head).chain(&mut line.rest));
+        items.filter_map(|item| item.due.as_mut()).for_each(|due| *due = moved(*due, jump));
+        let delayed = std::mem::take(&mut self.delayed).into_iter();
+        self.delayed = delayed.map(|Reverse((due, line))| Reverse((moved(due, jump), line))).collect();
     }
 
     /// The next retry time.

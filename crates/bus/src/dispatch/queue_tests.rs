@@ -68,9 +68,9 @@ fn a_delayed_event_blocks_only_its_own_line_until_its_retry_time() {
     take_all(&mut queue);
     queue.delay(1, Millis(50));
     queue.finish(2);
-    queue.wake(Millis(49));
+    queue.wake(Millis(49), Millis(1_000));
     assert_eq!((take_all(&mut queue), queue.next_due(), queue.delayed()), (vec![], Some(Millis(50)), 2));
-    queue.wake(Millis(50));
+    queue.wake(Millis(50), Millis(1_000));
     assert_eq!((take_all(&mut queue), queue.next_due()), (vec![1], None));
     assert_eq!(queue.head(1).unwrap().tries, 2);
 }
@@ -116,7 +116,7 @@ fn a_stale_delivery_stays_in_delivery_until_an_outcome_is_reported() {
     assert!(queue.take_stale().is_empty());
     assert_eq!(take_all(&mut queue), [3]);
     queue.delay(1, Millis(9));
-    queue.wake(Millis(9));
+    queue.wake(Millis(9), Millis(1_000));
     assert_eq!(take_all(&mut queue), [1]);
 }
 

@@ -55,6 +55,7 @@ impl Queues {
                 DeliveryVerdict::Failed(fault)
                 | DeliveryVerdict::Interrupted(fault)
                 | DeliveryVerdict::Stopped(fault)
+                | DeliveryVerdict::Postponed(fault)
                 | DeliveryVerdict::Permanent(fault) => self.fail(outcome, fault, now, entropy, hand),
             }
         }
@@ -93,8 +94,9 @@ impl Queues {
             DeliveryVerdict::Interrupted(_) => item.interrupted + 1,
             _ => 0,
         };
-        // An attempt that a shutdown stopped does not count.
-        item.forgiven += u32::from(matches!(outcome.verdict, DeliveryVerdict::Stopped(_)));
+        // An attempt that a shutdown stopped does not count, nor one that found its subscriber down.
+        let postponed = matches!(outcome.verdict, DeliveryVerdict::Postponed(_));
+        item.forgiven += u32::from(postponed || matches!(outcome.verdict, DeliveryVerdict::Stopped(_)));
         let permanent = matches!(outcome.verdict, DeliveryVerdict::Permanent(_));
         if permanent || item.attempt() >= terms.max_attempts {
             let dead = row(item, key, *line, DeliveryState::Dead, now, Some(fault.clone()));
@@ -114,6 +116,7 @@ impl Queues {
         }
         let pause = match outcome.verdict {
             DeliveryVerdict::Stopped(_) => Millis(0),
+            DeliveryVerdict::Postponed(_) => terms.backoff.first,
             // The first time, the event is most likely not what crashed the process.
             DeliveryVerdict::Interrupted(_) if item.interrupted == 1 => Millis(0),
             _ => terms.backoff.pause(attempt, random_number(entropy)),
@@ -122,6 +125,9 @@ impl Queues {
         let waiting = row(item, key, *line, DeliveryState::Waiting, next, Some(fault.clone()));
         subscriber.queue.delay(*line, next);
         hand.change(id.partition(), Change::Put(waiting));
+        if postponed {
+            return;
+        }
         let (event, subscriber, fault) = (id.seq(), name.to_string(), fault.clone());
         let body = EventRetried { event, subscriber, attempt, next, fault };
         self.write(id.partition(), Some(id.seq()), body, now, hand);
@@ -129,7 +135,7 @@ impl Queues {
 
     /// Publishes a notice of a dead letter, unless the event is such a notice itself.
     #[expect(clippy::too_many_arguments, reason = "all of them are fields of the notice")]
-    fn publish_dead_letter_notice(
+    pub(crate) fn publish_dead_letter_notice(
         &mut self,
         id: EventId,
         event: Option<&BusEvent>,

@@ -43,7 +43,7 @@ impl Bus {
         }
         let leftovers = inner.take_leftovers(before(settings.keep_leftovers));
         for slice in leftovers.chunks(ROWS_PER_TRANSACTION) {
-            inner.discard(slice, "nobody of this name subscribes any more", false).await?;
+            inner.discard(slice, "no subscriber of this name is left", false).await?;
         }
         Ok(CollectedEvents { names, dead_letters: dead.len() as u64, leftovers: leftovers.len() as u64 })
     }

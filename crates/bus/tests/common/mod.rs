@@ -34,12 +34,19 @@ pub struct FakeClock(Arc<Mutex<Face>>);
 
 struct Face {
     now: Millis,
+    /// By how much the machine's clock was set.
+    set: i64,
     sleepers: Vec<(Millis, oneshot::Sender<()>)>,
 }
 
 impl FakeClock {
     pub fn new() -> Self {
-        Self(Arc::new(Mutex::new(Face { now: EPOCH, sleepers: Vec::new() })))
+        Self(Arc::new(Mutex::new(Face { now: EPOCH, set: 0, sleepers: Vec::new() })))
+    }
+
+    /// Sets the clock forward or back. No time passes.
+    pub fn set(&self, by: i64) {
+        self.0.lock().unwrap().set += by;
     }
 
     pub fn advance(&self, span: u64) {
@@ -54,6 +61,11 @@ impl FakeClock {
 
 impl Clock for FakeClock {
     fn now(&self) -> Millis {
+        let face = self.0.lock().unwrap();
+        Millis(face.now.0.saturating_add_signed(face.set))
+    }
+
+    fn steady(&self) -> Millis {
         self.0.lock().unwrap().now
     }
 
@@ -165,7 +177,7 @@ pub enum Act {
     Fail(u32),
     Panic,
     Hang,
-    /// Waits until it is let go.
+    /// Blocks until it is released.
     Wait,
 }
 

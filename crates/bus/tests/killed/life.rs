@@ -1,4 +1,4 @@
-//! One life: a process that takes up the bus as it finds it, publishes its share of the events, and goes on until all is dealt with or
+//! One process: it opens the bus as it finds it, publishes its share of the events, and goes on until all is dealt with or
 //! it is killed.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ use holdfast_store::{Store, StoreOptions};
 use super::ledger::{Ledger, Noted};
 use super::plan::{self, Act};
 
-/// Both sides of every barrier: of the event that is published, of the acknowledgement, of the handler, of what came of it, of the
+/// Both sides of every barrier: of the event that is published, of the acknowledgement, of the handler, of its outcome, of the
 /// commit itself.
 pub const POINTS: [&str; 8] = [
     "bus::before_append",
@@ -132,6 +132,10 @@ struct SystemClock;
 impl Clock for SystemClock {
     fn now(&self) -> Millis {
         Millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64)
+    }
+
+    fn steady(&self) -> Millis {
+        self.now()
     }
 
     fn sleep(&self, span: Millis) -> Later<()> {

@@ -5,6 +5,7 @@
 //! first column, which a model's text never reaches. It names the extension that it is about. What was typed before it could be
 //! read is thrown away.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -114,7 +115,7 @@ pub(crate) fn read_line(terminal: &Terminal, prompt: &str) -> Option<String> {
 }
 
 /// The lines that describe a call: whose, with what, and who asks why. All of them, or as many as fit a screen.
-pub(crate) fn described(ink: TextStyle, columns: usize, asked: &ApprovalInfo, all: bool) -> Vec<String> {
+pub(crate) fn described(ink: TextStyle, columns: usize, asked: &ApprovalInfo, all: bool) -> CallDescription {
     let ApprovalInfo { call, tool, extension, arguments, reasons, .. } = asked;
     let headline = format!("{} wants to run (call {call})", one_line(tool.as_str()));
     let mut lines =
@@ -142,9 +143,18 @@ pub(crate) fn described(ink: TextStyle, columns: usize, asked: &ApprovalInfo, al
     }
     for GateReason { hook, reason } in reasons {
         let why = format!("{}: {}", one_line(hook.as_str()), one_line(reason));
-        lines.push(if all { margined(&why, columns) } else { format!("{MARGIN}{}", cut(&why, room)) });
+        let short = cut(&why, room);
+        more |= short != why;
+        lines.push(if all { margined(&why, columns) } else { format!("{MARGIN}{short}") });
     }
-    lines
+    CallDescription { lines, cut: more && !all }
+}
+
+/// A call in words.
+pub(crate) struct CallDescription {
+    pub lines: Vec<String>,
+    /// Whether something of it is not shown.
+    pub cut: bool,
 }
 
 struct Dialogue<'a> {
@@ -156,55 +166,61 @@ struct Dialogue<'a> {
 impl Dialogue<'_> {
     fn approval(&self, asked: &ApprovalInfo) -> QuestionReply {
         let describe = |all: bool| {
-            for line in described(self.ink, self.terminal.width(), asked, all) {
+            let described = described(self.ink, self.terminal.width(), asked, all);
+            for line in described.lines {
                 self.terminal.show(&format!("{line}\n"));
             }
+            let reach = "s and a allow it with any arguments: s in this session, a always, also unattended";
+            self.terminal.show(&format!("{}\n", self.ink.dim(&margined(reach, self.terminal.width()))));
+            described.cut
         };
-        describe(false);
+        let view = if describe(false) { ", v all" } else { "" };
         std::thread::sleep(READING_TIME);
         let edit = if self.terminal.can_edit() { "e edit, " } else { "" };
         loop {
             // First the keys, then the words: what is typed once the question is shown counts.
             let keys = Keys::new(self.terminal, self.withdrawn);
-            self.terminal.show(&format!("  y once, s session, a always, {edit}n deny, v all: "));
+            self.terminal.show(&format!("  y once, s session, a always, {edit}n deny{view}: "));
             let answer = loop {
                 match keys.next() {
-                    Key::Character('y') => break ("once", QuestionReply::Approval(ApprovalChoice::Once)),
-                    Key::Character('s') => {
-                        break ("for this session", QuestionReply::Approval(ApprovalChoice::Session));
+                    Key::Character('y') => {
+                        break Some(("once", QuestionReply::Approval(ApprovalChoice::Once)));
                     }
-                    Key::Character('a') => break ("always", QuestionReply::Approval(ApprovalChoice::Always)),
+                    Key::Character('s') => {
+                        break Some(("for this session", QuestionReply::Approval(ApprovalChoice::Session)));
+                    }
+                    Key::Character('a') => {
+                        break Some(("always", QuestionReply::Approval(ApprovalChoice::Always)));
+                    }
                     Key::Character('e') if edit.is_empty() => {}
+                    Key::Character('v') if view.is_empty() => {}
                     Key::Character(letter @ ('e' | 'n' | 'v')) => {
                         drop(keys);
                         self.terminal.show(&format!("{letter}\n"));
                         match letter {
                             'v' => {
                                 describe(true);
-                                break ("", QuestionReply::Withdrawn);
+                                break None;
                             }
                             'e' => match self.edit(&asked.arguments) {
                                 Some(arguments) => {
                                     return QuestionReply::Approval(ApprovalChoice::Edit { arguments });
                                 }
-                                None => break ("", QuestionReply::Withdrawn),
+                                None => break None,
                             },
                             _ => return self.denial(),
                         }
                     }
-                    Key::Interrupt => break ("interrupted", QuestionReply::Interrupt),
-                    Key::End => break ("", QuestionReply::End),
-                    Key::Withdrawn => break ("answered elsewhere", QuestionReply::Withdrawn),
+                    Key::Interrupt => break Some(("interrupted", QuestionReply::Interrupt)),
+                    Key::End => break Some(("", QuestionReply::End)),
+                    Key::Withdrawn => break Some(("answered elsewhere", QuestionReply::Withdrawn)),
                     _ => {}
                 }
             };
-            match answer {
-                // Looked at, or not edited after all: the question stands.
-                ("", QuestionReply::Withdrawn) => {}
-                (word, reply) => {
-                    self.terminal.show(&format!("{word}\n"));
-                    return reply;
-                }
+            // Without an answer it was looked at, or not edited after all: the question is asked again.
+            if let Some((word, reply)) = answer {
+                self.terminal.show(&format!("{word}\n"));
+                return reply;
             }
         }
     }
@@ -308,6 +324,10 @@ impl Dialogue<'_> {
             }
             UiQuestion::Select { prompt, options } => {
                 headline(prompt);
+                if let Some(letters) = letters(options) {
+                    std::thread::sleep(READING_TIME);
+                    return self.choice(options, &letters);
+                }
                 for (index, option) in options.iter().enumerate() {
                     let option = format!("{} {}", index + 1, one_line(option));
                     self.terminal.show(&format!("{}\n", margined(&option, columns)));
@@ -331,9 +351,10 @@ impl Dialogue<'_> {
             UiQuestion::Input { prompt, secret } => {
                 headline(prompt);
                 std::thread::sleep(READING_TIME);
-                let hint = match secret {
-                    true => format!("  secret, not shown; `{extension}` receives it: "),
-                    false => "  : ".to_owned(),
+                let hint = if *secret {
+                    format!("  secret, not shown; `{extension}` receives it: ")
+                } else {
+                    "  : ".to_owned()
                 };
                 match self.line(&hint, !secret) {
                     Ok(text) => QuestionReply::Extension(Some(json!(text))),
@@ -352,6 +373,30 @@ impl Dialogue<'_> {
         }
     }
 
+    /// One of a few words, by its first letter, as approvals are answered.
+    fn choice(&self, options: &[String], letters: &[char]) -> QuestionReply {
+        let keys = Keys::new(self.terminal, self.withdrawn);
+        let offered: Vec<String> =
+            letters.iter().zip(options).map(|(letter, option)| format!("{letter} {option}")).collect();
+        self.terminal.show(&format!("  {}: ", offered.join(", ")));
+        let (word, reply) = loop {
+            match keys.next() {
+                Key::Character(typed) => {
+                    let place = letters.iter().position(|letter| *letter == typed);
+                    if let Some(option) = place.and_then(|place| options.get(place)) {
+                        break (option.as_str(), QuestionReply::Extension(Some(json!(option))));
+                    }
+                }
+                Key::Interrupt => break ("interrupted", QuestionReply::Interrupt),
+                Key::End => break ("", QuestionReply::End),
+                Key::Withdrawn => break ("answered elsewhere", QuestionReply::Withdrawn),
+                Key::Enter | Key::Erase | Key::EraseAll => {}
+            }
+        };
+        self.terminal.show(&format!("{word}\n"));
+        reply
+    }
+
     fn line(&self, prompt: &str, echo: bool) -> Result<String, QuestionReply> {
         let keys = Keys::new(self.terminal, self.withdrawn);
         self.terminal.show(prompt);
@@ -364,6 +409,18 @@ impl Dialogue<'_> {
         self.terminal.show(&format!("{word}\n"));
         Err(reply)
     }
+}
+
+/// The letters that stand for options which are few short words with different first letters.
+fn letters(options: &[String]) -> Option<Vec<char>> {
+    const MOST: usize = 5;
+    const LONGEST: usize = 16;
+    let is_word =
+        |option: &String| option.len() <= LONGEST && option.bytes().all(|byte| byte.is_ascii_lowercase());
+    let letters: Vec<char> = options.iter().filter_map(|option| option.chars().next()).collect();
+    let distinct: BTreeSet<&char> = letters.iter().collect();
+    let fit = (1..=MOST).contains(&options.len()) && options.iter().all(is_word);
+    (fit && distinct.len() == options.len()).then_some(letters)
 }
 
 /// The text around the place where reading it failed.

@@ -13,6 +13,7 @@ use holdfast_contract::session_frames::{
 };
 use holdfast_contract::tool::{CallStatus, ToolOutcome};
 use holdfast_rpc::{ToolInfo, ToolRender};
+use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 use super::renders::Hint;
@@ -102,13 +103,13 @@ impl Calls {
             Body::ToolSettled(settled) => {
                 let open = self.open.remove(&settled.call)?;
                 let spent = at.since(open.since).0;
-                let fault = settled.fault.as_ref().map(|fault| one_line(&fault.to_string()));
+                // Its code is in `/why` and in the log.
+                let fault = settled.fault.as_ref().map(|fault| one_line(&fault.message));
                 let done = settled.status == CallStatus::Done;
                 let result = self.known(&settled.content).filter(|_| done);
                 let own = self.tools.get(&open.tool).cloned().unwrap_or_default();
                 // A hook that saw this result knows better than the tool that made it.
-                let hint =
-                    settled.render.as_ref().and_then(Content::value).map(Hint::read).unwrap_or(own.hint);
+                let hint = settled.render.as_ref().map(Content::value).map(Hint::read).unwrap_or(own.hint);
                 let summary = result.as_ref().and_then(|it| hint.summary(open.arguments.as_ref(), it));
                 let end = match settled.status {
                     CallStatus::Done => ink.good(&format!("ok {spent} ms")),
@@ -157,11 +158,20 @@ pub(crate) fn word(status: CallStatus) -> &'static str {
     }
 }
 
-/// The arguments, or what the tool says in their place, give way first; how it ended is always shown whole.
+/// Arguments in JSON, the shortest first, so that a path is still shown where a text is cut.
+fn shortest_first(arguments: &Content) -> String {
+    let Some(fields) = arguments.value().as_object() else { return arguments.to_text() };
+    let mut parts: Vec<String> =
+        fields.iter().map(|(name, value)| format!("{}:{value}", Value::from(name.as_str()))).collect();
+    parts.sort_by_key(String::len);
+    format!("{{{}}}", parts.join(","))
+}
+
+/// The arguments, or what the tool says in their place, are shortened first; how it ended is always shown whole.
 fn line(ink: TextStyle, columns: usize, open: &Open, summary: Option<&str>, end: &str) -> String {
     let tool = one_line(open.tool.as_str());
     let room = columns.min(160).saturating_sub(tool.width() + 20).max(12);
-    let arguments = || open.arguments.as_ref().map(|it| safe_json(&it.to_text())).unwrap_or_default();
+    let arguments = || open.arguments.as_ref().map(|it| safe_json(&shortest_first(it))).unwrap_or_default();
     let words = summary.map_or_else(arguments, str::to_owned);
     let words = cut(&one_line(&words), room);
     format!("{} {} {} … {end}", ink.dim("⏺"), ink.bold(&tool), ink.dim(&words))

@@ -77,6 +77,14 @@ fn a_tools_hint_shows_its_result_and_a_hooks_hint_counts_for_more() {
 fn an_extension_that_shows_calls_itself_is_asked_with_what_the_model_was_told() {
     let asked = over(tool(None, true), json!("told"), CallStatus::Done, None).asked.unwrap();
     assert_eq!((asked.tool.as_str(), asked.result.to_text().as_str()), ("look", "told"));
-    assert_eq!(asked.arguments.value().unwrap()["path"], "a.txt");
+    assert_eq!(asked.arguments.value()["path"], "a.txt");
     assert!(over(tool(None, true), json!("x"), CallStatus::Denied, None).asked.is_none());
+}
+
+#[test]
+fn short_arguments_are_shown_before_long_ones() {
+    let arguments =
+        Content::new(json!({ "new": "x".repeat(200), "old": "y".repeat(100), "path": "src/a.rs" }));
+    assert!(shortest_first(&arguments).starts_with(r#"{"path":"src/a.rs","old":"yyy"#));
+    assert_eq!(shortest_first(&Content::new(json!("text"))), Content::new(json!("text")).to_text());
 }

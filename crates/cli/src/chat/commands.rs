@@ -1,7 +1,6 @@
 //! Slash commands.
 
 use std::path::Path;
-use std::sync::PoisonError;
 
 use holdfast_contract::body::{Body, FrameKind};
 use holdfast_contract::frame::Frame;
@@ -14,7 +13,7 @@ use holdfast_rpc::{
 };
 
 use super::text::sanitize::{cut, one_line};
-use super::why::{ReadFrame, why};
+use super::why::{ReadFrame, approved_for_session, why};
 use super::{Chat, Finished, TurnState};
 use crate::client::attach;
 use crate::commands::local::status::bounded;
@@ -114,13 +113,12 @@ impl Chat {
         let tools = tools.iter().map(|tool| {
             (format!("/{}", one_line(tool.name.as_str())), cut(&one_line(&tool.description), 60))
         });
-        *self.words.lock().unwrap_or_else(PoisonError::into_inner) =
-            commands.chain(theirs).chain(tools).collect();
+        *self.words.lock() = commands.chain(theirs).chain(tools).collect();
     }
 
     async fn is_tool(&mut self, name: &str) -> bool {
         self.learn_words().await;
-        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = self.words.lock();
         words.iter().any(|(word, _)| word.strip_prefix('/') == Some(name))
     }
 
@@ -241,12 +239,18 @@ impl Chat {
         if tools.is_empty() {
             self.screen.line("no tools");
         }
+        let kinds = [FrameKind::ToolCalled, FrameKind::ApprovalRequested, FrameKind::ApprovalAnswered];
+        let approved = approved_for_session(&self.tail(u64::MAX, &kinds).await?);
         let columns = self.screen.width();
+        let width = tools.iter().map(|tool| tool.name.as_str().len()).max().unwrap_or(0).clamp(20, 32);
         for tool in tools {
+            // Asked about once, and not again in this session.
+            let is_approved =
+                tool.policy == "ask" && approved.iter().any(|(_, name)| *name == tool.name.as_str());
             let line = format!(
-                "{:<20} {:<6} {:<12} {}",
+                "{:<width$} {:<7} {:<12} {}",
                 tool.name.as_str(),
-                tool.policy,
+                if is_approved { "session" } else { &tool.policy },
                 tool.extension,
                 tool.description
             );
@@ -266,6 +270,7 @@ impl Chat {
             ("session", self.session.to_string()),
             ("model", model),
             ("profile", self.welcome.profile.clone()),
+            ("folder", self.workspace.clone().unwrap_or_else(|| "none".to_owned())),
             ("home", self.welcome.home.clone()),
             ("owner", format!("process {}, version {}", self.welcome.process, self.welcome.program)),
             ("turns", turns.to_string()),

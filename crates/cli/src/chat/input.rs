@@ -5,9 +5,11 @@ use std::borrow::Cow;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError, mpsc as blocking};
+use std::sync::{Arc, mpsc as blocking};
 
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_untrusted_files::check_regular;
+use parking_lot::Mutex;
 use rustyline::completion::Completer;
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
@@ -144,7 +146,7 @@ fn line(editor: &mut Editor<Slash, DefaultHistory>, history: &Path) -> Typed {
                 text.push_str(&line);
                 let known = text.len() <= MAX_REMEMBERED_CHARS
                     && editor.add_history_entry(text.as_str()).unwrap_or(false);
-                if known {
+                if known && check_regular(history).is_ok() {
                     // A history that cannot be written is a pity, and no reason to stop.
                     let _unsaved = editor.append_history(history);
                 }
@@ -188,7 +190,9 @@ fn editor(history: &Path, ink: TextStyle, words: Words) -> Result<Editor<Slash, 
         // A history that is not there yet is an empty one.
         let _none = std::fs::create_dir_all(folder);
     }
-    let _none = editor.load_history(history);
+    if check_regular(history).is_ok() {
+        let _none = editor.load_history(history);
+    }
     Ok(editor)
 }
 
@@ -210,7 +214,7 @@ struct Slash {
 
 impl Slash {
     fn beginning_with(&self, text: &str) -> Vec<(String, String)> {
-        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = self.words.lock();
         words.iter().filter(|(word, _)| word.starts_with(text)).cloned().collect()
     }
 }

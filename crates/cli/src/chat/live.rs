@@ -7,6 +7,8 @@ pub(crate) struct LiveText {
     seen: u64,
     /// Everything that was shown in the turn.
     all: String,
+    /// Whether a piece was not seen here, so that an answer was shown in part.
+    incomplete: bool,
 }
 
 impl LiveText {
@@ -17,6 +19,7 @@ impl LiveText {
             self.seen = 0;
         }
         if offset != self.seen {
+            self.incomplete = true;
             return false;
         }
         self.seen += text.len() as u64;
@@ -29,9 +32,9 @@ impl LiveText {
         self.seen = 0;
     }
 
-    /// Whether anything was shown in the turn.
-    pub(crate) fn any(&self) -> bool {
-        !self.all.trim().is_empty()
+    /// Whether this answer is another one than what was shown: not one of which only a part was seen here.
+    pub(crate) fn was_changed(&self, answer: &str) -> bool {
+        !self.incomplete && !self.all.trim().is_empty() && !self.has_shown(answer)
     }
 
     /// Whether this answer was shown.
@@ -58,8 +61,18 @@ mod tests {
     fn an_answer_whose_beginning_is_missing_is_not_shown() {
         let mut live = LiveText::default();
         assert!(!live.wrote(8, "hello."));
-        assert!(!live.any());
         live.returned();
         assert!(live.wrote(0, "Next."));
+    }
+
+    // Finding B8.
+    #[test]
+    fn an_answer_that_was_seen_in_part_is_not_called_changed() {
+        let mut live = LiveText::default();
+        assert!(live.wrote(0, "Good ") && !live.wrote(9, "ning."));
+        assert!(!live.has_shown("Good morning.") && !live.was_changed("Good morning."));
+        let mut whole = LiveText::default();
+        assert!(whole.wrote(0, "Good morning.") && !whole.was_changed("Good morning.\n"));
+        assert!(whole.was_changed("Something else."));
     }
 }

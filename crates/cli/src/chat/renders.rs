@@ -58,7 +58,7 @@ impl Hint {
         let mut words = String::new();
         while let Some((before, after)) = rest.split_once('{') {
             let (name, after) = after.split_once('}')?;
-            let within = |content: &Content| content.value()?.get(name).map(plain);
+            let within = |content: &Content| content.value().get(name).map(plain);
             words.push_str(before);
             words.push_str(&within(result).or_else(|| arguments.and_then(within))?);
             rest = after;
@@ -69,7 +69,7 @@ impl Hint {
     /// The result in its form, whole lines; none if there is no form for it.
     pub(crate) fn block(&self, result: &Content, ink: TextStyle, columns: usize) -> Option<String> {
         let form = self.form?;
-        let whole = result.value()?;
+        let whole = result.value();
         let shown = self.of.as_ref().map_or(Some(whole), |name| whole.get(name))?;
         let room = columns.saturating_sub(MARGIN).max(8);
         let lines: Vec<String> = match form {

@@ -6,8 +6,8 @@
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::stdio::{stderr, stdin, stdout};
 use rustix::termios::{
@@ -105,7 +105,7 @@ impl Terminal {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// As it was found, for another program.
@@ -123,7 +123,7 @@ impl Terminal {
         self.set(&mode);
     }
 
-    /// Every key comes as it is. What was typed before counts for nothing: nobody answers a question they have not seen.
+    /// Every key comes as it is. Input typed before is discarded: it cannot answer a question that was not shown yet.
     fn raw(&self) {
         let mut mode = self.original.clone();
         mode.local_modes
@@ -179,7 +179,7 @@ pub(crate) enum Key {
     Interrupt,
     /// Ctrl-D, or the terminal has gone.
     End,
-    /// Nobody wants a key any more.
+    /// The key is no longer wanted.
     Withdrawn,
 }
 
@@ -190,7 +190,16 @@ pub(crate) enum Entry {
     Interrupt,
     /// Ctrl-D, or the terminal has gone.
     End,
-    /// Nobody wants it any more.
+    /// It is no longer wanted.
+    Withdrawn,
+}
+
+/// The next byte of the terminal.
+enum Byte {
+    Read(u8),
+    /// The terminal is closed.
+    Closed,
+    /// It is no longer wanted.
     Withdrawn,
 }
 
@@ -215,17 +224,17 @@ impl<'a> Keys<'a> {
     /// The next key.
     pub(crate) fn next(&self) -> Key {
         loop {
-            let Some(first) = self.byte() else { return Key::Withdrawn };
-            match first {
-                Some(b'\r' | b'\n') => return Key::Enter,
-                Some(0x08 | 0x7f) => return Key::Erase,
-                Some(0x15) => return Key::EraseAll,
-                Some(0x03) => return Key::Interrupt,
-                Some(0x04) | None => return Key::End,
+            match self.byte() {
+                Byte::Withdrawn => return Key::Withdrawn,
+                Byte::Read(b'\r' | b'\n') => return Key::Enter,
+                Byte::Read(0x08 | 0x7f) => return Key::Erase,
+                Byte::Read(0x15) => return Key::EraseAll,
+                Byte::Read(0x03) => return Key::Interrupt,
+                Byte::Read(0x04) | Byte::Closed => return Key::End,
                 // An arrow or the like: nothing here wants one.
-                Some(0x1b) => while ready(20) && read().is_some() {},
-                Some(byte) if byte < 0x20 => {}
-                Some(byte) => match self.character(byte) {
+                Byte::Read(0x1b) => while ready(20) && read().is_some() {},
+                Byte::Read(byte) if byte < 0x20 => {}
+                Byte::Read(byte) => match self.character(byte) {
                     Some(character) => return Key::Character(character),
                     None => continue,
                 },
@@ -267,19 +276,19 @@ impl<'a> Keys<'a> {
         };
         let mut bytes = vec![first];
         while bytes.len() < length {
-            bytes.push(self.byte()??);
+            let Byte::Read(byte) = self.byte() else { return None };
+            bytes.push(byte);
         }
         std::str::from_utf8(&bytes).ok()?.chars().next()
     }
 
-    /// The next byte: none when it is no longer wanted, and none inside when the terminal has gone.
-    fn byte(&self) -> Option<Option<u8>> {
+    fn byte(&self) -> Byte {
         while !ready(50) {
             if self.withdrawn.load(Ordering::Relaxed) {
-                return None;
+                return Byte::Withdrawn;
             }
         }
-        Some(read())
+        read().map_or(Byte::Closed, Byte::Read)
     }
 }
 

@@ -131,7 +131,10 @@ fn told(frame: &ReadFrame, call: CallId, frames: &[ReadFrame]) -> Option<String>
             }
         }
         Body::ToolDecided(decided) if of(decided.call) => match &decided.verdict {
-            ToolVerdict::Allowed => "together: allowed".to_owned(),
+            ToolVerdict::Allowed => match session_answer(frames, call, frame.seq) {
+                Some(answer) => format!("together: allowed, by the answer for the whole session at {answer}"),
+                None => "together: allowed".to_owned(),
+            },
             ToolVerdict::Denied { by, reason } => format!("together: denied by {by}: {reason}"),
             ToolVerdict::Asked => "together: a person must say".to_owned(),
         },
@@ -153,6 +156,45 @@ fn told(frame: &ReadFrame, call: CallId, frames: &[ReadFrame]) -> Option<String>
         _ => return None,
     };
     Some(numbered(frame.seq, &step))
+}
+
+/// The earlier answer that let a call pass which a gate wanted to ask about: it was given for the session, for the same tool.
+fn session_answer(frames: &[ReadFrame], call: CallId, before: Seq) -> Option<Seq> {
+    let asks = |frame: &ReadFrame| matches!(&frame.body, Body::HookDecided(decided) if decided.call == Some(call) && matches!(decided.decision, Decision::Ask { .. }));
+    let asked_now =
+        |frame: &ReadFrame| matches!(&frame.body, Body::ApprovalRequested(asked) if asked.call == call);
+    if !frames.iter().any(asks) || frames.iter().any(asked_now) {
+        return None;
+    }
+    let tool = tool_of(frames, call)?;
+    let approved = approved_for_session(frames);
+    approved.into_iter().rev().find(|(seq, approved)| *seq < before && *approved == tool).map(|(seq, _)| seq)
+}
+
+/// The answers that count for the session, each with its tool.
+pub(crate) fn approved_for_session(frames: &[ReadFrame]) -> Vec<(Seq, String)> {
+    let answers = frames.iter().filter_map(|frame| match &frame.body {
+        Body::ApprovalAnswered(answered)
+            if answered.answer == (Answer::Approve { scope: ApprovalScope::Session }) =>
+        {
+            Some((frame.seq, answered.approval))
+        }
+        _ => None,
+    });
+    let requested = |approval: Seq| {
+        frames.iter().find(|frame| frame.seq == approval).and_then(|frame| match &frame.body {
+            Body::ApprovalRequested(requested) => tool_of(frames, requested.call),
+            _ => None,
+        })
+    };
+    answers.filter_map(|(seq, approval)| Some((seq, requested(approval)?))).collect()
+}
+
+fn tool_of(frames: &[ReadFrame], call: CallId) -> Option<String> {
+    frames.iter().find_map(|frame| match &frame.body {
+        Body::ToolCalled(called) if called.call == call => Some(called.tool.to_string()),
+        _ => None,
+    })
 }
 
 fn numbered(seq: Seq, step: &str) -> String {

@@ -126,3 +126,36 @@ fn a_turn_without_calls_is_explained_by_its_model_and_its_end() {
 fn nothing_is_explained_by_saying_so() {
     assert_eq!(why(&[], None), ["nothing was decided yet"]);
 }
+
+// Finding B13.
+#[test]
+fn an_answer_for_the_session_is_named_where_it_let_a_call_pass() {
+    let second = CallId { turn: 2, index: 1 };
+    let digest = || (&Content::new(json!({}))).into();
+    let called = |call| ToolCalled { call, tool: "shell".into(), arguments: digest() }.into();
+    let ask = |call| {
+        let Body::HookDecided(decided) = gate("policy", Decision::Ask { reason: "runs".to_owned() }, None)
+        else {
+            panic!("a gate decides")
+        };
+        Body::HookDecided(HookDecided { call: Some(call), ..decided })
+    };
+    let answer = Answer::Approve { scope: ApprovalScope::Session };
+    let decided = ToolDecided { call: second, arguments: digest(), verdict: ToolVerdict::Allowed };
+    let requested = ApprovalRequested { call: CALL, arguments: digest(), reasons: Vec::new() };
+    let frames = read(vec![
+        (FrameSource::Kernel, started()),
+        (FrameSource::Kernel, called(CALL)),
+        (FrameSource::Host, ask(CALL)),
+        (FrameSource::Kernel, requested.into()),
+        (FrameSource::Surface("chat".into()), ApprovalAnswered { approval: Seq(3), answer }.into()),
+        (FrameSource::Kernel, started()),
+        (FrameSource::Kernel, called(second)),
+        (FrameSource::Host, ask(second)),
+        (FrameSource::Kernel, decided.into()),
+    ]);
+    let lines = why(&frames, None);
+    let last = lines.last().map(String::as_str).unwrap_or_default();
+    assert_eq!(last, "    8  together: allowed, by the answer for the whole session at 4");
+    assert_eq!(approved_for_session(&frames), [(Seq(4), "shell".to_owned())]);
+}

@@ -9,8 +9,9 @@ use base64::engine::general_purpose::STANDARD;
 use holdfast_contract::attachment::Attachment;
 use holdfast_contract::hook::Artifact;
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_untrusted_files::FileError;
 
-use crate::chat::one_line;
+use crate::chat::{is_hidden, one_line};
 
 /// The largest file that is read. What may be attached in all is the owner's to say.
 const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -29,11 +30,10 @@ const BEGINNINGS: &[(&[u8], &str)] = &[
 /// Reads a file. What is UTF-8 is a text.
 pub(crate) fn read(path: &Path) -> Result<Attachment, Problem> {
     let refused = |what: String| Problem::new(Code::AttachmentInvalid, format!("{}: {what}", path.display()));
-    let about = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?;
-    if !about.is_file() || about.len() > MAX_FILE_BYTES {
-        return Err(refused(format!("this is no file of at most {MAX_FILE_BYTES} bytes")));
-    }
-    let bytes = std::fs::read(path).map_err(|error| refused(error.to_string()))?;
+    let bytes = holdfast_untrusted_files::read(path, MAX_FILE_BYTES).map_err(|error| match error {
+        FileError::Io(error) => refused(error.to_string()),
+        _ => refused(format!("this is no file of at most {MAX_FILE_BYTES} bytes")),
+    })?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let (media_type, text, bytes) = match media_type(&bytes) {
         Some(known) => (known, None, Some(bytes)),
@@ -77,7 +77,7 @@ pub(crate) fn save(folder: &Path, file: &Attachment) -> Result<PathBuf, Problem>
 /// A name that is one in a folder, and no hidden one.
 fn plain(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default().trim_start_matches('.');
-    let name: String = last.chars().filter(|letter| !letter.is_control()).take(100).collect();
+    let name: String = last.chars().filter(|letter| !is_hidden(*letter)).take(100).collect();
     if name.is_empty() { "file".to_owned() } else { name }
 }
 
@@ -127,6 +127,7 @@ mod tests {
         assert_eq!(saved("/etc/.profile", "four"), "profile");
         assert_eq!(saved("..", "five"), "file");
         assert_eq!(saved("", "six"), "file-2");
+        assert_eq!(saved("inv\u{202e}gpj\u{200b}\u{e0100}.exe\u{1b}", "seven"), "invgpj.exe");
         assert_eq!(std::fs::read_to_string(folder.join("a.txt")).unwrap(), "one");
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
     }

@@ -5,22 +5,31 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_app::{Application, ApplicationConfig};
+use holdfast_app::{Application, ApplicationConfig, ClientSession, Purpose};
 use holdfast_contract::ids::StreamId;
+use holdfast_contract::manifest::Profile;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::HomeOwner as Ownership;
 use holdfast_rpc::{
-    Client, Hub, Notification, Server, ServerContext, ServerHello, SessionOpen, VERSION, connect, listen,
+    ActiveClients, Client, ClientHello, Hub, Notification, Server, ServerContext, ServerHello, SessionOpen,
+    VERSION, connect, listen,
 };
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::output::report;
+use super::background;
+use crate::output::{Output, report};
 
 /// How long an owner that has just begun may take until it listens.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long an owner may take to say who it is. It does nothing else for that.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How a chat calls itself. A conversation may last all day; an owner that ends does not wait for it, but for its turns.
+pub(crate) const CHAT: &str = "chat";
 
 /// A conversation with the owner of a home.
 pub(crate) struct Link {
@@ -30,6 +39,15 @@ pub(crate) struct Link {
     pub notices: mpsc::UnboundedReceiver<Notification>,
     /// Who the owner is.
     pub welcome: ServerHello,
+}
+
+/// Where a client was started, and what it asks for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClientOrigin {
+    /// The folder.
+    pub folder: Option<PathBuf>,
+    /// The policy profile for its sessions, in place of the one in force.
+    pub profile: Option<Profile>,
 }
 
 /// The way to the owner of a home.
@@ -44,21 +62,26 @@ pub(crate) enum OwnerConnection {
 pub(crate) struct EmbeddedOwner {
     pub application: Arc<Application>,
     server: Server,
-    listening: JoinHandle<()>,
+    /// None for a home that is only listed.
+    listening: Option<JoinHandle<()>>,
     socket: PathBuf,
     _ownership: Ownership,
 }
 
 impl OwnerConnection {
     /// Owns the home, or finds who does.
-    pub(crate) async fn find(plan: &ApplicationConfig) -> Result<Self, Problem> {
+    pub(crate) async fn find(plan: &ApplicationConfig, purpose: Purpose) -> Result<Self, Problem> {
         let deadline = tokio::time::Instant::now() + CONNECT_TIMEOUT;
         loop {
             match plan.home.own() {
                 Ok(ownership) => {
-                    return EmbeddedOwner::begin(plan, ownership).await.map(|own| Self::Own(Box::new(own)));
+                    let own = EmbeddedOwner::begin(plan, ownership, purpose).await;
+                    return own.map(|own| Self::Own(Box::new(own)));
                 }
-                Err(problem) if problem.code != Code::HomeOwned => return Err(problem),
+                // Where the lock cannot be opened, as on a read-only disk, there may be an owner all the same.
+                Err(problem) if problem.code != Code::HomeOwned && plan.home.owner().is_none() => {
+                    return Err(problem);
+                }
                 Err(_) => match connect(&plan.home.control_socket()).await {
                     Ok(connection) => return Ok(Self::Attached(connection)),
                     // It has just begun, or is about to end: both pass.
@@ -73,15 +96,20 @@ impl OwnerConnection {
     pub(crate) async fn link(
         plan: &ApplicationConfig,
         client: &str,
+        purpose: Purpose,
+        origin: &ClientOrigin,
     ) -> Result<(Link, Option<Box<EmbeddedOwner>>), Problem> {
         let deadline = tokio::time::Instant::now() + CONNECT_TIMEOUT;
         loop {
-            match Self::find(plan).await? {
+            match Self::find(plan, purpose).await? {
                 Self::Own(own) => {
-                    return Ok((Link::over(own.connection(), client).await?, Some(own)));
+                    // A command that gave up would end the preparation with itself, and the next one would begin it again.
+                    own.application.runtime.prepared().await;
+                    own.ready().await;
+                    return Ok((Link::over(own.connection(), client, origin).await?, Some(own)));
                 }
                 Self::Attached(connection) => {
-                    match Link::over(connection, client).await {
+                    match Link::over(connection, client, origin).await {
                         // It ended between the lock and the welcome.
                         Err(problem)
                             if problem.code == Code::ConnectionLost
@@ -97,12 +125,52 @@ impl OwnerConnection {
     }
 }
 
+/// A link to the owner of a home for a chat. If there is none, one is started in the background, so that the chat can end
+/// without ending those that came later.
+pub(crate) async fn link_chat(
+    output: &Output,
+    plan: &ApplicationConfig,
+    origin: &ClientOrigin,
+) -> Result<Link, Problem> {
+    let deadline = tokio::time::Instant::now() + CONNECT_TIMEOUT;
+    loop {
+        if let Ok(connection) = connect(&plan.home.control_socket()).await {
+            match Link::over(connection, CHAT, origin).await {
+                // It ended between the connection and the welcome.
+                Err(problem) if problem.code == Code::ConnectionLost => {}
+                link => return link,
+            }
+        }
+        match plan.home.own() {
+            Ok(free) => {
+                drop(free);
+                background::start(output, plan).await?;
+            }
+            // It has just begun, or is about to end: both pass.
+            Err(problem) if problem.code == Code::HomeOwned && tokio::time::Instant::now() < deadline => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Err(problem) => return Err(problem),
+        }
+        if tokio::time::Instant::now() > deadline {
+            return Err(Problem::new(Code::ConnectionLost, "the owner of the home does not answer"));
+        }
+    }
+}
+
 impl EmbeddedOwner {
-    async fn begin(plan: &ApplicationConfig, ownership: Ownership) -> Result<Self, Problem> {
+    async fn begin(
+        plan: &ApplicationConfig,
+        ownership: Ownership,
+        purpose: Purpose,
+    ) -> Result<Self, Problem> {
         let hub = Arc::new(Hub::default());
-        let application = Arc::new(Application::open(plan, hub.clone()).await?);
+        let application = Arc::new(Application::begin(plan, hub.clone(), purpose).await?);
         for warning in &application.warnings {
             report(warning);
+        }
+        if purpose == Purpose::Run {
+            application.keep_tidy();
         }
         let welcome = ServerHello {
             version: VERSION,
@@ -120,13 +188,32 @@ impl EmbeddedOwner {
             create_session: Box::new(move |open: &SessionOpen| {
                 let id = open.session.clone().map_or_else(new_id, Ok)?;
                 let channel = if open.channel.is_empty() { "rpc" } else { &open.channel };
-                creates.session(id, channel, open.model.clone())
+                let (channel, model) = (channel.to_owned(), open.model.clone());
+                let (folder, profile) = (open.folder.as_ref().map(PathBuf::from), open.profile);
+                let (new, refused) =
+                    creates.client_session(ClientSession { id, channel, model, folder, profile })?;
+                Ok((new, refused.into_iter().collect()))
             }),
             remember: Box::new(move |rule| remembers.remember(&rule)),
         });
         let socket = plan.home.control_socket();
-        let listening = listen(&socket, server.clone())?;
+        // What only lists a home runs no turns, and so serves nobody else.
+        let listening = match purpose {
+            Purpose::Run => Some(listen(&socket, server.clone())?),
+            Purpose::Inspect => None,
+        };
         Ok(Self { application, server, listening, socket, _ownership: ownership })
+    }
+
+    /// Waits for the extensions as a turn does, and reports what is wrong with them by then.
+    pub(crate) fn ready(&self) -> impl Future<Output = ()> + Send + use<> {
+        let application = self.application.clone();
+        async move {
+            application.runtime.ready().await;
+            for warning in application.registration_warnings().await.unwrap_or_default() {
+                report(&warning);
+            }
+        }
     }
 
     /// A connection to itself.
@@ -134,6 +221,11 @@ impl EmbeddedOwner {
         let (mine, its) = tokio::io::duplex(1 << 16);
         tokio::spawn(self.server.clone().serve(its));
         mine
+    }
+
+    /// The clients of other processes.
+    pub(crate) fn clients(&self) -> &ActiveClients {
+        self.server.active_clients()
     }
 
     /// Stops everything in order, once the commands of other processes that are being served are done.
@@ -154,7 +246,9 @@ impl EmbeddedOwner {
 
     /// Stops everything in order, also if commands are being served.
     pub(crate) async fn end_now(self, reason: &str) -> Result<(), Problem> {
-        self.listening.abort();
+        if let Some(listening) = &self.listening {
+            listening.abort();
+        }
         // The next owner removes it otherwise.
         drop(std::fs::remove_file(&self.socket));
         self.application.runtime.stop(reason).await
@@ -180,9 +274,19 @@ impl Link {
     pub(crate) async fn over(
         connection: impl AsyncRead + AsyncWrite + Send + 'static,
         name: &str,
+        origin: &ClientOrigin,
     ) -> Result<Self, Problem> {
         let (client, notices) = Client::new(connection);
-        let welcome = client.hello(name).await?;
+        // A path that is not UTF-8 cannot be said, and would be no workspace either.
+        let folder = origin.folder.as_ref().and_then(|folder| folder.to_str().map(str::to_owned));
+        let (client_name, profile) = (name.to_owned(), origin.profile);
+        let hello = ClientHello { version: VERSION, client: client_name, folder, profile };
+        let silent = |_| {
+            let what = format!("the owner of the home did not answer within {} s", HELLO_TIMEOUT.as_secs());
+            Problem::new(Code::OwnerSilent, what)
+        };
+        let welcome =
+            tokio::time::timeout(HELLO_TIMEOUT, client.introduce(hello)).await.map_err(silent)??;
         Ok(Self { client, notices, welcome })
     }
 }

@@ -4,14 +4,15 @@
 
 use std::collections::VecDeque;
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use holdfast_contract::body::FrameKind;
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::Seq;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_rpc::{ApprovalChoice, Client, Notification};
+use parking_lot::Mutex;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -111,7 +112,7 @@ impl Questions {
         let quiet = Quiet::new();
         let own = if self.terminal.is_none() { TerminalGuard::take() } else { None };
         let Some(at) = own.as_ref().or(self.terminal.as_ref()).map(|lent| lent.0.clone()) else {
-            // Nobody receives it once the turn is over.
+            // There is no receiver once the turn is over.
             let _over = reply.send((request, unanswered(&asked.question)));
             return;
         };
@@ -127,7 +128,7 @@ impl Questions {
         });
     }
 
-    /// The question is answered, or nobody wants an answer any more: the terminal is as it was.
+    /// The question is answered, or no longer needs an answer: the terminal is restored.
     pub(crate) fn answered(&mut self) {
         self.open = None;
     }
@@ -143,7 +144,7 @@ fn unanswered(question: &PromptKind) -> QuestionReply {
     }
 }
 
-/// A line from the person; none where there is nobody, or they give none.
+/// A line from the user; `None` if there is no user, or no answer.
 pub(crate) fn ask_line(prompt: &str) -> Option<String> {
     let terminal = TerminalGuard::take()?;
     read_line(&terminal.0, &format!("{prompt} "))
@@ -165,14 +166,14 @@ static TAKEN: Mutex<Option<Arc<Terminal>>> = Mutex::new(None);
 impl TerminalGuard {
     fn take() -> Option<Self> {
         let terminal = Arc::new(Terminal::take_for_command()?);
-        *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(terminal.clone());
+        *TAKEN.lock() = Some(terminal.clone());
         Some(Self(terminal))
     }
 }
 
 impl Drop for TerminalGuard {
     fn drop(&mut self) {
-        TAKEN.lock().unwrap_or_else(PoisonError::into_inner).take();
+        TAKEN.lock().take();
         self.0.leave();
     }
 }
@@ -184,7 +185,7 @@ fn leave_with_signals() -> Result<(), Problem> {
             .map_err(|error| Problem::new(Code::Internal, format!("signals cannot be heard: {error}")))?;
         tokio::spawn(async move {
             if heard.recv().await.is_some() {
-                if let Some(terminal) = TAKEN.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                if let Some(terminal) = TAKEN.lock().take() {
                     terminal.leave();
                 }
                 std::process::exit(128 + kind.as_raw_value());

@@ -28,7 +28,9 @@ pub(crate) fn attended() -> bool {
 impl Link {
     /// Opens a session, or takes one up.
     pub(crate) async fn open_session(&self, open: SessionOpen) -> Result<SessionOpened, Problem> {
-        self.client.ask(&SessionMethod::Open(open)).await
+        let opened: SessionOpened = self.client.ask(&SessionMethod::Open(open)).await?;
+        opened.warnings.iter().for_each(report);
+        Ok(opened)
     }
 
     /// The frames from when a session was opened to the end of a turn.
@@ -138,13 +140,19 @@ pub(crate) fn told(end: &TurnEnd) -> Problem {
     }
 }
 
-/// Lets the person choose one of several; none if they do not.
+/// Lets the person choose one of several; Enter takes the first. None if there is nobody.
 pub(crate) fn choose(prompt: &str, options: &[String]) -> Option<usize> {
     for (number, option) in (1..).zip(options) {
-        eprintln!("  {number}. {option}");
+        eprintln!("  {number} {option}");
     }
-    let chosen = ask_line(prompt)?.trim().parse::<usize>().ok()?.checked_sub(1)?;
-    (chosen < options.len()).then_some(chosen)
+    loop {
+        let typed = ask_line(&format!("{prompt} (Enter for 1)"))?;
+        let number = if typed.trim().is_empty() { Some(1) } else { typed.trim().parse::<usize>().ok() };
+        match number.and_then(|number| number.checked_sub(1)).filter(|place| *place < options.len()) {
+            Some(place) => return Some(place),
+            None => eprintln!("  a number from 1 to {}", options.len()),
+        }
+    }
 }
 
 /// An answer as text.

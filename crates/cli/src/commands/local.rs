@@ -9,28 +9,43 @@ mod rpc;
 pub(crate) mod status;
 pub(crate) mod up;
 
-use holdfast_app::{ApplicationConfig, ModelCatalog};
-use holdfast_contract::problem::Problem;
-use holdfast_home::Settings;
+use holdfast_app::{ApplicationConfig, ModelCatalog, Purpose};
+use holdfast_contract::problem::{Problem, Severity};
+use holdfast_home::{OFFLINE, Settings};
 
 use super::LocalCommand;
-use crate::arguments::{LocalExt, Model, Up};
-use crate::client::link::OwnerConnection;
+use crate::arguments::{ChangePolicy, LocalExt, Model, PolicyRevoke, Up};
+use crate::client::background;
+use crate::client::link::{ClientOrigin, OwnerConnection};
 use crate::exit::Exit;
 use crate::output::{self, Output};
 
 impl LocalCommand {
-    pub(crate) async fn run(self, output: &Output, plan: &ApplicationConfig) -> Result<Exit, Problem> {
+    pub(crate) async fn run(
+        self,
+        output: &Output,
+        plan: &ApplicationConfig,
+        origin: &ClientOrigin,
+    ) -> Result<Exit, Problem> {
         match self {
             Self::Init(command) => init::init(output, &plan.home, plan.environment, command.yes).await,
             Self::Ext(command) => extension(output, plan, command).await,
             Self::Replay(command) => replay::replay(output, plan, &command).await,
-            Self::Up(Up { unsupervised: false }) => up::supervise(output, plan).await,
-            Self::Up(Up { unsupervised: true }) => up::own(output, plan).await,
+            Self::Up(Up { while_used: true, .. }) => background::own(output, plan).await,
+            Self::Up(Up { unsupervised: false, .. }) => up::supervise(output, plan).await,
+            Self::Up(Up { unsupervised: true, .. }) => up::own(output, plan).await,
             Self::Down => up::down(output, plan).await,
             Self::Status => status::status(output, plan).await,
-            Self::Rpc => forward(plan).await,
+            Self::Rpc => forward(plan, origin).await,
             Self::PolicyShow => policy::show(output, &plan.home.policy(plan.profile.as_deref())?),
+            Self::Policy(ChangePolicy::Rules) => policy::rules(output, &plan.home),
+            Self::Policy(ChangePolicy::Grant(command)) => ext::grant(output, plan, &command),
+            Self::Policy(ChangePolicy::Revoke(PolicyRevoke { rule: Some(number), .. })) => {
+                policy::remove_rule(output, &plan.home, number)
+            }
+            Self::Policy(ChangePolicy::Revoke(PolicyRevoke { id, rule: None })) => {
+                ext::revoke(output, plan, &id.unwrap_or_default())
+            }
             Self::Model(command) => model(output, plan, command).await,
         }
     }
@@ -48,7 +63,15 @@ async fn extension(output: &Output, plan: &ApplicationConfig, command: LocalExt)
 
 async fn model(output: &Output, plan: &ApplicationConfig, command: Model) -> Result<Exit, Problem> {
     let settings = Settings::load(&plan.home)?.settings;
-    let catalog = ModelCatalog::read(plan, &settings).await?;
+    let catalog = match (&command, ModelCatalog::read(plan, &settings).await) {
+        // Listing the models needs none of them.
+        (Model::List, Err(problem)) => {
+            let default = settings.models.default.clone().unwrap_or_else(|| OFFLINE.into());
+            let warnings = vec![problem.with(Severity::Warning)];
+            ModelCatalog { models: Default::default(), default, found: Vec::new(), warnings }
+        }
+        (_, catalog) => catalog?,
+    };
     catalog.warnings.iter().for_each(output::report);
     match command {
         Model::List => models::list(output, &settings, &catalog),
@@ -57,13 +80,13 @@ async fn model(output: &Output, plan: &ApplicationConfig, command: Model) -> Res
 }
 
 /// Forwards the protocol between standard input and output and the owner.
-async fn forward(plan: &ApplicationConfig) -> Result<Exit, Problem> {
-    match OwnerConnection::find(plan).await? {
+async fn forward(plan: &ApplicationConfig, origin: &ClientOrigin) -> Result<Exit, Problem> {
+    match OwnerConnection::find(plan, Purpose::Run).await? {
         OwnerConnection::Own(own) => {
-            let exit = rpc::rpc(own.connection()).await;
+            let exit = rpc::rpc(own.connection(), origin).await;
             own.end("rpc has ended").await?;
             exit
         }
-        OwnerConnection::Attached(connection) => rpc::rpc(connection).await,
+        OwnerConnection::Attached(connection) => rpc::rpc(connection, origin).await,
     }
 }

@@ -3,6 +3,7 @@
 mod backup;
 mod bench;
 pub(crate) mod demo;
+mod docs;
 pub(crate) mod doctor;
 pub(crate) mod home;
 mod log;
@@ -17,15 +18,18 @@ use super::local::ext;
 use super::{OfflineCommand, Standalone};
 use crate::arguments::OfflineExt;
 use crate::exit::Exit;
-use crate::output::Output;
+use crate::output::{Output, write_text};
 
 impl Standalone {
     pub(crate) fn run(self, output: &Output) -> Result<Exit, Problem> {
         match self {
             Self::Schema(command) => Ok(schema::schema(output, &command)?.into()),
             Self::Bench(command) => bench::bench(output, &command),
+            Self::Docs { page } => docs::docs(output, page.as_deref()),
             Self::Completions { shell } => {
-                generate(shell, &mut crate::command(), "holdfast", &mut std::io::stdout());
+                let mut script = Vec::new();
+                generate(shell, &mut crate::command(), "holdfast", &mut script);
+                write_text(&String::from_utf8_lossy(&script))?;
                 Ok(Exit::Done)
             }
         }

@@ -1,4 +1,4 @@
-//! What an extension's code says that it is, in whatever lane, and what it therefore registers: the same rules for all of them. The
+//! What an extension's code declares, in any lane, and what it therefore registers: the same rules for all of them. The
 //! manifest adds what is not the code's to say: priorities, matchers, time limits.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,12 +9,14 @@ use serde_json::{Value, json};
 
 use crate::content::Content;
 use crate::hook::{HookPoint, HookSpec};
+use crate::ids::{DescriptorId, RegistryKind};
 use crate::manifest::Manifest;
+use crate::matcher::glob;
 use crate::problem::{Code, Fault};
-use crate::registry::{AgentSpec, Descriptor, Payload};
+use crate::registry::{AgentSpec, ChannelFeatures, Descriptor, Payload};
 use crate::tool::ToolSpec;
 
-/// Something that goes by a name: a command, or a method for other extensions.
+/// Something that is called by name: a command, or a method for other extensions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Named {
@@ -23,6 +25,15 @@ pub struct Named {
     /// What it does.
     #[serde(default)]
     pub description: String,
+}
+
+/// What of a call an extension renders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RendererFeatures {
+    /// The call itself.
+    pub calls: bool,
+    /// Its result.
+    pub results: bool,
 }
 
 /// What an extension's code says that it is.
@@ -42,33 +53,17 @@ pub struct Exports {
     pub commands: Vec<Named>,
     /// Its methods for other extensions; none where it has no `api`.
     pub methods: Option<Vec<Named>>,
-    /// Whether it shows calls, and results.
-    pub renders: (bool, bool),
-    /// Where it is a channel, whether it knows whom to write to where no user is named.
-    pub channel: Option<bool>,
-    /// Whether, being a channel, it shows answers as they are written.
-    pub streams: bool,
-    /// Whether, being a channel, it sends files.
-    pub files: bool,
+    /// What of a call it renders.
+    pub renders: RendererFeatures,
+    /// What it can do as a channel, if it is one.
+    pub channel: Option<ChannelFeatures>,
 }
 
 impl Exports {
     /// What it registers under this manifest.
     pub fn descriptors(self, manifest: &Manifest) -> Result<Vec<Descriptor>, Fault> {
-        let Self {
-            tools,
-            handoff,
-            description,
-            points,
-            priorities,
-            commands,
-            methods,
-            renders,
-            channel,
-            streams,
-            files,
-        } = self;
-        let (calls, results) = renders;
+        let Self { tools, handoff, description, points, priorities, commands, methods, renders, channel } =
+            self;
         let mut all = Vec::new();
         for tool in tools {
             filled("a tool's name", tool.name.as_str())?;
@@ -90,23 +85,34 @@ impl Exports {
             unique("method", methods.iter().map(|method| method.name.as_str()))?;
             all.push(other("api", manifest.id.as_str(), json!({ "methods": methods })));
         }
-        if calls || results {
-            all.push(other("renderer", manifest.id.as_str(), json!({ "calls": calls, "results": results })));
+        if renders != RendererFeatures::default() {
+            all.push(other("renderer", manifest.id.as_str(), json!(renders)));
         }
-        all.extend(channel.map(|messages| {
-            let channel = Descriptor::channel(&manifest.id, messages);
-            channel.able("streams", streams).able("files", files).described(&description)
-        }));
+        let channel = channel.map(|features| Descriptor::channel(&manifest.id, features));
+        all.extend(channel.map(|channel| channel.described(&description)));
         for kind in ["tool", "command"] {
             let of_kind = all.iter().filter(|descriptor| descriptor.kind.as_str() == kind);
             unique(kind, of_kind.map(|descriptor| descriptor.id.as_str()))?;
         }
-        for descriptor in &mut all {
-            let mut hints = manifest.descriptors.iter();
-            let hint = hints.find(|hint| hint.kind == descriptor.kind && hint.id == descriptor.id);
-            descriptor.priority = hint.and_then(|hint| hint.priority);
-        }
-        Ok(all)
+        Ok(all.into_iter().map(|descriptor| descriptor.with_hint(manifest)).collect())
+    }
+}
+
+impl Descriptor {
+    /// With what the manifest says about it: its priority, and the secrets that it cannot do without. All of them count as missing
+    /// until the host has looked.
+    pub fn with_hint(mut self, manifest: &Manifest) -> Self {
+        let names: Vec<_> = self.kinds_and_ids(&manifest.id).collect();
+        let is_meant = |kind: &RegistryKind, id: &DescriptorId| {
+            names.iter().any(|(own_kind, own_id)| own_kind == kind && own_id == id)
+        };
+        let Some(hint) = manifest.descriptors.iter().find(|hint| is_meant(&hint.kind, &hint.id)) else {
+            return self;
+        };
+        self.priority = hint.priority;
+        let needed = hint.required_secrets.iter().filter(|need| !need.optional);
+        self.missing_secrets = needed.map(|need| need.id.clone()).collect();
+        self
     }
 }
 
@@ -127,6 +133,7 @@ fn hooks(
             priority: hint.priority.unwrap_or(plain.priority),
             timeout: hint.timeout_ms.unwrap_or(plain.timeout),
             tokens: hint.tokens,
+            streams: hint.streams,
         });
         let mut specs: Vec<_> = hinted.collect();
         if specs.is_empty() {
@@ -143,6 +150,7 @@ fn hinted(spec: ToolSpec, manifest: &Manifest) -> ToolSpec {
         timeout: hint.timeout_ms.unwrap_or(spec.timeout),
         effects: hint.effects.unwrap_or(spec.effects),
         concurrency: hint.concurrency.or(spec.concurrency),
+        asks: manifest.policy.ask.iter().any(|pattern| glob(pattern, spec.name.as_str())),
         ..spec
     }
 }
@@ -152,14 +160,16 @@ fn other(kind: &str, id: &str, payload: Value) -> Descriptor {
         kind: kind.into(),
         id: id.into(),
         priority: None,
+        missing_secrets: Vec::new(),
         payload: Payload::Other(Content::new(payload)),
     }
 }
 
 fn filled(what: &str, text: &str) -> Result<(), Fault> {
-    match text.trim().is_empty() || text.chars().any(char::is_control) {
-        true => Err(wrong(format!("{what} is empty or has control characters"))),
-        false => Ok(()),
+    if text.trim().is_empty() || text.chars().any(char::is_control) {
+        Err(wrong(format!("{what} is empty or has control characters")))
+    } else {
+        Ok(())
     }
 }
 

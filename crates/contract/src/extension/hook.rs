@@ -116,7 +116,7 @@ impl HookPoint {
         Self::SessionEnd,
     ];
 
-    /// The table that the kernel goes by.
+    /// The table that the kernel follows.
     pub fn rules(self) -> PointRules {
         use HookPoint as P;
         let order = match self {
@@ -328,12 +328,12 @@ pub struct Artifact {
 impl Artifact {
     /// The bytes of what is no text, in base64.
     pub fn base64(&self) -> Option<&str> {
-        self.content.value()?.get("base64")?.as_str()
+        self.content.value().get("base64")?.as_str()
     }
 
     /// The text of a text.
     pub fn text(&self) -> Option<&str> {
-        self.content.value()?.as_str()
+        self.content.value().as_str()
     }
 
     /// How many bytes it has.
@@ -367,6 +367,10 @@ pub struct HookSpec {
     /// How many tokens a context provider may add; the host's usual measure if it names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u32>,
+    /// Whether a sanitizer of answers may be asked about the beginning of an answer while the rest is written: what it makes of a
+    /// beginning holds for the whole, except within the last 64 characters and the run of characters that they cut.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub streams: bool,
 }
 
 /// The priority of a hook that names none.
@@ -381,10 +385,10 @@ pub fn default_timeout() -> Millis {
 
 impl From<&HookHint> for HookSpec {
     fn from(hint: &HookHint) -> Self {
-        let HookHint { point, matcher, timeout_ms, priority, tokens } = hint.clone();
+        let HookHint { point, matcher, timeout_ms, priority, tokens, streams } = hint.clone();
         let Self { priority: usual_priority, timeout, .. } = Self::at(point);
         let (priority, timeout) = (priority.unwrap_or(usual_priority), timeout_ms.unwrap_or(timeout));
-        Self { point, matcher, priority, timeout, tokens }
+        Self { point, matcher, priority, timeout, tokens, streams }
     }
 }
 
@@ -402,6 +406,7 @@ impl HookSpec {
             priority: default_priority(),
             timeout: default_timeout(),
             tokens: None,
+            streams: false,
         }
     }
 }

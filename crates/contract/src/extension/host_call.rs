@@ -2,7 +2,7 @@
 //!
 //! [`HostCallKind`] is the table: the name of each call on the wire and in frames, the [`Capability`] it belongs to, whether it has side
 //! effects, which of its values are secret, and which functions of `wit/host.wit` it serves. [`HostCall`] is one call with its arguments,
-//! read. Lanes build it with [`HostCall::of`] or, for a name that comes from outside, [`HostCall::named`]. The host refuses a call whose
+//! read. [`topic::TopicRule`] is the table of topics. Lanes build a call with [`HostCall::of`] or, for a name that comes from outside, [`HostCall::named`]. The host refuses a call whose
 //! [`Capability`] the extension does not hold; nothing here decides that.
 //!
 //! A new host call is a line in `host_calls!`, a type in [`arguments`], and an arm in the dispatch of the runtime (`host.rs` there, or
@@ -10,12 +10,11 @@
 //! classes through the worker's `context.py`. `CONTRIBUTING.md` has the whole list.
 
 pub mod arguments;
+pub mod topic;
 
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::Error as _;
-use serde_json::Value;
 
 use self::arguments::{
     AnyArguments, ApiCallArguments, ConnectArguments, DoctorArguments, EnrichArguments, FindToolsArguments,
@@ -23,7 +22,9 @@ use self::arguments::{
     ScheduleWaitArguments, SecretKeepArguments, ServiceCallArguments, ServiceGetArguments,
     SetupApplyArguments, ShutdownArguments, TaskArguments, TopicArguments,
 };
+use self::topic::TopicRule;
 use crate::content::Content;
+use crate::hook::HookPoint;
 use crate::session_frames::UiQuestion;
 
 /// Arguments as the host reads them, beside the form in which they were sent. Frames record what was sent.
@@ -37,11 +38,7 @@ pub struct Arguments<T> {
 
 impl<T: for<'a> Deserialize<'a>> Arguments<T> {
     fn read(sent: Content) -> Result<Self, (Content, serde_json::Error)> {
-        let read = match sent.value() {
-            Some(value) => T::deserialize(value),
-            None => Err(serde_json::Error::custom("there are no arguments")),
-        };
-        match read {
+        match T::deserialize(sent.value()) {
             Ok(read) => Ok(Self { sent, read }),
             Err(error) => Err((sent, error)),
         }
@@ -253,7 +250,7 @@ host_calls! {
     ScheduleWait(ScheduleWaitArguments) = "schedule.wait", Timers, Reads, ["timers.wait-until"],
         "Waits until a point in time.";
     SecretReference(NameArgument) = "secret.reference", Secrets, Reads, ["secrets.reference"],
-        "Returns a reference that stands for a secret where the host sends it.";
+        "Returns a reference that the host replaces with the secret where it sends it.";
     SecretGet(NameArgument) = "secret.get", Secrets, Reads, [],
         "Returns the value of a secret.";
     SecretKeep(SecretKeepArguments) = "secret.keep", Secrets, Acts, [],
@@ -264,8 +261,8 @@ host_calls! {
         "Records the outcome of a connection. The gateway of the process lanes makes it.";
     SystemRestart(Option<ShutdownArguments>) = "system.restart", System, Acts, [],
         "Asks the owner of the process to restart it.";
-    SystemShutdown(Option<ShutdownArguments>) = "system.shutdown", System, Acts, [],
-        "Asks the owner of the process to stop it.";
+    SystemShutdown(Option<ShutdownArguments>) = "system.shutdown", Shutdown, Acts, [],
+        "Stops the process. No extension may; the user does, with `holdfast down`.";
     ResultRead(ReadResultArguments) = "result.read", Results, Reads, [],
         "Reads on in a tool result of this session that the calling extension has truncated.";
     ToolsFind(FindToolsArguments) = "tools.find", Discovery, Reads, [],
@@ -314,9 +311,19 @@ impl HostCallKind {
         matches!(self, K::Clock | K::Random | K::StateGet | K::StateSet | K::Inject | K::Ui)
     }
 
-    /// Whether a hook may make it. What a hook decides must not depend on a secret or on the network.
-    pub const fn is_for_hooks(self) -> bool {
-        !matches!(self, Self::SecretGet | Self::NetworkConnect | Self::NetworkConnected)
+    /// Whether a hook at this point may make it. A hook changes nothing outside of its session, and what it decides does not depend on
+    /// a secret, the network or how long it waits.
+    pub const fn is_for_hooks(self, point: HookPoint) -> bool {
+        match self {
+            // What they change is in the session's log.
+            Self::StateSet | Self::Inject | Self::Ui => true,
+            // A context provider gets its facts from other extensions, on record.
+            Self::ApiCall | Self::ServiceGet | Self::ServiceCall => matches!(point, HookPoint::Context),
+            // It would call the context providers from one of them.
+            Self::ContextEnrich => false,
+            Self::ScheduleWait | Self::SecretGet | Self::NetworkConnected => false,
+            _ => !self.has_side_effects(),
+        }
     }
 }
 
@@ -351,6 +358,14 @@ pub enum Capability {
     Context,
     /// `system`
     System,
+    /// `shutdown`
+    Shutdown,
+    /// `user-messages`: a subscription to what users say on channels.
+    UserMessages,
+    /// `answers`: a subscription to what is sent to users on channels.
+    Answers,
+    /// `system-events`: a subscription to a topic under `system.`.
+    SystemEvents,
     /// `secrets`
     Secrets,
     /// `network`
@@ -370,12 +385,17 @@ pub enum GrantRule {
     Everyone,
     /// A component must be granted the interface. Programs, Python files and native code hold it by default.
     Components,
+    /// Components and programs must be granted the interface. Native code holds it by default, and so does Python unless the profile is
+    /// `safe`.
+    ComponentsAndPrograms,
     /// It must be granted in every lane: listed under `interfaces` in the manifest's `grants`, and given by the user's policy.
     Explicit,
     /// It is granted secret by secret.
     EachSecret,
     /// It is granted host by host.
     EachHost,
+    /// No extension holds it, and it cannot be granted.
+    Nobody,
 }
 
 impl Capability {
@@ -395,6 +415,10 @@ impl Capability {
         Self::Agents,
         Self::Context,
         Self::System,
+        Self::Shutdown,
+        Self::UserMessages,
+        Self::Answers,
+        Self::SystemEvents,
         Self::Secrets,
         Self::Network,
         Self::Results,
@@ -419,6 +443,10 @@ impl Capability {
             Self::Agents => "agents",
             Self::Context => "context",
             Self::System => "system",
+            Self::Shutdown => "shutdown",
+            Self::UserMessages => "user-messages",
+            Self::Answers => "answers",
+            Self::SystemEvents => "system-events",
             Self::Secrets => "secrets",
             Self::Network => "network",
             Self::Results => "results",
@@ -437,10 +465,12 @@ impl Capability {
             | Self::Channels
             | Self::Extensions
             | Self::Services
-            | Self::Agents
-            | Self::Context
-            | Self::System => GrantRule::Components,
-            Self::Results | Self::Discovery | Self::Setup => GrantRule::Explicit,
+            | Self::Context => GrantRule::Components,
+            Self::Agents | Self::System | Self::UserMessages | Self::Answers => {
+                GrantRule::ComponentsAndPrograms
+            }
+            Self::Results | Self::Discovery | Self::Setup | Self::SystemEvents => GrantRule::Explicit,
+            Self::Shutdown => GrantRule::Nobody,
             Self::Secrets => GrantRule::EachSecret,
             Self::Network => GrantRule::EachHost,
         }
@@ -471,6 +501,15 @@ pub struct CallRecord {
 }
 
 impl HostCall {
+    /// What the topic of a call needs beside the call's own capability.
+    pub fn topic_rule(&self) -> TopicRule {
+        match self {
+            Self::EventPublish(it) => TopicRule::to_publish(it.read.topic.as_str()),
+            Self::EventSubscribe(it) => TopicRule::to_subscribe(it.read.topic.as_str()),
+            _ => TopicRule::Open,
+        }
+    }
+
     /// A call with these arguments. Arguments that do not fit make it a [`HostCall::Invalid`], which the host refuses and records.
     pub fn of(kind: HostCallKind, arguments: impl Into<Content>) -> Self {
         Self::read(kind, arguments.into()).unwrap_or_else(|(sent, error)| {
@@ -503,7 +542,7 @@ impl HostCall {
     pub fn record(&self) -> CallRecord {
         let kind = self.kind();
         let arguments = self.sent().cloned().unwrap_or_default();
-        let fields = arguments.value().and_then(Value::as_object);
+        let fields = arguments.value().as_object();
         let arguments = match (kind.map(HostCallKind::redaction), fields) {
             (Some(Redaction::ValueArgument), Some(fields)) => {
                 let shown = fields.iter().filter(|(name, _)| *name != "value");
@@ -516,7 +555,7 @@ impl HostCall {
 
     /// Reads the arguments of a call that has a frame of its own.
     fn of_session(kind: HostCallKind, sent: &Content) -> Result<Self, serde_json::Error> {
-        let value = sent.value().cloned().unwrap_or_default();
+        let value = sent.value().clone();
         Ok(match kind {
             HostCallKind::Random => {
                 let arguments::RandomArguments { bytes } = serde_json::from_value(value)?;

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::protocol::HostQuestion;
@@ -17,7 +17,13 @@ fn every_name_is_unique_and_found_again() {
 
 #[test]
 fn every_capability_has_calls_and_a_unique_name() {
-    let used: BTreeSet<Capability> = HostCallKind::ALL.iter().map(|kind| kind.capability()).collect();
+    let of_topics = ["user.message", "channel.out.*", "system.dead_letter"].map(TopicRule::to_subscribe);
+    let of_topics = of_topics.iter().filter_map(|rule| match rule {
+        TopicRule::Needs(capability) => Some(*capability),
+        _ => None,
+    });
+    let of_calls = HostCallKind::ALL.iter().map(|kind| kind.capability());
+    let used: BTreeSet<Capability> = of_calls.chain(of_topics).collect();
     assert_eq!(used, Capability::ALL.iter().copied().collect());
     let names: BTreeSet<&str> = Capability::ALL.iter().map(|capability| capability.name()).collect();
     assert_eq!(names.len(), Capability::ALL.len());

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::agents::AgentMode;
+use crate::hook::HookPoint;
 use crate::ids::{DescriptorId, ExtensionId, RegistryKind, ToolName};
 use crate::problem::{Code, Fault};
 use crate::registry::{Descriptor, Override, Payload};
@@ -35,6 +36,60 @@ impl Descriptor {
             }],
             Payload::Hook(_) | Payload::Other(_) => Vec::new(),
         }
+    }
+}
+
+/// The kinds of descriptors that settings and manifests can name.
+pub const KINDS: &[&str] = &[
+    "tool",
+    "agent",
+    "command",
+    "channel",
+    "api",
+    "renderer",
+    "hook",
+    "guardrail",
+    "gate",
+    "modifier",
+    "context-provider",
+    "router",
+    "response-processor",
+];
+
+impl HookPoint {
+    /// The kind by which settings and manifests name the hooks of this point.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::SanitizeInput
+            | Self::GuardInput
+            | Self::SanitizeResult
+            | Self::GuardResult
+            | Self::SanitizeOutput
+            | Self::GuardOutput
+            | Self::GuardChunk => "guardrail",
+            Self::ToolGate => "gate",
+            Self::ToolModify => "modifier",
+            Self::Context => "context-provider",
+            Self::ModelRoute => "router",
+            Self::ResponseProcess => "response-processor",
+            _ => "hook",
+        }
+    }
+}
+
+impl Descriptor {
+    /// The kinds and ids by which settings and manifests name it: its own, and for a hook also what it is, with the id of its extension,
+    /// such as `guardrail` and `secret-redaction`.
+    pub fn kinds_and_ids(
+        &self,
+        extension: &ExtensionId,
+    ) -> impl Iterator<Item = (RegistryKind, DescriptorId)> + use<> {
+        let own = (self.kind.clone(), self.id.clone());
+        let as_hook = match &self.payload {
+            Payload::Hook(spec) => Some((spec.point.kind().into(), extension.as_str().into())),
+            _ => None,
+        };
+        std::iter::once(own).chain(as_hook)
     }
 }
 

@@ -38,8 +38,32 @@ pub struct Descriptor {
     /// Higher is active; without one, the extension's own counts, and then 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
+    /// Secrets that it cannot do without and that are missing. While there are any, it is not registered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_secrets: Vec<String>,
     /// What is registered.
     pub payload: Payload,
+}
+
+/// What a channel can do besides writing to a user who is named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ChannelFeatures {
+    /// It has a default recipient, for messages that name no user.
+    pub messages: bool,
+    /// It shows answers as they are written.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub streams: bool,
+    /// It sends files.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub files: bool,
+}
+
+impl ChannelFeatures {
+    /// Read from the payload of a channel's descriptor. What it does not say, the channel cannot do.
+    pub fn of(payload: &Content) -> Self {
+        Self::deserialize(payload.value()).unwrap_or_default()
+    }
 }
 
 /// What a descriptor registers.
@@ -68,6 +92,7 @@ impl Descriptor {
             kind: "tool".into(),
             id: spec.name.as_str().into(),
             priority: None,
+            missing_secrets: Vec::new(),
             payload: Payload::Tool(Arc::new(spec)),
         }
     }
@@ -78,41 +103,33 @@ impl Descriptor {
             kind: "hook".into(),
             id: format!("{extension}/{index}").into(),
             priority: None,
+            missing_secrets: Vec::new(),
             payload: Payload::Hook(spec),
         }
     }
 
-    /// The descriptor of an extension that is a channel, and whether it knows whom to write to where no user is named.
-    pub fn channel(extension: &ExtensionId, messages: bool) -> Self {
+    /// The descriptor of an extension that is a channel.
+    pub fn channel(extension: &ExtensionId, features: ChannelFeatures) -> Self {
         Self {
             kind: "channel".into(),
             id: extension.as_str().into(),
             priority: None,
-            payload: Payload::Other(Content::new(serde_json::json!({ "messages": messages }))),
+            missing_secrets: Vec::new(),
+            payload: Payload::Other(Content::of(&features)),
         }
-    }
-
-    /// The same for a channel that can do more, if it can: `streams` shows answers as they are written, `files` sends files. Nothing is
-    /// added where it cannot.
-    pub fn able(mut self, what: &str, can: bool) -> Self {
-        if let (Payload::Other(content), true) = (&mut self.payload, can) {
-            let mut payload = content.value().cloned().unwrap_or_default();
-            payload[what] = true.into();
-            *content = Content::new(payload);
-        }
-        self
     }
 
     /// The descriptor of a slash command.
     pub fn command(name: &str, description: &str) -> Self {
         let payload = Payload::Other(Content::new(serde_json::json!({})));
-        Self { kind: "command".into(), id: name.into(), priority: None, payload }.described(description)
+        Self { kind: "command".into(), id: name.into(), priority: None, missing_secrets: Vec::new(), payload }
+            .described(description)
     }
 
-    /// The same with words about it; nothing is added where there are none.
+    /// The same with a description; an empty one adds nothing.
     pub fn described(mut self, description: &str) -> Self {
         if let (Payload::Other(content), false) = (&mut self.payload, description.is_empty()) {
-            let mut payload = content.value().cloned().unwrap_or_default();
+            let mut payload = content.value().clone();
             payload["description"] = description.into();
             *content = Content::new(payload);
         }
@@ -125,6 +142,7 @@ impl Descriptor {
             kind: "agent".into(),
             id: spec.id.as_str().into(),
             priority: None,
+            missing_secrets: Vec::new(),
             payload: Payload::Agent(spec),
         }
     }
@@ -198,7 +216,7 @@ pub struct HookEntry {
     pub extension: Arc<ExtensionRef>,
     /// Its specification.
     pub spec: HookSpec,
-    /// Why it cannot be asked, if its extension is not up. It stays in the registry, and whatever it would judge is denied.
+    /// Why it cannot be asked, if its extension is not up. It stays in the registry, and everything it would judge is denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<Box<Outage>>,
 }
@@ -209,7 +227,7 @@ pub struct HookEntry {
 pub struct Outage {
     /// Whether the extension is expected to come up by itself.
     pub state: OutageState,
-    /// What whoever is denied is told.
+    /// The fault that a denied call reports.
     pub fault: Fault,
 }
 
@@ -221,7 +239,7 @@ pub enum OutageState {
     Starting,
     /// It went down and is started again after a pause.
     Restarting,
-    /// It stays down until something changes: its files, its settings, or somebody restarts it.
+    /// It stays down until something changes: its files, its settings, or a restart by the user.
     Failed,
 }
 
@@ -368,7 +386,7 @@ pub struct RegistryPin {
 }
 
 impl RegistryPin {
-    /// A pin to a view at hand.
+    /// A pin to a view that is loaded.
     pub fn new(reference: RegistryRef, view: Arc<Registry>) -> Self {
         Self { reference, view: Some(view) }
     }

@@ -88,7 +88,7 @@ impl SandboxOptions {
 /// stack; a Rust gate takes 1 component instance, up to 4 core instances, 1 memory, 2 tables, and a stack if it can wait. So: 200 +
 /// 10,000 component instances; 200 × 38 + 10,000 × 4 = 47,600 core instances; 200 × 2 + 10,000 = 10,400 memories; 200 × 8 + 10,000
 /// × 2 = 21,600 tables; 500 stacks. Each is rounded up. In address space that is 11,000 × (4 GiB + 32 MiB) = 43 TiB for memories,
-/// 22,000 × 20,000 × 8 bytes = 3.3 GiB for tables, and 512 × (512 KiB + 512 KiB) = half a GiB for stacks. A full house takes two
+/// 22,000 × 20,000 × 8 bytes = 3.3 GiB for tables, and 512 × (512 KiB + 512 KiB) = half a GiB for stacks. A full pool takes two
 /// mappings for each stack and up to three for each memory, about 32,000 in all, where Linux by default allows 65,530. Those of the
 /// stacks are made when the engine starts, and each start of a process takes some 20 µs longer for every one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

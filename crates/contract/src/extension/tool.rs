@@ -23,7 +23,7 @@ pub enum EffectClass {
     Exec,
     /// Sends something over a network.
     Network,
-    /// Nobody said.
+    /// Not declared.
     #[default]
     Unknown,
 }
@@ -68,6 +68,9 @@ pub struct ToolSpec {
     /// Which agents have it besides those that name its extension. Only native extensions can set it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<ToolGroup>,
+    /// Whether its author wants a person to be asked where no rule of the user's decides: `policy.ask` in the manifest.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks: bool,
 }
 
 /// A group of tools that agents have without naming each extension under `uses_tools`.
@@ -98,6 +101,7 @@ impl ToolSpec {
             concurrency: None,
             render: None,
             group: None,
+            asks: false,
         }
     }
 }

@@ -24,7 +24,7 @@ pub enum FrameOrigin {
 }
 
 macro_rules! kinds {
-    ($($(#[doc = $doc:literal])+ $wire:literal $nature:ident $name:ident;)+) => {
+    ($($(#[doc = $doc:literal])+ $wire:literal $origin:ident $name:ident;)+) => {
         /// A frame's kind.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         pub enum FrameKind { $($(#[doc = $doc])+ #[serde(rename = $wire)] $name,)+ }
@@ -39,11 +39,11 @@ macro_rules! kinds {
             }
 
             /// Fact or decision.
-            pub fn nature(self) -> FrameOrigin {
-                match self { $(FrameKind::$name => FrameOrigin::$nature,)+ }
+            pub fn origin(self) -> FrameOrigin {
+                match self { $(FrameKind::$name => FrameOrigin::$origin,)+ }
             }
 
-            /// What the kind stands for.
+            /// What the kind records.
             pub fn describe(self) -> &'static str {
                 match self { $(FrameKind::$name => concat!($($doc),+).trim_ascii(),)+ }
             }
@@ -100,7 +100,7 @@ pub trait Contents {
 kinds! {
     /// A session began, with the kernel's behaviour version, its origin, limits and parent.
     "session.started" Fact SessionStarted;
-    /// The session was taken up again after a stop or a crash.
+    /// The session was resumed after a stop or a crash.
     "session.resumed" Fact SessionResumed;
     /// Someone cancelled the running turn.
     "session.cancelled" Fact SessionCancelled;
@@ -144,7 +144,7 @@ kinds! {
     "hook.faulted" Fact HookFaulted;
     /// Guardrails were heard: the worst verdict of the round.
     "guard.verdict" Decision GuardVerdict;
-    /// A model's tool call was taken up.
+    /// A model's tool call was accepted.
     "tool.called" Decision ToolCalled;
     /// The arguments were checked against the tool's schema.
     "tool.checked" Fact ToolChecked;
@@ -190,15 +190,7 @@ kinds! {
     "secret.used" Fact SecretUsed;
     /// An extension in the middle of a call asked the host for something, and was answered.
     "host.called" Fact HostCalled;
-    /// A request to an out-of-process extension.
-    "rpc.requested" Fact RpcRequested;
-    /// Its response.
-    "rpc.returned" Fact RpcReturned;
-    /// A confined process opened or was refused an outbound connection.
-    "connection.judged" Fact ConnectionJudged;
-    /// Something is to be delivered to a channel.
-    "delivery.requested" Decision DeliveryRequested;
-    /// The channel took it, failed, or its outcome is unknown.
+    /// A channel took the end of a streamed answer, or failed.
     "delivery.reported" Fact DeliveryReported;
     /// A slash command was run.
     "command.run" Fact CommandRun;
@@ -210,7 +202,7 @@ kinds! {
     "system.stopped" Decision SystemStopped;
     /// Extensions were found, or found changed.
     "extension.found" Fact ExtensionsFound;
-    /// An extension could not be taken up: its manifest, its lane or its contract is at fault.
+    /// An extension could not be loaded: its manifest, its lane or its contract is at fault.
     "extension.rejected" Fact ExtensionRejected;
     /// An extension's folder is gone.
     "extension.removed" Fact ExtensionRemoved;
@@ -220,13 +212,13 @@ kinds! {
     "extension.reported" Fact ExtensionReported;
     /// An extension is now inactive, active or in error, with the reason.
     "extension.state" Decision ExtensionStateChanged;
-    /// Someone wants an extension sent up again, whatever has happened to it before.
+    /// A restart of an extension was requested, regardless of its earlier failures.
     "extension.retried" Fact ExtensionRetried;
     /// An extension faulted while it was running.
     "extension.faulted" Fact ExtensionFaulted;
     /// A new generation took over.
     "extension.reloaded" Decision ExtensionReloaded;
-    /// A generation that kept faulting gave way to the one before.
+    /// A generation that kept faulting was replaced by the one before.
     "extension.rolled_back" Decision ExtensionRolledBack;
     /// A health check was answered.
     "health.reported" Fact HealthReported;
@@ -234,8 +226,6 @@ kinds! {
     "overrides.set" Fact OverridesSet;
     /// A policy came into force.
     "policy.changed" Fact PolicyChanged;
-    /// A grant was asked for, given or taken back.
-    "grant.changed" Fact GrantChanged;
     /// Everything that was reported so far has been taken, and what follows from it is decided.
     "system.settled" Fact SystemSettled;
     /// The active set changed.
@@ -262,9 +252,9 @@ kinds! {
     "event.delivered" Fact EventDelivered;
     /// A subscriber failed, or its outcome is unknown, and it will be tried again.
     "event.retried" Fact EventRetried;
-    /// A subscriber failed for good: the event is its dead letter.
+    /// A subscriber failed permanently: the event is its dead letter.
     "event.dead" Fact EventDead;
-    /// A subscriber will not get an event any more: its dead letter was thrown away, or nobody of its name was left.
+    /// A subscriber will not get an event any more: its dead letter was discarded, or no subscriber of its name is left.
     "event.discarded" Fact EventDiscarded;
 }
 

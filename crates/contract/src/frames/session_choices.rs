@@ -17,7 +17,7 @@ use crate::session_frames::{ChunkWord, GateReason, StreamGuarded};
 pub enum TurnOutcome {
     /// With an answer.
     Answered,
-    /// Somebody cancelled it.
+    /// It was cancelled.
     Cancelled {
         /// Why.
         reason: String,

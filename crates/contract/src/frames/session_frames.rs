@@ -133,6 +133,12 @@ pub struct SessionSettings {
     /// The profile that it was started under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
+    /// The profile that its client asked for. It takes the place of the policy's in every turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned_profile: Option<Profile>,
+    /// The folder that its tools may touch, with links resolved. Without one, it is the folder that the settings name, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<Arc<str>>,
     /// How much context providers may add.
     #[serde(default, skip_serializing_if = "ContextBudget::is_default")]
     pub context: ContextBudget,
@@ -156,6 +162,8 @@ impl Default for SessionSettings {
             authoritative_routing: false,
             tools: None,
             profile: None,
+            pinned_profile: None,
+            workspace: None,
             context: ContextBudget::default(),
         }
     }
@@ -345,11 +353,11 @@ bodies! {
     struct StreamGuarded {
         /// The guardrails that were asked about each window, in order.
         hooks: Arc<[HookId]>,
-        /// The text that they judged. It is cut into windows by a rule that goes by the text alone.
+        /// The text that they judged. It is cut into windows by a rule that depends on the text alone.
         text: Content,
         /// How many windows were judged.
         windows: u32,
-        /// Whatever was said but that there is no objection, by window and in the order of the hooks.
+        /// All answers other than "no objection", by window and in the order of the hooks.
         words: Vec<ChunkWord>,
     } holds text;
 
@@ -632,7 +640,7 @@ bodies! {
 
     /// `compaction.provided`
     struct CompactionProvided {
-        /// The summary, or why there is none.
+        /// The summary, or why there is no summary.
         outcome: ToolOutcome,
         /// What it used.
         #[serde(default)]
@@ -697,54 +705,9 @@ bodies! {
         spent: Option<Spent>,
     } holds arguments, outcome;
 
-    /// `rpc.requested`
-    struct RpcRequested {
-        /// The extension.
-        extension: ExtensionId,
-        /// The request's id on the wire.
-        id: u64,
-        /// The method.
-        method: String,
-        /// The parameters.
-        params: Content,
-    } holds params;
-
-    /// `rpc.returned`
-    struct RpcReturned {
-        /// The extension.
-        extension: ExtensionId,
-        /// The request's id on the wire.
-        id: u64,
-        /// The response.
-        outcome: ToolOutcome,
-    } holds outcome;
-
-    /// `connection.judged`
-    struct ConnectionJudged {
-        /// The extension.
-        extension: ExtensionId,
-        /// The host and port.
-        target: String,
-        /// Whether it was let through.
-        allowed: bool,
-    };
-
-    /// `delivery.requested`
-    struct DeliveryRequested {
-        /// The channel.
-        channel: String,
-        /// The user there.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        user: Option<String>,
-        /// What is delivered.
-        text: Content,
-        /// Whether an earlier attempt may have arrived.
-        repeat: bool,
-    } holds text;
-
     /// `delivery.reported`
     struct DeliveryReported {
-        /// The frame that led to it: `delivery.requested`, or `turn.ended` where a turn's answer was streamed.
+        /// The `turn.ended` frame whose answer was streamed.
         delivery: Seq,
         /// What happened, if it did not arrive.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -39,11 +39,22 @@ fn tool_contents(spec: &mut Arc<ToolSpec>, visit: &mut dyn FnMut(&mut Content)) 
 
 bodies! {
     /// `system.started`
+    #[derive(Default)]
     struct SystemStarted {
         /// The kernel's behaviour version.
         kernel: u32,
         /// The program's version.
         version: String,
+        /// The content whose code was executing in the earlier process when that died. Without this, in logs of earlier versions, every
+        /// extension that was starting then is a suspect.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        executing: Option<Vec<Digest>>,
+        /// Whether the last good content of an extension takes the place of content that cannot be used.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        last_good: bool,
+        /// Whether extensions are only loaded, to be listed. What is active then has not shown that it can start.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        inspects: bool,
     };
 
     /// `system.stopping`
@@ -86,6 +97,9 @@ bodies! {
         /// What it needs to have loaded before it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         depends_on: Vec<ExtensionId>,
+        /// What it may call besides: extensions that its manifest requests and the user grants.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        may_call: Vec<ExtensionId>,
         /// The priority of its descriptors that name none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         priority: Option<i32>,
@@ -184,7 +198,7 @@ bodies! {
         generation: Generation,
         /// What was to be done.
         command: LifecycleCommand,
-        /// What came of it.
+        /// Its outcome.
         outcome: LifecycleOutcome,
     } holds outcome;
 
@@ -210,6 +224,9 @@ bodies! {
         id: ExtensionId,
         /// Why.
         reason: String,
+        /// Whether a new generation of the same content starts although one is up.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        reload: bool,
     };
 
     /// `extension.faulted`
@@ -268,18 +285,6 @@ bodies! {
         policy: Digest,
         /// Why.
         reason: String,
-    };
-
-    /// `grant.changed`
-    struct GrantChanged {
-        /// The extension.
-        extension: ExtensionId,
-        /// The content that the grant is tied to.
-        digest: Digest,
-        /// What is granted, in the policy's words.
-        grant: String,
-        /// Asked for, given or taken back.
-        change: GrantChange,
     };
 
     /// `registry.changed`
@@ -469,6 +474,8 @@ pub struct ExtensionView {
     pub lane: String,
     /// Names of tools that it does not get, or that others register too.
     pub conflicts: Vec<Fault>,
+    /// Whether a generation is starting.
+    pub starting: bool,
 }
 
 impl ExtensionView {
@@ -506,7 +513,20 @@ pub enum LifecycleCommand {
     Destroy,
 }
 
-/// What came of a command.
+impl LifecycleCommand {
+    /// Its name, as it stands in frames.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::Initialize => "initialize",
+            Self::Start => "start",
+            Self::Stop => "stop",
+            Self::Destroy => "destroy",
+        }
+    }
+}
+
+/// The outcome of a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum LifecycleOutcome {
@@ -547,27 +567,15 @@ pub enum ExtensionState {
     Error,
 }
 
-/// What happened to a grant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum GrantChange {
-    /// The extension reached for something it does not have.
-    Requested,
-    /// The user gave it.
-    Given,
-    /// The user took it back.
-    Revoked,
-}
-
 /// What happens to runs that were missed while nothing was running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MissedPolicy {
-    /// The latest missed run is made up for, once.
+    /// The latest missed run is run once.
     #[default]
     RunOnce,
     /// Missed runs are passed over.
     Skip,
-    /// Every missed run is made up for, the oldest first; of more than a hundred, the latest hundred.
+    /// Every missed run is run, the oldest first; of more than a hundred, the latest hundred.
     RunAll,
 }

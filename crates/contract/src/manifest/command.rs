@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct ProgramCommand(Vec<String>);
 
 impl ProgramCommand {
-    /// A command from its words, unless there are none or the program's name is empty.
+    /// A command from its words; `None` if there are no words or the program's name is empty.
     pub fn new(words: Vec<String>) -> Option<Self> {
         words.first().is_some_and(|program| !program.is_empty()).then_some(Self(words))
     }

@@ -19,8 +19,9 @@ pub struct Grants {
     /// Secrets, by name. Those listed under `secrets` need not be repeated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
-    /// Environment variables, by name.
+    /// Environment variables, by name. Not available in this version: manifests and policies that name any are refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
     pub environment: Vec<String>,
     /// Extensions to call. Those listed under `depends_on` need not be repeated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -71,13 +72,10 @@ impl Access {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyHints {
-    /// The strictest profile in which the extension is of use.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profile: Option<Profile>,
-    /// Globs of tools that a person should always be asked about.
+    /// Globs of tools that a person is asked about where no rule of the user's decides, in every profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ask: Vec<String>,
-    /// Why the extension needs its grants; shown to the user who is asked for them.
+    /// Why the extension needs its grants; `holdfast ext grant` shows it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
@@ -99,11 +97,15 @@ pub enum Profile {
     Standard,
     /// Goes ahead within bounds, and logs.
     FullAuto,
-    /// Allows native plugins besides.
+    /// Allows native plugins besides. It is reserved: this version refuses it.
+    #[schemars(skip)]
     Trusted,
 }
 
 impl Profile {
     /// Every profile, the strictest first.
     pub const ALL: &'static [Profile] = &[Self::Safe, Self::Standard, Self::FullAuto, Self::Trusted];
+
+    /// The profiles that this version offers, the strictest first.
+    pub const OFFERED: &'static [Profile] = &[Self::Safe, Self::Standard, Self::FullAuto];
 }

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::model::Manifest;
+use crate::ids::ExtensionId;
 use crate::problem::{Code, Problem};
 
 /// What runs an extension.
@@ -55,7 +56,7 @@ impl fmt::Display for LaneKind {
 /// problem.
 pub fn lane(manifest: &Manifest, files: &[&str]) -> Result<LaneKind, Problem> {
     if let Some(entrypoint) = &manifest.entrypoint {
-        return of_entrypoint(entrypoint, files);
+        return of_entrypoint(&manifest.id, entrypoint, files);
     }
     let mut candidates = declared(manifest);
     if candidates.is_empty() {
@@ -99,7 +100,7 @@ fn found(files: &[&str]) -> Vec<(LaneKind, String)> {
     found
 }
 
-fn of_entrypoint(entrypoint: &str, files: &[&str]) -> Result<LaneKind, Problem> {
+fn of_entrypoint(id: &ExtensionId, entrypoint: &str, files: &[&str]) -> Result<LaneKind, Problem> {
     let (lane, needed) = match (extension(entrypoint), entrypoint.split_once(':')) {
         (_, Some(("", _) | (_, ""))) => return Err(no_entrypoint(entrypoint)),
         (_, Some(("native", _))) => return Ok(LaneKind::Native),
@@ -116,10 +117,18 @@ fn of_entrypoint(entrypoint: &str, files: &[&str]) -> Result<LaneKind, Problem> 
     let what = format!("`entrypoint` is `{entrypoint}`, but there is no `{needed}` in the folder");
     let near = holdfast_yaml::nearest(&needed, files.iter().copied());
     let help = match near {
+        _ if lane == LaneKind::Wasm && files.iter().any(|file| is_source(file)) => {
+            format!("Build it from the sources in the folder: `holdfast ext build {id}`.")
+        }
         Some(near) => format!("Did you mean `{near}`?"),
         None => format!("Add `{needed}`, or name a file that is there."),
     };
     Err(Problem::new(Code::ManifestValue, what).help(help))
+}
+
+/// Whether a component is built from such a file.
+fn is_source(file: &str) -> bool {
+    file == "Cargo.toml" || [".c", ".js", ".py"].iter().any(|ending| file.ends_with(ending))
 }
 
 fn no_entrypoint(entrypoint: &str) -> Problem {

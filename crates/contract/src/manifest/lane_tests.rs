@@ -80,6 +80,12 @@ fn what_cannot_be_decided_is_an_error_that_lists_the_ways() {
   help: Add `x.wasm`, or name a file that is there.",
         ),
         (
+            "entrypoint: x.wasm",
+            &["manifest.yaml", "x.js"],
+            "error[HF-1007]: `entrypoint` is `x.wasm`, but there is no `x.wasm` in the folder
+  help: Build it from the sources in the folder: `holdfast ext build x`.",
+        ),
+        (
             "entrypoint: 'main:'",
             &["main.py"],
             "error[HF-1007]: nothing can start `main:`

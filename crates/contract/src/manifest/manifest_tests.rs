@@ -262,7 +262,7 @@ agent:
     max_cost_micros: 20000
     max_tool_calls: 0
 agent_id: everything_agent
-agent_config: {provider: local}
+agent_config: {model: large}
 depends_on: [kv]
 secrets: [KEY, {id: TOKEN, optional: true}]
 config: {depth: {is: [fine]}}
@@ -275,10 +275,9 @@ grants:
   network: [api.example.com, '*.example.org', 'localhost:8080']
   files: [~/notes, {path: /srv/data, access: write}]
   secrets: [OTHER]
-  environment: [LANG]
   extensions: [clock]
   interfaces: [http, state]
-policy: {profile: full-auto, ask: [delete_*], reason: To look things up.}
+policy: {ask: [delete_*], reason: To look things up.}
 priority: -5
 scope: shared
 tools:
@@ -289,6 +288,7 @@ hooks:
     timeout_ms: 50
     tokens: 500
     priority: 10
+  - {point: sanitize_output, streams: true}
 descriptors:
   - {id: search, kind: tool, priority: 1, required_secrets: [{id: KEY, optional: true}]}
 ";
@@ -365,4 +365,34 @@ fn commands_are_split_unless_they_have_arguments() {
         (command.program(), args.as_slice()),
         ("/opt/my server/run", ["--stdio".to_owned()].as_slice())
     );
+}
+
+// Finding C5.
+#[test]
+fn a_descriptor_takes_its_hint_and_the_secrets_that_it_cannot_do_without() {
+    use crate::registry::Descriptor;
+    let text = "id: kit\nname: Kit\nentrypoint: kit.wasm\npolicy: { ask: ['send_*'], reason: It sends. }\ndescriptors:\n  \
+                - { id: send_mail, kind: tool, priority: 7, required_secrets: [TOKEN, { id: EXTRA, optional: true }] }\n  \
+                - { id: kit, kind: guardrail, requiredSecrets: [LIST] }\n";
+    let manifest = parse(std::path::Path::new("manifest.yaml"), text).unwrap().manifest;
+    let tool = Descriptor::tool(crate::tool::ToolSpec::named("send_mail", "")).with_hint(&manifest);
+    assert_eq!((tool.priority, tool.missing_secrets), (Some(7), vec!["TOKEN".to_owned()]));
+    let guard =
+        Descriptor::hook(&"kit".into(), 0, crate::hook::HookSpec::at(crate::hook::HookPoint::GuardInput))
+            .with_hint(&manifest);
+    assert_eq!(guard.missing_secrets, ["LIST"]);
+    assert_eq!(manifest.requests().secrets, ["EXTRA", "LIST", "TOKEN"], "they can be granted");
+    let exports = crate::exports::Exports {
+        tools: vec![
+            crate::tool::ToolSpec::named("send_mail", ""),
+            crate::tool::ToolSpec::named("read_mail", ""),
+        ],
+        ..Default::default()
+    };
+    let asks = |descriptor: &Descriptor| match &descriptor.payload {
+        crate::registry::Payload::Tool(spec) => spec.asks,
+        _ => false,
+    };
+    let asks: Vec<bool> = exports.descriptors(&manifest).unwrap().iter().map(asks).collect();
+    assert_eq!(asks, [true, false]);
 }

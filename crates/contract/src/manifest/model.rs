@@ -119,11 +119,16 @@ impl Manifest {
         self.agent_id.clone().unwrap_or_else(|| self.id.as_str().into())
     }
 
+    /// The secrets that it and its descriptors need, or can use.
+    pub fn needed_secrets(&self) -> impl Iterator<Item = &SecretNeed> {
+        self.secrets.iter().chain(self.descriptors.iter().flat_map(|hint| &hint.required_secrets))
+    }
+
     /// Everything that is asked for: the grants, with the secrets it needs and the extensions it depends on.
     pub fn requests(&self) -> Grants {
         let mut grants = self.grants.clone();
         let secrets: BTreeSet<_> =
-            grants.secrets.drain(..).chain(self.secrets.iter().map(|need| need.id.clone())).collect();
+            grants.secrets.drain(..).chain(self.needed_secrets().map(|need| need.id.clone())).collect();
         let extensions: BTreeSet<_> =
             grants.extensions.drain(..).chain(self.depends_on.iter().cloned()).collect();
         Grants {
@@ -392,6 +397,11 @@ pub struct HookHint {
     #[schemars(range(min = 1))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u32>,
+    /// For `sanitize_output` only: what they make of the beginning of an answer holds for the whole, except
+    /// within the last 64 characters and the run of characters that they cut. The answer is then shown while
+    /// it is written; with a sanitizer that does not say so, nothing is shown before it is complete.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub streams: bool,
 }
 
 /// What a descriptor's code does not say about it.

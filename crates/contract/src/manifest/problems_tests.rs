@@ -407,10 +407,10 @@ fn values_that_cannot_be() {
   help: Use one of `turn`, `call`, `shared`.",
         ),
         (
-            "policy: {profile: full_auto}\n",
-            "error[HF-1007]: `full_auto` is not a value of `policy.profile`
+            "policy: {profile: full-auto}\n",
+            "error[HF-1009]: `policy.profile` is not available in this version
   --> m.yaml:4:19 (policy.profile)
-  help: Did you mean `full-auto`? Use one of `safe`, `standard`, `full-auto`, `trusted`.",
+  help: Remove it.",
         ),
         (
             "events: {subscribes: [{topic: a, handler: notify}]}\n",
@@ -435,9 +435,9 @@ error[HF-1007]: `a` depends on itself
 error[HF-1007]: `../secrets` has `..` in it
   --> m.yaml:6:11 (grants.files[0])
   help: Write the folder that is meant.
-error[HF-1007]: a grant does not set environment variables
-  --> m.yaml:7:17 (grants.environment[0])
-  help: Name the variable only: `- A`.",
+error[HF-1009]: `grants.environment` is not available in this version
+  --> m.yaml:7:16 (grants.environment)
+  help: Remove it.",
         ),
         (
             "entrypoint: ../other/main.wasm\n",

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::RESERVED_IDS;
 use super::command::{ProgramCommand, Transport};
-use super::grants::{Access, FileGrant, Grants, PolicyHints, Profile};
+use super::grants::{Access, FileGrant, Grants, PolicyHints};
 use super::model::{
     AgentLimits, AgentSection, DescriptorHint, Events, HandlerSpec, HookHint, Manifest, ManifestSubscription,
     McpServer, Publication, Schedule, Scope, SecretNeed, ToolHint, first_version,
 };
+use crate::digest::MAX_EXACT_INTEGER;
 use crate::hook::HookPoint;
 use crate::ids::{ExtensionId, Millis, ToolName};
 use crate::matcher::Matcher;
@@ -20,7 +21,7 @@ use holdfast_yaml::{Field, Object, Reported};
 
 type Result<T> = std::result::Result<T, Reported>;
 
-/// No model has this name: in the settings it says which one is used when nobody asks for another.
+/// Not a model's name: in the settings this key names the model that is used by default.
 const DEFAULT_MODEL: &str = "default";
 const TRANSPORTS: &[Transport] = &[Transport::Stdio, Transport::Socket];
 const MODES: &[AgentMode] = &[AgentMode::Tool, AgentMode::Handoff];
@@ -76,7 +77,7 @@ pub(super) fn manifest(root: &Field<'_>) -> Result<Manifest> {
         let mcp = object.optional("mcp", mcp);
         let agent = object.optional("agent", agent);
         let agent_id = object.optional("agent_id", Field::word);
-        let agent_config = object.optional("agent_config", Field::json_map);
+        let agent_config = object.optional("agent_config", agent_config);
         let depends_on =
             object.defaulted("depends_on", Vec::new(), |field| field.each(|item| dependency(item, own)));
         let secrets = object.defaulted("secrets", Vec::new(), secrets);
@@ -123,7 +124,7 @@ pub(super) fn manifest(root: &Field<'_>) -> Result<Manifest> {
     })
 }
 
-/// An entrypoint decides alone; what else could be started is not, and somebody should know.
+/// An entrypoint decides alone. Warns about files that could be started but are not.
 fn warn_about_idle_ways(object: &mut Object<'_, '_>) {
     if object.field("entrypoint").is_none() {
         return;
@@ -162,7 +163,7 @@ fn extension_id(field: &Field<'_>) -> Result<ExtensionId> {
     Err(field.reject(format!("`{id}` cannot be an extension's id"), help))
 }
 
-/// The id that somebody had in mind who wrote something else.
+/// A suggestion for a misspelt id.
 fn possible_id(text: &str) -> Option<String> {
     let letters = text.chars().map(|letter| match letter.to_ascii_lowercase() {
         letter if letter.is_ascii_alphanumeric() || letter == '-' => letter,
@@ -228,9 +229,12 @@ fn mcp(field: &Field<'_>) -> Result<McpServer> {
     field.object(|object| {
         let args = object.optional("args", |field| field.each(Field::text));
         let with_args = !matches!(args, Ok(None));
-        let command = object.optional("command", |field| match with_args && !field.is_list() {
-            true => ProgramCommand::new(vec![field.filled()?]).ok_or_else(|| no_program(field)),
-            false => command(field),
+        let command = object.optional("command", |field| {
+            if with_args && !field.is_list() {
+                ProgramCommand::new(vec![field.filled()?]).ok_or_else(|| no_program(field))
+            } else {
+                command(field)
+            }
         });
         let env = object.optional("env", texts);
         let url = object.optional("url", url);
@@ -281,13 +285,24 @@ fn texts(field: &Field<'_>) -> Result<BTreeMap<String, String>> {
     Ok(field.entries(|_, value| value.text())?.into_iter().collect())
 }
 
+/// Of the agent's configuration the model is read.
+fn agent_config(field: &Field<'_>) -> Result<serde_json::Map<String, serde_json::Value>> {
+    let entries = field.entries(|name, each| {
+        if name != "model" {
+            each.ignored();
+        }
+        each.json()
+    })?;
+    Ok(entries.into_iter().collect())
+}
+
 fn agent(field: &Field<'_>) -> Result<AgentSection> {
     field.object(|object| {
         let integration_mode =
             object.defaulted("integration_mode", AgentMode::default(), |field| field.choice(MODES));
         let model = object.optional("model", Field::word);
         let instructions = object.defaulted("instructions", String::new(), Field::text);
-        let parameters = object.defaulted("parameters", serde_json::Map::new(), Field::json_map);
+        let parameters = object.defaulted("parameters", serde_json::Map::new(), parameters);
         let uses_tools = object.defaulted("uses_tools", Vec::new(), |field| field.each(extension_id));
         let limits = object.defaulted("limits", AgentLimits::default(), limits);
         object.advise("tools", "Did you mean `uses_tools`?");
@@ -304,6 +319,35 @@ fn agent(field: &Field<'_>) -> Result<AgentSection> {
             limits: limits?,
         })
     })
+}
+
+/// The parameters that reach every provider.
+fn parameters(field: &Field<'_>) -> Result<serde_json::Map<String, serde_json::Value>> {
+    field.object(|object| {
+        object.advise("max_output_tokens", "Did you mean `max_tokens`?");
+        object.advise("stop_sequences", "Did you mean `stop`?");
+        let temperature = object.optional("temperature", share);
+        let top_p = object.optional("top_p", share);
+        let tokens = object.optional("max_tokens", |field| field.whole(1..=u32::MAX));
+        let seed = object.optional("seed", |field| field.whole(0..=MAX_EXACT_INTEGER));
+        let stop = object.optional("stop", |field| field.each(Field::text));
+        let mut all = serde_json::Map::new();
+        all.extend(temperature?.map(|value| ("temperature".to_owned(), value)));
+        all.extend(top_p?.map(|value| ("top_p".to_owned(), value)));
+        all.extend(tokens?.map(|tokens| ("max_tokens".to_owned(), tokens.into())));
+        all.extend(seed?.map(|seed| ("seed".to_owned(), seed.into())));
+        all.extend(stop?.map(|stop| ("stop".to_owned(), stop.into())));
+        Ok(all)
+    })
+}
+
+fn share(field: &Field<'_>) -> Result<serde_json::Value> {
+    let value = field.json()?;
+    if value.as_f64().is_some_and(|number| (0.0..=2.0).contains(&number)) {
+        return Ok(value);
+    }
+    let what = format!("{} should be a number from 0 to 2", field.subject());
+    Err(field.reject(what, format!("Write `{}`.", field.written("0.2"))))
 }
 
 fn limits(field: &Field<'_>) -> Result<AgentLimits> {
@@ -408,7 +452,8 @@ fn grants(field: &Field<'_>) -> Result<Grants> {
         let network = object.defaulted("network", Vec::new(), |field| field.each(host));
         let files = object.defaulted("files", Vec::new(), |field| field.each(file));
         let secrets = object.defaulted("secrets", Vec::new(), |field| field.each(Field::word));
-        let environment = object.defaulted("environment", Vec::new(), |field| field.each(variable));
+        let environment =
+            object.defaulted("environment", Vec::new(), |field| Err::<Vec<String>, _>(field.unavailable()));
         let extensions = object.defaulted("extensions", Vec::new(), |field| field.each(extension_id));
         let interfaces = object.defaulted("interfaces", Vec::new(), |field| field.each(Field::word));
         object.advise("env", "Did you mean `environment`?");
@@ -453,23 +498,13 @@ fn path(field: &Field<'_>) -> Result<String> {
     Ok(path)
 }
 
-fn variable(field: &Field<'_>) -> Result<String> {
-    let name = field.word()?;
-    match name.split_once('=') {
-        None => Ok(name),
-        Some((name, _)) => {
-            let help = format!("Name the variable only: `{}`.", field.written(name));
-            Err(field.reject("a grant does not set environment variables", help))
-        }
-    }
-}
-
 fn policy(field: &Field<'_>) -> Result<PolicyHints> {
     field.object(|object| {
-        let profile = object.optional("profile", |field| field.choice(Profile::ALL));
+        let profile = object.optional("profile", |field| Err::<(), _>(field.unavailable()));
         let ask = object.defaulted("ask", Vec::new(), |field| field.each(Field::word));
         let reason = object.defaulted("reason", String::new(), Field::text);
-        Ok(PolicyHints { profile: profile?, ask: ask?, reason: reason? })
+        profile?;
+        Ok(PolicyHints { ask: ask?, reason: reason? })
     })
 }
 
@@ -492,8 +527,14 @@ fn hook(field: &Field<'_>) -> Result<HookHint> {
         let timeout_ms = object.optional("timeout_ms", milliseconds);
         let priority = object.optional("priority", priority);
         let tokens = object.optional("tokens", |field| field.whole(1..=u32::MAX));
+        let streams = object.defaulted("streams", false, Field::boolean);
         let (point, matcher, timeout_ms) = (point?, matcher?, timeout_ms?);
-        Ok(HookHint { point, matcher, timeout_ms, priority: priority?, tokens: tokens? })
+        let streams = streams?;
+        if streams && point != HookPoint::SanitizeOutput {
+            let what = "only a hook at `sanitize_output` can have `streams`";
+            return Err(field.reject(what, "Leave out `streams`."));
+        }
+        Ok(HookHint { point, matcher, timeout_ms, priority: priority?, tokens: tokens?, streams })
     })
 }
 

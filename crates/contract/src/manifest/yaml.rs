@@ -109,6 +109,7 @@ impl Codes {
             DiagnosticKind::MissingField => self.missing_field,
             DiagnosticKind::Value => self.value,
             DiagnosticKind::TooLarge => self.too_large,
+            DiagnosticKind::Unavailable => Code::NotAvailable,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::content::Content;
 use crate::ids::{AgentId, ExtensionId, ModelName};
@@ -11,13 +11,13 @@ use crate::message::Limits;
 /// What `uses_tools` calls the tools of [`crate::tool::ToolGroup::Core`].
 pub const CORE_TOOLS: &str = "core_tools";
 
-/// The tool that gives a conversation back to whoever handed it over.
+/// The tool that gives a conversation back to the agent that handed it over.
 pub const HAND_BACK: &str = "hand_back";
 
-/// The model that stands for an extension's own code, in place of one that is configured.
+/// Prefix of a model name that means an extension's own code, in place of a configured model.
 const CODE: &str = "agent:";
 
-/// The model that stands for the code of an extension.
+/// The model name that means the code of an extension.
 pub fn code_model(extension: &ExtensionId) -> ModelName {
     format!("{CODE}{extension}").into()
 }
@@ -48,6 +48,9 @@ pub struct AgentSpec {
     /// Its own limits; the caller's remaining budget counts too.
     #[serde(default)]
     pub limits: Limits,
+    /// Parameters for its model, such as `temperature`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub parameters: Map<String, Value>,
 }
 
 impl AgentSpec {
@@ -61,6 +64,7 @@ impl AgentSpec {
             instructions: Content::default(),
             tools: Some(Vec::new()),
             limits: Limits::default(),
+            parameters: Map::new(),
         }
     }
 }
@@ -115,7 +119,7 @@ impl AgentUse {
     }
 }
 
-/// Which tools whoever speaks in a session has.
+/// Which tools the speaking agent of a session has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolScope {
     /// Whose: ids of extensions, and `core_tools`. All that there are if nothing is said.

@@ -25,7 +25,7 @@ pub struct ContextBudget {
     /// What all of them may add in a turn; those that are asked earlier come first.
     #[schemars(range(min = 1))]
     pub total_tokens: u32,
-    /// What the providers of an extension may add each, by its id, whatever they declare.
+    /// What the providers of an extension may add each, by its id, regardless of what they declare.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub providers: BTreeMap<ExtensionId, u32>,
 }
@@ -37,7 +37,7 @@ impl Default for ContextBudget {
 }
 
 impl ContextBudget {
-    /// Whether nobody has set anything.
+    /// Whether nothing is set.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -65,7 +65,7 @@ pub enum Act {
     OpenChild(Box<ChildAct>),
     /// Write a summary of these messages.
     Summarise(Box<SummaryAct>),
-    /// Show a turn's end to whoever waits for it.
+    /// Report a turn's end to those who wait for it.
     Deliver {
         /// The `turn.ended` frame.
         decided_by: Seq,
@@ -81,7 +81,7 @@ pub enum Act {
         /// When.
         at: Millis,
     },
-    /// Stop whatever this frame began: hooks, a model call, a tool, a child, a timer. Its answer is no longer wanted.
+    /// Stop what this frame began: hooks, a model call, a tool, a child, a timer. Its answer is no longer wanted.
     Abort {
         /// The frame that began it.
         begun_by: Seq,
@@ -221,6 +221,8 @@ pub struct Pending {
     pub call: CallView,
     /// The extension whose tool it is.
     pub extension: Option<ExtensionId>,
+    /// The same with its content, as the registry of the turn has it.
+    pub implementation: Option<ExtensionRef>,
     /// Who asks, and why.
     pub reasons: Vec<GateReason>,
 }

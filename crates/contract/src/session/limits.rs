@@ -64,7 +64,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The bound of this kind; none where there is none, and for what is bounded in a day.
+    /// The bound of this kind; `None` if it is not bounded, and for what is bounded per day.
     pub fn bound(&self, kind: LimitKind) -> Option<u64> {
         match kind {
             LimitKind::Turns => Some(self.max_turns.into()),

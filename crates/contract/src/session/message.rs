@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::content::Content;
 use crate::hook::Artifact;
-use crate::ids::{AgentId, CallId, StreamId, ToolName};
+use crate::ids::{AgentId, CallId, ExtensionId, StreamId, ToolName};
 pub use crate::limits::{LimitKind, Limits, Spent, Usage};
+use crate::manifest::Profile;
 
 /// What a user said, and the files that came with it.
 pub type UserText = (Content, Vec<Artifact>);
@@ -49,6 +50,9 @@ pub enum Message {
         /// Files that it made.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Artifact>,
+        /// The arguments that it ran with, if the user changed them before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        edited: Option<Content>,
     },
     /// Injected by the kernel or an extension: a summary, a note.
     Note {
@@ -74,17 +78,52 @@ impl Message {
     pub fn user(text: impl Into<Content>) -> Self {
         Self::User { text: text.into(), attachments: Vec::new() }
     }
+
+    /// What a model is told of a call's result: what it came to, after what the user changed about the call.
+    pub fn told_result(content: &Content, edited: Option<&Content>) -> String {
+        match edited {
+            None => content.to_text(),
+            Some(arguments) => format!(
+                "[The user changed the arguments of this call before it ran. It ran with: {}]\n{}",
+                arguments.to_text(),
+                content.to_text()
+            ),
+        }
+    }
 }
 
 /// Where a session came from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
-    /// The surface or channel: `cli`, `telegram`, `schedule/…`.
+    /// The surface or channel: `chat`, `run`, `telegram`; `extension/ID` for what an extension asks for by itself; `task` for a task
+    /// that the user published.
     pub channel: String,
     /// The user, where the channel knows one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
+}
+
+/// The origins of the program's own surfaces. No channel counts as one of them, whatever its id.
+const SURFACES: &[&str] = &["call", "chat", "cli", "compaction", "demo", "rpc", "run", "task", "trial"];
+
+impl Origin {
+    /// What an extension asks for by itself. Whom the answer is for makes no difference.
+    pub fn extension(id: &ExtensionId) -> Self {
+        Self { channel: format!("extension/{id}"), user: None }
+    }
+
+    /// A message of a user on a channel.
+    pub fn channel(id: &ExtensionId, user: &str) -> Self {
+        let is_surface = SURFACES.contains(&id.as_str());
+        let channel = if is_surface { Self::extension(id).channel } else { id.to_string() };
+        Self { channel, user: Some(user.to_owned()) }
+    }
+
+    /// A task that the user published.
+    pub fn task() -> Self {
+        Self { channel: "task".to_owned(), user: None }
+    }
 }
 
 /// What extensions are told about the turn they serve. Frozen when the turn starts.
@@ -99,6 +138,12 @@ pub struct TurnContext {
     pub agent: AgentId,
     /// Channel and user.
     pub origin: Origin,
+    /// The session's workspace, if it has one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<Arc<str>>,
+    /// The profile that the session's client asked for, in place of the policy's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
 }
 
 /// A shared [`TurnContext`].

@@ -82,9 +82,9 @@ pub fn check(files: &[Artifact]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The file that a channel is to send, from the arguments of the call, and to whom if somebody is named.
+/// The file that a channel is to send, from the arguments of the call, and the recipient if one is named.
 pub fn sent(arguments: &Content) -> Result<(Option<String>, Attachment), Fault> {
-    let field = |name: &str| arguments.value().and_then(|value| value.get(name)).unwrap_or(&Value::Null);
+    let field = |name: &str| arguments.value().get(name).unwrap_or(&Value::Null);
     let odd = |error| Fault::new(Code::ToolArguments, format!("the file makes no sense: {error}"));
     let file = Attachment::deserialize(field("file")).map_err(odd)?;
     Ok((field("user").as_str().map(str::to_owned), file))
@@ -93,7 +93,7 @@ pub fn sent(arguments: &Content) -> Result<(Option<String>, Attachment), Fault> 
 /// The files that a tool's result carries, and what is left of it: in the place of the files it says what they are, or why they were
 /// not taken. None where the result carries no files.
 pub fn taken_out(result: &Content) -> Option<(Vec<Artifact>, Content)> {
-    let fields = result.value()?.as_object()?;
+    let fields = result.value().as_object()?;
     let carried = fields.get(FIELD)?.as_array().filter(|carried| !carried.is_empty())?;
     let files: Vec<Artifact> = carried.iter().map(file).collect::<Option<_>>()?;
     let checked = check(&files);
@@ -147,10 +147,7 @@ mod tests {
         let result = Content::new(json!({ "points": 3, "attachments": [picture] }));
         let (files, left) = taken_out(&result).unwrap();
         assert_eq!(files, [file("a.png", "image/png", json!({ "base64": "aGVsbG8=" }))]);
-        assert_eq!(
-            left.value().unwrap(),
-            &json!({ "points": 3, "attachments": ["a.png (image/png, 5 bytes)"] })
-        );
+        assert_eq!(left.value(), &json!({ "points": 3, "attachments": ["a.png (image/png, 5 bytes)"] }));
         assert_eq!(Artifact::from(Attachment::from(&files[0])), files[0]);
     }
 
@@ -160,7 +157,7 @@ mod tests {
         let (files, left) = taken_out(&Content::new(json!({ "attachments": [broken] }))).unwrap();
         assert_eq!(files, []);
         assert_eq!(
-            left.value().unwrap(),
+            left.value(),
             &json!({ "attachments": ["not taken: the content of `a.png` is no base64"] })
         );
     }

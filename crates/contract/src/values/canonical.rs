@@ -59,16 +59,18 @@ impl Ordered<'_> {
     }
 
     fn natural(&mut self, value: u64) -> io::Result<()> {
-        match value <= MAX_EXACT_INTEGER {
-            true => CompactFormatter.write_u64(self.out, value),
-            false => self.double(value as f64),
+        if value <= MAX_EXACT_INTEGER {
+            CompactFormatter.write_u64(self.out, value)
+        } else {
+            self.double(value as f64)
         }
     }
 
     fn integer(&mut self, value: i64) -> io::Result<()> {
-        match value.unsigned_abs() <= MAX_EXACT_INTEGER {
-            true => CompactFormatter.write_i64(self.out, value),
-            false => self.double(value as f64),
+        if value.unsigned_abs() <= MAX_EXACT_INTEGER {
+            CompactFormatter.write_i64(self.out, value)
+        } else {
+            self.double(value as f64)
         }
     }
 

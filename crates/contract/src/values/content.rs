@@ -17,7 +17,6 @@ use serde_json::Value;
 
 use crate::canonical::MAX_EXACT_INTEGER;
 use crate::digest::{Digest, canonical};
-use crate::plain;
 use crate::problem::Fault;
 
 /// Canonical bytes beyond which a value or a frame's body is kept as a blob.
@@ -29,7 +28,8 @@ pub struct Content(Arc<Inner>);
 
 struct Inner {
     value: Value,
-    /// Whether its plain form is its canonical one: no fractions, and no field names that sort differently as UTF-16.
+    /// Whether the form that `serde_json` writes is its canonical one, for half of the instructions: no fractions, and no field names
+    /// that sort differently as UTF-16.
     plain: bool,
     canonical: OnceLock<Box<str>>,
     digest: OnceLock<Digest>,
@@ -65,9 +65,9 @@ impl Content {
         Self::new(Value::String(text.into()))
     }
 
-    /// The value. It is always there.
-    pub fn value(&self) -> Option<&Value> {
-        Some(&self.0.value)
+    /// The value.
+    pub fn value(&self) -> &Value {
+        &self.0.value
     }
 
     /// The text of a text value, and the JSON of any other.
@@ -104,12 +104,13 @@ impl Content {
 impl Inner {
     fn canonical(&self) -> &str {
         self.canonical.get_or_init(|| {
-            let proper = match self.plain {
-                true => plain::write(&self.value),
-                false => canonical(&self.value).ok().and_then(|bytes| String::from_utf8(bytes).ok()),
-            };
+            let plain = || serde_json::to_string(&self.value).unwrap_or_default();
+            if self.plain {
+                return plain().into();
+            }
             // A JSON value with exact numbers always has a canonical form; the plain form stands in if that ever changes.
-            proper.unwrap_or_else(|| self.value.to_string()).into()
+            let proper = canonical(&self.value).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            proper.unwrap_or_else(plain).into()
         })
     }
 
@@ -282,7 +283,7 @@ impl JsonSchema for Content {
 /// The digest of a value, computed when it is first written down.
 #[derive(Clone)]
 pub enum DigestOf {
-    /// The value is at hand.
+    /// The value is loaded.
     Value(Content),
     /// Read back from the log.
     Known(Box<Digest>),

@@ -62,3 +62,17 @@ fn references_are_loaded_and_values_of_others_are_left_alone() {
     let failed = load_references(&mut json!([reference]), &mut |blob| Err(blob.bytes));
     assert_eq!(failed, Err(5000));
 }
+
+#[test]
+fn the_json_of_a_content_is_canonical_whether_serde_json_wrote_it_or_not() {
+    let characters: String = (0..0x300).filter_map(char::from_u32).chain(['\u{2028}', '🪢']).collect();
+    for value in [
+        json!({ "b": [1, -1, true, null, {}, []], "a": characters }),
+        json!([0, MAX_EXACT_INTEGER, -(MAX_EXACT_INTEGER as i64), u64::MAX, i64::MIN]),
+        json!({ "z": 1.5, "a": 23.0, "é": "\u{7f}" }),
+        json!({ "\u{e000}": 1, "🪢": 2 }),
+    ] {
+        let content = Content::new(value);
+        assert_eq!(content.json().as_bytes(), canonical(content.value()).unwrap());
+    }
+}

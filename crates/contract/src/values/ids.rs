@@ -9,6 +9,12 @@ use std::sync::{Arc, LazyLock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::problem::{Code, Problem};
+use crate::text::is_invisible;
+
+/// The most characters of a session's id.
+const MAX_SESSION_ID_CHARS: usize = 128;
+
 macro_rules! text_ids {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
         $(#[$doc])*
@@ -98,6 +104,24 @@ impl StreamId {
     /// Whether this is a conversation: neither the system stream nor a partition of the bus.
     pub fn is_session(&self) -> bool {
         !self.is_system() && self.bus_partition().is_none()
+    }
+
+    /// Fails unless a new session may have this id: a short text in which every character is seen, and no other stream's.
+    pub fn check_session(&self) -> Result<(), Problem> {
+        let unseen = |c: char| c.is_control() || is_invisible(c) || (c.is_whitespace() && c != ' ');
+        let id = self.as_str();
+        let what = match id {
+            "" => "the id of a session is empty".to_owned(),
+            _ if id.chars().count() > MAX_SESSION_ID_CHARS => {
+                format!("the id of a session has more than {MAX_SESSION_ID_CHARS} characters")
+            }
+            _ if id.contains(unseen) || id.trim() != id => {
+                format!("the id of a session has characters that are not seen: {id:?}")
+            }
+            _ if !self.is_session() => format!("`{id}` is the name of another stream"),
+            _ => return Ok(()),
+        };
+        Err(Problem::new(Code::SessionId, what))
     }
 }
 

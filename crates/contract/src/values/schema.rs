@@ -25,12 +25,12 @@ pub fn frames() -> Value {
 
 fn kind_schema(kind: FrameKind, generator: &mut SchemaGenerator) -> Value {
     let body = kind.body_schema(generator).to_value();
-    let nature = match kind.nature() {
+    let origin = match kind.origin() {
         FrameOrigin::Fact => "fact",
         FrameOrigin::Decision => "decision",
     };
     json!({
-        "description": format!("{} ({nature})", kind.describe()),
+        "description": format!("{} ({origin})", kind.describe()),
         "properties": {
             "kind": { "const": kind.as_str() },
             "body": { "anyOf": [body, { "type": "null" }] },

@@ -81,7 +81,7 @@ fn a_client_sends_whole_values() {
     let reference = json!({ "blob": { "digest": "0".repeat(64), "bytes": 10_002 } });
     for (result, code, says) in [
         (reference, "HF-9001", "was not loaded"),
-        (json!({ "json": long(10_000) }), "HF-3101", "nobody shows calls"),
+        (json!({ "json": long(10_000) }), "HF-3101", "no renderer is registered"),
     ] {
         let asked = json!({ "tool": "shell", "arguments": { "json": {} }, "result": result });
         let refused = rpc.refused("tool.render", asked);

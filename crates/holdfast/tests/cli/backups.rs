@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -140,6 +141,123 @@ fn a_backup_that_fails_or_is_killed_leaves_nothing_behind() {
     assert_eq!(paths(&folder), BTreeSet::from([target]));
 }
 
+/// The names in an archive, in their order.
+fn members(archive: &Path) -> Vec<String> {
+    let decoder = zstd::Decoder::new(fs::File::open(archive).unwrap()).unwrap();
+    let mut archive = tar::Archive::new(decoder);
+    archive.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().display().to_string()).collect()
+}
+
+// Finding D11: a ledger of an extension never has more than the log. Finding B12: caches are left out.
+#[test]
+fn a_backup_copies_the_log_after_the_data_and_leaves_the_caches_out() {
+    let scene = home();
+    for name in ["data/zulu/ledger", "generations/compiled", "environments/numpy/x.py", "zebra"] {
+        let path = scene.home().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "text").unwrap();
+    }
+    let archive = scene.root().join("backup.tar.zst");
+    scene.run(&["backup", archive.to_str().unwrap()]).ok();
+    let members = members(&archive);
+    let [.., database, manifest] = members.as_slice() else { panic!("{members:?}") };
+    assert_eq!((database.as_str(), manifest.as_str()), ("holdfast.db", "holdfast-backup.json"));
+    assert!(members.contains(&"data/zulu/ledger".to_owned()) && members.contains(&"zebra".to_owned()));
+    let left_out = |name: &String| name.starts_with("generations") || name.starts_with("environments");
+    assert!(!members.iter().any(left_out), "{members:?}");
+
+    // Finding B12: the modes of home.md.
+    let restored = scene.root().join("restored");
+    finish(scene.command_at(&restored, &["restore", archive.to_str().unwrap()]).spawn().unwrap()).ok();
+    for folder in ["", "data", "data/zulu", "config"] {
+        let mode = fs::metadata(restored.join(folder)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{folder}");
+    }
+    assert!(!restored.join("holdfast-backup.json").exists());
+    finish(scene.command_at(&restored, &["run", "hello again"]).spawn().unwrap()).ok();
+    finish(scene.command_at(&restored, &["log", "verify"]).spawn().unwrap()).ok();
+}
+
+/// The command as a user whom permissions hold back, also when the tests run as root.
+fn bounded(command: &Command) -> Command {
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    let mut bounded = Command::new(if is_root { "setpriv".as_ref() } else { command.get_program() });
+    if is_root {
+        bounded.arg("--bounding-set=-dac_override,-dac_read_search").arg(command.get_program());
+    }
+    bounded.args(command.get_args()).env_clear();
+    bounded.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    if let Some(folder) = command.get_current_dir() {
+        bounded.current_dir(folder);
+    }
+    bounded.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    bounded
+}
+
+// Finding L8.
+#[test]
+fn a_file_that_cannot_be_read_is_named_and_the_rest_is_copied() {
+    let scene = home();
+    let data = scene.home().join("data/notes");
+    fs::create_dir_all(data.join("closed")).unwrap();
+    for name in ["locked", "open", "closed/inner"] {
+        fs::write(data.join(name), name).unwrap();
+    }
+    for name in ["locked", "closed"] {
+        fs::set_permissions(data.join(name), fs::Permissions::from_mode(0o000)).unwrap();
+    }
+    let archive = scene.root().join("backup.tar.zst");
+    let made = finish(bounded(&scene.command(&["backup", archive.to_str().unwrap()])).spawn().unwrap());
+    assert_eq!(made.code, Some(1), "{made:#?}");
+    for name in ["data/notes/locked", "data/notes/closed"] {
+        assert!(made.err.contains(&format!("warning[HF-2014]: {name} was not copied: ")), "{made:#?}");
+    }
+    let restored = scene.root().join("restored");
+    let back = finish(scene.command_at(&restored, &["restore", archive.to_str().unwrap()]).spawn().unwrap());
+    assert!(back.clone().ok().err.contains("warning[HF-2014]: the backup does not have data/notes/locked"));
+    assert_eq!(fs::read_to_string(restored.join("data/notes/open")).unwrap(), "open");
+    assert!(!restored.join("data/notes/locked").exists());
+    fs::set_permissions(data.join("closed"), fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+// Findings D11 and B12: whatever happens to an archive, nothing of it is put in place.
+#[test]
+fn a_damaged_backup_is_refused_and_changes_nothing() {
+    let scene = home();
+    fs::create_dir_all(scene.home().join("data/notes")).unwrap();
+    fs::write(scene.home().join("data/notes/first"), "first").unwrap();
+    let archive = scene.outside().join("backup.tar.zst");
+    scene.run(&["backup", archive.to_str().unwrap()]).ok();
+    let whole = fs::read(&archive).unwrap();
+    let mut damaged: Vec<(String, Vec<u8>)> = Vec::new();
+    for part in 0..24 {
+        let mut bytes = whole.clone();
+        let at = (bytes.len() - 1) * part / 23;
+        bytes[at] ^= 0x10;
+        damaged.push((format!("byte {at}"), bytes));
+    }
+    for part in [0, 1, 3, 8, 15, 16] {
+        let at = whole.len() * part / 17;
+        damaged.push((format!("cut at {at}"), whole[..at].to_vec()));
+    }
+    damaged.push(("one byte short".to_owned(), whole[..whole.len() - 1].to_vec()));
+    damaged.push(("twice".to_owned(), [whole.as_slice(), &whole].concat()));
+    damaged.push(("more".to_owned(), [whole.as_slice(), b"more"].concat()));
+    damaged.push(("not compressed".to_owned(), zstd::decode_all(whole.as_slice()).unwrap()));
+    let target = scene.outside().join("damaged");
+    let elsewhere = scene.root().join("elsewhere");
+    for (how, bytes) in damaged {
+        fs::write(&target, bytes).unwrap();
+        let before = paths(scene.root());
+        let restore = scene.command_at(&elsewhere, &["restore", target.to_str().unwrap()]);
+        let refused = finish({ restore }.spawn().unwrap());
+        let code = ["HF-2012", "HF-2013"].into_iter().find(|code| refused.err.contains(code));
+        refused.fails(2, code.unwrap_or_else(|| panic!("{how} is restored")));
+        scene.run(&["restore", "--force", target.to_str().unwrap()]).fails(2, code.unwrap());
+        assert_eq!(paths(scene.root()), before, "{how}");
+    }
+}
+
 /// Makes a backup with an entry of each kind that is refused.
 const FORGED: &str = r#"
 import io, os, sys, tarfile
@@ -157,7 +275,7 @@ write("hard", [("data", tarfile.LNKTYPE)])
 "#;
 
 #[test]
-fn a_backup_that_is_none_is_refused_and_changes_nothing() {
+fn an_invalid_backup_is_refused_and_changes_nothing() {
     let scene = home();
     let made = Command::new("python3").args(["-c", FORGED]).arg(scene.outside()).status();
     assert!(made.unwrap().success());

@@ -54,7 +54,7 @@ fn a_file_of_the_home_that_is_wrong_is_named_with_its_place() {
         let ran = scene.run(&["run", "hello"]).fails(*exit, code);
         assert!(ran.out.is_empty() && ran.err.contains(place), "{path} {text:?}: {ran:#?}");
         assert_eq!(fs::read_to_string(&file).unwrap(), *text, "it is left as it is");
-        // Whoever mends it goes on as if nothing had been.
+        // Once it is fixed, everything works as before.
         match good {
             Some(good) => fs::write(&file, good).unwrap(),
             None => fs::remove_file(&file).unwrap(),
@@ -129,7 +129,8 @@ fn what_comes_over_standard_input_may_be_large_but_must_be_text() {
     assert_eq!(ran.out, "That was long.\n");
     let shown = scene.run(&["session", "show", "paste", "--json"]).ok().lines();
     assert_eq!(shown[0]["text"].as_str().unwrap().len(), 1 << 20);
-    assert_eq!(scene.run_with(&["run", "-", "--model", &model], b"").ok().out, "That was long.\n");
+    let ran = scene.run_with(&["run", "-", "--model", &model], b"").fails(2, "HF-9001");
+    assert!(ran.err.contains("the message is empty"), "{ran:#?}");
     scene.verifies();
     scene.run(&["replay", "paste"]).ok();
 }
@@ -316,7 +317,7 @@ fn an_owner_that_is_killed_takes_nobody_with_it() {
     });
     owner.kill();
     let ran = finish(attached).fails(1, "HF-7001");
-    assert!(ran.out.is_empty(), "half an answer is none: {ran:#?}");
+    assert!(ran.out.is_empty(), "a truncated answer is not printed: {ran:#?}");
     finish(piped).fails(1, "HF-7001");
     // What the dead one left behind stands in nobody's way.
     assert!(scene.home().join("control.sock").exists());
@@ -358,7 +359,7 @@ fn an_interrupted_turn_ends_with_130() {
     }
 }
 
-/// `holdfast … | head`: whoever reads may go whenever they like.
+/// `holdfast … | head`: the reader may close the pipe at any time.
 #[test]
 fn a_reader_that_goes_away_is_no_reason_to_panic() {
     let scene = Scene::new();
@@ -366,7 +367,7 @@ fn a_reader_that_goes_away_is_no_reason_to_panic() {
         let mut child = scene.command(arguments).spawn().unwrap();
         drop((child.stdout.take(), child.stderr.take()));
         let code = child.wait().unwrap().code();
-        assert!(matches!(code, Some(0..=3)), "{arguments:?}: {code:?}");
+        assert!(matches!(code, Some(0..=3 | 141)), "{arguments:?}: {code:?}");
     }
     scene.verifies();
 }

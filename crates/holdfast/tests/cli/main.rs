@@ -12,6 +12,9 @@ mod authoring;
 mod backups;
 mod bad_input;
 mod commands;
+mod damage;
+mod first_use;
+mod home_commands;
 mod privacy;
 #[path = "../shared/mod.rs"]
 mod shared;

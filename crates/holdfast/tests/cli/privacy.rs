@@ -29,7 +29,7 @@ fn the_process_leaves_no_core_file() {
     let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
     let words: Vec<&str> = core.split_whitespace().collect();
     assert_eq!(words[4..6], ["0", "0"], "{core}");
-    // What cannot be dumped belongs to root as far as /proc shows it, whoever runs it; and no core is made, not even for a program that
+    // What cannot be dumped belongs to root as far as /proc shows it, regardless of the user; and no core is made, not even for a program that
     // takes them.
     let owner = std::os::unix::fs::MetadataExt::uid(
         &fs::metadata(format!("/proc/{}/environ", rpc.child.id())).unwrap(),
@@ -105,6 +105,10 @@ fn a_secret_is_in_no_file_no_export_no_backup_no_log_line_and_no_request() {
     let ran = scene.run(&["run", &said, "--session", "s", "--verbose", "--json"]).ok();
     let notice = json!({ "text": said, "channel_id": "nowhere" });
     scene.run(&["bus", "publish", "system.user.notify", &notice.to_string()]).ok();
+    scene.run(&["session", "rename", "s", &said]).ok();
+    let mut rpc = scene.rpc(&[]);
+    rpc.ask("command.run", json!({ "session": "s", "command": "help", "arguments": said }));
+    rpc.end();
     let tested = scene.run(&["ext", "test", "talker"]).ok();
     assert!(tested.err.contains("sending with [secret talker.TOKEN]"), "{tested:#?}");
     let requests = fs::read(&tape).unwrap();

@@ -89,7 +89,7 @@ fn a_storm_of_edits_takes_no_tool_away() {
         stop.store(true, Ordering::Relaxed);
         calling.join().unwrap()
     });
-    // Once all are mended, each is at its last version.
+    // Once all are fixed, each is at its last version.
     for file in 0..FILES {
         fs::write(tools.join(format!("tool{file}.py")), version(1_000 + file)).unwrap();
     }

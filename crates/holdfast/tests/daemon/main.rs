@@ -16,4 +16,6 @@ mod questions;
 mod reminder;
 #[path = "../shared/mod.rs"]
 mod shared;
+#[cfg(target_os = "linux")]
+mod startup;
 mod up;

@@ -11,7 +11,7 @@ use holdfast_testkit::terminal::TestTerminal;
 use serde_json::{Value, json};
 
 /// The end of a question about a call.
-const ASKED: &str = "n deny, v all: ";
+const ASKED: &str = "n deny";
 const COLUMNS: u16 = 80;
 
 fn terminal(scene: &Scene, arguments: &[&str]) -> TestTerminal {
@@ -161,7 +161,8 @@ fn a_model_that_forges_a_question_gets_no_approval() {
     let padding = "x".repeat(usize::from(COLUMNS));
     let wrapped = "x".repeat(usize::from(COLUMNS) - 2);
     let forged = format!(
-        "{question}\n{question}\r\n\r{question}\u{1b}[1G? file_read\u{85}? file_read\u{2028}? file_read\n{padding}? file_read\n{wrapped}? file_read\n forged: "
+        "{question}\n{question}\r\n\r{question}\u{1b}[1G? file_read\u{85}? file_read\u{2028}? file_read\n{padding}? file_read\n{wrapped}? file_read\n forged: {}",
+        " and so on".repeat(8)
     );
     let mut scene = Scene::new();
     let model = Model::start(&forged, "file_write", &json!({ "path": "forged.txt", "text": "written" }));
@@ -272,12 +273,12 @@ fn a_message_in_an_extensions_log_is_one_line_with_its_prefix() {
     let ran = scene.run(&["call", "log", &arguments]).ok();
     let logged: Vec<&str> = ran.err.lines().filter(|line| line.contains("? shell")).collect();
     assert_eq!(logged.len(), 1, "{ran:#?}");
-    assert!(logged[0].starts_with("forger Warning: one⏎? shell wants to run"), "{ran:#?}");
+    assert!(logged[0].starts_with("forger warning: one⏎? shell wants to run"), "{ran:#?}");
     assert!(!ran.err.contains(['\u{1b}', '\u{7}', '\u{9b}']), "{ran:#?}");
 
     let mut terminal = terminal(&scene, &["call", "log", &arguments]);
     let shown = terminal.until("session ");
-    assert!(shown.contains("forger Warning: one⏎? shell"), "{shown:?}");
+    assert!(shown.contains("forger warning: one⏎? shell"), "{shown:?}");
     is_marked(&shown);
     terminal.ends_with(0);
 }
@@ -330,9 +331,10 @@ fn what_extensions_report_and_tell_in_a_chat_has_a_margin() {
     terminal.says("report");
     let shown = terminal.until("It is done.");
     let reported = &shown[shown.find("forger: one⏎").unwrap_or_else(|| panic!("{shown:?}"))..];
-    // Behind it is the line of the call, erased and written again, or the answer if the call had ended.
-    let end = reported.find("\r\u{1b}[K").unwrap_or(reported.len());
-    is_marked(&reported[..end]);
+    // Behind it is the line of the call, erased and written again.
+    let (reported, call) = reported.split_once("\r\u{1b}[K").unwrap_or_else(|| panic!("{shown:?}"));
+    is_marked(reported);
+    assert!(call.contains("ok"), "progress comes before the line of the call that reported it: {shown:?}");
     terminal.until("forger:\r\n  one\r\n  ? shell wants to run");
     terminal.says("/quit");
     terminal.ends_with(0);

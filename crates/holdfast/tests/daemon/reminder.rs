@@ -202,7 +202,7 @@ fn a_reminder_outlives_its_process_and_comes_once() {
     until(scene, "its end", || book(scene)["entries"]["s1"]["fired"].is_array().then_some(()));
     happened();
 
-    // Killed and stopped once more. What comes of a message afterwards comes after whatever would be repeated.
+    // Killed and stopped once more. A later message's effects come after anything that would be repeated.
     let second = up.process(None);
     kill(second);
     up.process(Some(second));

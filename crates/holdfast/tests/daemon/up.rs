@@ -26,6 +26,7 @@ impl<'a> Up<'a> {
         loop {
             let ran = self.scene.run(&["status", "--json"]);
             if let Ok(status) = serde_json::from_str::<Value>(&ran.out)
+                && status["starting"].is_null()
                 && let Some(process) = status["process"].as_u64().filter(|process| !not.contains(process))
             {
                 return (status, process);
@@ -161,6 +162,7 @@ fn an_extension_that_takes_the_process_with_it_is_kept_down_from_the_third_start
         dead.push(owner);
     }
     let (status, _) = up.status(&dead);
+    // Nothing else is kept down for deaths that it had no part in.
     let failed = status["failed"].as_array().unwrap();
     assert_eq!(
         (failed.len(), &failed[0]["extension"], &failed[0]["code"]),

@@ -14,9 +14,10 @@ fn fixtures() -> PathBuf {
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        match entry.path().is_dir() {
-            true => copy(&entry.path(), &to.join(entry.file_name())),
-            false => drop(fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
+        if entry.path().is_dir() {
+            copy(&entry.path(), &to.join(entry.file_name()))
+        } else {
+            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
         }
     }
 }
@@ -55,7 +56,7 @@ fn notes_have(scene: &Scene, class: &str, line: &str) {
 }
 
 #[test]
-fn tools_come_of_what_the_class_knows_once_it_is_initialised() {
+fn tools_of_a_class_are_listed_after_its_initialisation() {
     let scene = scene(&["many"]);
     let checked = scene.run(&["ext", "check", "many"]).ok().out;
     for name in ["many_greet", "many_alpha", "many_helper", "channel"] {

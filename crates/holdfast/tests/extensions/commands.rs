@@ -203,7 +203,7 @@ fn the_documented_agent_without_code_is_live_and_answers() {
     let session = format!("task.{}", event.trim().replace('/', "-"));
     let deadline = Instant::now() + TIMEOUT;
     loop {
-        // Whoever owns the home for a moment goes on with what is owed.
+        // A command that owns the home for a moment continues pending deliveries.
         scene.run(&["bus", "status"]).ok();
         let frames = scene.run(&["log", "export", &session]);
         let ended = frames.code == Some(0) && frames.out.contains("\"turn.ended\"");
@@ -250,4 +250,28 @@ fn a_limit_is_named_by_where_it_is_set() {
     fs::write(folder.join("manifest.yaml"), manifest).unwrap();
     let told = scene.run(&["call", "hasty", r#"{"task": "hurry"}"#]).fails(1, "HF-3003").err;
     assert!(told.contains("(`agent.limits.max_turns` in the manifest of `hasty`)"), "{told}");
+}
+
+// Findings B16 and B17.
+/// What loads and cannot work is found by `ext check`; a single file can be tested.
+#[test]
+fn check_finds_what_cannot_work_and_a_single_file_has_tests() {
+    let scene = Scene::new();
+    let folder = scene.home().join("extensions/dreamer");
+    fs::create_dir_all(&folder).unwrap();
+    let manifest = "id: dreamer\nname: Dreamer\nversion: 1.0.0\ndepends_on: [nosuch]\nagent:\n  model: bigg\n  \
+                    instructions: Dream.\n  uses_tools: [nobody]\n";
+    fs::write(folder.join("manifest.yaml"), manifest).unwrap();
+    scene.settings("models: { default: small, small: { provider: offline } }\n");
+    let checked = scene.run(&["ext", "check", "dreamer"]);
+    assert_eq!(checked.code, Some(1), "{checked:#?}");
+    for named in ["`nosuch`", "`bigg`", "`nobody`"] {
+        assert!(checked.err.contains(named), "{named}: {checked:#?}");
+    }
+    assert!(!checked.out.contains("it would load"), "{checked:#?}");
+    let tools = scene.home().join("extensions/tools");
+    fs::create_dir_all(&tools).unwrap();
+    fs::write(tools.join("words.py"), "__effects__ = \"pure\"\ndef run(text: str) -> int:\n    \"\"\"Count.\"\"\"\n    return len(text.split())\n").unwrap();
+    let untested = scene.run(&["ext", "test", "words"]);
+    assert!(untested.err.contains("words.tests.yaml"), "{untested:#?}");
 }

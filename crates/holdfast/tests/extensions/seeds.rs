@@ -1,4 +1,4 @@
-//! Extensions as the documents show them that Holdfast goes by, with only the lines added that those leave out: plain files, classes
+//! Extensions as the documents show them that Holdfast is based on, with only the lines added that those leave out: plain files, classes
 //! of the nano-kernel, and classes of the system that came after it.
 
 use std::fs;
@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        match entry.path().is_dir() {
-            true => copy(&entry.path(), &to.join(entry.file_name())),
-            false => drop(fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
+        if entry.path().is_dir() {
+            copy(&entry.path(), &to.join(entry.file_name()))
+        } else {
+            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
         }
     }
 }

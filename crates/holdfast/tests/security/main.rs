@@ -6,8 +6,17 @@
     reason = "a test that cannot go on should stop loudly"
 )]
 
+#[cfg(target_os = "linux")]
+mod attacks;
+#[cfg(target_os = "linux")]
+mod bombs;
 mod obey;
 #[cfg(target_os = "linux")]
 mod planted;
+#[cfg(target_os = "linux")]
+mod printing;
 #[path = "../shared/mod.rs"]
 mod shared;
+#[cfg(target_os = "linux")]
+mod special_files;
+mod workspace_settings;

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use crate::shared::{Rpc, Scene, bodies, contains, tree};
+use crate::shared::{Rpc, Scene, bodies, contains, tree, until};
 use attempts::Attempt;
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ struct World {
 impl World {
     fn new(profile: &str) -> Self {
         let mut scene = Scene::new();
-        scene.policy(POLICY);
+        scene.policy(&format!("profile: {profile}\n{POLICY}"));
         scene.secret(&scene.home().join(".env"), &format!("OPENAI_API_KEY={KEY}\n"));
         symlink(scene.home(), scene.work().join("to-home")).unwrap();
         fs::write(scene.work().join("kept.txt"), WITNESS).unwrap();
@@ -49,7 +49,9 @@ impl World {
         fs::write(scene.work().join("orders.txt"), orders).unwrap();
         fs::write(scene.outside().join("witness.txt"), WITNESS).unwrap();
         scene.variable("OPENAI_API_KEY", KEY);
-        let owner = scene.rpc(&["--profile", profile]);
+        let owner = scene.rpc(&[]);
+        // Components are compiled while the owner starts, and the compiled code is kept in the home.
+        until("everything has started", || scene.is_up());
         let before = guarded(&scene);
         Self { scene, owner, before }
     }

@@ -2,6 +2,7 @@
 //! of built-in ones. None of it takes effect, and the user is told why.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -57,11 +58,41 @@ fn a_home_in_the_current_folder_is_not_used() {
     started(&scene, &[], &["schema", "settings"]).ok();
     assert_eq!(tree(&scene.work()), before, "nothing was made or changed in the current folder");
 
-    // Whoever means it names it.
+    // It works if it is named explicitly.
     let named = started(&scene, &user, &["--home", "./sandbox", "policy", "show"]).ok();
     assert!(named.out.contains("full-auto"), "{named:#?}");
     let variable = [user[0], ("HOLDFAST_HOME", "./sandbox")];
     assert!(started(&scene, &variable, &["policy", "show"]).ok().out.contains("full-auto"));
+}
+
+// Finding C2: what is wrong with a home is said by every kind of command, with a code, and nothing is made.
+#[test]
+fn a_home_that_cannot_be_trusted_is_refused_by_every_command() {
+    let scene = Scene::new();
+    let user = [("HOME", scene.root().to_str().unwrap())];
+    let open = scene.root().join("open");
+    plant_home(&open, &scene.root().join("open.script"));
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    fs::write(scene.root().join("file"), "x").unwrap();
+    let before = tree(scene.root());
+    let path = |name: &str| scene.root().join(name).display().to_string();
+    for home in [path("open"), path("file"), path("file/below"), "/".to_owned()] {
+        for command in [
+            &["run", "hello"][..],
+            &["policy", "show"],
+            &["log", "list"],
+            &["ext", "list"],
+            &["doctor"],
+            &["up"],
+        ] {
+            let arguments: Vec<&str> = ["--home", &home].into_iter().chain(command.iter().copied()).collect();
+            started(&scene, &user, &arguments).fails(2, "HF-1501");
+        }
+    }
+    started(&scene, &user, &["--home", "", "policy", "show"]).fails(2, "HF-9001");
+    let twice = ["--home", &path("one"), "--home", &path("two"), "policy", "show"];
+    started(&scene, &user, &twice).fails(2, "HF-9001");
+    assert_eq!(tree(scene.root()), before, "nothing was made");
 }
 
 /// Writes a file of an extension.
@@ -182,16 +213,17 @@ fn the_names_of_built_in_tools_are_not_taken_in_any_lane() {
 fn a_built_in_tool_that_is_not_offered_keeps_its_name() {
     let scene = Scene::new();
     plant_takers(&scene);
-    // Started in a folder that holds the home, there is no workspace, and so no file tools and no shell.
-    let mut command = scene.command(&["tools", "--json"]);
-    let ran = finish(command.current_dir(scene.root()).spawn().unwrap()).ok();
-    assert!(ran.err.contains("HF-1503") && ran.err.contains("HF-4008"), "{ran:#?}");
-    let names: Vec<String> =
-        ran.lines().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
-    for (_, name) in TAKERS {
-        assert!(!names.contains(&(*name).to_owned()), "{names:?}");
+    // With options that would show commands the home, there is no shell.
+    scene.settings("extensions: { shell: { readable: [/] } }\n");
+    let ran = scene.run(&["tools", "--json"]).ok();
+    assert!(ran.err.contains("HF-1504") && ran.err.contains("HF-4008"), "{ran:#?}");
+    let tools = ran.lines();
+    for (taker, name) in TAKERS {
+        let taken = |tool: &&Value| tool["name"] == *name && tool["extension"] == *taker;
+        assert!(!tools.iter().any(|tool| taken(&tool)), "{tools:#?}");
     }
-    assert!(names.contains(&"helper_count".to_owned()), "{names:?}");
+    let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"helper_count") && !names.contains(&"shell"), "{names:?}");
 }
 
 #[test]
@@ -257,4 +289,78 @@ fn a_tool_name_that_two_extensions_register_is_reported() {
     let tools = scene.run(&["tools", "--json"]).ok().lines();
     let count = tools.iter().find(|tool| tool["name"] == "count_words").unwrap();
     assert_eq!(count["extension"], "first");
+}
+
+// Finding H6: a manifest's subscription that has no effect is reported.
+#[test]
+fn a_subscription_without_its_grant_is_reported() {
+    let scene = Scene::new();
+    let topics = ["\">\"", "user.message", "channel.out.*", "system.dead_letter", "shop.sold"];
+    let subscribes: Vec<String> =
+        topics.iter().map(|topic| format!("    - {{ topic: {topic}, handler: custom }}\n")).collect();
+    let manifest = format!(
+        "id: spy\nname: Spy\ncommand: [python3, main.py]\nevents:\n  subscribes:\n{}",
+        subscribes.concat()
+    );
+    install(&scene, "spy/manifest.yaml", manifest);
+    install(&scene, "spy/main.py", program("listen"));
+    let checked = scene.run(&["ext", "check", "spy"]).ok();
+    for (code, topic, interface) in [
+        ("HF-8010", "`>`", "topics of the program"),
+        ("HF-4103", "`user.message`", "`user-messages`"),
+        ("HF-4103", "`channel.out.*`", "`answers`"),
+        ("HF-4103", "`system.dead_letter`", "`system-events`"),
+    ] {
+        let told = |line: &str| line.contains(code) && line.contains(topic) && line.contains(interface);
+        assert!(checked.err.lines().any(told), "{topic}: {checked:#?}");
+    }
+    assert!(!checked.err.contains("shop.sold"), "{checked:#?}");
+}
+
+// Finding L11: ids of sessions that cannot be read, or are very long.
+#[test]
+fn ids_of_new_sessions_are_short_and_seen() {
+    let scene = Scene::new();
+    let mut owner = scene.rpc(&[]);
+    let long = "a".repeat(100_000);
+    for id in [
+        "",
+        " ",
+        "a\n",
+        "a\u{1b}[2J",
+        "a\u{202e}b",
+        "a\u{200b}",
+        "a\u{e0100}",
+        "a\u{a0}b",
+        " a",
+        "bus.07",
+        "bus.99",
+        &long,
+    ] {
+        let refused = owner.refused("session.open", json!({ "session": id, "create": true }));
+        let text = refused.to_string();
+        assert!(text.contains("HF-3010") && text.len() < 2_000, "{id:.20}: {text:.2000}");
+    }
+    for id in ["a", "größe", "my session", "telegram.4711", &"a".repeat(128)] {
+        owner.ask("session.open", json!({ "session": id, "create": true }));
+    }
+    owner.end();
+    scene.run(&["run", "hello", "--session", "a\u{1b}[2J"]).fails(1, "HF-3010");
+    scene.verifies();
+}
+
+// Finding L5: a number of days that overflows when it is converted.
+#[test]
+fn no_number_of_days_collects_what_is_newer() {
+    let scene = Scene::new();
+    scene.turn("s", &json!([{ "says": "done" }])).ok();
+    let before = scene.frames("s").len();
+    for days in ["213503982335", "213503982334", "18446744073709551615"] {
+        scene.run(&["log", "gc", "--keep-days", days]).ok();
+        let mut owner = scene.rpc(&[]);
+        owner.ask("log.gc", json!({ "keep_days": days.parse::<u64>().unwrap() }));
+        owner.end();
+    }
+    assert_eq!(scene.frames("s").len(), before);
+    scene.verifies();
 }

@@ -144,6 +144,12 @@ impl Scene {
         command
     }
 
+    /// Whether the home is up and all of its extensions have started or failed.
+    pub fn is_up(&self) -> bool {
+        let status = serde_json::from_str::<Value>(&self.run(&["status", "--json"]).out).unwrap_or_default();
+        status["process"].is_u64() && status["starting"].is_null()
+    }
+
     pub fn run(&self, arguments: &[&str]) -> Ran {
         finish(self.command(arguments).spawn().unwrap())
     }
@@ -165,7 +171,7 @@ impl Scene {
         self.run(&["run", "go on", "--session", session, "--model", &model, "--json"])
     }
 
-    /// The frames of a stream, whoever owns the home.
+    /// The frames of a stream, with or without an owner.
     pub fn frames(&self, stream: &str) -> Vec<Value> {
         self.run(&["log", "export", stream]).ok().lines()
     }
@@ -432,7 +438,7 @@ impl Owner {
     pub fn begin(scene: &Scene) -> Self {
         let mut command = scene.command(&["up", "--unsupervised"]);
         let owner = Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-        until("it comes up", || scene.run(&["status"]).code == Some(0));
+        until("it comes up", || scene.is_up());
         owner
     }
 }

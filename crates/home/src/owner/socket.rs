@@ -17,6 +17,9 @@ use crate::home::Home;
 /// The most bytes that a socket's path has on every system we run on; Linux allows four more.
 pub(crate) const MAX_SOCKET_PATH_BYTES: usize = 103;
 
+/// The largest record of a socket's path that is read.
+const MAX_RECORD_BYTES: u64 = 4096;
+
 impl Home {
     /// Where the owner of the home listens.
     pub fn control_socket(&self) -> PathBuf {
@@ -24,7 +27,9 @@ impl Home {
         if fits(&usual) {
             return usual;
         }
-        let recorded = fs::read_to_string(self.socket_record()).ok().map(PathBuf::from);
+        let recorded = holdfast_untrusted_files::read_text(&self.socket_record(), MAX_RECORD_BYTES)
+            .ok()
+            .map(PathBuf::from);
         recorded.filter(|path| path.is_absolute() && fits(path)).unwrap_or_else(|| self.short_socket())
     }
 
@@ -73,7 +78,7 @@ fn remove(socket: &Path) -> Result<(), Problem> {
     }
 }
 
-/// Makes a folder that nobody else can enter. One that is there must be ours, and no link: where everybody may write, somebody else may
+/// Makes a folder that no other user can enter. One that is there must be ours, and no link: where everybody may write, somebody else may
 /// have been first.
 fn private_folder(path: &Path) -> Result<(), Problem> {
     files::make_folder(path)?;

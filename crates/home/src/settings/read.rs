@@ -7,18 +7,20 @@ use std::path::Path;
 use holdfast_contract::context::ContextBudget;
 use holdfast_contract::digest::MAX_EXACT_INTEGER;
 use holdfast_contract::ids::{ExtensionId, Millis, ModelName};
+use holdfast_contract::manifest::ENABLED;
 use holdfast_contract::manifest::yaml::{self, Codes, Format, YamlRead, YamlRejected};
+use holdfast_contract::names::KINDS;
 use holdfast_contract::problem::Code;
 use holdfast_contract::registry::Override;
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_policy::read_dollars as dollars;
 use holdfast_yaml::{Field, Object, Reported, nearest};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     AgentSettings, BreakerSettings, CallSettings, Channels, Health, LimitSettings, LogLevelSetting,
-    LogSettings, MAX_BYTES, Mcp, ModelSettings, Models, OFFLINE, RetentionSettings, SecretPlace,
-    SecretSettings, SessionRule, Settings, StoreSettings, ToolSettings, Web,
+    LogSettings, MAX_BYTES, ModelSettings, Models, OFFLINE, RetentionSettings, SecretPlace, SecretSettings,
+    SessionRule, Settings, ToolSettings,
 };
 
 type Result<T> = std::result::Result<T, Reported>;
@@ -34,6 +36,9 @@ const FORMAT: Format = Format {
         ..Codes::all(Code::SettingsInvalid)
     },
 };
+
+/// Keys that are planned, and that nothing reads yet.
+const PLANNED: &[&str] = &["packs", "mcp", "store", "web"];
 
 /// The provider that plays a file.
 const SCRIPT: &str = "script";
@@ -54,20 +59,17 @@ fn root(root: &Field<'_>) -> Result<Settings> {
         object.advise("profile", "Set the profile in `config/policy.yaml` or with --profile.");
         object.advise("policy", "The policy is in `config/policy.yaml`.");
         object.advise("secrets", "Secrets are in `.env`.");
-        object.advise("mcpServers", "Write `mcp:`, and `servers:` below it.");
         let models = object.defaulted("models", Models::default(), models);
         let known = models.as_ref().ok();
         let agents =
             object.defaulted("agents", Vec::new(), |field| field.entries(|_, each| agent(each, known)));
         let extensions =
-            object.defaulted("extensions", Vec::new(), |field| field.entries(|_, each| each.json_map()));
+            object.defaulted("extensions", Vec::new(), |field| field.entries(|_, each| extension(each)));
         let channels = object.defaulted("channels", Channels::default(), channels);
-        let packs = object.defaulted("packs", Vec::new(), |field| field.each(Field::filled));
-        let mcp = object.defaulted("mcp", Mcp::default(), mcp);
-        let store = object.defaulted("store", StoreSettings::default(), store);
-        let web = object.defaulted("web", Web::default(), web);
-        let overrides = object
-            .defaulted("overrides", Vec::new(), |field| field.entries(|_, kind| kind.entries(overridden)));
+        let refused =
+            |planned: &&'static str| object.optional(planned, |field| Err::<(), _>(field.unavailable()));
+        let planned: Vec<_> = PLANNED.iter().map(refused).collect();
+        let overrides = object.defaulted("overrides", Vec::new(), |field| field.entries(of_kind));
         let workspace = object.optional("workspace", Field::filled);
         let tools = object.defaulted("tools", ToolSettings::default(), tools);
         let limits = object.defaulted("limits", LimitSettings::default(), limits);
@@ -78,15 +80,12 @@ fn root(root: &Field<'_>) -> Result<Settings> {
         let log = object.defaulted("log", LogSettings::default(), log);
         let secrets = object.defaulted("secrets", SecretSettings::default(), secrets);
         let wasm = object.defaulted("wasm", SandboxOptions::default(), sandbox);
+        planned.into_iter().collect::<Result<Vec<_>>>()?;
         Ok(Settings {
             models: models?,
             agents: keyed(agents?),
             extensions: keyed(extensions?),
             channels: channels?,
-            packs: packs?,
-            mcp: mcp?,
-            store: store?,
-            web: web?,
             overrides: keyed(overrides?.into_iter().map(|(kind, ids)| (kind, keyed(ids)))),
             workspace: workspace?,
             tools: tools?,
@@ -113,7 +112,7 @@ fn sandbox(field: &Field<'_>) -> Result<SandboxOptions> {
     let written = Value::Object(field.json_map()?);
     serde_json::from_value(written).map_err(|error| {
         let what = format!("{} cannot be used: {error}", field.subject());
-        field.reject(what, "`docs/reference/settings.md` lists what can be set.")
+        field.reject(what, "`holdfast docs settings` lists what can be set.")
     })
 }
 
@@ -154,6 +153,18 @@ fn doubt_unknown(field: &Field<'_>, name: &ModelName, models: &Models) {
         None => format!("Describe it below `models:`, as `{name}:`, unless an extension brings it."),
     };
     field.warn(format!("there is no model `{name}` in these settings"), help);
+}
+
+/// What is set for an extension. All of it is the extension's own, except whether it is enabled.
+fn extension(field: &Field<'_>) -> Result<Map<String, Value>> {
+    let set = field.json_map()?;
+    match set.get(ENABLED) {
+        None | Some(Value::Bool(_)) => Ok(set),
+        Some(other) => Err(field.reject(
+            format!("`{ENABLED}` is {other}, and must be `true` or `false`"),
+            "Write `enabled: true` or `enabled: false`.",
+        )),
+    }
 }
 
 fn model(field: &Field<'_>) -> Result<ModelSettings> {
@@ -279,50 +290,15 @@ fn channels(field: &Field<'_>) -> Result<Channels> {
     })
 }
 
-fn mcp(field: &Field<'_>) -> Result<Mcp> {
-    field.object(|object| {
-        let servers =
-            object.defaulted("servers", Vec::new(), |field| field.entries(|_, each| each.json_map()));
-        Ok(Mcp { servers: keyed(servers?) })
-    })
-}
-
-fn store(field: &Field<'_>) -> Result<StoreSettings> {
-    field.object(|object| {
-        let url = object.optional("url", |field| {
-            let url = field.word()?;
-            if url.contains("://") {
-                Ok(url)
-            } else {
-                Err(field.reject(
-                    format!("`{url}` is not an address"),
-                    "Write one such as `nats://host:4222`, or leave it out for the database in the home.",
-                ))
-            }
-        });
-        Ok(StoreSettings { url: url? })
-    })
-}
-
-fn web(field: &Field<'_>) -> Result<Web> {
-    field.object(|object| {
-        let listen = object.optional("listen", |field| {
-            let listen = field.word()?;
-            let host = listen
-                .rsplit_once(':')
-                .filter(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
-            let Some((host, _)) = host else {
-                let what = format!("`{listen}` is not a host and a port");
-                return Err(field.reject(what, format!("Write `{}`.", field.written("127.0.0.1:7777"))));
-            };
-            if !(host == "localhost" || host == "[::1]" || host.starts_with("127.")) {
-                let what = format!("`{listen}` can be reached from other machines");
-                field.warn(what, "Use 127.0.0.1 unless something in front of it checks who comes in.");
-            }
-            Ok(listen)
-        });
-        Ok(Web { listen: listen? })
-    })
+fn of_kind(kind: &str, field: &Field<'_>) -> Result<Vec<(String, Override)>> {
+    if !KINDS.contains(&kind) {
+        let help = match nearest(kind, KINDS.iter().copied()) {
+            Some(near) => format!("Did you mean `{near}`?"),
+            None => format!("Use one of `{}`.", KINDS.join("`, `")),
+        };
+        return Err(field.reject(format!("there is nothing of the kind `{kind}` to override"), help));
+    }
+    field.entries(overridden)
 }
 
 fn overridden(_: &str, field: &Field<'_>) -> Result<Override> {

@@ -29,7 +29,9 @@ impl Home {
             let read = Settings::parse(&file, text.as_bytes());
             read.is_ok_and(|read| read.value == wanted && read.warnings.len() <= odd)
         };
-        let Some(written) = with(&text, id.as_str(), name, value).into_iter().find(says_it) else {
+        let edits = with(&text, id.as_str(), name, value);
+        let Some(written) = edits.into_iter().chain(inline(&text, id.as_str(), name, value)).find(says_it)
+        else {
             let what = format!("`extensions.{id}.{name}` cannot be written without changing other lines");
             let help = "Write it into the file by hand.";
             return Err(Problem::in_file(Code::SettingsInvalid, &file, what).help(help));
@@ -61,10 +63,54 @@ fn with(text: &str, id: &str, name: &str, value: &Value) -> Vec<String> {
             let field = format!("    {name}:");
             let known = (place + 1..end).find(|line| lines[*line].starts_with(&field));
             match known {
-                Some(known) => lines[known] = &setting,
+                Some(known) => {
+                    let replaced = format!("{setting}{}", comment(lines[known]));
+                    lines[known] = &replaced;
+                    return vec![lines.join("\n") + "\n"];
+                }
                 None => lines.insert(place + 1, &setting),
             }
         }
     }
     vec![lines.join("\n") + "\n"]
+}
+
+/// The comment at the end of a line. Where the line has quotes, a `#` may be part of the value.
+fn comment(line: &str) -> &str {
+    let at = line.find(" #").filter(|_| !line.contains(['"', '\'']));
+    at.and_then(|at| line.get(at..)).unwrap_or_default()
+}
+
+/// The text with the setting inside braces: `extensions: { weather: { city: Graz } }`, or `weather: { … }` on a line of its own. A value
+/// that is there is replaced if it is `true` or `false`.
+fn inline(text: &str, id: &str, name: &str, value: &Value) -> Vec<String> {
+    let mut edits = Vec::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let whole = |edited: String| [&text[..start], &edited, &text[start + line.len()..]].concat();
+        let after = |from: usize, key: &str| {
+            let found = line.get(from..)?.find(key)?;
+            Some(from + found + key.len())
+        };
+        let own = after(0, &format!("{id}: {{"));
+        if let Some(open) = own {
+            edits.push(whole(format!("{} {name}: {value},{}", &line[..open], &line[open..])));
+            let known = after(open, &format!("{name}: "));
+            let old =
+                known.and_then(|at| ["true", "false"].into_iter().find(|old| line[at..].starts_with(old)));
+            if let (Some(at), Some(old)) = (known, old) {
+                edits.push(whole(format!("{}{value}{}", &line[..at], &line[at + old.len()..])));
+            }
+        }
+        if let Some(open) = after(0, "extensions: {").filter(|_| own.is_none()) {
+            let comma = if line[open..].trim_start().starts_with('}') { " " } else { "," };
+            edits.push(whole(format!(
+                "{} {id}: {{ {name}: {value} }}{comma}{}",
+                &line[..open],
+                &line[open..]
+            )));
+        }
+        start += line.len();
+    }
+    edits
 }

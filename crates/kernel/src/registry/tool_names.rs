@@ -41,6 +41,17 @@ impl ReservedNames {
     }
 }
 
+/// Why a descriptor that needs secrets is not registered.
+pub(crate) fn secrets_missing(extension: &ExtensionId, descriptor: &Descriptor) -> Fault {
+    let Descriptor { kind, id, missing_secrets, .. } = descriptor;
+    let message = format!(
+        "the {kind} `{id}` of `{extension}` is not registered: it needs `{}`. `holdfast setup {extension}` asks for it; \
+         it counts when the extension starts next",
+        missing_secrets.join("`, `")
+    );
+    Fault::new(Code::SecretMissing, message)
+}
+
 /// A warning for each extension that registers a name which another one registers too, unless the settings give the name away.
 pub(crate) fn duplicates(registry: &Registry, overrides: &Overrides) -> Vec<(ExtensionId, Fault)> {
     let mut users: BTreeMap<String, Vec<(&ToolName, &ExtensionId)>> = BTreeMap::new();

@@ -39,6 +39,9 @@ pub(super) struct Call {
     pub awaits_child: bool,
     /// The hooks that asked for approval before the approver edited the arguments: the edit has answered them.
     answered: Vec<HookId>,
+    /// Whether a person changed the arguments, of which the model is told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edited: bool,
     pub result: Option<Content>,
     fault: Option<Fault>,
     pub artifacts: Vec<Artifact>,
@@ -209,7 +212,7 @@ impl CallStep<'_> {
         self.recorder.record(ToolDecided { call: *id, arguments: arguments.into(), verdict });
     }
 
-    /// The gates whose question nobody has answered before, for the session or by an edit.
+    /// The gates whose question was not answered before, for the session or by an edit.
     fn open_reasons(&self, round: &HookRound) -> Vec<GateReason> {
         let content = self.call.implementation.as_ref().map(|it| &it.extension.digest);
         let approved = content.is_some() && self.session.approved.get(&self.call.view.tool) == content;
@@ -236,6 +239,7 @@ impl CallStep<'_> {
                 self.dispatch(1);
             }
             Answer::Edit { arguments } => {
+                self.call.edited |= self.call.view.arguments != *arguments;
                 self.call.view.arguments = arguments.clone();
                 self.call.answered.extend(asked_by);
                 self.check_arguments();

@@ -32,7 +32,7 @@ pub(super) fn open_round(
     subject: Option<Content>,
 ) -> Option<OpenedRound> {
     let matched =
-        call.map(|call| MatchedCall { tool: call.tool.as_str(), arguments: call.arguments.value() });
+        call.map(|call| MatchedCall { tool: call.tool.as_str(), arguments: Some(call.arguments.value()) });
     let hooks = matching_hooks(registry, point, matched, channel)?;
     let round = HookRound::new(point, subject, hooks);
     let begun = recorder.record(HookCalled {

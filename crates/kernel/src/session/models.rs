@@ -16,8 +16,8 @@ use crate::hook_round::HookRound;
 /// The first delay before a model is asked again. It doubles with each attempt; a provider may ask for a longer one.
 const FIRST_DELAY: Millis = Millis(500);
 
-/// How often the delay doubles at most.
-const MAX_DOUBLINGS: u32 = 6;
+/// The longest delay that doubling leads to.
+const MAX_DELAY: Millis = Millis(32_000);
 
 /// A model that a router names.
 struct Route<'a> {
@@ -145,7 +145,7 @@ impl TurnStep<'_> {
             return self.end_by_limit(reached);
         }
         if fact.retryable && attempt < self.session.start.settings.attempts {
-            let backoff = Millis(FIRST_DELAY.0 << attempt.saturating_sub(1).min(MAX_DOUBLINGS));
+            let backoff = FIRST_DELAY.backoff(attempt.saturating_sub(1), MAX_DELAY);
             let delay = fact.retry_after.map_or(backoff, |asked| asked.max(backoff));
             return self.retry_model(attempt.saturating_add(1), delay);
         }

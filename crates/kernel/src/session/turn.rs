@@ -64,7 +64,7 @@ pub(super) struct Turn {
     pub calls_made: u32,
 }
 
-/// What a compaction in progress goes by.
+/// The state of a compaction in progress.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(crate = "holdfast_contract::serde")]
 pub(super) struct Compaction {
@@ -220,6 +220,7 @@ impl TurnStep<'_> {
                     content,
                     failed: status != CallStatus::Done,
                     attachments: call.artifacts,
+                    edited: call.edited.then_some(call.view.arguments),
                 });
             }
         }

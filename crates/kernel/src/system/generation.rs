@@ -4,6 +4,7 @@ use std::mem::take;
 use std::sync::Arc;
 
 use holdfast_contract::body::Body;
+use holdfast_contract::digest::Digest;
 use holdfast_contract::effect::Act;
 use holdfast_contract::ids::{ExtensionId, Generation, Seq};
 use holdfast_contract::problem::Fault;
@@ -14,6 +15,7 @@ use holdfast_contract::system_frames::{
     FoundExtension, LifecycleCommand,
 };
 
+use super::ExpectedExtension;
 use super::outages::Judging;
 use super::supervision::{CrashCounter, FaultWindow, RestartBackoff};
 use crate::step_recorder::StepRecorder;
@@ -31,7 +33,7 @@ pub(super) struct Extension {
     /// The number of the last generation.
     pub last_generation: u64,
     pub generations: Vec<ExtensionGeneration>,
-    /// What was active before, for a rollback.
+    /// What was active before the present generation, for a rollback when that keeps failing. Forgotten at a restart.
     pub previous: Option<FoundExtension>,
     pub faults: FaultWindow,
     pub crashes: CrashCounter,
@@ -41,6 +43,9 @@ pub(super) struct Extension {
     /// What it judges, active or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judging: Option<Judging>,
+    /// The content that was active last, kept over restarts. It runs when what is installed cannot be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_good: Option<FoundExtension>,
 }
 
 /// One generation of an extension.
@@ -64,6 +69,9 @@ pub(super) struct ExtensionGeneration {
     pub shutdown_rank: usize,
     /// Whether it brings an earlier generation back.
     pub is_rollback: bool,
+    /// The fault of the content that was found, if this is the last good content in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stands_in_for: Option<Fault>,
 }
 
 /// A command that a lane is carrying out.
@@ -110,39 +118,76 @@ impl Extension {
         self.generations.iter().any(|generation| generation.state != GenerationState::Stopping)
     }
 
-    /// Goes by what was found from now on.
+    /// Takes over the latest discovery.
     pub fn adopt(&mut self, found: &FoundExtension) {
         self.found = Some(found.clone());
         self.fault = None;
         self.waiting = false;
     }
 
-    /// Starts it again if it is down.
-    pub fn restart(&mut self) {
+    /// Starts it again if it is down, or if another version than the one that was found is active: what was found, or the last good
+    /// content if nothing can be read and that may stand in.
+    pub fn restart(&mut self, keeps_last_good: bool) {
         self.timer = None;
-        if let Some(found) = self.found.clone().filter(|_| !self.is_up()) {
-            self.start_generation(found, false);
+        if self.is_up() {
+            // A new version whose start was interrupted is tried again.
+            let starts = self.in_state(GenerationState::Starting).is_some();
+            let active = self.in_state(GenerationState::Active).map(|active| active.found.digest);
+            if let Some(found) = self.found.clone().filter(|found| !starts && active != Some(found.digest)) {
+                self.start_generation(found, false);
+            }
+            return;
+        }
+        match (self.found.clone(), self.fault.clone()) {
+            (Some(found), _) => self.start_generation(found, false),
+            (None, Some(fault)) if keeps_last_good => self.start_last_good(None, &fault),
+            (None, _) => {}
         }
     }
 
     /// Adds a generation that starts, in place of one that has not finished starting.
     pub fn start_generation(&mut self, found: FoundExtension, is_rollback: bool) {
+        self.adopt(&found);
+        self.add_generation(ExtensionGeneration { found, is_rollback, ..ExtensionGeneration::default() });
+    }
+
+    /// Starts the last good content, because what was found cannot be used, unless that is the content that failed. What was found and
+    /// its fault stay.
+    pub fn start_last_good(&mut self, failed: Option<Digest>, fault: &Fault) {
+        let Some(found) = self.last_good.clone().filter(|good| Some(good.digest) != failed) else { return };
+        if self.crashes.quarantine(found.digest).is_none() {
+            let stands_in_for = Some(fault.clone());
+            self.add_generation(ExtensionGeneration { found, stands_in_for, ..Default::default() });
+        }
+    }
+
+    fn add_generation(&mut self, generation: ExtensionGeneration) {
         if let Some(replaced) = self.in_state_mut(GenerationState::Starting) {
             replaced.state = GenerationState::Stopping;
         }
-        self.adopt(&found);
         self.last_generation += 1;
-        self.generations.push(ExtensionGeneration {
-            reference: Arc::new(found.activation(self.last_generation)),
-            found,
-            is_rollback,
-            ..ExtensionGeneration::default()
-        });
+        let reference = Arc::new(generation.found.activation(self.last_generation));
+        self.generations.push(ExtensionGeneration { reference, ..generation });
         self.learn_judging(GenerationState::Starting);
     }
 
-    /// Makes the generation that has started the active one.
-    pub fn promote(&mut self, recorder: &mut StepRecorder, registered: u64) {
+    /// The content that will be active if nothing fails, unless one is.
+    pub fn expected(&self) -> Option<ExpectedExtension> {
+        if self.in_state(GenerationState::Active).is_some() {
+            return None;
+        }
+        let starting = self.in_state(GenerationState::Starting).map(|it| &it.found);
+        if starting.is_none() && self.timer.is_none() {
+            return None;
+        }
+        let contents = [starting, self.found.as_ref(), self.last_good.as_ref()].into_iter().flatten();
+        let id = contents.clone().next()?.id.clone();
+        let contents = contents.map(|found| found.digest).collect();
+        Some(ExpectedExtension { id, contents, restarting: starting.is_none() })
+    }
+
+    /// Makes the generation that has started the active one. Unless it was only loaded, it has shown that it can start.
+    pub fn promote(&mut self, recorder: &mut StepRecorder, registered: u64, has_started: bool) {
         let replaced = self.in_state_mut(GenerationState::Active).map(|old| {
             old.state = GenerationState::Stopping;
             (old.reference.generation, old.found.clone())
@@ -152,11 +197,18 @@ impl Extension {
         new.registered = registered;
         let (reference, is_rollback) = (new.reference.clone(), new.is_rollback);
         let (id, to) = (reference.id.clone(), reference.generation);
-        self.learn_judging(GenerationState::Active);
-        recorder.record(state_changed(&id, to, ExtensionState::Active, None));
+        let (stands_in_for, found) = (new.stands_in_for.clone(), new.found.clone());
+        self.fault = stands_in_for;
+        if has_started {
+            self.last_good = Some(found);
+            self.learn_judging(GenerationState::Active);
+        }
+        recorder.record(state_changed(&id, to, ExtensionState::Active, self.fault.clone()));
         let faults = take(&mut self.faults).count();
-        self.fault = None;
-        self.crashes = CrashCounter::default();
+        // Content that crashed the process stays quarantined while the last good one stands in for it.
+        if self.fault.is_none() && has_started {
+            self.crashes = CrashCounter::default();
+        }
         self.waiting = false;
         let Some((from, found)) = replaced else { return };
         if is_rollback {

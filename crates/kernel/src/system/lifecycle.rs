@@ -2,12 +2,13 @@
 
 use std::mem::replace;
 
+use holdfast_contract::digest::Digest;
 use holdfast_contract::effect::Act;
 use holdfast_contract::ids::{ExtensionId, Generation, Seq};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::system_frames::{
-    ExtensionFaulted, ExtensionReported, ExtensionState, FoundExtension, HealthReported, LifecycleCommand,
-    LifecycleOutcome,
+    ExtensionFaulted, ExtensionReported, ExtensionRetried, ExtensionState, FoundExtension, HealthReported,
+    LifecycleCommand, LifecycleOutcome, SystemStarted,
 };
 
 use super::System;
@@ -18,13 +19,21 @@ use crate::step_recorder::StepRecorder;
 
 impl System {
     /// The process has started: no generation of an earlier process is alive, but the numbers continue. A generation that was starting
-    /// when an earlier process died may be the reason.
-    pub(super) fn start(&mut self) {
+    /// when an earlier process died is a suspect if its code was executing then.
+    pub(super) fn start(&mut self, fact: &SystemStarted) {
         let died = replace(&mut self.phase, Phase::Running) == Phase::Running;
         self.running.clear();
+        // Crashes that were counted without evidence do not count any more once there is evidence.
+        let forgives = fact.last_good && !self.keeps_last_good;
+        (self.keeps_last_good, self.inspects) = (fact.last_good, fact.inspects);
+        let executing = |content: &Digest| fact.executing.as_ref().is_none_or(|all| all.contains(content));
         for extension in self.extensions.values_mut() {
+            if forgives {
+                extension.crashes = CrashCounter::default();
+            }
             let starting = extension.in_state(GenerationState::Starting);
-            let crashes = match starting.filter(|generation| died && generation.is_busy()) {
+            let is_suspect = |it: &&ExtensionGeneration| died && it.is_busy() && executing(&it.found.digest);
+            let crashes = match starting.filter(is_suspect) {
                 Some(suspect) => extension.crashes.with_crash_of(suspect.found.digest),
                 None => extension.crashes,
             };
@@ -32,6 +41,7 @@ impl System {
                 last_generation: extension.last_generation,
                 crashes,
                 judging: extension.judging.take(),
+                last_good: extension.last_good.take(),
                 ..Extension::default()
             };
         }
@@ -57,21 +67,27 @@ impl System {
         }
     }
 
-    /// The user restarts an extension that is down, whatever has happened to it.
-    pub(super) fn retried(&mut self, id: &ExtensionId) -> Accepted {
-        let Some(extension) = self.extensions.get_mut(id).filter(|it| !it.is_up()) else {
+    /// The user restarts an extension that is down, regardless of its faults, or reloads one that is up.
+    pub(super) fn retried(&mut self, fact: &ExtensionRetried) -> Accepted {
+        let keeps_last_good = self.keeps_last_good;
+        let Some(extension) = self.extensions.get_mut(&fact.id).filter(|it| fact.reload || !it.is_up())
+        else {
             return unexpected("no such extension is down");
         };
         extension.crashes = CrashCounter::default();
         extension.restarts = RestartBackoff::default();
-        extension.restart();
+        match extension.found.clone().filter(|_| extension.is_up()) {
+            Some(found) => extension.start_generation(found, false),
+            None => extension.restart(keeps_last_good),
+        }
         Ok(())
     }
 
     /// The delay before a restart is over.
     pub(super) fn timer_fired(&mut self, timer: Seq) -> Accepted {
+        let keeps_last_good = self.keeps_last_good;
         match self.extensions.values_mut().find(|it| it.timer == Some(timer)) {
-            Some(extension) => extension.restart(),
+            Some(extension) => extension.restart(keeps_last_good),
             None => return unexpected("no extension waits for this timer"),
         }
         Ok(())
@@ -79,12 +95,16 @@ impl System {
 
     /// An extension cannot be read. The active generation, if any, goes on.
     pub(super) fn rejected(&mut self, recorder: &mut StepRecorder, id: &ExtensionId, fault: &Fault) {
+        let keeps_last_good = self.keeps_last_good;
         let extension = self.extensions.entry(id.clone()).or_default();
         extension.fault = Some(fault.clone());
         extension.waiting = false;
         if !extension.is_up() {
             let generation = Generation(extension.last_generation);
             recorder.record(state_changed(id, generation, ExtensionState::Error, Some(fault.clone())));
+            if keeps_last_good {
+                extension.start_last_good(None, fault);
+            }
         }
     }
 
@@ -93,6 +113,7 @@ impl System {
             extension.found = None;
             extension.fault = None;
             extension.judging = None;
+            extension.last_good = None;
         }
     }
 
@@ -115,7 +136,13 @@ impl System {
                 // One that is stopping already is no further than it was.
                 let state = generation.state;
                 if state != GenerationState::Stopping {
+                    // The fault to report is that of the content in whose place the last good one was started.
+                    let stands_in = generation.stands_in_for.clone();
+                    let (content, fault) = (generation.found.digest, stands_in.unwrap_or(fault.clone()));
                     self.stop_generation(recorder, &fact.id, state, Some(fault.clone()));
+                    if self.extensions.get(&fact.id).is_some_and(|extension| extension.timer.is_none()) {
+                        self.fall_back(&fact.id, content, &fault);
+                    }
                 }
             }
             // What fails to stop is stopped all the same.
@@ -131,6 +158,14 @@ impl System {
             }
         }
         Ok(())
+    }
+
+    /// Content of an extension cannot be started: if nothing else of it is up, the last good content takes its place.
+    fn fall_back(&mut self, id: &ExtensionId, content: Digest, fault: &Fault) {
+        let may = self.keeps_last_good && self.phase == Phase::Running;
+        if let Some(extension) = self.extensions.get_mut(id).filter(|it| may && !it.is_up()) {
+            extension.start_last_good(Some(content), fault);
+        }
     }
 
     /// A tool or hook of an extension failed. Too many failures roll the active generation back, or stop it.
@@ -166,7 +201,7 @@ impl System {
         Ok(())
     }
 
-    /// The generation of this number, in whatever state.
+    /// The generation of this number, in any state.
     pub(super) fn generation(
         &mut self,
         id: &ExtensionId,
@@ -181,7 +216,7 @@ impl System {
     }
 
     /// Stops the generation in this state: in error if there is a fault. Another generation may stay active. An unhealthy one is
-    /// restarted after a delay.
+    /// restarted after a delay, and so is one whose process was killed while it started.
     pub(super) fn stop_generation(
         &mut self,
         recorder: &mut StepRecorder,
@@ -193,10 +228,13 @@ impl System {
         let Some(generation) = extension.in_state_mut(state) else { return };
         generation.state = GenerationState::Stopping;
         let number = generation.reference.generation;
-        let is_unhealthy = fault.as_ref().is_some_and(|fault| fault.code == Code::ExtensionUnhealthy);
-        let restart_at = if is_unhealthy { extension.restarts.next(recorder.now()) } else { None };
+        let stands_in_for = generation.stands_in_for.take();
+        let restarts = |fault: &Fault| matches!(fault.code, Code::ExtensionUnhealthy | Code::ProcessKilled);
+        let restart_at =
+            if fault.as_ref().is_some_and(restarts) { extension.restarts.next(recorder.now()) } else { None };
         let new_state = if fault.is_some() { ExtensionState::Error } else { ExtensionState::Inactive };
-        extension.fault = fault.clone();
+        // What is wrong with the content that was found matters more than how the one in its place ended.
+        extension.fault = fault.as_ref().and(stands_in_for).or(fault.clone());
         self.registry_stale |= state == GenerationState::Active;
         let mut changed = state_changed(id, number, new_state, fault);
         changed.again = restart_at;

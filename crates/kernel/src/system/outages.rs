@@ -1,4 +1,4 @@
-//! Outages: extensions that judge and are not active. Their hooks stay in the registry, and whatever they would judge is denied.
+//! Outages: extensions that judge and are not active. Their hooks stay in the registry, and everything they would judge is denied.
 //!
 //! What an extension judges is known from its last active generation, before that from the last one that was loaded, before that from
 //! its manifest. It outlives the process: right after a start every extension that judged before is expected again, until it is active

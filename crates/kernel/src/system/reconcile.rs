@@ -103,7 +103,8 @@ impl System {
             return None;
         }
         let found = &generation.found;
-        let is_installed = self.extensions.get(&found.id).is_some_and(|it| it.found.is_some());
+        let is_installed =
+            self.extensions.get(&found.id).is_some_and(|it| it.found.is_some() || it.fault.is_some());
         if self.phase != Phase::Running || !is_installed {
             return Some(Transition::Stop { state, fault: None });
         }
@@ -208,7 +209,7 @@ impl System {
                 let descriptors = |state| extension.in_state(state).map(|it| it.descriptors.clone());
                 let before = descriptors(GenerationState::Active);
                 let after = descriptors(GenerationState::Starting);
-                extension.promote(recorder, self.activations);
+                extension.promote(recorder, self.activations, !self.inspects);
                 if before.is_some() && before != after {
                     self.restart_dependents(&reference.id);
                 }

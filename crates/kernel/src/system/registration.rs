@@ -1,12 +1,12 @@
 //! Registration: when the registry is rebuilt, and which tool names an extension does not get.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::replace;
 use std::sync::Arc;
 
 use holdfast_contract::digest::Digest;
 use holdfast_contract::effect::Act;
-use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::ids::{DescriptorId, ExtensionId, RegistryKind};
 use holdfast_contract::problem::Fault;
 use holdfast_contract::registry::{Descriptor, RegistryPin, RegistryRef};
 use holdfast_contract::system_frames::RegistryChanged;
@@ -14,7 +14,7 @@ use holdfast_contract::system_frames::RegistryChanged;
 use super::System;
 use super::generation::{ExtensionGeneration, GenerationState};
 use crate::registry::stack_changes;
-use crate::registry::tool_names::{ReservedNames, duplicates};
+use crate::registry::tool_names::{ReservedNames, duplicates, secrets_missing};
 use crate::step_recorder::StepRecorder;
 
 impl System {
@@ -32,7 +32,7 @@ impl System {
         recorder.act(Act::Activate { pin: self.pin.clone() });
     }
 
-    /// The tool names that built-in extensions reserve, in whatever state they are.
+    /// The tool names that built-in extensions reserve, in any state.
     pub(super) fn reserved_names(&self) -> ReservedNames {
         let mut reserved = ReservedNames::default();
         for (id, extension) in &self.extensions {
@@ -51,10 +51,25 @@ impl System {
         generation: &ExtensionGeneration,
         descriptor: &Descriptor,
     ) -> Option<Fault> {
+        // A gate or guardrail stays: without its secret it fails, and that closes.
+        if !descriptor.missing_secrets.is_empty() && !descriptor.guards() {
+            return Some(secrets_missing(&generation.found.id, descriptor));
+        }
         if generation.found.built_in.is_some() {
             return None;
         }
         reserved.refusal(&self.overrides, &generation.found.id, descriptor)
+    }
+
+    /// The user's overrides that name nothing of an extension that is up.
+    pub fn unused_overrides(&self) -> Vec<(RegistryKind, DescriptorId)> {
+        let active = self.extensions.values().filter_map(|it| it.in_state(GenerationState::Active));
+        let names: BTreeSet<_> = active
+            .flat_map(|it| it.descriptors.iter().flat_map(|one| one.kinds_and_ids(&it.found.id)))
+            .collect();
+        let all =
+            self.overrides.iter().flat_map(|(kind, ids)| ids.keys().map(|id| (kind.clone(), id.clone())));
+        all.filter(|name| !names.contains(name)).collect()
     }
 
     /// Conflicts of tool names, by extension: those that it does not get, and those that others register too.

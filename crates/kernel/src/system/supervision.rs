@@ -1,4 +1,5 @@
-//! Counters of failures: how many faults, restarts and crashes an extension may have before it is given up.
+//! Counters of failures, after which an extension is given up: faults of its calls (then it is rolled back or stopped), restarts because
+//! it was unhealthy, and crashes of the whole process while its code was executing. ADR 0018 says which failure leads to what.
 
 use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::Millis;
@@ -27,7 +28,7 @@ impl FaultWindow {
     }
 }
 
-/// Exponential backoff of restarts, with a maximum number of restarts within a window.
+/// Exponential backoff of the restarts of an unhealthy extension, with a maximum number of restarts within a window.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(crate = "holdfast_contract::serde")]
 pub(super) struct RestartBackoff {
@@ -39,6 +40,8 @@ impl RestartBackoff {
     const MAX_RESTARTS: u32 = 6;
     const WINDOW: Millis = Millis(600_000);
     const FIRST_DELAY: Millis = Millis(1_000);
+    /// The delay of the last restart that is made.
+    const MAX_DELAY: Millis = Millis(32_000);
 
     /// When to restart after a failure now; none if that was too often.
     pub fn next(&mut self, now: Millis) -> Option<Millis> {
@@ -48,7 +51,7 @@ impl RestartBackoff {
         if self.count >= Self::MAX_RESTARTS {
             return None;
         }
-        let delay = Millis(Self::FIRST_DELAY.0 << self.count);
+        let delay = Self::FIRST_DELAY.backoff(self.count, Self::MAX_DELAY);
         self.count += 1;
         Some(now.plus(delay))
     }

@@ -2,7 +2,7 @@
 //!
 //! A protocol violation closes the connection: pending requests fail with the reason, and the process is killed.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::ExtensionId;
@@ -15,6 +15,7 @@ use holdfast_jsonrpc::error_code::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use holdfast_jsonrpc::{
     Completion, EncodeError, PendingRequests, RpcMessage, encode_request, encode_response, read_line,
 };
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, BufReader};
 use tokio::sync::oneshot;
@@ -22,7 +23,7 @@ use tokio::sync::oneshot;
 use crate::process::writer::{WriteHalf, Writer};
 
 /// The longest line that either side may send.
-pub(crate) const LINE_BYTES: usize = 8 << 20;
+pub(crate) const MAX_LINE_BYTES: usize = 8 << 20;
 /// Pending requests to one process.
 const MAX_PENDING_REQUESTS: usize = 256;
 /// Questions that may be under way at once.
@@ -82,7 +83,7 @@ struct Waiting {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn log(&self, level: LogLevel, text: &str) {
@@ -205,7 +206,7 @@ impl Connection {
 
 /// A request to the process, or a notification, as a line.
 fn outgoing(id: Option<u64>, message: &ToExtension) -> Result<String, Fault> {
-    encode_request(id, message, LINE_BYTES).map_err(|error| not_encoded(&error))
+    encode_request(id, message, MAX_LINE_BYTES).map_err(|error| not_encoded(&error))
 }
 
 fn not_encoded(error: &EncodeError) -> Fault {
@@ -246,7 +247,7 @@ async fn read(output: impl AsyncRead + Unpin, shared: &Arc<Shared>, answers: &We
     let mut bytes = Vec::new();
     loop {
         bytes.clear();
-        match read_line(&mut output, &mut bytes, LINE_BYTES).await {
+        match read_line(&mut output, &mut bytes, MAX_LINE_BYTES).await {
             Ok(true) => {}
             Ok(false) => return Disconnect::Closed,
             Err(error) => return violation(&error.to_string(), &bytes),
@@ -385,9 +386,9 @@ fn spend(waiting: &mut Waiting, most: u32) -> Result<(), Fault> {
 
 /// Answers the process.
 fn say(answers: &Weak<Writer>, id: &Value, answer: Result<Value, RpcError>) {
-    let line = encode_response(id, answer.as_ref(), LINE_BYTES).or_else(|error| {
+    let line = encode_response(id, answer.as_ref(), MAX_LINE_BYTES).or_else(|error| {
         let error = RpcError::from(&not_encoded(&error));
-        encode_response(id, Err(&error), LINE_BYTES)
+        encode_response(id, Err(&error), MAX_LINE_BYTES)
     });
     if let (Ok(line), Some(lines)) = (line, answers.upgrade())
         && !lines.try_write(&line)

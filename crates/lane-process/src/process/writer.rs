@@ -1,8 +1,9 @@
 //! Writes lines to a process: directly while it reads as fast as we write, through a bounded queue when it does not.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::net::unix::{OwnedWriteHalf, pipe};
 use tokio::sync::{Semaphore, mpsc};
 
@@ -72,7 +73,7 @@ impl Writer {
 
     /// Writes a line without waiting if the queue is empty; false if it is not. What the transport does not take is queued.
     pub(crate) fn try_write(&self, line: &str) -> bool {
-        let mut queued = self.queued.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queued = self.queued.lock();
         if *queued > 0 {
             return false;
         }
@@ -92,7 +93,7 @@ impl Writer {
         }
         let Ok(permit) = self.permits.acquire().await else { return false };
         permit.forget();
-        *self.queued.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *self.queued.lock() += 1;
         self.lines.send(QueuedLine { rest: line.into_bytes(), has_permit: true }).is_ok()
     }
 }
@@ -107,7 +108,7 @@ async fn write(
         if transport.write_all(&rest).await.is_err() {
             break;
         }
-        *queued.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        *queued.lock() -= 1;
         if has_permit {
             permits.add_permits(1);
         }

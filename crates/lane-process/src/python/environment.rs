@@ -6,12 +6,14 @@ mod installer;
 mod registry;
 
 #[cfg(test)]
+mod environment_tests;
+#[cfg(test)]
 mod installer_tests;
 #[cfg(test)]
 mod registry_tests;
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,6 +21,7 @@ use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::{Progress, Sinks};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_sandbox::SandboxReport;
+use holdfast_untrusted_files::{open_regular, read_text, remove_tree};
 use tokio::time::Instant;
 
 use crate::python::environment::installer::Installer;
@@ -27,6 +30,12 @@ use crate::python::requirements::Requirements;
 
 /// How long an installation may take.
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// How long an installation that failed is not tried again. Other requirements are another environment.
+const RETRY_PAUSE: Duration = Duration::from_secs(30 * 60);
+/// The longest reason of a failure that is read again.
+const MAX_FAILURE_BYTES: u64 = 256 << 10;
+/// The file beside an environment that says why it could not be created.
+const FAILURE_EXTENSION: &str = "failed";
 /// The file that marks an environment as complete.
 const COMPLETE_MARKER: &str = "whole";
 
@@ -65,14 +74,25 @@ impl PythonEnvironment {
         if environment.is_complete() {
             return Ok(environment);
         }
+        let failure = environment.folder.with_extension(FAILURE_EXTENSION);
+        if let Some(message) = recent_failure(&failure) {
+            let told = format!(
+                "{message} (not tried again for {} minutes; `holdfast ext restart {id}` tries at once)",
+                RETRY_PAUSE.as_secs() / 60
+            );
+            return Err(Fault::new(Code::PackagesFailed, told));
+        }
         let began = Instant::now();
         sinks.progress(id, Progress::Installing { packages: needed.lines.iter().cloned().collect() });
         // An interrupted installation may have left an incomplete folder.
-        let _ = fs::remove_dir_all(&environment.folder);
+        let _ = remove_tree(&environment.folder);
         if let Err(fault) = environment.install(needed, python, report, (id, sinks)).await {
-            let _ = fs::remove_dir_all(&environment.folder);
+            let _ = remove_tree(&environment.folder);
+            // Where it cannot be written, the next start tries again.
+            let _ = write_new(&failure, &fault.message);
             return Err(fault);
         }
+        let _ = fs::remove_file(&failure);
         sinks.progress(id, Progress::Installed { millis: began.elapsed().as_millis() as u64 });
         Ok(environment)
     }
@@ -110,9 +130,29 @@ impl PythonEnvironment {
                 installer.run(&[install.as_slice(), &WHEELS].concat()).await?;
             }
         }
-        fs::write(self.folder.join(COMPLETE_MARKER), lines.join("\n"))
+        self.mark_complete(&lines.join("\n"))
+    }
+
+    /// The installer could write the folder: whatever it left under the marker's name is not followed and not written to.
+    fn mark_complete(&self, packages: &str) -> Result<(), Fault> {
+        write_new(&self.folder.join(COMPLETE_MARKER), packages)
             .map_err(|error| failed("could not mark the environment as complete", error))
     }
+}
+
+/// Why an environment could not be created a short time ago.
+fn recent_failure(file: &Path) -> Option<String> {
+    let age = fs::metadata(file).ok()?.modified().ok()?.elapsed().unwrap_or_default();
+    read_text(file, MAX_FAILURE_BYTES).ok().filter(|_| age < RETRY_PAUSE)
+}
+
+/// Writes a file that is new: what has its name is removed, and no link is followed.
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
 }
 
 fn text(path: &Path) -> Result<&str, Fault> {
@@ -126,15 +166,16 @@ fn uv() -> Option<PathBuf> {
     let named = std::env::split_paths(&path).filter_map(|folder| folder.join("uv").canonicalize().ok());
     named.into_iter().find(|file| {
         let mut magic = [0; 4];
-        let read = File::open(file).and_then(|mut file| file.read_exact(&mut magic));
-        file.ends_with("uv") && file.is_file() && read.is_ok() && &magic == b"\x7fELF"
+        let opened = open_regular(OpenOptions::new().read(true), file);
+        let read = opened.is_ok_and(|mut file| file.read_exact(&mut magic).is_ok());
+        file.ends_with("uv") && read && &magic == b"\x7fELF"
     })
 }
 
 /// Locks an environment, so that no other task or process creates it concurrently.
 async fn lock(path: PathBuf) -> Result<File, Fault> {
     let locked = tokio::task::spawn_blocking(move || {
-        let file = File::create(path)?;
+        let file = open_regular(OpenOptions::new().write(true).create(true), &path)?;
         file.lock().map(|()| file)
     });
     let locked = locked.await.map_err(|error| failed("could not lock the environment", error))?;

@@ -1,6 +1,6 @@
 //! The Python interpreter of this machine, found once, as the user's shell would find it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -11,6 +11,11 @@ use serde::Deserialize;
 const MIN_VERSION: (u32, u32) = (3, 10);
 /// Candidates besides the `PATH`.
 const DEFAULT_PATHS: &[&str] = &["/usr/local/bin/python3", "/usr/bin/python3"];
+/// The libraries that Python and its standard library are linked with.
+const LIBRARIES: &[&str] = &[
+    "python", "ssl", "crypto", "ffi", "z", "bz2", "lzma", "sqlite3", "expat", "uuid", "readline", "ncurses",
+    "tinfo", "panel", "mpdec", "gcc_s", "stdc++", "tcl", "tk", "gdbm", "intl",
+];
 /// How long a candidate may take to report its version.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -47,6 +52,19 @@ impl Interpreter {
         Err(Fault::new(Code::InterpreterMissing, format!("Python {major}.{minor} or later is needed: {why}")))
     }
 
+    /// What a program must be able to read to run it: its programs, its library, and the shared libraries that those load. Not its whole
+    /// prefix, which may be a user's folder such as `~/.local`.
+    pub(crate) fn readable(&self) -> Vec<PathBuf> {
+        let (major, minor, _) = self.version;
+        let mut readable = vec![self.executable.clone(), self.prefix.join("bin")];
+        for folder in ["lib", "lib64"].map(|name| self.prefix.join(name)) {
+            readable.push(folder.join(format!("python{major}.{minor}")));
+            readable.extend(shared_libraries(&folder));
+        }
+        readable.retain(|path| path.exists());
+        readable
+    }
+
     /// Its version.
     pub(crate) fn version(&self) -> String {
         let (major, minor, patch) = self.version;
@@ -59,7 +77,17 @@ impl Interpreter {
     }
 }
 
-async fn probe(candidate: &std::path::Path) -> Option<Interpreter> {
+/// The shared libraries of a folder that an interpreter and its standard library load.
+fn shared_libraries(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let named = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let loaded = named.filter(|name| {
+        name.contains(".so") && LIBRARIES.iter().any(|library| name.starts_with(&format!("lib{library}")))
+    });
+    loaded.map(|name| folder.join(name)).collect()
+}
+
+async fn probe(candidate: &Path) -> Option<Interpreter> {
     let mut command = tokio::process::Command::new(candidate);
     command.args(["-I", "-S", "-c", PROBE]).stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
     let output = tokio::time::timeout(PROBE_TIMEOUT, command.output()).await.ok()?.ok()?;

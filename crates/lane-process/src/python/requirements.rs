@@ -5,6 +5,8 @@ mod marker;
 mod requirement;
 
 #[cfg(test)]
+mod corpus_tests;
+#[cfg(test)]
 mod requirement_tests;
 
 use std::collections::BTreeSet;

@@ -1,7 +1,8 @@
 //! The Python worker: a small package that needs only the standard library, written once for all processes of a lane, into a folder
 //! that has no files of an extension.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use holdfast_contract::digest::Digest;
 use holdfast_contract::manifest::ProgramCommand;
 use holdfast_contract::problem::{Code, Fault};
+use holdfast_untrusted_files::open_regular;
 
 macro_rules! files {
     ($($path:literal),+ $(,)?) => { &[$(($path, include_str!($path))),+] };
@@ -63,7 +65,9 @@ impl Worker {
                 Fault::new(Code::ExtensionGone, format!("{}: {error}", path.display()))
             };
             fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(failed)?;
-            fs::write(&path, text).map_err(failed)?;
+            let options = &mut OpenOptions::new();
+            let file = open_regular(options.write(true).create(true).truncate(true), &path);
+            file.map_err(Into::into).and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)?;
         }
         Ok(Arc::new(Self { folder, python: python.to_owned(), started: AtomicUsize::new(0) }))
     }

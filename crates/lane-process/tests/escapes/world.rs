@@ -91,7 +91,7 @@ struct Gate {
 impl Host for Gate {
     fn call_within(&self, call: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
         let CallRecord { name, arguments, .. } = call.record();
-        let value = arguments.value().cloned().unwrap_or_default();
+        let value = arguments.value().clone();
         self.asked.lock().unwrap().push(format!("{name} {value}"));
         let granted = value["host"] == "granted.example" && value["port"] == 80;
         let answer = match (name.as_str(), granted) {
@@ -146,7 +146,7 @@ impl World {
         };
         let gate = Gate { port: self.port, asked: self.asked.clone() };
         match it.call(call, Arc::new(gate)).await? {
-            Reply::Content(content) => Ok(content.value().cloned().unwrap()),
+            Reply::Content(content) => Ok(content.value().clone()),
             other => panic!("{other:?}"),
         }
     }

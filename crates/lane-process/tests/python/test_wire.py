@@ -26,7 +26,7 @@ class Worker:
         words = [sys.executable, "-S", "-B", WORKER, kind, target]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         self.process = subprocess.Popen(words, cwd=self.folder.name, **pipes)
-        self.heard = []
+        self.heard, self.logged = [], []
 
     def __enter__(self):
         return self
@@ -42,7 +42,12 @@ class Worker:
         self.process.stdin.flush()
 
     def next(self):
-        return json.loads(self.process.stdout.readline())
+        """The next message, except those for the log, which are kept."""
+        while True:
+            message = json.loads(self.process.stdout.readline())
+            if message.get("method") != "log":
+                return message
+            self.logged.append(message["params"])
 
     def until(self, fits):
         for message in self.heard:
@@ -129,6 +134,9 @@ class Conversations(unittest.TestCase):
             worker.call(2, what="no")
             error = worker.next()["error"]
             self.assertEqual(error["message"], "KeyError: 'no' (it.py, line 15)")
+            self.assertEqual({it["level"] for it in worker.logged}, {"debug"})
+            self.assertEqual(worker.logged[0]["text"], "Traceback (most recent call last):")
+            self.assertEqual(worker.logged[-1]["text"], "KeyError: 'no'")
             self.assertEqual(error["data"], {"class": "KeyError", "message": "'no'", "file": "tools/it.py", "line": 15})
             worker.call(3, what="exit")
             self.assertIn("SystemExit: 3", worker.next()["error"]["message"])

@@ -159,7 +159,7 @@ pub async fn go(instance: &Arc<dyn Instance>, arguments: Value) -> Result<Value,
         turn: Arc::default(),
     };
     match instance.call(call, Arc::new(Echo)).await? {
-        Reply::Content(content) => Ok(content.value().cloned().unwrap()),
+        Reply::Content(content) => Ok(content.value().clone()),
         other => panic!("{other:?}"),
     }
 }

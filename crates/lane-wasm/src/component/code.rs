@@ -9,14 +9,16 @@ use holdfast_contract::problem::{Code as ErrorCode, Fault};
 use holdfast_contract::wire::Vault;
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
 
+use crate::component::compiler::compile_limited;
 use crate::component::engine::{LazyEngine, StartedEngine};
-use crate::component::inspect::{compile, inspect_compiled};
+use crate::component::inspect::inspect_compiled;
 use crate::component::precompiled::deserialize;
 use crate::faults::one_line;
 use crate::host::link::link;
 use crate::instance::guest::{Activation, Guest};
 use crate::wit::interfaces::{Function, PACKAGE, VERSION};
 use holdfast_contract::log::Progress;
+use holdfast_contract::sandbox::SandboxOptions;
 
 /// Where an activation's code comes from.
 pub(crate) struct CodeOrigin {
@@ -25,8 +27,8 @@ pub(crate) struct CodeOrigin {
     /// The component's file.
     pub component: Digest,
     pub grants: Grants,
-    /// The largest component, in bytes.
-    pub limit: u64,
+    /// How components are run: the largest one, and what compiled code depends on.
+    pub options: SandboxOptions,
 }
 
 /// Code that can be instantiated.
@@ -103,18 +105,18 @@ fn obtain(origin: &CodeOrigin, started: &StartedEngine, activation: &Activation)
         return Ok(component);
     }
     let bytes = origin.vault.file(origin.component)?;
-    if bytes.len() as u64 > origin.limit {
+    if bytes.len() as u64 > origin.options.component_bytes {
         let message = format!(
             "the component has {} bytes; the limit is {} (`component_bytes`)",
             bytes.len(),
-            origin.limit
+            origin.options.component_bytes
         );
         return Err(Fault::new(ErrorCode::ComponentInvalid, message));
     }
     let (id, sinks) = (&activation.id, &activation.sinks);
     let began = Instant::now();
     sinks.progress(id, Progress::Compiling { bytes: bytes.len() as u64 });
-    let compiled = compile(&started.engine, &bytes);
+    let compiled = compile_limited(&started.engine, &origin.options, &bytes);
     sinks.progress(id, Progress::Compiled { millis: began.elapsed().as_millis() as u64 });
     let component = compiled?;
     if let Ok(bytes) = component.serialize() {

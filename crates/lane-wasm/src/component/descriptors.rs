@@ -2,12 +2,12 @@
 //! the answer cached, so that a start loads no code.
 
 use holdfast_contract::content::{Content, written_whole};
-use holdfast_contract::exports::{Exports, Named};
+use holdfast_contract::exports::{Exports, Named, RendererFeatures};
 use holdfast_contract::hook::HookPoint;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::manifest::{Manifest, Scope};
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::registry::Descriptor;
+use holdfast_contract::registry::{ChannelFeatures, Descriptor};
 use holdfast_contract::tool::{EffectClass, ToolSpec, agent_arguments_schema, default_timeout};
 use holdfast_contract::wire::InstanceCapabilities;
 use serde::{Deserialize, Serialize};
@@ -103,10 +103,15 @@ impl Known {
             points: points.collect(),
             commands: self.commands.clone(),
             methods: self.has(Function::ApiCall).then(|| self.methods.clone()),
-            renders: (self.has(Function::RenderCall), self.has(Function::RenderResult)),
-            channel: self.has(Function::SendToUser).then(|| self.has(Function::SendMessage)),
-            streams: self.has(Function::StreamStart) && self.has(Function::StreamStatus),
-            files: self.has(Function::SendFile),
+            renders: RendererFeatures {
+                calls: self.has(Function::RenderCall),
+                results: self.has(Function::RenderResult),
+            },
+            channel: self.has(Function::SendToUser).then(|| ChannelFeatures {
+                messages: self.has(Function::SendMessage),
+                streams: self.has(Function::StreamStart) && self.has(Function::StreamStatus),
+                files: self.has(Function::SendFile),
+            }),
             ..Exports::default()
         })
     }
@@ -135,6 +140,7 @@ fn tool_spec(tool: &abi::ToolSpec) -> Result<ToolSpec, Fault> {
         concurrency: None,
         render: tool.render.as_ref().map(|text| parsed(&of("render hint"), text)).transpose()?,
         group: None,
+        asks: false,
     })
 }
 
@@ -154,7 +160,7 @@ fn parsed(what: &str, text: &str) -> Result<Content, Fault> {
 fn schema(what: &str, text: &str) -> Result<Content, Fault> {
     let schema = parsed(what, text)?;
     match schema.value() {
-        Some(Value::Object(_) | Value::Bool(_)) => Ok(schema),
+        Value::Object(_) | Value::Bool(_) => Ok(schema),
         _ => Err(wrong(format!("{what} is not a JSON Schema: it must be an object"))),
     }
 }

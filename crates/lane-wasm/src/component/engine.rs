@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use holdfast_contract::budgets::Budgets;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::problem::{Code, Problem};
+use parking_lot::Mutex;
 use wasmtime::component::Component;
 use wasmtime::{Config, Enabled, Engine, EngineWeak, PoolingAllocationConfig};
 
@@ -49,12 +50,12 @@ pub(crate) struct StartedEngine {
 impl StartedEngine {
     /// A component that is in use.
     pub(crate) fn find(&self, file: Digest) -> Option<Arc<Component>> {
-        self.in_use.lock().unwrap_or_else(PoisonError::into_inner).get(&file)?.upgrade()
+        self.in_use.lock().get(&file)?.upgrade()
     }
 
     /// Shares a component. If it is in use already, that one is returned.
     pub(crate) fn share(&self, file: Digest, component: Component) -> Arc<Component> {
-        let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut in_use = self.in_use.lock();
         if let Some(first) = in_use.get(&file).and_then(Weak::upgrade) {
             return first;
         }
@@ -102,7 +103,7 @@ static IN_USE: Mutex<Vec<(SandboxOptions, EngineWeak)>> = Mutex::new(Vec::new())
 /// A running engine with these options. An engine reserves a large part of the address space of a process, so lanes with the same
 /// options share one.
 pub(crate) fn shared(options: &SandboxOptions) -> Result<Engine, Problem> {
-    let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut in_use = IN_USE.lock();
     in_use.retain(|(_, engine)| engine.upgrade().is_some());
     // Budgets belong to an activation, not to the engine.
     let options = &SandboxOptions { budgets: Budgets::default(), ..*options };

@@ -10,6 +10,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 use wasmtime::component::types::{Component as ComponentType, ComponentInstance, ComponentItem};
 
+use crate::component::compiler::compile_limited;
 use crate::component::engine;
 use crate::component::nesting;
 use crate::faults::{fault, one_line};
@@ -36,8 +37,9 @@ pub struct Inspection {
 /// Inspects a component without running any of it: its roles, its imports, and whether the grants cover them. The id is for the
 /// commands in error messages.
 pub fn inspect(id: &ExtensionId, bytes: &[u8], grants: &Grants) -> Result<Inspection, Problem> {
-    let engine = engine::for_inspection(&SandboxOptions::default())?;
-    let component = compile(&engine, bytes).map_err(Problem::from)?;
+    let options = SandboxOptions::default();
+    let engine = engine::for_inspection(&options)?;
+    let component = compile_limited(&engine, &options, bytes).map_err(Problem::from)?;
     inspect_compiled(&engine, &component, id, grants).map_err(Problem::from)
 }
 
@@ -203,20 +205,27 @@ fn imported(
             format!("it imports `{interface}`, which this program does not have")
         }));
     };
-    if known.outside && !found.hook_points.is_empty() {
+    if found.hook_points.iter().any(|point| !known.is_for_hooks(*point)) {
         return Err(refused(format!(
             "it imports `{interface}`, which reaches outside; hooks, context providers and guardrails may not. Put the hook in a separate extension"
         )));
     }
     match known.grant() {
         GrantRule::Everyone => Ok(()),
-        GrantRule::Components | GrantRule::Explicit | GrantRule::EachHost
+        GrantRule::Components
+        | GrantRule::ComponentsAndPrograms
+        | GrantRule::Explicit
+        | GrantRule::EachHost
             if grants.interfaces.iter().any(|granted| granted == interface) =>
         {
             Ok(())
         }
         GrantRule::EachSecret if !grants.secrets.is_empty() => Ok(()),
-        GrantRule::Components | GrantRule::Explicit | GrantRule::EachHost => Err(refused(format!(
+        GrantRule::Components
+        | GrantRule::ComponentsAndPrograms
+        | GrantRule::Explicit
+        | GrantRule::EachHost
+        | GrantRule::Nobody => Err(refused(format!(
             "it imports `{interface}`, and the interface `{interface}` is not granted: `holdfast ext grant {id} --interface {interface}`"
         ))),
         GrantRule::EachSecret => Err(refused(format!(

@@ -79,7 +79,7 @@ pub(crate) async fn demand(store: &mut StoreContextMut<'_, Guest>, call: HostCal
 /// The time in milliseconds.
 pub(crate) async fn now(store: &mut StoreContextMut<'_, Guest>) -> Result<u64> {
     let answer = demand(store, HostCall::Clock).await?;
-    let millis = answer.value().and_then(Value::as_u64);
+    let millis = answer.value().as_u64();
     millis.ok_or_else(|| stop(Code::Internal, "the host's time is no number"))
 }
 
@@ -90,7 +90,7 @@ pub(crate) async fn draw(store: &mut StoreContextMut<'_, Guest>, count: u64) -> 
         return Err(stop(Code::ComponentTrap, message));
     }
     let answer = demand(store, HostCall::Random { bytes: count as u32 }).await?;
-    let digits = answer.value().and_then(Value::as_str).unwrap_or_default().as_bytes();
+    let digits = answer.value().as_str().unwrap_or_default().as_bytes();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     let bytes: Option<Vec<u8>> = digits.chunks_exact(2).map(byte).collect();
     let whole = bytes.filter(|bytes| bytes.len() as u64 == count);
@@ -113,14 +113,13 @@ fn log(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
 fn config(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
     at.func_wrap("get", |mut store: StoreContextMut<'_, Guest>, (name,): (String,)| {
         store.data_mut().count()?;
-        let all = store.data().activation.config.value();
-        let value = all.and_then(|all| all.get(&name));
+        let value = store.data().activation.config.value().get(&name);
         Ok((value.map(|value| Content::new(value.clone()).json().to_owned()),))
     })?;
     at.func_wrap("all", |mut store: StoreContextMut<'_, Guest>, (): ()| {
         store.data_mut().count()?;
         let config = &store.data().activation.config;
-        let nothing = config.value().is_none_or(Value::is_null);
+        let nothing = config.value().is_null();
         Ok((if nothing { "{}".to_owned() } else { config.json().to_owned() },))
     })
 }
@@ -194,7 +193,7 @@ fn events(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
                     return Ok((Err(failure),));
                 }
             };
-            let payload = payload.value().cloned().unwrap_or_default();
+            let payload = payload.value().clone();
             let arguments = json!({ "topic": topic, "payload": payload, "key": key });
             Ok((nothing(call_host(&mut store, HostCall::of(HostCallKind::EventPublish, arguments)).await?),))
         })
@@ -226,7 +225,7 @@ fn ui(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
     at.func_wrap_async("confirm", |mut store: StoreContextMut<'_, Guest>, (prompt,): (String,)| {
         Box::new(async move {
             let answer = call_host(&mut store, HostCall::Ui(UiQuestion::Confirm { prompt })).await?;
-            let yes = |answer: Content| answer.value().and_then(Value::as_bool);
+            let yes = |answer: Content| answer.value().as_bool();
             Ok((answer.map(yes).map_err(Failure::from),))
         })
     })?;
@@ -275,15 +274,16 @@ fn secrets(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
 fn timers(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
     at.func_wrap_async("wait-until", |mut store: StoreContextMut<'_, Guest>, (moment,): (u64,)| {
         Box::new(async move {
-            let until = match store.data().is_a_loop() {
-                true => moment.max(now(&mut store).await?.saturating_add(LEAST_WAIT)),
-                false => moment,
+            let until = if store.data().is_a_loop() {
+                moment.max(now(&mut store).await?.saturating_add(LEAST_WAIT))
+            } else {
+                moment
             };
             let answer =
                 call_host(&mut store, HostCall::of(HostCallKind::ScheduleWait, json!({ "until": until })))
                     .await?;
             Guest::renew(&mut store)?;
-            let time = |answer: Content| answer.value().and_then(Value::as_u64).unwrap_or(until);
+            let time = |answer: Content| answer.value().as_u64().unwrap_or(until);
             Ok((answer.map(time).map_err(Failure::from),))
         })
     })
@@ -340,7 +340,7 @@ async fn with_arguments(
     arguments: &str,
 ) -> Result<Result<ContentOut, Failure>> {
     match parse(arguments) {
-        Ok(arguments) => named["arguments"] = arguments.value().cloned().unwrap_or_default(),
+        Ok(arguments) => named["arguments"] = arguments.value().clone(),
         Err(failure) => {
             store.data_mut().count()?;
             return Ok(Err(failure));
@@ -351,7 +351,7 @@ async fn with_arguments(
 
 fn content(answer: Content) -> ContentOut {
     match answer.value() {
-        Some(Value::String(text)) => ContentOut::Text(text.clone()),
+        Value::String(text) => ContentOut::Text(text.clone()),
         _ => ContentOut::Json(answer.json().to_owned()),
     }
 }
@@ -366,7 +366,7 @@ fn nothing(answer: Result<Content, Fault>) -> Result<(), Failure> {
 }
 
 fn is_null(content: &Content) -> bool {
-    content.value().is_some_and(Value::is_null)
+    content.value().is_null()
 }
 
 fn text(answer: &Content) -> Option<String> {

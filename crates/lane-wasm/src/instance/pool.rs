@@ -2,7 +2,9 @@
 //! waits for either. An extension has at most one spare, and only if it was used.
 
 use std::sync::mpsc::{Receiver, RecvError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
+
+use parking_lot::Mutex;
 
 use crate::extension::WasmExtension;
 use crate::instance::running::RunningInstance;
@@ -17,15 +19,15 @@ pub(crate) struct Spare(Mutex<Option<RunningInstance>>);
 impl Spare {
     /// Takes it, if it is there.
     pub(crate) fn take(&self) -> Option<RunningInstance> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 
     /// Creates one if there is none; false if there was one.
     fn refill(&self, make: impl FnOnce() -> Option<RunningInstance>) -> bool {
-        let missing = self.0.lock().unwrap_or_else(PoisonError::into_inner).is_none();
+        let missing = self.0.lock().is_none();
         if missing {
             let made = make();
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = made;
+            *self.0.lock() = made;
         }
         missing
     }

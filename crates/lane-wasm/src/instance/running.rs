@@ -386,7 +386,7 @@ impl<'a> GuestRequest<'a> {
 
 fn content_in(content: &Content) -> ContentIn<'_> {
     match content.value() {
-        Some(Value::String(text)) => ContentIn::Text(text),
+        Value::String(text) => ContentIn::Text(text),
         _ => ContentIn::Json(content.json()),
     }
 }
@@ -401,7 +401,7 @@ fn content_out(content: ContentOut) -> Result<Content, CallFailure> {
 fn json(text: &str) -> Result<Content, CallFailure> {
     let value: Result<Value, _> = serde_json::from_str(text);
     value.map(Content::new).map_err(|error| {
-        let message = format!("what it answers as JSON is none: {}", one_line(&error.to_string()));
+        let message = format!("the extension returned invalid JSON: {}", one_line(&error.to_string()));
         CallFailure::Invalid(Fault::new(ErrorCode::ComponentTrap, message))
     })
 }

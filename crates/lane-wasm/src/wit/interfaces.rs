@@ -1,6 +1,7 @@
 //! The names of the interface: what a component may export, with its role, and what it may import, with the grant that it needs.
 
-use holdfast_contract::host_call::{Capability, GrantRule};
+use holdfast_contract::hook::HookPoint;
+use holdfast_contract::host_call::{Capability, GrantRule, HostCallKind};
 pub(crate) use holdfast_contract::role::RoleFunction as Function;
 
 use crate::wit::functions::Shape;
@@ -71,8 +72,6 @@ pub(crate) fn is_planned(interface: &str) -> bool {
 pub(crate) struct Import {
     /// Its name.
     pub name: &'static str,
-    /// Whether it has external effects, which hooks, context providers and guardrails may not have.
-    pub outside: bool,
     /// Whether its functions can wait for the host.
     pub waits: bool,
 }
@@ -83,31 +82,37 @@ impl Import {
         let capability = Capability::ALL.iter().find(|capability| capability.name() == self.name);
         capability.map_or(GrantRule::Everyone, |capability| capability.grant())
     }
+
+    /// Whether a hook at this point may make all its calls.
+    pub(crate) fn is_for_hooks(&self, point: HookPoint) -> bool {
+        let mut calls = HostCallKind::ALL.iter().filter(|kind| kind.capability().name() == self.name);
+        calls.all(|kind| kind.is_for_hooks(point))
+    }
 }
 
-const fn import(name: &'static str, outside: bool, waits: bool) -> Import {
-    Import { name, outside, waits }
+const fn import(name: &'static str, waits: bool) -> Import {
+    Import { name, waits }
 }
 
 /// Every interface that a component may import.
 pub(crate) const IMPORTS: &[Import] = &[
-    import("types", false, false),
-    import("verdicts", false, false),
-    import("log", false, false),
-    import("config", false, false),
-    import("session", false, false),
-    import("state", false, true),
-    import("messages", false, true),
-    import("clock", false, true),
-    import("random", false, true),
-    import("events", true, true),
-    import("subscriptions", true, true),
-    import("ui", false, true),
-    import("secrets", true, true),
-    import("timers", true, true),
-    import("extensions", true, true),
-    import("services", true, true),
-    import("agents", true, true),
+    import("types", false),
+    import("verdicts", false),
+    import("log", false),
+    import("config", false),
+    import("session", false),
+    import("state", true),
+    import("messages", true),
+    import("clock", true),
+    import("random", true),
+    import("events", true),
+    import("subscriptions", true),
+    import("ui", true),
+    import("secrets", true),
+    import("timers", true),
+    import("extensions", true),
+    import("services", true),
+    import("agents", true),
 ];
 
 /// The parsed name of an import or export.

@@ -177,6 +177,7 @@ pub fn turn() -> TurnView {
         turn: 3,
         agent: "main".into(),
         origin: Origin { channel: "cli".to_owned(), user: Some("ada".to_owned()) },
+        ..TurnContext::default()
     })
 }
 

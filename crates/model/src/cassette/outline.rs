@@ -3,11 +3,12 @@
 
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
-use holdfast_contract::effect::ModelAct;
 use holdfast_contract::hook::Artifact;
 use holdfast_contract::message::Message;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+use crate::ModelRequest;
 
 /// How many letters of a part are shown.
 const BEGINNING: usize = 80;
@@ -40,7 +41,7 @@ impl Part {
 }
 
 impl Outline {
-    pub(super) fn of(ask: &ModelAct) -> Self {
+    pub(super) fn of(ask: &ModelRequest) -> Self {
         let text = |part: String, content: &Content| Part::new(part, plain(content), &content.to_text());
         let mut parts = vec![text("the instructions".to_owned(), &ask.instructions)];
         parts.extend(
@@ -50,7 +51,7 @@ impl Outline {
             let (role, seen, begins) = message_seen(message);
             parts.push(Part::new(format!("message {number} ({role})"), seen, &begins));
         }
-        for spec in ask.registry.tools.iter().filter_map(|entry| Some(&entry.stack.first()?.spec)) {
+        for spec in &ask.tools {
             let seen = json!([spec.name, spec.description, plain(&spec.input_schema)]);
             parts.push(Part::new(format!("the tool `{}`", spec.name), seen, &spec.description));
         }
@@ -92,7 +93,7 @@ impl Outline {
 }
 
 fn plain(content: &Content) -> Value {
-    content.value().cloned().unwrap_or_default()
+    content.value().clone()
 }
 
 fn files(attached: &[Artifact]) -> Vec<Value> {
@@ -115,10 +116,13 @@ fn message_seen(message: &Message) -> (&'static str, Value, String) {
             let begins = format!("{} {}", text.to_text(), called.join(" "));
             ("assistant", json!([plain(text), reasoning.as_ref().map(plain), asked]), begins)
         }
-        Message::Tool { model_id, content, failed, attachments, .. } => {
+        Message::Tool { model_id, content, failed, attachments, edited, .. } => {
             let mut seen = vec![json!(model_id), plain(content), json!(failed)];
             if !attachments.is_empty() {
                 seen.push(json!(files(attachments)));
+            }
+            if let Some(edited) = edited {
+                seen.push(json!({ "edited": plain(edited) }));
             }
             ("tool", seen.into(), content.to_text())
         }

@@ -1,8 +1,8 @@
 //! Which tool a text speaks of: BM25 over the tools' names, descriptions and parameters.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use holdfast_contract::registry::Registry;
 use holdfast_contract::tool::ToolSpec;
 
 use super::fill::Parameter;
@@ -23,12 +23,12 @@ struct Scored<'r> {
 }
 
 /// The tool that fits clearly, if one does: it is ahead of the others, and shares its name or two words with the text.
-pub(super) fn tool<'r>(text: &str, registry: &'r Registry) -> Option<&'r ToolSpec> {
+pub(super) fn tool<'r>(text: &str, tools: &'r [Arc<ToolSpec>]) -> Option<&'r ToolSpec> {
     let asked: BTreeSet<String> = stems(text).into_iter().collect();
-    let tools: Vec<Scored<'r>> = super::tools(registry).map(Scored::of).collect();
+    let tools: Vec<Scored<'r>> = tools.iter().map(|tool| Scored::of(tool)).collect();
     let mut ranked: Vec<(f64, &Scored<'r>)> =
         tools.iter().map(|tool| (score(&asked, tool, &tools), tool)).collect();
-    // Equal scores stay in the order of the registry, which is the same everywhere.
+    // Equal scores stay in the order of the tools, which is the same everywhere.
     ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     let (best, first) = *ranked.first()?;
     let next = ranked.get(1).map_or(0.0, |(next, _)| *next);

@@ -2,9 +2,10 @@
 
 use holdfast_contract::content::Content;
 use holdfast_contract::tool::ToolSpec;
+use holdfast_words::stem;
 use serde_json::{Map, Value};
 
-use super::words::{is_stop_word, stem, stems};
+use super::words::{is_stop_word, stems};
 
 /// A parameter of a tool, as its schema has it.
 pub(super) struct Parameter {
@@ -18,7 +19,7 @@ impl Parameter {
     /// A tool's parameters: the required ones first, in the order in which they are required.
     pub(super) fn all(tool: &ToolSpec) -> Vec<Self> {
         let empty = Map::new();
-        let schema = tool.input_schema.value().and_then(Value::as_object).unwrap_or(&empty);
+        let schema = tool.input_schema.value().as_object().unwrap_or(&empty);
         let required: Vec<&str> = schema
             .get("required")
             .and_then(Value::as_array)
@@ -60,7 +61,7 @@ impl Parameter {
     fn is_about(&self, subjects: &[&str]) -> bool {
         let format = self.schema.get("format").and_then(Value::as_str).unwrap_or_default();
         let words = stems(&format!("{} {format}", self.name));
-        subjects.iter().any(|subject| words.iter().any(|word| word == subject))
+        subjects.iter().any(|subject| words.contains(&stem(subject)))
     }
 
     /// A written value in the type that the schema asks for.
@@ -172,7 +173,9 @@ fn take(parameter: &Parameter, pieces: &mut Vec<Piece>) -> Option<Value> {
         "number" => |piece| piece.bare().parse::<f64>().is_ok(),
         "boolean" => |piece| matches!(piece.bare(), "true" | "false" | "yes" | "no" | "on" | "off"),
         "string" | "" if parameter.is_about(&["url", "uri", "link", "address"]) => Piece::is_url,
-        "string" | "" if parameter.is_about(&["path", "fil", "folder", "directory", "dir"]) => Piece::is_path,
+        "string" | "" if parameter.is_about(&["path", "file", "folder", "directory", "dir"]) => {
+            Piece::is_path
+        }
         "string" | "" | "array" => |piece| piece.quoted,
         _ => |_| false,
     };
@@ -190,7 +193,7 @@ fn remainder(tool: &ToolSpec, pieces: &[Piece]) -> String {
     let chose = |piece: &&Piece| {
         let word = piece.bare();
         let asks = matches!(word.to_lowercase().as_str(), "how" | "what" | "when" | "which" | "who");
-        !piece.quoted && !asks && (is_stop_word(word) || about.contains(&stem(word)))
+        !piece.quoted && !asks && (is_stop_word(word) || about.contains(&stem(&word.to_lowercase())))
     };
     let rest: Vec<&str> = pieces.iter().skip_while(chose).map(|piece| piece.text.as_str()).collect();
     rest.join(" ")

@@ -5,7 +5,7 @@ use holdfast_contract::message::Message;
 use holdfast_contract::tool::{ToolSpec, agent_arguments_schema};
 use serde_json::{Value, json};
 
-use super::words::{is_stop_word, stem};
+use super::words::is_stop_word;
 use super::{HINT, Offline};
 use crate::Model;
 use crate::testing::{ask, calls, listen, result, says, tool, user};
@@ -73,8 +73,7 @@ async fn answer(messages: Vec<Message>) -> String {
         Some(call) => format!(
             "{} {}",
             call.tool,
-            String::from_utf8(holdfast_contract::digest::canonical(call.arguments.value().unwrap()).unwrap())
-                .unwrap()
+            String::from_utf8(holdfast_contract::digest::canonical(call.arguments.value()).unwrap()).unwrap()
         ),
         None => text,
     }
@@ -190,15 +189,6 @@ async fn the_same_conversation_gets_the_same_answer() {
 }
 
 #[test]
-fn words_meet_without_their_endings() {
-    for (a, b) in [
-        ("files", "file"),
-        ("searching", "search"),
-        ("Writes", "writing"),
-        ("queries", "query"),
-        ("fetched", "fetch"),
-    ] {
-        assert_eq!(stem(a), stem(b), "{a} {b}");
-    }
+fn stop_words_are_found_in_any_case() {
     assert!(is_stop_word("The") && !is_stop_word("rose"));
 }

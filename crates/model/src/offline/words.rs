@@ -1,4 +1,6 @@
-//! Tokens for the built-in model: lower case, stemmed, without stop words.
+//! The words of a request to the built-in model, without stop words.
+
+use holdfast_words::{split, stem};
 
 /// Stop words.
 const STOP_WORDS: &[&str] = &[
@@ -14,38 +16,7 @@ pub(super) fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.binary_search(&word.to_lowercase().as_str()).is_ok()
 }
 
-/// The stem of a word, so that `files` matches `file` and `searching` matches `search`.
-pub(super) fn stem(word: &str) -> String {
-    let word = word.to_lowercase();
-    let plain = |ending: &str, least: usize| {
-        word.strip_suffix(ending).filter(|rest| rest.chars().count() >= least).map(str::to_owned)
-    };
-    let stem = plain("ies", 2)
-        .map(|rest| rest + "y")
-        .or_else(|| plain("ing", 3))
-        .or_else(|| plain("sses", 1).map(|rest| rest + "ss"))
-        .or_else(|| plain("ed", 3))
-        .or_else(|| if word.ends_with("ss") { None } else { plain("s", 2) })
-        .unwrap_or_else(|| word.clone());
-    // `write`, `writes` and `writing` match without the last letter.
-    stem.strip_suffix('e').filter(|rest| rest.chars().count() >= 3).map_or(stem.clone(), str::to_owned)
-}
-
-/// The stems of a text's words; `read_file` and `readFile` are two words.
+/// The stems of a text's words, without stop words.
 pub(super) fn stems(text: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut before = ' ';
-    for letter in text.chars() {
-        let hump = before.is_lowercase() && letter.is_uppercase();
-        if !letter.is_alphanumeric() || hump {
-            words.push(String::new());
-        }
-        if letter.is_alphanumeric()
-            && let Some(word) = words.last_mut()
-        {
-            word.push(letter);
-        }
-        before = letter;
-    }
-    words.iter().filter(|word| !word.is_empty() && !is_stop_word(word)).map(|word| stem(word)).collect()
+    split(text).filter(|word| !is_stop_word(word)).map(|word| stem(&word)).collect()
 }

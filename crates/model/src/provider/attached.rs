@@ -5,7 +5,7 @@ use genai::chat::{Binary, ContentPart, MessageContent};
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::Artifact;
 
-/// Images that all providers take which take any.
+/// Image types that every provider with image support accepts.
 const IMAGES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// The most letters of a text file that a model is shown.
@@ -40,7 +40,7 @@ fn part(kind: AdapterKind, file: &Artifact, whose: &str) -> ContentPart {
             return ContentPart::Binary(Binary::from_base64(media_type, data, Some(file.name.clone())));
         }
         Some(_) => "this model's provider does not take files of this type",
-        None => "its content is not at hand any more",
+        None => "its content is no longer stored",
     };
     ContentPart::Text(named(file, whose, why))
 }
@@ -66,7 +66,7 @@ fn written(file: &Artifact, text: &str) -> String {
     format!("<file name=\"{name}\">\n{text}\n</file>{rest}")
 }
 
-/// What is said of a file that cannot be shown.
+/// The text in place of a file that cannot be shown.
 fn named(file: &Artifact, whose: &str, why: &str) -> String {
     let (name, media_type) = (plain(&file.name), plain(&file.media_type));
     format!("[{whose} `{name}` ({media_type}, {} bytes). You do not see it: {why}.]", file.size())

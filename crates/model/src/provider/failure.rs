@@ -1,6 +1,5 @@
-//! What a provider's failure means: its code, whether asking again may help, and words for a person. The key is in none of them.
+//! What a provider's failure means: its code, whether asking again may help, and a message for the user. None of them contains the key.
 
-use genai::adapter::AdapterKind;
 use genai::{Error, webc};
 use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Fault};
@@ -11,10 +10,10 @@ use serde_json::Value;
 
 use super::{ProviderSettings, usual_key};
 
-/// The most letters of a provider's own words that go into a message.
+/// The maximal length of a provider's own message in an error.
 const EXCERPT: usize = 300;
 
-/// Turns failures of one provider into words.
+/// Turns failures of one provider into faults.
 pub(super) struct Failures {
     provider: String,
     model: String,
@@ -31,24 +30,30 @@ struct Answer<'e> {
 }
 
 impl Failures {
-    pub(super) fn new(settings: &ProviderSettings, kind: AdapterKind) -> Self {
+    pub(super) fn new(settings: &ProviderSettings) -> Self {
         let named = settings.key_from.clone().or_else(|| usual_key(&settings.provider).map(str::to_owned));
         Self {
             provider: settings.provider.clone(),
             model: settings.model.clone(),
-            place: settings.base_url.clone().unwrap_or_else(|| kind.as_lower_str().to_owned()),
+            place: settings.base_url.clone().unwrap_or_else(|| settings.provider.clone()),
             key_from: named.unwrap_or_else(|| format!("`models.{}.api_key_env`", settings.name)),
             key: settings.key.clone(),
         }
     }
 
-    /// The answer ended before its end.
+    /// The answer was truncated.
     pub(super) fn broken_off(&self) -> ModelFailed {
         self.failed(
             Code::ModelInterrupted,
             true,
             format!("{} broke off in the middle of its answer", self.provider),
         )
+    }
+
+    /// The answer has more than may be kept of one. Asking again would bring the same.
+    pub(super) fn too_long(&self, limit: usize) -> ModelFailed {
+        let what = format!("the answer of {} has more than {} MiB", self.provider, limit >> 20);
+        self.failed(Code::ModelAnswerSize, false, what)
     }
 
     pub(super) fn of(&self, error: Error) -> ModelFailed {
@@ -76,7 +81,7 @@ impl Failures {
             other => self.failed(
                 Code::ModelRefused,
                 false,
-                format!("the request could not be put: {}", excerpt(&self.without_key(&other.to_string()))),
+                format!("the request could not be built: {}", excerpt(&self.without_key(&other.to_string()))),
             ),
         }
     }
@@ -102,7 +107,7 @@ impl Failures {
                 self.failed(Code::ModelRateLimit, false, what)
             }
             429 => {
-                let what = format!("{provider} asks to slow down (429: {words})");
+                let what = format!("{provider} limits the rate of requests (429: {words})");
                 self.for_now(Code::ModelRateLimit, what, answer)
             }
             408 | 409 | 425 | 500.. => {
@@ -174,7 +179,7 @@ impl Failures {
         ModelFailed::new(fault, retryable)
     }
 
-    /// Providers like to repeat a key that they do not accept.
+    /// Providers often repeat a key that they reject.
     fn without_key(&self, text: &str) -> String {
         match self.key.as_ref().map(|key| key.expose_secret().trim()) {
             Some(key) if !key.is_empty() => text.replace(key, "[key]"),

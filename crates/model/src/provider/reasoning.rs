@@ -1,6 +1,6 @@
 //! Reasoning that a provider wants to see again, exactly as it gave it: signed blocks, signatures on calls, plain text.
 //!
-//! It is kept under the provider's name and handed back to that provider alone: a signature means nothing to another.
+//! It is kept under the provider's name and sent back to that provider only: a signature means nothing to another.
 
 use genai::adapter::AdapterKind;
 use genai::chat::{ContentPart, StreamEnd};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub(super) struct Kept {
     /// Whose it is.
     provider: String,
-    /// What was considered, in plain words, for providers that sign nothing and for people.
+    /// The reasoning as plain text, for providers that sign nothing and for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     text: String,
     /// Blocks that go back as they came.
@@ -58,7 +58,7 @@ pub(super) fn hand_back(
     kind: AdapterKind,
     reasoning: Option<&Content>,
 ) -> (Vec<ContentPart>, Vec<Vec<String>>) {
-    let kept = reasoning.and_then(Content::value).and_then(|value| Kept::deserialize(value).ok());
+    let kept = reasoning.map(Content::value).and_then(|value| Kept::deserialize(value).ok());
     let Some(kept) = kept.filter(|kept| kept.provider == kind.as_lower_str()) else {
         return Default::default();
     };

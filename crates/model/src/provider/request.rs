@@ -1,20 +1,22 @@
-//! From what the kernel decided to what a provider is sent.
+//! Builds a provider's request from what the kernel decided.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use genai::adapter::AdapterKind;
-use genai::chat::{ChatMessage, ChatRequest, ContentPart, MessageContent, Tool, ToolCall, ToolResponse};
+use genai::chat::{
+    ChatMessage, ChatOptions, ChatRequest, ContentPart, MessageContent, Tool, ToolCall, ToolResponse,
+};
 use holdfast_contract::content::Content;
 use holdfast_contract::context::SEPARATOR;
-use holdfast_contract::effect::ModelAct;
 use holdfast_contract::hook::Artifact;
 use holdfast_contract::ids::ToolName;
 use holdfast_contract::message::{AskedCall, Message};
 use holdfast_contract::names::MAX_WIRE_NAME;
-use holdfast_contract::registry::Registry;
 use serde_json::{Map, Value, json};
 
 use super::{attached, reasoning};
+use crate::ModelRequest;
 
 /// The names that tools have on the wire: providers allow letters, digits, `_` and `-` only.
 pub(super) struct Names {
@@ -23,10 +25,10 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn of(registry: &Registry) -> Self {
+    pub(super) fn of(tools: &[ToolName]) -> Self {
         let mut names = Self { wire: BTreeMap::new(), back: BTreeMap::new() };
-        for entry in &registry.tools {
-            let plain = entry.name.on_wire();
+        for tool in tools {
+            let plain = tool.on_wire();
             let mut name = plain.clone();
             let mut count = 1;
             while names.back.contains_key(&name) {
@@ -34,8 +36,8 @@ impl Names {
                 let suffix = format!("_{count}");
                 name = format!("{}{suffix}", &plain[..plain.len().min(MAX_WIRE_NAME - suffix.len())]);
             }
-            names.back.insert(name.clone(), entry.name.clone());
-            names.wire.insert(entry.name.clone(), name);
+            names.back.insert(name.clone(), tool.clone());
+            names.wire.insert(tool.clone(), name);
         }
         names
     }
@@ -44,7 +46,7 @@ impl Names {
         self.wire.get(tool).cloned().unwrap_or_else(|| tool.on_wire())
     }
 
-    /// The tool that a model means. A name that it made up stays as it is: the kernel tells it so.
+    /// The tool that a model means. An unknown name stays as it is: the kernel rejects the call.
     pub(super) fn back(&self, name: &str) -> ToolName {
         self.back.get(name).cloned().unwrap_or_else(|| name.into())
     }
@@ -67,7 +69,7 @@ fn object(value: Value) -> Value {
     }
 }
 
-pub(super) fn build(ask: &ModelAct, kind: AdapterKind, names: &Names) -> ChatRequest {
+pub(super) fn build(ask: &ModelRequest, kind: AdapterKind, names: &Names) -> ChatRequest {
     let mut request = ChatRequest::from_messages(messages(ask, kind, names));
     let system: Vec<String> = std::iter::once(&ask.instructions)
         .chain(ask.context.iter())
@@ -78,17 +80,12 @@ pub(super) fn build(ask: &ModelAct, kind: AdapterKind, names: &Names) -> ChatReq
         request.system = Some(system.join(SEPARATOR));
     }
     let tools: Vec<Tool> = ask
-        .registry
         .tools
         .iter()
-        .filter_map(|entry| {
-            let spec = &entry.stack.first()?.spec;
-            let schema = object_schema(spec.input_schema.value());
-            Some(
-                Tool::new(names.wire(&entry.name))
-                    .with_description(spec.description.clone())
-                    .with_schema(schema),
-            )
+        .map(|spec| {
+            Tool::new(names.wire(&spec.name))
+                .with_description(spec.description.clone())
+                .with_schema(object_schema(spec.input_schema.value()))
         })
         .collect();
     if !tools.is_empty() {
@@ -98,8 +95,8 @@ pub(super) fn build(ask: &ModelAct, kind: AdapterKind, names: &Names) -> ChatReq
 }
 
 /// Providers want an object with properties, even if there are none.
-fn object_schema(schema: Option<&Value>) -> Value {
-    let mut fields = schema.and_then(Value::as_object).cloned().unwrap_or_default();
+fn object_schema(schema: &Value) -> Value {
+    let mut fields = schema.as_object().cloned().unwrap_or_default();
     fields.entry("type").or_insert_with(|| json!("object"));
     fields.entry("properties").or_insert_with(|| Value::Object(Map::new()));
     fields.remove("$schema");
@@ -121,10 +118,36 @@ struct Conversation<'n> {
     called: BTreeMap<String, String>,
 }
 
-fn messages<'n>(ask: &'n ModelAct, kind: AdapterKind, names: &'n Names) -> Vec<ChatMessage> {
+/// The options of a request: the model's, and the parameters of the agent that asks.
+pub(super) fn options<'o>(ask: &ModelRequest, usual: &'o ChatOptions) -> Cow<'o, ChatOptions> {
+    if ask.parameters.is_empty() {
+        return Cow::Borrowed(usual);
+    }
+    let parameter = |name: &str| ask.parameters.get(name);
+    let mut options = usual.clone();
+    if let Some(temperature) = parameter("temperature").and_then(Value::as_f64) {
+        options = options.with_temperature(temperature);
+    }
+    if let Some(top_p) = parameter("top_p").and_then(Value::as_f64) {
+        options = options.with_top_p(top_p);
+    }
+    if let Some(tokens) = parameter("max_tokens").and_then(Value::as_u64).and_then(|it| it.try_into().ok()) {
+        options = options.with_max_tokens(tokens);
+    }
+    if let Some(seed) = parameter("seed").and_then(Value::as_u64) {
+        options = options.with_seed(seed);
+    }
+    if let Some(stop) = parameter("stop").and_then(Value::as_array) {
+        let stop = stop.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        options = options.with_stop_sequences(stop);
+    }
+    Cow::Owned(options)
+}
+
+fn messages<'n>(ask: &'n ModelRequest, kind: AdapterKind, names: &'n Names) -> Vec<ChatMessage> {
     let mut conversation = Conversation {
         kind,
-        in_words: ask.registry.tools.is_empty(),
+        in_words: ask.tools.is_empty(),
         names,
         messages: Vec::new(),
         results: Vec::new(),
@@ -164,16 +187,18 @@ impl<'n> Conversation<'n> {
                     self.messages.push(ChatMessage::assistant(lines.join("\n")));
                 }
             }
-            Message::Tool { content, .. } if self.in_words => {
-                self.messages.push(ChatMessage::user(format!("[the tool answered]\n{}", content.to_text())));
+            Message::Tool { content, edited, .. } if self.in_words => {
+                let told = Message::told_result(content, edited.as_ref());
+                self.messages.push(ChatMessage::user(format!("[the tool answered]\n{told}")));
             }
             Message::Assistant { text, reasoning, calls } => {
                 self.end_results();
                 self.assistant(text, reasoning.as_ref(), calls);
             }
-            Message::Tool { model_id, content, attachments, .. } => {
+            Message::Tool { model_id, content, attachments, edited, .. } => {
                 self.made.extend(attachments);
-                let mut result = ToolResponse::new(&**model_id, content.to_text());
+                let told = Message::told_result(content, edited.as_ref());
+                let mut result = ToolResponse::new(&**model_id, told);
                 result.fn_name = self.called.get(&**model_id).cloned();
                 self.results.push(result);
             }
@@ -193,7 +218,7 @@ impl<'n> Conversation<'n> {
             parts.push(ContentPart::ToolCall(ToolCall {
                 call_id: call.model_id.to_string(),
                 fn_name,
-                fn_arguments: object(call.arguments.value().cloned().unwrap_or_default()),
+                fn_arguments: object(call.arguments.value().clone()),
                 thought_signatures: (!signatures.is_empty()).then_some(signatures),
             }));
         }

@@ -14,7 +14,7 @@ fn sent(kind: AdapterKind, messages: Vec<Message>) -> Value {
         vec![tool("fs.read", "Reads.", json!({ "$schema": "x" })), tool("fs/read", "Reads too.", json!({}))];
     let mut ask = ask(messages, tools);
     ask.context = vec![Content::text("It is Sunday."), Content::text(" ")].into();
-    serde_json::to_value(build(&ask, kind, &Names::of(&ask.registry))).unwrap()
+    serde_json::to_value(build(&ask, kind, &Names::of(&ask.tool_names))).unwrap()
 }
 
 #[test]
@@ -34,9 +34,18 @@ fn instructions_context_and_tools_are_told() {
 #[test]
 fn a_call_that_comes_back_finds_its_tool() {
     let ask = ask(vec![], vec![tool("fs.read", "", json!({})), tool("fs/read", "", json!({}))]);
-    let names = Names::of(&ask.registry);
+    let names = Names::of(&ask.tool_names);
     let back = ["fs_read", "fs_read_2", "made_up"].map(|name| names.back(name).to_string());
     assert_eq!(back, ["fs.read", "fs/read", "made_up"]);
+}
+
+#[test]
+fn a_tool_that_is_not_shown_keeps_its_wire_name() {
+    let mut ask = ask(vec![], vec![tool("fs.read", "", json!({})), tool("fs/read", "", json!({}))]);
+    ask.tools.remove(0);
+    let request = build(&ask, AdapterKind::Anthropic, &Names::of(&ask.tool_names));
+    let names: Vec<String> = request.tools.unwrap().iter().map(|tool| tool.name.to_string()).collect();
+    assert_eq!(names, ["fs_read_2"], "the name does not depend on which tools are shown");
 }
 
 #[test]
@@ -83,7 +92,7 @@ fn without_tools_calls_are_told_in_words() {
     ];
     let ask = ask(conversation, vec![]);
     let request =
-        serde_json::to_value(build(&ask, AdapterKind::Anthropic, &Names::of(&ask.registry))).unwrap();
+        serde_json::to_value(build(&ask, AdapterKind::Anthropic, &Names::of(&ask.tool_names))).unwrap();
     let text = request["messages"].to_string();
     assert!(!text.contains("ToolCall") && !text.contains("ToolResponse"), "{text}");
     assert!(text.contains("called fs.read with") && text.contains("the text"), "{text}");
@@ -142,4 +151,51 @@ fn providers_are_listed_with_their_keys() {
     }
     assert_eq!(usual_key("anthropic"), Some("ANTHROPIC_API_KEY"));
     assert_eq!(usual_key("ollama"), None);
+}
+
+// Finding B7.
+#[test]
+fn a_model_is_told_with_which_arguments_a_call_ran_that_the_user_changed() {
+    let edited = |text: &str| {
+        let mut message = result("a", text, false);
+        if let Message::Tool { edited, .. } = &mut message {
+            *edited = Some(Content::new(json!({ "command": "echo edited" })));
+        }
+        message
+    };
+    let conversation =
+        || vec![user("go"), calls(&[("a", "fs.read", json!({ "command": "echo one" }))]), edited("edited")];
+    let told = "[The user changed the arguments of this call before it ran. \
+                It ran with: {\\\"command\\\":\\\"echo edited\\\"}]\\nedited";
+    for kind in [
+        AdapterKind::OpenAI,
+        AdapterKind::OpenAIResp,
+        AdapterKind::Anthropic,
+        AdapterKind::Gemini,
+        AdapterKind::Ollama,
+    ] {
+        let request = sent(kind, conversation()).to_string();
+        assert!(request.contains(told), "{kind:?}: {request}");
+        assert!(request.contains("echo one"), "{kind:?}: its own call stays as it was: {request}");
+    }
+    // A request without tools tells of calls in words.
+    let ask = ask(conversation(), Vec::new());
+    let request =
+        serde_json::to_string(&build(&ask, AdapterKind::OpenAI, &Names::of(&ask.tool_names))).unwrap();
+    assert!(request.contains(told), "{request}");
+}
+
+// Finding A3.
+#[test]
+fn the_parameters_of_an_agent_reach_the_provider() {
+    let mut ask = ask(vec![user("hello")], Vec::new());
+    let usual = genai::chat::ChatOptions::default().with_capture_usage(true);
+    assert_eq!(super::request::options(&ask, &usual).temperature, None);
+    let parameters =
+        json!({ "temperature": 0.2, "top_p": 0.9, "max_tokens": 300, "seed": 7, "stop": ["END"] });
+    ask.parameters = parameters.as_object().unwrap().clone();
+    let options = super::request::options(&ask, &usual);
+    assert_eq!((options.temperature, options.top_p, options.max_tokens), (Some(0.2), Some(0.9), Some(300)));
+    assert_eq!((options.seed, options.stop_sequences.clone()), (Some(7), vec!["END".to_owned()]));
+    assert_eq!(options.capture_usage, Some(true), "the model's own stay");
 }

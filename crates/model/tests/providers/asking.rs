@@ -4,15 +4,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::ModelAct;
 use holdfast_contract::hook::Artifact;
-use holdfast_contract::ids::{CallId, Seq};
-use holdfast_contract::message::{AskedCall, Message, TurnContext};
-use holdfast_contract::registry::{Implementation, Registry, ToolEntry};
+use holdfast_contract::ids::CallId;
+use holdfast_contract::message::{AskedCall, Message};
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::tool::ToolSpec;
 use holdfast_model::provider::ProviderSettings;
-use holdfast_model::{Delta, Model};
+use holdfast_model::{Delta, Model, ModelRequest};
 
 use crate::servers::Canned;
 
@@ -80,6 +78,12 @@ impl fmt::Debug for Shape {
 }
 
 impl Shape {
+    /// An answer of this shape whose beginning comes again and again, until there are so many bytes.
+    pub fn endless(&self, bytes: usize) -> String {
+        let piece = self.begins.replace("Well, ", &"x".repeat(1 << 16));
+        Canned::answer(200, self.content_type, &piece.repeat(bytes / piece.len() + 1))
+    }
+
     /// An answer of this shape, whole or without its end.
     pub fn stream(&self, whole: bool) -> String {
         let body = format!("{}{}", self.begins, if whole { self.ends } else { "" });
@@ -109,7 +113,7 @@ pub struct Answered {
     answer: Result<ModelReturned, ModelFailed>,
 }
 
-/// Lets the user say these things, with two tools at hand.
+/// Lets the user say these things, with two tools available.
 pub async fn ask(model: &dyn Model, said: &[&str]) -> Answered {
     complete(model, said.iter().map(|text| Message::user(*text)).collect()).await
 }
@@ -132,6 +136,7 @@ pub async fn ask_after_calls(model: &dyn Model, attachments: Vec<Artifact>) -> A
         content: Content::text(text),
         failed: false,
         attachments,
+        edited: None,
     };
     let calls = vec![call("call_a"), call("call_b")];
     let messages = vec![
@@ -157,25 +162,15 @@ async fn complete(model: &dyn Model, messages: Vec<Message>) -> Answered {
     Answered { messages, deltas, answer }
 }
 
-fn request(messages: Vec<Message>) -> ModelAct {
-    let entry = |name: &str| ToolEntry {
-        name: name.into(),
-        stack: vec![Implementation {
-            extension: Arc::default(),
-            spec: Arc::new(ToolSpec::named(name, "For tests.")),
-            agent: None,
-        }],
-    };
-    ModelAct {
-        decided_by: Seq::default(),
+fn request(messages: Vec<Message>) -> ModelRequest {
+    let names = ["clock", "fs.read"];
+    ModelRequest {
         model: "default".into(),
-        delay: Default::default(),
-        scope: Default::default(),
         instructions: Content::text("Be brief."),
-        context: Arc::default(),
         messages: Arc::new(messages),
-        registry: Arc::new(Registry { tools: vec![entry("clock"), entry("fs.read")], ..Registry::default() }),
-        turn: Arc::new(TurnContext::default()),
+        tools: names.map(|name| Arc::new(ToolSpec::named(name, "For tests."))).into(),
+        tool_names: names.map(Into::into).into(),
+        ..ModelRequest::default()
     }
 }
 
@@ -209,6 +204,7 @@ impl Answered {
             content: Content::text(*result),
             failed: false,
             attachments: Vec::new(),
+            edited: None,
         });
         let results: Vec<Message> = results.collect();
         messages.push(Message::Assistant { text, reasoning, calls });

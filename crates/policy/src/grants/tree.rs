@@ -1,7 +1,7 @@
 //! A tree of files in a grant: a folder with everything below it, or one file.
 //!
-//! Paths are brought into one form without looking at the disk: no `.`, no `..`, no double slashes. One that climbs out of where
-//! it begins is no path at all. The caller that opens the file resolves symbolic links before the check.
+//! Paths are brought into one form without looking at the disk: no `.`, no `..`, no double slashes. A path that leaves the folder
+//! it starts in is invalid. The caller that opens the file resolves symbolic links before the check.
 
 use std::fmt;
 
@@ -41,7 +41,7 @@ impl Tree {
             match part {
                 "" | "." => {}
                 ".." => {
-                    parts.pop().ok_or("it climbs out of where it begins")?;
+                    parts.pop().ok_or("it leaves the folder that it starts in")?;
                 }
                 part => parts.push(part.to_owned()),
             }

@@ -67,7 +67,8 @@ fn grants(field: &Field<'_>) -> Result<Grants> {
         let network = object.defaulted("network", Vec::new(), |field| field.each(host));
         let files = object.defaulted("files", Vec::new(), |field| field.each(file));
         let secrets = names(object, "secrets");
-        let environment = names(object, "environment");
+        let environment =
+            object.defaulted("environment", Vec::new(), |field| Err::<Vec<String>, _>(field.unavailable()));
         let extensions = names(object, "extensions");
         let interfaces = names(object, "interfaces");
         Ok(Grants {

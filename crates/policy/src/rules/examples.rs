@@ -28,8 +28,8 @@ pub(crate) fn contradictions(rules: &[Rule], locate: impl Fn(&str) -> Location) 
     problems
 }
 
-/// What an example leaves out is not looked at: it holds if there is a call of this kind that the rule applies to, or if there
-/// is none.
+/// What an example leaves out can be anything: a `match` holds if the rule applies to some call of this kind, a counterexample
+/// if it applies to no such call.
 fn contradiction(rule: &Rule, example: &Example, expected: bool) -> Option<Problem> {
     let finding = applies(rule, &Subject::of_example(example));
     let (name, call) = (&rule.name, written(example));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::future::Future;
 use std::ops::ControlFlow;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use holdfast_contract::body::{Body, FrameKind};
@@ -32,6 +32,7 @@ use holdfast_runtime::calls::{
     chunk_verdict, decision_of, result_of, start_call, windows,
 };
 use holdfast_store::Store;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::json_of;
@@ -129,7 +130,7 @@ impl<'a> Reexecution<'a> {
         Ok(())
     }
 
-    /// A hook that is answered at once runs where it ran: before whatever else the same step led to.
+    /// A hook that is answered at once runs where it ran: before everything else the same step led to.
     fn hook_at_once(&mut self, act: &HookAct, loaded: &Arc<dyn Instance>) {
         let digest = act.extension.digest;
         let instance = self.instances.at_once(digest, loaded);
@@ -453,7 +454,7 @@ impl Reexecution<'_> {
                 let ExtensionRef { id, version, digest, .. } = extension;
                 let now = latest.map(|digest| digest.to_string()).unwrap_or_default();
                 let what = format!(
-                    "`{id}` {version} ran as {digest} in the {lane} lane, which is no longer at hand; the latest is {now}"
+                    "`{id}` {version} ran as {digest} in the {lane} lane, which is no longer stored; the latest is {now}"
                 );
                 let help = "`--mock` takes its answers from the log; `--with` tries another build on what was recorded.";
                 Err(Problem::new(Code::ReplayMissing, what).help(help))
@@ -561,7 +562,7 @@ impl Host for Recorded {
         if call.kind().is_some_and(|kind| kind.redaction() == Redaction::Answer) {
             return Box::pin(std::future::pending());
         }
-        let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let next = self.0.lock().pop_front();
         let answer = match next {
             Some((recorded, answer)) if recorded == call => answer,
             Some((recorded, _)) => {

@@ -2,12 +2,12 @@
 //!
 //! Each recorded call is judged on its own: after the first difference, history would have gone another way. What is asked is
 //! what was asked then, and what the host answered then it answers now. A hook that was not there when the session was recorded is
-//! asked wherever it would have been, and compared with nobody having objected.
+//! asked wherever it would have been, and compared with no objection.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use holdfast_contract::body::{Body, FrameOrigin};
 use holdfast_contract::content::Content;
@@ -30,6 +30,7 @@ use holdfast_runtime::calls::{
 };
 use holdfast_runtime::rebuild::input_of;
 use holdfast_store::Store;
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -94,7 +95,7 @@ pub fn trial(store: &Store, session: &StreamId, tried: &WhatIfCandidate) -> Resu
         trial: WhatIfReport { session: session.clone(), same: 0, different: Vec::new(), unknown: Vec::new() },
     };
     store.for_each_frame(session, Seq(0), |frame| {
-        if frame.envelope.kind.nature() == FrameOrigin::Fact {
+        if frame.envelope.kind.origin() == FrameOrigin::Fact {
             run.take(&frame)?;
         }
         Ok(ControlFlow::Continue(()))
@@ -341,7 +342,7 @@ impl Run<'_> {
         }
         let matched = call
             .as_ref()
-            .map(|call| MatchedCall { tool: call.tool.as_str(), arguments: call.arguments.value() });
+            .map(|call| MatchedCall { tool: call.tool.as_str(), arguments: Some(call.arguments.value()) });
         for (hook, spec) in self.tried.hooks_at(point) {
             if !spec.matcher.applies(matched, &turn.origin.channel) {
                 continue;
@@ -386,9 +387,10 @@ impl Run<'_> {
     }
 
     fn note(&mut self, same: bool, seq: Seq, what: String, recorded: Value, now: Value) {
-        match same {
-            true => self.trial.same += 1,
-            false => self.trial.different.push(JudgedCall { seq, what, recorded, now }),
+        if same {
+            self.trial.same += 1
+        } else {
+            self.trial.different.push(JudgedCall { seq, what, recorded, now })
         }
     }
 }
@@ -401,7 +403,7 @@ struct Witness {
 
 impl Host for Witness {
     fn call_within(&self, call: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
-        let next = self.answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let next = self.answers.lock().pop_front();
         let answer = match next {
             Some((recorded, answer)) if recorded == call => answer,
             _ => {

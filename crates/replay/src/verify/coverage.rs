@@ -28,7 +28,7 @@ pub(super) struct Coverage<'a> {
     tools: BTreeMap<CallId, ToolName>,
     /// Every value that was ever a call's arguments, by digest.
     arguments: BTreeMap<Digest, Content>,
-    /// The last digest that each call was taken up, changed or edited to.
+    /// The last digest that each call was accepted with, changed or edited to.
     rounds: BTreeMap<(CallId, Digest), GateRound>,
     /// Who has been answered by a person, for each call.
     answered: BTreeMap<CallId, BTreeSet<HookId>>,
@@ -221,7 +221,7 @@ impl<'a> Coverage<'a> {
 
     fn dispatched(&mut self, seq: Seq, call: CallId, arguments: Digest) {
         let Some(tool) = self.tools.get(&call).cloned() else {
-            return self.report(seq, "no_call", format!("call {call} ran and was never taken up"));
+            return self.report(seq, "no_call", format!("call {call} ran and was never recorded as called"));
         };
         let Some(round) = self.rounds.get(&(call, arguments)) else {
             return self.report(
@@ -259,7 +259,7 @@ impl<'a> Coverage<'a> {
 
     /// Every gate that must have spoken on a call with these arguments: the policy, and those whose matcher applies.
     fn gates(&self, tool: &ToolName, arguments: Digest) -> Vec<HookId> {
-        let value = self.arguments.get(&arguments).and_then(Content::value);
+        let value = self.arguments.get(&arguments).map(Content::value);
         let about = Some(MatchedCall { tool: tool.as_str(), arguments: value });
         let registered = self.registry.iter().flat_map(|registry| registry.hooks_at(HookPoint::ToolGate));
         let applying = registered.filter(|hook| hook.spec.matcher.applies(about, &self.origin));

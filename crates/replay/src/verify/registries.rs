@@ -41,9 +41,15 @@ impl Registries {
     pub(super) fn read(store: &Store) -> Self {
         let (mut registries, mut system) = (Self { whole: true, ..Self::default() }, System::new());
         let mut current = None;
+        // Where its beginning was collected, the machine cannot be followed.
+        if store.frames(&StreamId::system(), ..=Seq(0)).is_ok_and(|first| first.is_empty())
+            && store.head(&StreamId::system()).is_ok_and(|head| head.is_some())
+        {
+            return Self { whole: false, ..registries };
+        }
         let walked = store.for_each_frame(&StreamId::system(), Seq(0), |frame| {
             let (seq, at) = (frame.envelope.seq, frame.envelope.at);
-            let followed = match frame.envelope.kind.nature() {
+            let followed = match frame.envelope.kind.origin() {
                 FrameOrigin::Fact => {
                     let followed = input_of(store, &frame).is_ok_and(|input| system.step(input).is_ok());
                     registries.note(current, at, system.unlisted());

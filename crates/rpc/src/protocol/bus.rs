@@ -1,5 +1,8 @@
 //! Requests about the bus, and their answers.
 
+use std::collections::BTreeMap;
+
+use holdfast_contract::frame::FrameSource;
 use holdfast_contract::ids::Millis;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,6 +15,10 @@ methods! {
     Bus: BusMethod {
         /// The state of the bus: subscribers, their queues, faults.
         "bus.status" => Status(NoParams),
+        /// The topics that have events, with their open and dead deliveries and their subscribers.
+        "bus.list" => List(NoParams),
+        /// The last events of a topic, with the state of each delivery.
+        "bus.show" => Show(BusShow),
         /// Publish an event. The answer comes when it is on disk.
         "bus.publish" => Publish(BusPublish),
         /// The dead letters, of one subscriber or of all.
@@ -45,6 +52,57 @@ pub struct BusPublish {
     pub idempotency: Option<String>,
 }
 
+/// Whose events are shown.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BusShow {
+    /// The topic.
+    pub topic: String,
+    /// At most so many; 20 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+}
+
+/// The events of a topic.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TopicInfo {
+    /// The topic.
+    pub topic: String,
+    /// How many events the log has.
+    pub events: u64,
+    /// When the last one was published.
+    pub last: Millis,
+    /// Deliveries that are not finished, once for each subscriber.
+    pub open: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// Who subscribes to it now.
+    pub subscribers: Vec<String>,
+}
+
+/// An event, and what became of it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct EventInfo {
+    /// Its id: `bus.03/17`.
+    pub event: String,
+    /// When it was published.
+    pub published: Millis,
+    /// Who published it.
+    pub source: FrameSource,
+    /// The topic.
+    pub topic: String,
+    /// The key within which events keep their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// What it answers or belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation: Option<String>,
+    /// By subscriber: `waiting`, `under_way`, `delivered`, `dead` or `discarded`.
+    pub deliveries: BTreeMap<String, String>,
+    /// What it says.
+    pub payload: Value,
+}
+
 /// A published event. It is durable.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct BusPublished {
@@ -70,6 +128,9 @@ pub struct SubscriberInfo {
     pub name: String,
     /// Whether it subscribes now.
     pub active: bool,
+    /// Whether its events wait because its extension is not up.
+    #[serde(default)]
+    pub paused: bool,
     /// Events that it has not finished.
     pub open: usize,
     /// Of these, how many are with it.

@@ -3,6 +3,7 @@
 use holdfast_contract::agents::AgentMode;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{ExtensionId, ModelName, ToolName};
+use holdfast_policy::Grant;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,10 +19,20 @@ methods! {
         "tool.render" => ToolRender(ToolRender),
         /// The agents that new turns have.
         "agents.list" => Agents(NoParams),
+        /// The active channels.
+        "channels.list" => Channels(NoParams),
         /// The extensions, their state and their lanes.
         "extensions.list" => List(NoParams),
         /// Start an extension again that is down.
         "extension.restart" => Restart(ExtensionParams),
+        /// Enable an extension, in the settings.
+        "extension.enable" => Enable(ExtensionParams),
+        /// Disable an extension, in the settings.
+        "extension.disable" => Disable(ExtensionParams),
+        /// Read an extension again and start a new generation of it, also if nothing has changed.
+        "extension.reload" => Reload(ExtensionParams),
+        /// Remove the folder or file of an extension, and its grants.
+        "extension.remove" => Remove(ExtensionRemove),
         /// Recent faults of extensions.
         "extension.doctor" => Doctor(ExtensionDoctor),
         /// What an extension needs before it can work, and what of it is missing.
@@ -33,12 +44,41 @@ methods! {
     }
 }
 
+/// The state of an extension that is disabled.
+pub const DISABLED: &str = "DISABLED";
+
 /// An extension.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExtensionParams {
     /// Its id.
     pub id: String,
+}
+
+/// An extension that is removed.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExtensionRemove {
+    /// Its id.
+    pub id: String,
+    /// Whether its data is removed too.
+    #[serde(default)]
+    pub data: bool,
+}
+
+/// An extension that was removed.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ExtensionRemovedInfo {
+    /// Its id.
+    pub id: String,
+    /// The folder or file that was removed.
+    pub path: String,
+    /// Where its data is, if it had any.
+    pub data: Option<String>,
+    /// Whether its data was removed.
+    pub data_removed: bool,
+    /// Whether it had grants, which were revoked.
+    pub grants_revoked: bool,
 }
 
 /// Which extension to examine.
@@ -131,6 +171,31 @@ pub struct AgentInfo {
     pub models: Vec<ModelName>,
 }
 
+/// An active channel.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ChannelInfo {
+    /// Its id.
+    pub id: String,
+    /// Whose it is.
+    pub extension: String,
+    /// Which version.
+    pub version: String,
+    /// The lane that runs it.
+    pub lane: String,
+    /// The generation.
+    pub generation: u64,
+    /// Whether it shows answers as they are written.
+    pub streams: bool,
+    /// Whether it sends files.
+    pub files: bool,
+    /// Whether it reaches the user where nothing else is said.
+    pub default: bool,
+    /// How many sessions of its users the log has.
+    pub sessions: u64,
+    /// How many users have a session of their own; none where users share one.
+    pub users: Option<u64>,
+}
+
 /// An extension.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ExtensionInfo {
@@ -138,7 +203,7 @@ pub struct ExtensionInfo {
     pub id: String,
     /// Its version, where one serves.
     pub version: Option<String>,
-    /// `active`, `inactive` or `error`.
+    /// `ACTIVE`, `INACTIVE`, `ERROR` or `DISABLED`.
     pub state: String,
     /// The lane.
     pub lane: String,
@@ -155,6 +220,12 @@ pub struct ExtensionInfo {
     /// Names of tools that it does not get, or that others register too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<String>,
+    /// What the user granted it. A grant that is tied to other content than it has now gives nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<Grant>,
+    /// What is odd about its files, such as unknown fields of its manifest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// A call to be explained.

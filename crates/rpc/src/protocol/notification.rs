@@ -55,6 +55,8 @@ pub enum Notification {
         /// What.
         text: String,
     },
+    /// The owner was asked to stop and ends; a client that would start another one should not.
+    Stopping {},
     /// The session stopped because its log cannot be written.
     Broken {
         /// The session.

@@ -6,7 +6,9 @@ use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{CallId, ExtensionId, Millis, ModelName, Seq, StreamId, ToolName};
+use holdfast_contract::manifest::Profile;
 use holdfast_contract::message::Spent;
+use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::{GateReason, TurnOutcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,7 +31,7 @@ methods! {
         "session.compact" => Compact(SessionParams),
         /// Give the session a name.
         "session.rename" => Rename(SessionRename),
-        /// End the session for good.
+        /// End the session permanently.
         "session.end" => End(SessionParams),
         /// A copy of a session under a new id, up to a frame.
         "session.fork" => Fork(SessionFork),
@@ -58,7 +60,7 @@ methods! {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SessionOpen {
-    /// The session to take up; none opens a new one.
+    /// The session to resume; none opens a new one.
     pub session: Option<StreamId>,
     /// Whether a session that is not there is made under this id.
     pub create: bool,
@@ -68,6 +70,13 @@ pub struct SessionOpen {
     pub channel: String,
     /// Whether this client answers approvals and questions.
     pub answers: bool,
+    /// Whether this client shows the user messages that belong to no turn, such as reminders, which come as `told`.
+    pub notices: bool,
+    /// The folder that its tools may touch, for a new session; that of the `hello` if none is named.
+    pub folder: Option<String>,
+    /// The policy profile of a new session, in place of the one in force; that of the `hello` if none is named. A session that
+    /// exists keeps its own, and asking for another one is refused.
+    pub profile: Option<Profile>,
     /// The first frame of the feed. Without it, the feed begins with the running turn, or with the next frame if none is running.
     pub frames_from: Option<Seq>,
 }
@@ -81,6 +90,15 @@ pub struct SessionOpened {
     pub resumed: bool,
     /// The next frame's number when it was opened.
     pub next: Seq,
+    /// The folder that its tools may touch. A session keeps the one that it was started with.
+    #[serde(default)]
+    pub workspace: Option<String>,
+    /// The policy profile that it is under.
+    #[serde(default)]
+    pub profile: Option<Profile>,
+    /// What the user should know about it, such as why it has no workspace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Problem>,
 }
 
 /// A session.

@@ -1,6 +1,7 @@
 //! Requests about the home as a whole, and their answers.
 
 use holdfast_contract::ids::{ModelName, StreamId};
+use holdfast_contract::manifest::Profile;
 use holdfast_contract::message::LimitKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,12 @@ pub struct ClientHello {
     pub version: u32,
     /// The client's name: `editor`. As a `cli`, which is a command that ends by itself, the owner waits for it before it ends.
     pub client: String,
+    /// The folder that it was started in: the workspace of the sessions that it starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+    /// The policy profile of the sessions that it starts, in place of the one in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
 }
 
 /// Who answers.
@@ -66,12 +73,37 @@ pub struct LogErase {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LogGc {
-    /// One session; all if none is named.
+    /// One session, or `system`; all if none is named.
     pub session: Option<StreamId>,
     /// Keep frames of the last so many days.
     pub keep_days: Option<u64>,
     /// Keep the last so many frames.
     pub keep_frames: Option<u64>,
+}
+
+/// What was collected.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CollectedLog {
+    /// By stream.
+    pub streams: Vec<CollectedStream>,
+    /// Registries, policies and generations that nothing refers to any more.
+    pub objects: u64,
+    /// By how many bytes the database has become smaller.
+    pub freed_bytes: u64,
+}
+
+/// What was collected of one stream.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CollectedStream {
+    /// The stream.
+    pub stream: StreamId,
+    /// Frames.
+    pub frames: u64,
+    /// Blobs that no frame refers to any more.
+    pub blobs: u64,
+    /// Nothing was collected because a turn runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_use: bool,
 }
 
 /// How a home is.
@@ -81,8 +113,14 @@ pub struct Status {
     pub process: u32,
     /// How many extensions serve.
     pub active: u64,
-    /// How many sessions are open.
+    /// The extensions that are starting.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub starting: Vec<String>,
+    /// How many sessions are open: in memory, because they were used lately.
     pub sessions: u64,
+    /// How many sessions the log has.
+    #[serde(default)]
+    pub stored: u64,
     /// Those that do not serve, and why.
     pub failed: Vec<ExtensionProblem>,
     /// Those that are active although something is wrong: the newest version cannot be used, and the previous one stays active.

@@ -1,6 +1,8 @@
 //! Answers about the bus.
 
-use holdfast_bus::{DeadLetter, EventId, NewEvent, SubscriberStatus};
+use holdfast_bus::{
+    BusEvent, DeadLetter, DeliveryProgress, EventHistory, EventId, NewEvent, SubscriberStatus, TopicStatus,
+};
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::FrameSource;
 use holdfast_contract::problem::{Code, Problem};
@@ -9,8 +11,8 @@ use serde_json::Value;
 
 use super::{Connection, value};
 use crate::protocol::{
-    BusDead, BusDeadDiscard, BusMethod, BusPublish, BusPublished, BusStatus, DeadLetterInfo, NoParams,
-    Queues, SubscriberInfo,
+    BusDead, BusDeadDiscard, BusMethod, BusPublish, BusPublished, BusShow, BusStatus, DeadLetterInfo,
+    EventInfo, NoParams, Queues, SubscriberInfo, TopicInfo,
 };
 
 impl Connection {
@@ -18,12 +20,51 @@ impl Connection {
         let runtime = &self.owner.runtime;
         match method {
             BusMethod::Status(NoParams {}) => value(&status(runtime)),
+            BusMethod::List(NoParams {}) => {
+                let topics: Vec<TopicInfo> = runtime.bus().topics().await?.into_iter().map(topic).collect();
+                value(&topics)
+            }
+            BusMethod::Show(BusShow { topic, limit }) => {
+                let limit = usize::try_from(limit.unwrap_or(DEFAULT_LIMIT)).unwrap_or(usize::MAX);
+                let events = runtime.bus().recent(&topic.as_str().into(), limit).await?;
+                let events: Vec<EventInfo> = events.into_iter().map(event).collect();
+                value(&events)
+            }
             BusMethod::Publish(asked) => value(&publish(runtime, asked).await?),
             BusMethod::DeadList(asked) => value(&dead_letters(runtime, asked.subscriber.as_deref()).await?),
             BusMethod::DeadShow(asked) => value(&dead_letter(runtime, &asked).await?),
             BusMethod::DeadRetry(asked) => value(&retry(runtime, &asked).await?),
             BusMethod::DeadDiscard(asked) => value(&discard(runtime, &asked).await?),
         }
+    }
+}
+
+/// How many events of a topic are shown if the client does not say.
+const DEFAULT_LIMIT: u64 = 20;
+
+fn topic(status: TopicStatus) -> TopicInfo {
+    let TopicStatus { topic, events, last, open, dead, subscribers } = status;
+    TopicInfo { topic: topic.to_string(), events, last, open, dead, subscribers }
+}
+
+fn event(EventHistory { event, deliveries }: EventHistory) -> EventInfo {
+    let BusEvent { id, at: published, source, topic, payload, key, correlation } = event;
+    let state = |progress: DeliveryProgress| match progress {
+        DeliveryProgress::Waiting => "waiting",
+        DeliveryProgress::UnderWay => "under_way",
+        DeliveryProgress::Delivered => "delivered",
+        DeliveryProgress::Dead => "dead",
+        DeliveryProgress::Discarded => "discarded",
+    };
+    EventInfo {
+        event: id.to_string(),
+        published,
+        source,
+        topic: topic.to_string(),
+        key,
+        correlation,
+        deliveries: deliveries.into_iter().map(|(name, it)| (name, state(it).to_owned())).collect(),
+        payload: payload.value().clone(),
     }
 }
 
@@ -47,6 +88,7 @@ fn status(runtime: &Runtime) -> BusStatus {
     let line = |it: &SubscriberStatus| SubscriberInfo {
         name: it.name.to_string(),
         active: it.active,
+        paused: it.paused,
         open: it.open,
         under_way: it.under_way,
         delayed: it.delayed,
@@ -130,6 +172,6 @@ fn shown(letter: &DeadLetter, whole: bool) -> DeadLetterInfo {
         published: letter.published,
         died: letter.died,
         fault: letter.fault.as_ref().map(ToString::to_string),
-        payload: event.filter(|_| whole).and_then(|event| event.payload.value().cloned()),
+        payload: event.filter(|_| whole).map(|event| event.payload.value().clone()),
     }
 }

@@ -1,12 +1,15 @@
 //! Answers about extensions: tools, agents, faults, setup, and what the policy says of a call.
 
+use std::sync::Arc;
+
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::message::{Origin, TurnContext};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::registry::AgentSpec;
-use holdfast_policy::PolicyRequest;
+use holdfast_policy::{Policy, PolicyRequest};
 use holdfast_runtime::diagnosis::FaultReport;
+use holdfast_runtime::{InstalledExtension, RemovedExtension};
 use serde_json::{Value, json};
 
 use super::{Connection, value, word};
@@ -15,6 +18,8 @@ use crate::protocol::*;
 impl Connection {
     pub(super) async fn answer_extensions(&self, method: ExtensionMethod) -> Result<Value, Problem> {
         let runtime = &self.owner.runtime;
+        // What is listed is complete, unless an extension takes too long.
+        runtime.ready().await;
         match method {
             ExtensionMethod::Tools(NoParams {}) => value(&self.tools().await?),
             ExtensionMethod::ToolRender(ToolRender { tool, arguments, result }) => {
@@ -22,11 +27,31 @@ impl Connection {
                 value(&ToolRendered { call, result })
             }
             ExtensionMethod::Agents(NoParams {}) => value(&self.agents()),
+            ExtensionMethod::Channels(NoParams {}) => value(&self.channels().await?),
             ExtensionMethod::List(NoParams {}) => value(&self.extensions().await?),
             ExtensionMethod::Restart(ExtensionParams { id }) => {
                 runtime.retry(id.as_str().into(), "the user asked for it");
                 runtime.settled().await?;
                 self.ack_durable().await
+            }
+            ExtensionMethod::Enable(ExtensionParams { id }) => {
+                runtime.set_enabled(&id.as_str().into(), true).await?;
+                value(&self.extension(&id).await?)
+            }
+            ExtensionMethod::Disable(ExtensionParams { id }) => {
+                runtime.set_enabled(&id.as_str().into(), false).await?;
+                value(&self.extension(&id).await?)
+            }
+            ExtensionMethod::Reload(ExtensionParams { id }) => {
+                runtime.reload(&id.as_str().into()).await?;
+                value(&self.extension(&id).await?)
+            }
+            ExtensionMethod::Remove(ExtensionRemove { id, data }) => {
+                let removed = runtime.remove_extension(&id.as_str().into(), data).await?;
+                let RemovedExtension { path, data: place, revoked: grants_revoked } = removed;
+                let (path, data_removed) = (path.display().to_string(), data && place.is_some());
+                let place = place.map(|place| place.display().to_string());
+                value(&ExtensionRemovedInfo { id, path, data: place, data_removed, grants_revoked })
             }
             ExtensionMethod::Doctor(ExtensionDoctor { id }) => value(&self.faults(id.as_deref()).await?),
             ExtensionMethod::SetupShow(SetupShow { extension }) => value(&runtime.setup(&extension).await?),
@@ -37,9 +62,15 @@ impl Connection {
         }
     }
 
+    /// The policy as it counts for this client: in the profile that it asked for.
+    fn policy(&self) -> Result<Arc<Policy>, Problem> {
+        let asked = self.hello.lock().as_ref().and_then(|hello| hello.profile);
+        Ok(self.owner.runtime.policy()?.under(asked))
+    }
+
     async fn tools(&self) -> Result<Vec<ToolInfo>, Problem> {
         let runtime = &self.owner.runtime;
-        let (registry, policy) = (runtime.registry(), runtime.policy()?);
+        let (registry, policy) = (runtime.registry(), self.policy()?);
         let lanes = runtime.extensions().await?;
         let (arguments, turn) = (Content::new(json!({})), no_turn("tools"));
         let lines = registry.tools.iter().filter_map(|entry| {
@@ -60,8 +91,8 @@ impl Connection {
                 lane: lane.map(|view| view.lane.clone()).unwrap_or_default(),
                 generation: active.extension.generation.0,
                 policy: word(&verdict.decision),
-                input_schema: active.spec.input_schema.value().cloned().unwrap_or_default(),
-                render: active.spec.render.as_ref().and_then(Content::value).cloned(),
+                input_schema: active.spec.input_schema.value().clone(),
+                render: active.spec.render.as_ref().map(Content::value).cloned(),
                 renders: runtime.renderer_of(&entry.name).is_some(),
             })
         });
@@ -77,6 +108,24 @@ impl Connection {
             models: agent.models.clone(),
         };
         registry.agents.iter().map(line).collect()
+    }
+
+    async fn channels(&self) -> Result<Vec<ChannelInfo>, Problem> {
+        let views = self.owner.runtime.extensions().await?;
+        let lane = |id: &ExtensionId| views.iter().find(|view| view.id == *id).map(|view| view.lane.clone());
+        let channels = self.owner.runtime.channels()?.into_iter().map(|channel| ChannelInfo {
+            id: channel.id.to_string(),
+            extension: channel.extension.id.to_string(),
+            version: channel.extension.version.to_string(),
+            lane: lane(&channel.extension.id).unwrap_or_default(),
+            generation: channel.extension.generation.0,
+            streams: channel.features.streams,
+            files: channel.features.files,
+            default: channel.is_default,
+            sessions: channel.sessions,
+            users: channel.users,
+        });
+        Ok(channels.collect())
     }
 
     async fn extensions(&self) -> Result<Vec<ExtensionInfo>, Problem> {
@@ -98,9 +147,27 @@ impl Connection {
                 digest: view.active.as_ref().map(|active| active.digest.to_string()),
                 fault: view.fault.as_ref().map(ToString::to_string),
                 conflicts: view.conflicts.iter().map(ToString::to_string).collect(),
+                warnings: self.owner.runtime.warnings(&view.id).iter().map(ToString::to_string).collect(),
+                grants: Vec::new(),
             }
         });
-        Ok(lines.collect())
+        let disabled = self.owner.runtime.installed().into_iter().filter(|it| it.disabled).map(disabled);
+        let mut lines: Vec<ExtensionInfo> = lines.collect();
+        // One that is stopping is both.
+        let disabled: Vec<_> = disabled.filter(|it| lines.iter().all(|line| line.id != it.id)).collect();
+        lines.extend(disabled);
+        let policy = self.policy()?;
+        for line in &mut lines {
+            let own = policy.grants().iter().filter(|grant| grant.extension.as_str() == line.id);
+            line.grants = own.cloned().collect();
+        }
+        lines.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(lines)
+    }
+
+    async fn extension(&self, id: &str) -> Result<ExtensionInfo, Problem> {
+        let found = self.extensions().await?.into_iter().find(|it| it.id == id);
+        found.ok_or_else(|| Problem::new(Code::ExtensionUnknown, format!("`{id}` is no longer there")))
     }
 
     async fn faults(&self, id: Option<&str>) -> Result<Vec<FaultRecord>, Problem> {
@@ -109,10 +176,12 @@ impl Connection {
         let asked = views.filter(|view| id.is_none_or(|id| view.id.as_str() == id));
         let conflicts = asked.flat_map(|view| {
             let extension = view.id.to_string();
-            view.conflicts.into_iter().map(move |fault| FaultRecord {
+            let warnings = runtime.warnings(&view.id).into_iter().map(|fault| ("discovery", fault));
+            let conflicts = view.conflicts.into_iter().map(|fault| ("registry", fault));
+            warnings.chain(conflicts).map(move |(phase, fault)| FaultRecord {
                 extension: extension.clone(),
                 at: now.0,
-                phase: "registry".to_owned(),
+                phase: phase.to_owned(),
                 code: fault.code.as_str().to_owned(),
                 fix: fault.code.help().to_owned(),
                 message: fault.message,
@@ -145,16 +214,35 @@ impl Connection {
             arguments: &arguments,
             turn: &turn,
         };
-        value(&runtime.policy()?.explain(&judged))
+        value(&self.policy()?.explain(&judged))
+    }
+}
+
+/// An extension that is installed and disabled.
+fn disabled(extension: InstalledExtension) -> ExtensionInfo {
+    ExtensionInfo {
+        id: extension.id.to_string(),
+        version: None,
+        state: DISABLED.to_owned(),
+        lane: String::new(),
+        generation: None,
+        digest: None,
+        tools: Vec::new(),
+        hooks: Vec::new(),
+        fault: None,
+        conflicts: Vec::new(),
+        warnings: Vec::new(),
+        grants: Vec::new(),
     }
 }
 
 /// A turn that never runs, for a question about the policy.
-pub(super) fn no_turn(channel: &str) -> TurnContext {
+fn no_turn(channel: &str) -> TurnContext {
     TurnContext {
         session: "none".into(),
         turn: 0,
         agent: "main".into(),
         origin: Origin { channel: channel.to_owned(), user: None },
+        ..TurnContext::default()
     }
 }

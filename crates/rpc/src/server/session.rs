@@ -8,17 +8,18 @@ use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::Pending;
 use holdfast_contract::ids::{Seq, StreamId};
+use holdfast_contract::manifest::Profile;
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::{Answer, ApprovalScope};
-use holdfast_policy::{PolicyRequest, Rule};
+use holdfast_policy::Rule;
 use holdfast_runtime::{CommandInfo, TurnReport};
 use holdfast_store::Store;
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 
-use super::extensions::no_turn;
 use super::summaries::{existing_stream, session_summaries};
-use super::{Connection, RENAME, ServerContext, lock, value};
+use super::{Connection, RENAME, ServerContext, value, word};
 use crate::hub::Subscription;
 use crate::protocol::*;
 use crate::session_feed::SessionFeed;
@@ -30,8 +31,8 @@ const MAX_FRAMES_READ: usize = 20_000;
 
 /// A session that a client has opened.
 pub(super) struct OpenedSession {
-    /// How the client calls itself in it.
-    channel: String,
+    /// How the client opened it.
+    open: SessionOpen,
     /// The next frame of its feed that is not sent yet.
     sent: watch::Receiver<Seq>,
     /// Starts the feed.
@@ -84,7 +85,7 @@ impl Connection {
             }
             SessionMethod::Fork(SessionFork { session, at }) => {
                 let session = existing_stream(runtime.store(), session.as_str())?;
-                let fork = (self.owner.create_session)(&SessionOpen::default())?.id;
+                let fork = (self.owner.create_session)(&SessionOpen::default())?.0.id;
                 let next = runtime.fork(&session, at, &fork)?;
                 Ok(json!({ "session": fork, "from": session, "frames": next }))
             }
@@ -121,8 +122,9 @@ impl Connection {
             SessionMethod::Commands(NoParams {}) => value(&self.commands()),
             SessionMethod::CommandRun(CommandRun { session, command, arguments }) => {
                 let create = &self.owner.create_session;
-                let channel = self.channel(&session);
-                let make = || create(&SessionOpen { channel, ..SessionOpen::default() });
+                let opened = self.opened_as(&session);
+                let make =
+                    || create(&SessionOpen { session: None, model: None, ..opened }).map(|created| created.0);
                 let done = runtime.run_command(&session, &command, &arguments, make).await?;
                 self.ack_durable().await?;
                 value(&CommandEnd { output: done.output, session: done.session })
@@ -132,11 +134,40 @@ impl Connection {
 
     /// How this client calls itself in a session: as it said when it opened it.
     fn channel(&self, session: &StreamId) -> String {
-        let opened = lock(&self.sessions).get(session).map(|opened| opened.channel.clone());
-        opened.filter(|channel| !channel.is_empty()).unwrap_or_else(|| "rpc".to_owned())
+        let channel = self.opened_as(session).channel;
+        if channel.is_empty() { "rpc".to_owned() } else { channel }
+    }
+
+    /// How this client opened a session, or would open one.
+    fn opened_as(&self, session: &StreamId) -> SessionOpen {
+        let opened = self.sessions.lock().get(session).map(|opened| opened.open.clone());
+        opened.unwrap_or_else(|| self.with_hello(SessionOpen::default()))
+    }
+
+    /// What is not said of a session is as the client said of itself.
+    fn with_hello(&self, mut open: SessionOpen) -> SessionOpen {
+        if let Some(hello) = &*self.hello.lock() {
+            open.folder = open.folder.or_else(|| hello.folder.clone());
+            open.profile = open.profile.or(hello.profile);
+        }
+        open
+    }
+
+    /// A session has the profile that it was started with, or else that of the policy.
+    fn keeps_profile(&self, session: &StreamId, asked: Option<Profile>) -> Result<Profile, Problem> {
+        let has = self.owner.runtime.session_policy(session)?.profile_name();
+        match asked.filter(|asked| *asked != has) {
+            Some(asked) => {
+                let (has, asked) = (word(&has), word(&asked));
+                let what = format!("the session `{session}` is under the profile `{has}`, not `{asked}`");
+                Err(Problem::new(Code::ProfilePinned, what))
+            }
+            None => Ok(has),
+        }
     }
 
     async fn open(&self, open: SessionOpen) -> Result<SessionOpened, Problem> {
+        let open = self.with_hello(open);
         let ServerContext { runtime, create_session, .. } = &*self.owner;
         let store = runtime.store();
         let exists = match &open.session {
@@ -153,15 +184,20 @@ impl Connection {
                 if let Some(model) = &open.model {
                     runtime.open_model(model).await?;
                 }
-                let new = create_session(&open)?;
+                let (new, warnings) = create_session(&open)?;
                 let session = new.id.clone();
+                let workspace = new.settings.workspace.as_deref().map(str::to_owned);
+                let profile = Some(runtime.policy()?.under(new.settings.pinned_profile).profile_name());
                 let first = open.frames_from.unwrap_or_default();
                 let opened = self.subscribe(&session, &open, first);
                 runtime.open(new)?;
-                lock(&self.sessions).insert(session.clone(), opened);
-                return Ok(SessionOpened { session, resumed: false, next: Seq(0) });
+                self.sessions.lock().insert(session.clone(), opened);
+                let (resumed, next) = (false, Seq(0));
+                return Ok(SessionOpened { session, resumed, next, workspace, profile, warnings });
             }
         };
+        let profile = Some(self.keeps_profile(&session, open.profile)?);
+        let workspace = runtime.session_settings(&session)?.workspace.as_deref().map(str::to_owned);
         runtime.open_models_of(&session).await?;
         let next = store.head(&session)?.map_or(Seq(0), |head| head.seq.next());
         let first = match open.frames_from {
@@ -172,34 +208,35 @@ impl Connection {
         let opened = self.subscribe(&session, &open, first);
         runtime.resume(&session)?;
         // A feed of it that this client had before ends.
-        lock(&self.sessions).insert(session.clone(), opened);
-        Ok(SessionOpened { session, resumed: true, next })
+        self.sessions.lock().insert(session.clone(), opened);
+        Ok(SessionOpened { session, resumed: true, next, workspace, profile, warnings: Vec::new() })
     }
 
     /// A feed of a session from this frame on. It starts when the client has been told of it, see [`Self::start_feed`].
     fn subscribe(&self, session: &StreamId, open: &SessionOpen, first: Seq) -> OpenedSession {
         let ServerContext { runtime, hub, .. } = &*self.owner;
-        let feed = Arc::new(SessionFeed::new(session.clone(), open.answers, first, self.lines.clone()));
+        let feed = Arc::new(SessionFeed::new(session.clone(), open, first, self.lines.clone()));
         let subscription = hub.subscribe(feed.clone());
         let (sending, sent) = watch::channel(first);
         let (start, started) = oneshot::channel();
         let runtime = runtime.clone();
         let follower = tokio::spawn(async move { feed.follow(runtime, started, sending).await });
-        let (channel, start) = (open.channel.clone(), Some(start));
-        OpenedSession { channel, sent, start, _subscription: subscription, follower }
+        let (open, start) = (open.clone(), Some(start));
+        OpenedSession { open, sent, start, _subscription: subscription, follower }
     }
 
     /// Starts the feed of a session: the client has been told of it.
     pub(super) fn start_feed(&self, session: &StreamId) {
-        let start = lock(&self.sessions).get_mut(session).and_then(|opened| opened.start.take());
+        let start = self.sessions.lock().get_mut(session).and_then(|opened| opened.start.take());
         // A client that has gone has no feed any more.
         let _gone = start.map(|start| start.send(()));
+        self.owner.runtime.chat_opened();
     }
 
     /// The answer to a request that waited for a turn, after the frame that ends it was sent.
     async fn turn_end(&self, session: StreamId, report: TurnReport) -> Result<Value, Problem> {
         let TurnReport { ended, outcome, answer, files, spent, limit_set_in } = report;
-        let sent = lock(&self.sessions).get(&session).map(|opened| opened.sent.clone());
+        let sent = self.sessions.lock().get(&session).map(|opened| opened.sent.clone());
         if let Some(mut sent) = sent {
             // A feed that has ended sends nothing more.
             let _ended = sent.wait_for(|next| *next > ended).await;
@@ -215,13 +252,18 @@ impl Connection {
         let ServerContext { runtime, remember, .. } = &*self.owner;
         let handle = runtime.resume(&session)?;
         let approve = |scope| Answer::Approve { scope };
-        let mut rule = None;
+        let (mut rule, mut unwritten) = (None, None);
         let answer = match answer {
             ApprovalChoice::Once => approve(ApprovalScope::Once),
             ApprovalChoice::Session => approve(ApprovalScope::Session),
             ApprovalChoice::Always => {
-                if runtime.policy()?.remembers_answers() {
-                    rule = Some(self.always(&handle.approval(approval).await?)?);
+                if runtime.session_policy(&session)?.remembers_answers() {
+                    let pending = handle.approval(approval).await?;
+                    if self.is_current(&pending) {
+                        rule = Some(always(&pending)?);
+                    } else {
+                        unwritten = Some(replaced(&pending));
+                    }
                 }
                 approve(ApprovalScope::Session)
             }
@@ -232,26 +274,19 @@ impl Connection {
         handle.approve(approval, answer).await?;
         match rule {
             Some(rule) => runtime.set_policy(remember(rule)?, "always"),
-            None => Ok(()),
+            None => unwritten.map_or(Ok(()), Err),
         }
     }
 
-    /// The rule that "always" means: for this tool of this extension.
-    fn always(&self, pending: &Pending) -> Result<Rule, Problem> {
+    /// Whether the code that a person was asked about is the code of the extension that later calls run. It is not where the extension
+    /// was changed while the question was open.
+    fn is_current(&self, pending: &Pending) -> bool {
         let registry = self.owner.runtime.registry();
-        let entry = registry.tool(&pending.call.tool);
-        let asked = |id| pending.extension.as_ref() == Some(id);
-        let found = entry.and_then(|entry| entry.stack.iter().find(|it| asked(&it.extension.id)));
-        let missing = || Problem::new(Code::ToolUnknown, "the tool that was asked about is no longer there");
-        let implementation = found.ok_or_else(missing)?;
-        let (arguments, turn) = (Content::default(), no_turn("policy"));
-        let rule = Rule::always(&PolicyRequest {
-            tool: &implementation.spec,
-            extension: &implementation.extension,
-            arguments: &arguments,
-            turn: &turn,
-        });
-        rule.ok_or_else(|| Problem::new(Code::PolicyInvalid, "a rule for this tool would match others too"))
+        let stack = registry.tool(&pending.call.tool).map(|entry| entry.stack.as_slice()).unwrap_or_default();
+        let is_asked =
+            |asked: &ExtensionRef, now: &ExtensionRef| asked.id == now.id && asked.digest == now.digest;
+        let asked = pending.implementation.as_ref();
+        asked.is_some_and(|asked| stack.iter().any(|now| is_asked(asked, &now.extension)))
     }
 
     fn commands(&self) -> Vec<SlashCommandInfo> {
@@ -263,6 +298,25 @@ impl Connection {
         };
         self.owner.runtime.commands().into_iter().map(line).collect()
     }
+}
+
+/// The rule that "always" means: for this tool of the extension whose implementation the call has.
+fn always(pending: &Pending) -> Result<Rule, Problem> {
+    let missing = || Problem::new(Code::ToolUnknown, "the tool that was asked about is no longer there");
+    let extension = &pending.implementation.as_ref().ok_or_else(missing)?.id;
+    Rule::always(&pending.call.tool, extension)
+        .ok_or_else(|| Problem::new(Code::PolicyInvalid, "a rule for this tool would match others too"))
+}
+
+/// Why no rule was written for a call that was approved.
+fn replaced(pending: &Pending) -> Problem {
+    let (tool, extension) =
+        (&pending.call.tool, pending.extension.as_ref().map_or("nobody", |id| id.as_str()));
+    let what =
+        format!("`{tool}` of `{extension}` was changed while the question was open; no rule was written");
+    let help =
+        "The call was allowed for this session. The next call is asked about again; `always` then counts.";
+    Problem::new(Code::ToolUnknown, what).help(help)
 }
 
 /// The first frame of the turn that is running, as far as the log tells: the message that it answers.
@@ -302,7 +356,7 @@ fn frames(store: &Store, asked: &SessionFrames) -> Result<FramePage, Problem> {
 }
 
 fn approval_info(pending: Pending) -> ApprovalInfo {
-    let Pending { approval, call, extension, reasons } = pending;
-    let arguments = call.arguments.value().cloned().unwrap_or_default();
+    let Pending { approval, call, extension, reasons, .. } = pending;
+    let arguments = call.arguments.value().clone();
     ApprovalInfo { approval, call: call.id, tool: call.tool, extension, arguments, reasons }
 }

@@ -15,7 +15,7 @@ const FIRST_FRAMES: Seq = Seq(40);
 /// Streams that are named where one is missing.
 const MAX_NAMED: usize = 8;
 
-/// The sessions, the latest first. Children of agents only if they are asked for.
+/// The sessions, the latest first. Children of agents, and sessions in which nothing was said, only if they are asked for.
 pub fn session_summaries(
     store: &Store,
     all: bool,
@@ -35,6 +35,9 @@ pub fn session_summaries(
     Ok(summaries)
 }
 
+/// What an erased session is about.
+const ERASED: &str = "(erased)";
+
 fn summary(store: &Store, info: StreamInfo, all: bool) -> Result<Option<SessionSummary>, Problem> {
     let frames = store.frames(&info.id, Seq(0)..=FIRST_FRAMES)?;
     let first = frames.first().and_then(|frame| frame.body.as_ref());
@@ -47,18 +50,28 @@ fn summary(store: &Store, info: StreamInfo, all: bool) -> Result<Option<SessionS
     let about = match (name(store, &info.id)?, said.map(|frame| store.body(frame))) {
         (Some(name), _) => name,
         (None, Some(Ok(Body::InputReceived(input)))) => input.text.to_text(),
-        (None, Some(_)) => "(erased)".to_owned(),
+        (None, Some(_)) => ERASED.to_owned(),
         (None, None) => String::new(),
     };
+    // A session in which nothing was said yet, or whose content was erased, is nothing to come back to.
+    let erased = first.is_none();
+    if (about.is_empty() || erased) && !all {
+        return Ok(None);
+    }
     let StreamInfo { id: session, frames, first_at, last_at, .. } = info;
     Ok(Some(SessionSummary { session, channel, frames, first_at, last_at, about }))
 }
 
 /// The name that a session was given last.
 fn name(store: &Store, session: &StreamId) -> Result<Option<String>, Problem> {
-    let Some(frame) = store.last_of_kind(session, FrameKind::CommandRun)? else { return Ok(None) };
-    let body = frame.body.filter(|body| body["command"] == RENAME);
-    Ok(body.and_then(|body| body["arguments"].as_str().map(str::to_owned)))
+    let mut found = store.last_of_kind(session, FrameKind::CommandRun)?;
+    while let Some(frame) = found {
+        if let Some(body) = frame.body.filter(|body| body["command"] == RENAME) {
+            return Ok(body["arguments"].as_str().map(str::to_owned));
+        }
+        found = store.last_of_kind_before(session, FrameKind::CommandRun, frame.envelope.seq)?;
+    }
+    Ok(None)
 }
 
 /// A stream that exists, or a problem that names some that do.

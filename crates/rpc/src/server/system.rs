@@ -1,14 +1,16 @@
 //! Answers about the home as a whole.
 
-use holdfast_contract::ids::{ExtensionId, Millis, StreamId};
+use holdfast_contract::ids::{ExtensionId, Millis};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_runtime::{DailyLimit, ModelUsage, ShutdownRequest};
-use holdfast_store::Retention;
+use holdfast_store::{Collected, Retention};
 use serde_json::{Value, json};
 
 use super::summaries::existing_stream;
-use super::{Connection, bus, lock, value};
+use super::{Connection, bus, is_ending, value, word};
 use crate::protocol::*;
+
+const DAY: Millis = Millis(86_400_000);
 
 impl Connection {
     pub(super) async fn answer_system(&self, method: SystemMethod) -> Result<Value, Problem> {
@@ -16,7 +18,12 @@ impl Connection {
         match method {
             SystemMethod::Hello(hello) if hello.version == VERSION => {
                 self.register(&hello)?;
-                value(&self.owner.welcome)
+                let mut welcome = self.owner.welcome.clone();
+                if let Some(asked) = &hello.profile {
+                    welcome.profile = word(asked);
+                }
+                *self.hello.lock() = Some(hello);
+                value(&welcome)
             }
             SystemMethod::Hello(hello) => Err(Problem::new(
                 Code::ConnectionVersion,
@@ -24,6 +31,7 @@ impl Connection {
             )),
             SystemMethod::Status(NoParams {}) => value(&self.status().await?),
             SystemMethod::Stop(NoParams {}) => {
+                self.owner.hub.stopping();
                 runtime.request_shutdown(ShutdownRequest::Stop("requested by a client".to_owned()));
                 self.ack_durable().await
             }
@@ -43,32 +51,25 @@ impl Connection {
     /// A command of another process: the owner does not end before it does.
     fn register(&self, hello: &ClientHello) -> Result<(), Problem> {
         if let (Some(clients), COMMAND) = (&self.clients, hello.client.as_str()) {
-            let ending = || Problem::new(Code::ConnectionLost, "the process that owns the home is ending");
-            let registered = clients.enter().ok_or_else(ending)?;
-            *lock(&self.registered) = Some(registered);
+            let registered = clients.enter().ok_or_else(is_ending)?;
+            *self.registered.lock() = Some(registered);
         }
         Ok(())
     }
 
     async fn collect(&self, LogGc { session, keep_days, keep_frames }: LogGc) -> Result<Value, Problem> {
         let runtime = &self.owner.runtime;
-        let max_age = keep_days.map(|days| Millis(days * 86_400_000));
+        let max_age = keep_days.map(|days| Millis(days.saturating_mul(DAY.0)));
         let retention = Retention { max_age, max_frames: keep_frames };
-        let sessions: Vec<StreamId> = match session {
-            Some(id) => vec![existing_stream(runtime.store(), id.as_str())?],
-            None => {
-                let streams = runtime.store().streams()?.into_iter().map(|info| info.id);
-                streams.filter(|id| !id.is_system()).collect()
-            }
-        };
-        // Deliveries past their deadline do not keep frames.
-        runtime.bus().tidy().await?;
-        let mut lines = Vec::new();
-        for id in sessions {
-            let collected = runtime.collect(&id, retention).await?;
-            lines.push(json!({ "stream": id, "frames": collected.frames, "blobs": collected.blobs }));
-        }
-        Ok(Value::Array(lines))
+        let only = session.map(|id| existing_stream(runtime.store(), id.as_str())).transpose()?;
+        let report = runtime.collect_all(only, retention).await?;
+        let streams = report.streams.into_iter().map(|(stream, collected)| {
+            let in_use = collected.is_none();
+            let Collected { frames, blobs } = collected.unwrap_or_default();
+            CollectedStream { stream, frames, blobs, in_use }
+        });
+        let streams = streams.collect();
+        value(&CollectedLog { streams, objects: report.objects, freed_bytes: report.freed_bytes })
     }
 
     async fn status(&self) -> Result<Status, Problem> {
@@ -94,7 +95,9 @@ impl Connection {
         Ok(Status {
             process: self.owner.welcome.process,
             active,
+            starting: runtime.starting().iter().map(ToString::to_string).collect(),
             sessions: runtime.open_sessions() as u64,
+            stored: runtime.store().count_sessions()?,
             failed,
             degraded,
             conflicts,

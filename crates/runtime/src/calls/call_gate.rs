@@ -1,9 +1,10 @@
 //! Tracks calls in progress per extension, and holds new ones back while an exclusive generation is being replaced.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use holdfast_contract::ids::{ExtensionId, Generation};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// The gates of all extensions. A gate is open unless it was closed.
@@ -98,7 +99,7 @@ impl CallGates {
     }
 
     fn gates(&self) -> MutexGuard<'_, HashMap<ExtensionId, Gate>> {
-        self.gates.lock().unwrap_or_else(PoisonError::into_inner)
+        self.gates.lock()
     }
 }
 

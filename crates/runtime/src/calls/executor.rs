@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use futures_util::FutureExt;
@@ -18,6 +18,7 @@ use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::tool::{ToolOutcome, ToolSpec};
 use holdfast_contract::wire::{Later, Reply};
 use holdfast_home::CallSettings;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{CallState, wait};
@@ -87,17 +88,17 @@ impl Executor {
         }
         let queue = |most: u32| Arc::new(Semaphore::new(places(most)));
         let tool = tool.map(|most| {
-            let mut queues = lock(&self.by_tool);
+            let mut queues = self.by_tool.lock();
             queues.entry(ToolKey::of(extension, spec)).or_insert_with(|| queue(most)).clone()
         });
         let all = all.map(|most| {
-            let mut queues = lock(&self.by_extension);
+            let mut queues = self.by_extension.lock();
             queues.entry(extension.id.clone()).or_insert_with(|| queue(most)).clone()
         });
         tool.into_iter().chain(all).chain([self.everything.clone()]).collect()
     }
 
-    /// A permit to call a tool now, held until the outcome is known; a fault if its circuit breaker is open.
+    /// A permit to call a tool at this steady time, held until the outcome is known; a fault if its circuit breaker is open.
     pub(crate) fn enter(
         self: &Arc<Self>,
         extension: &ExtensionRef,
@@ -109,7 +110,7 @@ impl Executor {
             return Ok(entered(None));
         }
         let tool = ToolKey::of(extension, spec);
-        let mut breakers = lock(&self.breakers);
+        let mut breakers = self.breakers.lock();
         let Some(breaker) = breakers.get_mut(&tool) else { return Ok(entered(None)) };
         match breaker.until {
             None => Ok(entered(None)),
@@ -122,17 +123,17 @@ impl Executor {
     }
 
     /// Reports the outcome of a call.
-    fn settled(&self, tool: impl FnOnce() -> ToolKey, fault: Option<&Fault>, now: Millis) {
+    fn settled(&self, tool: impl FnOnce() -> ToolKey, fault: Option<&Fault>, (at, steady): (Millis, Millis)) {
         match fault {
             Some(fault) if breaks(fault.code) => {
-                let mut breakers = lock(&self.breakers);
+                let mut breakers = self.breakers.lock();
                 let fresh =
-                    || Breaker { faults: 0, last: fault.clone(), since: now, until: None, half_open: false };
+                    || Breaker { faults: 0, last: fault.clone(), since: at, until: None, half_open: false };
                 let breaker = breakers.entry(tool()).or_insert_with(fresh);
                 breaker.faults = breaker.faults.saturating_add(1);
                 breaker.last = fault.clone();
                 if breaker.faults >= self.set.breaker.faults {
-                    breaker.until = Some(now.plus(self.set.breaker.pause()));
+                    breaker.until = Some(steady.plus(self.set.breaker.pause()));
                     breaker.half_open = false;
                 }
                 self.breaker_count.store(breakers.len(), Ordering::Relaxed);
@@ -141,7 +142,7 @@ impl Executor {
             Some(fault) if is_the_hosts(fault.code) => {}
             _ if self.breaker_count.load(Ordering::Relaxed) == 0 => {}
             _ => {
-                let mut breakers = lock(&self.breakers);
+                let mut breakers = self.breakers.lock();
                 breakers.remove(&tool());
                 self.breaker_count.store(breakers.len(), Ordering::Relaxed);
             }
@@ -150,7 +151,7 @@ impl Executor {
 
     /// The tools whose circuit breakers are open.
     pub(crate) fn suspended(&self, now: Millis) -> Vec<Suspended> {
-        let breakers = lock(&self.breakers);
+        let breakers = self.breakers.lock();
         let suspended = breakers.iter().filter_map(|(tool, breaker)| {
             let fault = breaker.refusal(tool, breaker.until?.since(now));
             Some(Suspended { extension: tool.extension.clone(), since: breaker.since, fault })
@@ -164,7 +165,7 @@ impl Breaker {
         let ToolKey { extension, tool, .. } = tool;
         let when = match left.0.div_ceil(1_000) {
             0 => "is being tried again".to_owned(),
-            seconds => format!("is left alone for {seconds} s more"),
+            seconds => format!("is suspended for {seconds} s more"),
         };
         let message = format!(
             "`{tool}` of `{extension}` {when}: it broke down {} times in a row, the last time with {}. Do without it, or try \
@@ -189,20 +190,20 @@ impl Permit {
         extension: &ExtensionRef,
         spec: &ToolSpec,
         outcome: &ToolOutcome,
-        now: Millis,
+        (at, steady): (Millis, Millis),
     ) {
         let fault = outcome.fault();
         if fault.is_none_or(|fault| !is_the_hosts(fault.code)) {
             self.trial = None;
         }
-        self.executor.settled(|| ToolKey::of(extension, spec), fault, now);
+        self.executor.settled(|| ToolKey::of(extension, spec), fault, (at, steady));
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
         if let Some(tool) = &self.trial
-            && let Some(breaker) = lock(&self.executor.breakers).get_mut(tool)
+            && let Some(breaker) = self.executor.breakers.lock().get_mut(tool)
         {
             breaker.half_open = false;
         }
@@ -249,12 +250,10 @@ pub(crate) async fn run(
     tokio::select! {
         biased;
         answer = &mut called => answer,
-        () = clock.sleep(limit) => Err(match begun.load(Ordering::Relaxed) {
-            true => Fault::new(Code::ToolTimeout, format!("no answer within {} ms", limit.0)),
-            false => {
-                let message = format!("not called: no place was free within {} ms", limit.0);
-                Fault::new(Code::ToolBusy, message)
-            }
+        () = clock.sleep(limit) => Err(if begun.load(Ordering::Relaxed) {
+            Fault::new(Code::ToolTimeout, format!("no answer within {} ms", limit.0))
+        } else {
+            Fault::new(Code::ToolBusy, format!("not called: no place was free within {} ms", limit.0))
         }),
     }
 }
@@ -281,8 +280,4 @@ fn is_the_hosts(code: Code) -> bool {
 
 fn places(most: u32) -> usize {
     usize::try_from(most).unwrap_or(usize::MAX).clamp(1, Semaphore::MAX_PERMITS)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -16,8 +16,7 @@ use holdfast_contract::ids::{CallId, HookId, Seq};
 use holdfast_contract::manifest::Scope;
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::Instance;
-
-use super::IdentityMap;
+use rustc_hash::FxHashMap;
 
 /// A call, by the frame that decided it and whom it asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +75,7 @@ struct Slot {
 
 /// The instances of a turn, by extension.
 #[derive(Default)]
-pub struct Instances(IdentityMap<Digest, Vec<Slot>>);
+pub struct Instances(FxHashMap<Digest, Vec<Slot>>);
 
 impl Instances {
     /// The instance for a hook that is answered at once, if there is one already.
@@ -97,7 +96,7 @@ impl Instances {
         }
     }
 
-    /// A call that was answered at once, on the first place that nobody has, has failed.
+    /// A call that was answered at once, on the first free slot, has failed.
     pub fn discard(&mut self, extension: Digest) {
         if let Some(slots) = self.0.get_mut(&extension)
             && let Some(place) = slots.iter().position(|slot| slot.taken.is_none())
@@ -106,7 +105,7 @@ impl Instances {
         }
     }
 
-    /// The first place that nobody has.
+    /// The first free slot.
     fn free(&mut self, extension: Digest, loaded: &Arc<dyn Instance>) -> usize {
         let slots = self.0.entry(extension).or_default();
         slots.iter().position(|slot| slot.taken.is_none()).unwrap_or_else(|| {
@@ -150,13 +149,10 @@ impl Instances {
         let Some(place) = slots.iter().position(|slot| slot.taken.as_ref() == Some(&ending.begun)) else {
             return;
         };
-        match ending.failed {
-            true => drop(slots.remove(place)),
-            false => slots[place].taken = None,
-        }
+        if ending.failed { drop(slots.remove(place)) } else { slots[place].taken = None }
     }
 
-    /// Whatever this frame began is given up.
+    /// Abandons what this frame began.
     pub fn give_up(&mut self, begun_by: Seq) {
         for slots in self.0.values_mut() {
             slots.retain(|slot| slot.taken.as_ref().is_none_or(|begun| begun.by() != begun_by));

@@ -5,7 +5,7 @@ use holdfast_contract::hook::{Decision, HookPoint};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::wire::Reply;
 
-/// A hook's decision; a fault if the reply is none, or none that the hook point accepts.
+/// A hook's decision; a fault if the reply is not a decision that the hook point accepts.
 pub fn decision_of(reply: Reply, point: HookPoint) -> Result<Decision, Fault> {
     match reply {
         Reply::Decision(decision) => accepted(decision, point),
@@ -22,7 +22,7 @@ fn unfit(answer: &Reply, point: HookPoint) -> Fault {
     Fault::new(Code::HookNonsense, format!("{answer:?} is no answer to {point:?}"))
 }
 
-/// A tool's result; a fault if the reply is none.
+/// A tool's result; a fault if the reply is something else.
 pub fn result_of(reply: Reply) -> Result<Content, Fault> {
     match reply {
         Reply::Content(content) => Ok(content),

@@ -1,15 +1,17 @@
 //! Arguments and results against a tool's JSON Schemas, with the conversions that models commonly need.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::CheckOutcome;
 use holdfast_contract::tool::{ToolOutcome, ToolSpec};
 use jsonschema::Validator;
+use parking_lot::{Mutex, MutexGuard};
+use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-use super::IdentityMap;
+use super::coercion::coerce;
 
 /// How many errors are worth telling a model.
 const MAX_ERRORS_REPORTED: usize = 5;
@@ -17,7 +19,7 @@ const MAX_ERRORS_REPORTED: usize = 5;
 /// Compiled schemas, for as long as anybody else knows their tools. A specification is immutable, so its address is its name for as long
 /// as it is held here.
 #[derive(Default)]
-pub struct SchemaChecks(Mutex<IdentityMap<usize, Arc<Compiled>>>);
+pub struct SchemaChecks(Mutex<FxHashMap<usize, Arc<Compiled>>>);
 
 struct Compiled {
     held: Arc<ToolSpec>,
@@ -26,8 +28,8 @@ struct Compiled {
 }
 
 impl SchemaChecks {
-    fn all(&self) -> MutexGuard<'_, IdentityMap<usize, Arc<Compiled>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn all(&self) -> MutexGuard<'_, FxHashMap<usize, Arc<Compiled>>> {
+        self.0.lock()
     }
 
     fn compiled(&self, spec: &Arc<ToolSpec>) -> Arc<Compiled> {
@@ -35,7 +37,7 @@ impl SchemaChecks {
         if let Some(compiled) = self.all().get(&name) {
             return compiled.clone();
         }
-        // Nobody else waits while this is compiled; who comes at the same time compiles it too.
+        // Compiled without the lock: concurrent callers may compile it twice.
         let compiled = Arc::new(Compiled {
             held: spec.clone(),
             input: compile(&spec.input_schema),
@@ -48,9 +50,7 @@ impl SchemaChecks {
 
     /// Checks arguments, after a conversion if that makes them fit.
     pub fn arguments(&self, spec: &Arc<ToolSpec>, arguments: &Content) -> CheckOutcome {
-        let Some(value) = arguments.value() else {
-            return CheckOutcome::Invalid { errors: vec!["the arguments are not at hand".to_owned()] };
-        };
+        let value = arguments.value();
         let compiled = self.compiled(spec);
         let validator = match &compiled.input {
             Ok(validator) => validator,
@@ -64,9 +64,7 @@ impl SchemaChecks {
             return CheckOutcome::Valid;
         }
         let mut converted = value.clone();
-        if let Some(schema) = spec.input_schema.value() {
-            coerce(&mut converted, schema);
-        }
+        coerce(&mut converted, spec.input_schema.value());
         if converted != *value && validator.is_valid(&converted) {
             return CheckOutcome::Coerced { arguments: Content::new(converted) };
         }
@@ -87,20 +85,25 @@ impl SchemaChecks {
         if spec.output_schema.is_none() {
             return ToolOutcome::Result(result);
         }
-        let broken = match (&self.compiled(spec).output, result.value()) {
-            (Some(Ok(validator)), Some(value)) if !validator.is_valid(value) => {
-                errors(validator, value).join("; ")
-            }
-            (Some(Err(error)), _) => format!("the tool's output schema is invalid: {error}"),
+        let value = result.value();
+        let broken = match &self.compiled(spec).output {
+            Some(Ok(validator)) if !validator.is_valid(value) => errors(validator, value).join("; "),
+            Some(Err(error)) => format!("the tool's output schema is invalid: {error}"),
             _ => return ToolOutcome::Result(result),
         };
         ToolOutcome::Failure(Fault::new(Code::ToolResult, broken))
     }
 }
 
+/// What is wrong with a tool's schemas, if something is.
+pub fn schema_error(spec: &ToolSpec) -> Option<String> {
+    let input = compile(&spec.input_schema).err().map(|error| format!("its parameters: {error}"));
+    let output = spec.output_schema.as_ref().and_then(|schema| compile(schema).err());
+    input.or_else(|| output.map(|error| format!("its result: {error}")))
+}
+
 fn compile(schema: &Content) -> Result<Validator, String> {
-    let schema = schema.value().ok_or("it is not at hand")?;
-    jsonschema::validator_for(schema).map_err(|error| error.to_string())
+    jsonschema::validator_for(schema.value()).map_err(|error| error.to_string())
 }
 
 fn errors(validator: &Validator, value: &Value) -> Vec<String> {
@@ -110,42 +113,6 @@ fn errors(validator: &Validator, value: &Value) -> Vec<String> {
         format!("{place}: {error}")
     });
     all.take(MAX_ERRORS_REPORTED).collect()
-}
-
-/// Converts texts to the numbers and booleans that the schema asks for, and scalars to the text that it asks for.
-fn coerce(value: &mut Value, schema: &Value) {
-    match value {
-        Value::Object(fields) => {
-            let properties = schema.get("properties").and_then(Value::as_object);
-            for (name, property) in properties.into_iter().flatten() {
-                if let Some(field) = fields.get_mut(name) {
-                    coerce(field, property);
-                }
-            }
-        }
-        Value::Array(items) => {
-            if let Some(item_schema) = schema.get("items") {
-                items.iter_mut().for_each(|item| coerce(item, item_schema));
-            }
-        }
-        Value::String(text) => {
-            let read = match schema.get("type").and_then(Value::as_str) {
-                Some("integer") => text.trim().parse::<i64>().ok().map(Value::from),
-                Some("number") => text.trim().parse::<f64>().ok().map(Value::from),
-                Some("boolean") => text.trim().parse::<bool>().ok().map(Value::from),
-                _ => None,
-            };
-            if let Some(read) = read {
-                *value = read;
-            }
-        }
-        Value::Number(_) | Value::Bool(_) => {
-            if schema.get("type").and_then(Value::as_str) == Some("string") {
-                *value = Value::String(value.to_string());
-            }
-        }
-        Value::Null => {}
-    }
 }
 
 #[cfg(test)]

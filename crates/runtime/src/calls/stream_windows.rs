@@ -9,8 +9,8 @@ use std::ops::Range;
 const WINDOW: usize = 200;
 /// Characters after which it ends in any case.
 const MAX_WINDOW_CHARS: usize = 400;
-/// Characters before a window that are shown to a guardrail with it, and that nobody else is shown before that window is judged: what is
-/// split over a border is seen whole, and its first half has reached nobody.
+/// Characters before a window that are shown to a guardrail with it, and that are not shown to the user before that window is judged: what is
+/// split over a border is seen whole, and its first half was not shown.
 const OVERLAP: usize = 100;
 
 /// Where the window ends that begins at this place; none where it is not complete.
@@ -43,6 +43,17 @@ pub fn window_with_overlap(text: &str, window: Range<usize>) -> &str {
 pub(crate) fn releasable_until(text: &str, judged: usize) -> usize {
     let before = text.get(..judged).unwrap_or_default();
     before.char_indices().rev().take(OVERLAP).last().map_or(judged, |(place, _)| place)
+}
+
+/// Characters at the end of a text that more text may still change for a sanitizer that works on streams.
+const UNSETTLED_CHARS: usize = 64;
+
+/// Up to where a text that goes on is settled for sanitizers that work on streams: before its last characters, and before the run of
+/// printable ASCII characters that they begin in, because a credential has no white space in it and may be long.
+pub(crate) fn settled_until(text: &str) -> usize {
+    let Some((end, _)) = text.char_indices().rev().take(UNSETTLED_CHARS).last() else { return 0 };
+    let before = text.get(..end).unwrap_or_default();
+    before.trim_end_matches(|it: char| it.is_ascii_graphic()).len()
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! The registry that new turns start on, and waiting for gates and guardrails that are starting.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdfast_contract::ids::Millis;
 use holdfast_contract::registry::{Registry, RegistryPin};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
@@ -20,7 +21,7 @@ pub(crate) struct ActiveRegistry {
 
 impl ActiveRegistry {
     fn lock(&self) -> MutexGuard<'_, RegistryPin> {
-        self.pin.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pin.lock()
     }
 
     /// The registry with the frame that created it.
@@ -47,13 +48,13 @@ impl ActiveRegistry {
         self.awaits_judges.load(Ordering::Acquire)
     }
 
-    /// Waits until no gate or guardrail is starting any more, or until this time.
+    /// Waits until no gate or guardrail is starting any more, or until this steady time.
     pub(crate) async fn judges_ready(&self, until: Millis, clock: &dyn Clock) {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             // Registered before the check, so that no change in between is missed.
             changed.as_mut().enable();
-            let now = clock.now();
+            let now = clock.steady();
             if now >= until || !self.awaits_judges() {
                 return;
             }

@@ -35,9 +35,9 @@ impl Runtime {
         self.inner().system.tell(ExtensionRemoved { id });
     }
 
-    /// Starts an extension again that is down, whatever its previous faults. One that is not down is not affected.
+    /// Starts an extension again that is down, regardless of its previous faults. One that is not down is not affected.
     pub fn retry(&self, id: ExtensionId, reason: &str) {
-        self.inner().system.tell(ExtensionRetried { id, reason: reason.to_owned() });
+        self.inner().system.tell(ExtensionRetried { id, reason: reason.to_owned(), reload: false });
     }
 
     /// Sets the user's overrides.
@@ -45,9 +45,21 @@ impl Runtime {
         self.inner().system.tell(OverridesSet { overrides });
     }
 
+    /// The user's overrides that name nothing that is registered.
+    pub async fn unused_overrides(&self) -> Result<Vec<(RegistryKind, DescriptorId)>, Problem> {
+        self.inner().system.ask(SystemCommand::UnusedOverrides).await
+    }
+
     /// The extensions that are installed, by id.
     pub async fn extensions(&self) -> Result<Vec<ExtensionView>, Problem> {
         self.inner().system.ask(SystemCommand::Extensions).await
+    }
+
+    /// What is odd about an extension as it was found, such as unknown fields of its manifest.
+    pub fn warnings(&self, id: &ExtensionId) -> Vec<Fault> {
+        let configuration = self.inner().home.configuration();
+        let found = configuration.map(|configuration| configuration.warnings(id)).unwrap_or_default();
+        found.iter().map(Problem::to_located_fault).collect()
     }
 
     /// The registry that new turns start on.
@@ -70,8 +82,13 @@ impl Runtime {
 
 impl Inner {
     /// Brings a registry into force for turns that start from now on.
-    pub(crate) fn activate(&self, pin: RegistryPin) {
+    pub(crate) fn activate(self: &Arc<Self>, pin: RegistryPin) {
+        let before = self.registry.view().policy;
         self.registry.set(pin);
+        if self.registry.view().policy != before {
+            // What an extension may subscribe to depends on the profile.
+            self.sync_subscriptions_later();
+        }
         self.messaging.notify_changed();
     }
 
@@ -81,10 +98,22 @@ impl Inner {
         self.installed(found);
     }
 
+    /// Remembers what a generation is of. The last good content may not have been found in this process.
+    pub(crate) fn remember_generation(self: &Arc<Self>, found: &FoundExtension) {
+        self.extensions.remember(std::slice::from_ref(found));
+        self.installed_last_good(found);
+    }
+
+    /// Whether the last good content of an extension may still run: what it was granted has to be granted today.
+    pub(crate) fn may_stand_in(&self, found: &FoundExtension) -> Result<(), Problem> {
+        self.home.configuration().map_or(Ok(()), |configuration| configuration.may_stand_in(found))
+    }
+
     /// An extension's state has changed.
     pub(crate) fn extension_changed(self: &Arc<Self>, change: &ExtensionStateChanged) {
         self.setup_changed();
         self.extensions.update(change);
+        self.subscriptions_follow(&change.id);
         self.services_follow(change);
         self.messaging.notify_changed();
         if change.state == ExtensionState::Active {

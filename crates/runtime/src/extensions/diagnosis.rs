@@ -1,12 +1,12 @@
-//! What went wrong with extensions of late, from the system stream: when, in which phase, why, and what to do.
+//! Recent failures of extensions, from the system stream: when, in which phase, why, and what to do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_contract::body::{Body, FrameKind};
 use holdfast_contract::ids::{ExtensionId, Millis, Seq, StreamId, ToolName};
 use holdfast_contract::problem::{Fault, Problem};
 use holdfast_contract::registry::Descriptor;
-use holdfast_contract::system_frames::{ExtensionReported, LifecycleOutcome};
+use holdfast_contract::system_frames::{ExtensionReported, ExtensionState, LifecycleOutcome};
 use holdfast_store::Store;
 use serde::Serialize;
 
@@ -35,20 +35,80 @@ pub struct FaultReport {
     pub fix: &'static str,
 }
 
-/// The last so many troubles of each extension, or of one, the latest first.
+/// What frames that are later than the one looked at say about each extension.
+#[derive(Default)]
+struct Later {
+    /// Those that were there since the last start.
+    present: BTreeSet<ExtensionId>,
+    /// Those that were removed.
+    removed: BTreeSet<ExtensionId>,
+    /// Those that became active with the content of their folder.
+    active: BTreeSet<ExtensionId>,
+    /// Whether the last start was passed.
+    started: bool,
+}
+
+impl Later {
+    fn take(&mut self, body: &Body) {
+        let id = match body {
+            Body::ExtensionsFound(found) if !self.started => {
+                return self.present.extend(found.found.iter().map(|found| found.id.clone()));
+            }
+            Body::SystemStarted(_) => return self.started = true,
+            Body::ExtensionRemoved(gone) => return self.removed_first(&gone.id),
+            Body::ExtensionRejected(fact) => &fact.id,
+            Body::ExtensionReported(fact) => &fact.id,
+            Body::ExtensionStateChanged(fact) => {
+                if fact.state == ExtensionState::Active && fact.fault.is_none() {
+                    self.active.insert(fact.id.clone());
+                }
+                &fact.id
+            }
+            _ => return,
+        };
+        if !self.started {
+            self.present.insert(id.clone());
+        }
+    }
+
+    fn removed_first(&mut self, id: &ExtensionId) {
+        if !self.present.contains(id) {
+            self.removed.insert(id.clone());
+        }
+    }
+
+    /// Whether a failure no longer matters: its extension is gone, or what was wrong with its files was corrected. Every start
+    /// finds again what is still wrong with them.
+    fn settled(&self, extension: &ExtensionId, phase: &str) -> bool {
+        let gone = self.removed.contains(extension) || self.started && !self.present.contains(extension);
+        let of_its_files = matches!(phase, "discovery" | "load" | "state");
+        gone || of_its_files && (self.started || self.active.contains(extension))
+    }
+}
+
+/// The last so many troubles of each extension, or of one, the latest first. The same trouble is listed once, and one that was
+/// settled is not.
 pub fn troubles(store: &Store, only: Option<&ExtensionId>, most: usize) -> Result<Vec<FaultReport>, Problem> {
     let stream = StreamId::system();
     let last = store.head(&stream)?.map_or(0, |head| head.seq.0);
     let frames = store.frames(&stream, Seq(last.saturating_sub(MAX_FRAMES_SEARCHED))..)?;
-    let mut troubles: Vec<FaultReport> = Vec::new();
+    let (mut troubles, mut later): (Vec<FaultReport>, _) = (Vec::new(), Later::default());
     for frame in frames.iter().rev() {
-        if !frame.envelope.kind.as_str().starts_with("extension.") {
+        let kind = frame.envelope.kind;
+        if kind != FrameKind::SystemStarted && !kind.as_str().starts_with("extension.") {
             continue;
         }
-        let Some((extension, phase, fault)) = told(store.body(frame)?) else { continue };
+        let body = store.body(frame)?;
+        later.take(&body);
+        let Some((extension, phase, fault)) = told(body) else { continue };
+        if later.settled(&extension, &phase) {
+            continue;
+        }
         let of_it = troubles.iter().filter(|trouble| trouble.extension == extension);
         // The state that follows from a fault says the same once more.
-        let repeats = |trouble: &FaultReport| phase == "state" && trouble.message == fault.message;
+        let repeats = |trouble: &FaultReport| {
+            trouble.message == fault.message && (phase == "state" || phase == trouble.phase)
+        };
         if only.is_some_and(|only| *only != extension) || of_it.clone().count() >= most {
             continue;
         }
@@ -93,7 +153,7 @@ pub fn registered(store: &Store) -> Result<BTreeMap<ExtensionId, Vec<ToolName>>,
     Ok(registered)
 }
 
-/// Troubles of each extension that are told where nobody says how many.
+/// The default number of failures listed for each extension.
 const MAX_FAULTS_SHOWN: usize = 5;
 
 impl Inner {
@@ -101,7 +161,7 @@ impl Inner {
     pub(crate) fn troubles(&self, only: Option<&ExtensionId>) -> Result<Vec<FaultReport>, Problem> {
         self.store.flush()?;
         let seq = self.store.head(&StreamId::system())?.map_or(Seq(0), |head| head.seq);
-        let left_alone = self.calls.suspended(self.clock.now()).into_iter();
+        let left_alone = self.calls.suspended(self.clock.steady()).into_iter();
         let left_alone = left_alone.filter(|it| only.is_none_or(|only| *only == it.extension)).map(|it| {
             let Suspended { extension, since: at, fault } = it;
             let (code, fix, message) = (fault.code.as_str(), fault.code.help(), fault.message);
@@ -120,7 +180,7 @@ impl Runtime {
     /// The tools whose circuit breaker is open, with their extensions and the reason.
     pub fn suspended(&self) -> Vec<(ExtensionId, Fault)> {
         let inner = self.inner();
-        let suspended = inner.calls.suspended(inner.clock.now()).into_iter();
+        let suspended = inner.calls.suspended(inner.clock.steady()).into_iter();
         suspended.map(|it| (it.extension, it.fault)).collect()
     }
 }
@@ -132,10 +192,7 @@ fn told(body: Body) -> Option<(ExtensionId, String, Fault)> {
         Body::ExtensionFaulted(fact) => (fact.id, fact.phase, fact.fault),
         Body::ExtensionStateChanged(fact) => (fact.id, "state".to_owned(), fact.fault?),
         Body::ExtensionReported(fact) => match fact.outcome {
-            LifecycleOutcome::Failed(fault) => {
-                let phase = serde_json::to_value(fact.command).ok()?.as_str()?.to_owned();
-                (fact.id, phase, fault)
-            }
+            LifecycleOutcome::Failed(fault) => (fact.id, fact.command.name().to_owned(), fault),
             LifecycleOutcome::Done | LifecycleOutcome::Loaded { .. } => return None,
         },
         _ => return None,

@@ -1,7 +1,7 @@
 //! The generations of extensions: what discovery found, what is loaded, which one is active, and entering it for a call.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::sync::{Arc, Weak};
 
 use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::{ExtensionId, Generation, Millis};
@@ -9,7 +9,9 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{ExtensionRef, Registry};
 use holdfast_contract::system_frames::{ExtensionState, ExtensionStateChanged, FoundExtension, ScheduleSpec};
 use holdfast_contract::wire::{Instance, Lane};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use super::startup::{PINNED_WAIT, Preparations, Startup};
 use crate::calls::{CallGates, CallGuard};
 use crate::clock::Clock;
 
@@ -23,6 +25,7 @@ pub(crate) struct Extensions {
     /// The active generation of each extension.
     active: RwLock<HashMap<ExtensionId, Arc<ExtensionRef>>>,
     gates: Arc<CallGates>,
+    startup: Startup,
     /// The registry whose hooks were prepared last.
     prepared: Mutex<Weak<Registry>>,
 }
@@ -34,7 +37,11 @@ struct LoadedGeneration {
 }
 
 impl Extensions {
-    pub(crate) fn new(lanes: Vec<Arc<dyn Lane>>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(
+        lanes: Vec<Arc<dyn Lane>>,
+        clock: Arc<dyn Clock>,
+        preparations: Option<Arc<Preparations>>,
+    ) -> Self {
         Self {
             lanes,
             clock,
@@ -42,6 +49,7 @@ impl Extensions {
             loaded: RwLock::default(),
             active: RwLock::default(),
             gates: Arc::default(),
+            startup: Startup::new(preparations),
             prepared: Mutex::default(),
         }
     }
@@ -51,8 +59,13 @@ impl Extensions {
         &self.lanes
     }
 
+    /// The extensions that are expected to be active soon.
+    pub(crate) fn startup(&self) -> &Startup {
+        &self.startup
+    }
+
     /// Remembers what discovery reported.
-    pub(super) fn remember(&self, found: &[FoundExtension]) {
+    pub(crate) fn remember(&self, found: &[FoundExtension]) {
         write(&self.found).extend(found.iter().map(|found| (found.digest, found.clone())));
     }
 
@@ -61,9 +74,11 @@ impl Extensions {
         read(&self.found).get(digest).cloned()
     }
 
-    /// Whether an extension has declared that it depends on another.
-    pub(crate) fn depends_on(&self, extension: &ExtensionRef, other: &ExtensionId) -> bool {
-        read(&self.found).get(&extension.digest).is_some_and(|found| found.depends_on.contains(other))
+    /// Whether an extension may call another: it depends on it, or is granted that.
+    pub(crate) fn may_call(&self, extension: &ExtensionRef, other: &ExtensionId) -> bool {
+        let found = read(&self.found);
+        let found = found.get(&extension.digest);
+        found.is_some_and(|found| found.depends_on.contains(other) || found.may_call.contains(other))
     }
 
     /// The schedules of an extension, as long as it is active.
@@ -126,20 +141,31 @@ impl Extensions {
         Ok((active, guard))
     }
 
-    /// Enters the code that a turn or a run is pinned to, for one call. A generation that was replaced by other code has stopped and
-    /// is not called any more.
+    /// Waits for the content of these generations that is starting or about to be restarted, until this time.
+    pub(crate) async fn pinned_ready(&self, pinned: &BTreeSet<Arc<ExtensionRef>>, until: Millis) {
+        for extension in pinned {
+            let serves = || self.active(&extension.id).filter(|active| active.digest == extension.digest);
+            self.startup.content(extension, until, &*self.clock, serves).await;
+        }
+    }
+
+    /// Enters the code that a turn or a run is pinned to, for one call. Content that is starting, or about to be restarted, is waited
+    /// for. A generation that was replaced by other code has stopped and is not called any more.
     pub(crate) async fn enter_pinned(
         &self,
         pinned: &ExtensionRef,
     ) -> Result<(Arc<ExtensionRef>, CallGuard), Fault> {
-        let guard = self.gates.clone().enter(pinned.id.clone()).await;
         let ExtensionRef { id, version, generation, .. } = pinned;
+        let serves = || self.active(id).filter(|active| active.digest == pinned.digest);
+        let until = self.clock.steady().plus(PINNED_WAIT);
+        self.startup.content(pinned, until, &*self.clock, serves).await;
+        let guard = self.gates.clone().enter(pinned.id.clone()).await;
         let gone = || {
             let which = format!("`{id}` {version} (generation {})", generation.0);
             let message = format!("{which} has been replaced and stopped in the meantime");
             Fault::new(Code::ExtensionUnknown, format!("{message}; the next turn has what took its place"))
         };
-        let active = self.active(id).filter(|active| active.digest == pinned.digest).ok_or_else(gone)?;
+        let active = serves().ok_or_else(gone)?;
         let guard = guard.to(active.generation);
         Ok((active, guard))
     }
@@ -183,20 +209,16 @@ impl Extensions {
         })
     }
 
-    /// Loads what these registries name and is not loaded: extensions that were removed since. One whose code is gone is reported where
+    /// Loads those of these generations that are not loaded: extensions that were removed since. One whose code is gone is reported where
     /// it is called.
-    pub(crate) async fn load_pinned(&self, registries: &[Arc<Registry>]) {
-        let tools = registries.iter().flat_map(|registry| registry.tools.iter().flat_map(|tool| &tool.stack));
-        let hooks = registries.iter().flat_map(|registry| &registry.hooks);
-        let hooks = hooks.filter(|hook| hook.outage.is_none()).map(|hook| &hook.extension);
-        let named: BTreeSet<_> = tools.map(|tool| &tool.extension).chain(hooks).cloned().collect();
-        for extension in named {
-            if self.instance(&extension).is_ok() {
+    pub(crate) async fn load_pinned(&self, pinned: &BTreeSet<Arc<ExtensionRef>>) {
+        for extension in pinned {
+            if self.instance(extension).is_ok() {
                 continue;
             }
             for lane in &self.lanes {
-                if let Ok(instance) = lane.load(&extension).await {
-                    self.keep_instance(&extension, instance);
+                if let Ok(instance) = lane.load(extension).await {
+                    self.keep_instance(extension, instance);
                     break;
                 }
             }
@@ -206,7 +228,7 @@ impl Extensions {
     /// Prepares the code of a registry's hooks before a turn begins on it.
     pub(crate) async fn prepare(&self, registry: &Arc<Registry>) {
         // Usually it is the registry that was prepared last.
-        let prepared = || self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        let prepared = || self.prepared.lock();
         if prepared().upgrade().is_some_and(|prepared| Arc::ptr_eq(&prepared, registry)) {
             return;
         }
@@ -221,10 +243,18 @@ impl Extensions {
     }
 }
 
+/// The generations that the tools and hooks of these registries belong to.
+pub(crate) fn named_in(registries: &[Arc<Registry>]) -> BTreeSet<Arc<ExtensionRef>> {
+    let tools = registries.iter().flat_map(|registry| registry.tools.iter().flat_map(|tool| &tool.stack));
+    let hooks = registries.iter().flat_map(|registry| &registry.hooks);
+    let hooks = hooks.filter(|hook| hook.outage.is_none()).map(|hook| &hook.extension);
+    tools.map(|tool| &tool.extension).chain(hooks).cloned().collect()
+}
+
 fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
-    lock.read().unwrap_or_else(PoisonError::into_inner)
+    lock.read()
 }
 
 fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
-    lock.write().unwrap_or_else(PoisonError::into_inner)
+    lock.write()
 }

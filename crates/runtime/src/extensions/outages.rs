@@ -29,7 +29,7 @@ impl Runtime {
             let configuration = self.inner().home.configuration();
             match configuration.map_or(Ok(()), |configuration| configuration.is_gone(&id)) {
                 Ok(()) => self.removed(id),
-                Err(problem) => self.rejected(id, problem.to_fault()),
+                Err(problem) => self.rejected(id, problem.to_located_fault()),
             }
         }
         Ok(())

@@ -26,7 +26,7 @@ pub(crate) fn fork(store: &Store, from: &StreamId, last: Option<Seq>, to: &Strea
         if last.is_some_and(|last| frame.envelope.seq > last) {
             return Ok(ControlFlow::Break(()));
         }
-        if frame.envelope.kind.nature() == holdfast_contract::body::FrameOrigin::Fact {
+        if frame.envelope.kind.origin() == holdfast_contract::body::FrameOrigin::Fact {
             let effects = session.step(input_of(store, &frame)?)?;
             open.extend(effects.frames);
             if !session.is_busy() {

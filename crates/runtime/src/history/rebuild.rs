@@ -38,7 +38,7 @@ pub fn rebuild<M: Machine>(store: &Store, stream: &StreamId) -> Result<RebuiltMa
     let mut read = 0;
     store.for_each_frame(stream, from, |frame| {
         read += 1;
-        if frame.envelope.kind.nature() == FrameOrigin::Decision {
+        if frame.envelope.kind.origin() == FrameOrigin::Decision {
             let decided = expected.pop_front();
             same(&frame, decided.as_ref())?;
             return Ok(ControlFlow::Continue(()));

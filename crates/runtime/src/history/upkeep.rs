@@ -1,4 +1,4 @@
-//! Upkeep: erasing content and collecting old frames, here of a log that nobody is writing, and through [`crate::Runtime`] of one
+//! Upkeep: erasing content and collecting old frames, here of a log without a writer, and through [`crate::Runtime`] of one
 //! that is in use. Both are facts of the system stream first,
 //! durably, and done afterwards, so that a missing body or a missing beginning always has its record.
 
@@ -25,10 +25,13 @@ pub fn erase(store: &Store, clock: &dyn Clock, stream: &StreamId, reason: &str) 
 
 /// What is to be recorded before a session's content is erased.
 pub(crate) fn to_erase(store: &Store, stream: &StreamId, reason: &str) -> Result<LogErased, Problem> {
-    refuse_system(stream, "erased")?;
+    if stream.is_system() {
+        let problem = Problem::new(Code::UsageInvalid, "the system stream cannot be erased");
+        return Err(problem.help("It anchors every session; name a session instead."));
+    }
     if !stream.is_session() {
         let problem = Problem::new(Code::UsageInvalid, "the events of the bus cannot be erased");
-        return Err(problem.help("They go with `log gc`, once nobody is owed them."));
+        return Err(problem.help("They are removed by `log gc` once they are delivered."));
     }
     let head = store.head(stream)?.ok_or_else(|| missing(stream))?;
     Ok(LogErased { stream: stream.clone(), from: Seq(0), to: head.seq, reason: reason.to_owned() })
@@ -59,16 +62,19 @@ pub(crate) fn to_collect(
     stream: &StreamId,
     retention: Retention,
 ) -> Result<Option<LogCheckpointed>, Problem> {
-    refuse_system(stream, "collected")?;
+    if stream.is_system() {
+        let problem = Problem::new(Code::UsageInvalid, "the system stream is collected by its owner only");
+        return Err(problem.help("Run `holdfast log gc system`."));
+    }
     let Some(last) = store.collectable(stream, retention, clock.now())? else { return Ok(None) };
-    // The bus has no machine: it takes up what its rows say.
+    // The bus has no state machine: it resumes from its rows.
     if stream.is_session() {
         keep_resumable(store, stream, last.seq)?;
     }
     Ok(Some(LogCheckpointed { stream: stream.clone(), seq: last.seq, hash: last.hash }))
 }
 
-/// Sees to it that a session can be taken up again without the frames that go: it needs a snapshot at the last of them or later.
+/// Ensures that a session can be resumed without the removed frames: it needs a snapshot at the last of them or later.
 fn keep_resumable(store: &Store, stream: &StreamId, last: Seq) -> Result<(), Problem> {
     if store.latest_snapshot(stream)?.is_some_and(|(reference, _)| reference.seq >= last) {
         return Ok(());
@@ -93,14 +99,6 @@ fn record(store: &Store, clock: &dyn Clock, body: Body) -> Result<(), Problem> {
     let effects = system.step(Input { at: clock.now(), source: FrameSource::Host, cause: None, body })?;
     log.append(effects.frames)?;
     log.wait_durable(Seq(system.next_seq().0.saturating_sub(1)))
-}
-
-fn refuse_system(stream: &StreamId, what: &str) -> Result<(), Problem> {
-    if stream.is_system() {
-        let problem = Problem::new(Code::UsageInvalid, format!("the system stream cannot be {what}"));
-        return Err(problem.help("It anchors every session; name a session instead."));
-    }
-    Ok(())
 }
 
 fn missing(stream: &StreamId) -> Problem {

@@ -28,13 +28,19 @@ impl Inner {
         arguments: EnrichArguments,
     ) -> Later<Result<Content, Fault>> {
         let EnrichArguments { prompt, agent } = arguments;
+        let registry = self.registry.view();
+        // The agent of a channel answers there.
+        let id = &caller.extension.id;
+        let is_channel = self.channel(id).is_ok();
+        let channel = if is_channel { id.to_string() } else { Origin::extension(id).channel };
+        let origin = Origin { channel, user: None };
         let turn = Arc::new(TurnContext {
             session: caller.session.clone().unwrap_or_else(StreamId::system),
             turn: 1,
             agent: agent.unwrap_or_else(|| caller.extension.id.as_str().into()),
-            origin: Origin { channel: caller.extension.id.to_string(), user: None },
+            origin,
+            ..TurnContext::default()
         });
-        let registry = self.registry.view();
         let applies = |entry: &&HookEntry| entry.spec.matcher.applies(None, &turn.origin.channel);
         let providers: Vec<HookEntry> =
             registry.hooks_at(HookPoint::Context).iter().filter(applies).cloned().collect();
@@ -85,7 +91,7 @@ impl Inner {
         let input = HookInput { hook, point, call: None, subject: Some(prompt), turn };
         let instance = self.extensions.instance(&extension)?;
         let instance = instance.fresh().unwrap_or(instance);
-        let host = Arc::new(SystemHost::new(&self, extension, None));
+        let host = Arc::new(SystemHost::new(&self, extension, None).for_hook(point));
         let made = start_call(&instance, Call::Hook(input), host);
         let answer = wait_timeout(made, spec.timeout, Code::HookTimeout, self.clock.clone()).await?;
         decision_of(answer, point)

@@ -64,16 +64,18 @@ impl Inner {
         arguments: NotifyArguments,
     ) -> Later<Result<Content, Fault>> {
         let NotifyArguments { text, channel: channel_id, user: user_id } = arguments;
-        let event = NewEvent::new(USER_NOTIFY, Content::of(&UserNotice { text, channel_id, user_id }));
+        let session = caller.session.clone();
+        let notice = UserNotice { text, channel_id, user_id, session };
+        let event = NewEvent::new(USER_NOTIFY, Content::of(&notice));
         self.published(event.source(FrameSource::Extension(caller.extension.clone())))
     }
 
     /// Sends the user a message that belongs to no conversation: on the default channel, or to the surface if there is none. A message
     /// with the same key is sent once.
     pub(crate) async fn notify_user(&self, extension: ExtensionId, text: &str, key: String) {
-        let text = self.home.hide_in_text(text.to_owned());
+        let text = self.home.redact_text(text.to_owned());
         if self.default_channel().is_ok() {
-            let notice = UserNotice { text: text.clone(), channel_id: None, user_id: None };
+            let notice = UserNotice::text(text.clone());
             let event = NewEvent::new(USER_NOTIFY, Content::of(&notice)).idempotency(key);
             if self.publish(event).await.is_ok() {
                 return;

@@ -14,9 +14,9 @@ use crate::calls::{start_call, wait_timeout};
 use crate::runtime::Inner;
 
 impl Inner {
-    /// Refuses a call to an extension that the caller does not declare as a dependency.
+    /// Refuses a call to an extension that the caller neither declares as a dependency nor is granted.
     pub(crate) fn must_depend(&self, extension: &ExtensionRef, other: &ExtensionId) -> Result<(), Fault> {
-        if self.extensions.depends_on(extension, other) {
+        if self.extensions.may_call(extension, other) {
             return Ok(());
         }
         let message = format!("`{}` does not depend on `{other}`", extension.id);

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_contract::content::Content;
@@ -17,7 +17,8 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::UiQuestion;
 use holdfast_contract::wire::{Bundle, Later};
 use holdfast_policy::{Grant, GrantedAccess, Tie, effective_grant};
-use serde_json::{Value, json};
+use parking_lot::Mutex;
+use serde_json::json;
 
 use super::Caller;
 use crate::runtime::Inner;
@@ -45,15 +46,15 @@ pub(crate) struct HostAnswers {
 
 impl HostAnswers {
     fn get(&self, key: &Key) -> Option<bool> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied()
+        self.said.lock().get(key).copied()
     }
 
     fn keep(&self, key: Key, answer: bool) {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).insert(key, answer);
+        self.said.lock().insert(key, answer);
     }
 
     fn turn(&self, digest: Digest) -> Arc<tokio::sync::Mutex<()>> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner).entry(digest).or_default().clone()
+        self.turns.lock().entry(digest).or_default().clone()
     }
 }
 
@@ -119,18 +120,22 @@ impl Inner {
         let wanted = Grants { network: vec![place(host, *port)], ..Grants::default() };
         let lasting = can_last(&bundle, &wanted);
         let refused = |why: &str| denied(refusal(&id, host, *port, why, lasting));
-        if self.policy_in_force().is_ok_and(|policy| policy.profile_name() == Profile::Safe) {
+        if self.policy_for(caller.session.as_ref()).is_ok_and(|policy| policy.profile_name() == Profile::Safe)
+        {
             return Err(refused("under `safe` nobody is asked"));
         }
-        let settled = || match self.answers.get(&key)? {
-            true => Some(Ok(Granted::Named)),
-            false => Some(Err(refused("the user said no"))),
+        let settled = || {
+            if self.answers.get(&key)? {
+                Some(Ok(Granted::Named))
+            } else {
+                Some(Err(refused("the user said no")))
+            }
         };
         if let Some(settled) = settled() {
             return settled;
         }
         let Some(user) = &caller.user else {
-            return Err(refused("nobody can be asked outside a conversation"));
+            return Err(refused("the user cannot be asked outside a conversation"));
         };
         let turn = self.answers.turn(digest);
         let _turn = turn.lock().await;
@@ -146,7 +151,7 @@ impl Inner {
         let asked = user.call(HostCall::Ui(UiQuestion::Select { prompt, options }));
         let answer = tokio::time::timeout(QUESTION_TIMEOUT, asked).await;
         let answer = answer.unwrap_or_else(|_| Ok(Content::default()))?;
-        match answer.value().and_then(Value::as_str) {
+        match answer.value().as_str() {
             Some(ONCE) => {
                 self.answers.keep(key, true);
                 Ok(Granted::Named)
@@ -198,9 +203,10 @@ fn place(host: &str, port: u16) -> String {
 /// Why a host is refused, and what to do about it.
 fn refusal(id: &ExtensionId, host: &str, port: u16, why: &str, lasting: bool) -> String {
     let place = place(host, port);
-    let help = match lasting {
-        true => format!("`holdfast ext grant {id} --network {place}` grants it"),
-        false => format!("its manifest does not ask for it: `grants: {{ network: [\"{place}\"] }}` would"),
+    let help = if lasting {
+        format!("`holdfast ext grant {id} --network {place}` grants it")
+    } else {
+        format!("its manifest does not ask for it: `grants: {{ network: [\"{place}\"] }}` would")
     };
     format!("`{id}` may not reach {place}: {why}; {help}")
 }
@@ -240,10 +246,12 @@ fn place_of_four(address: Ipv4Addr) -> AddressClass {
         || address.is_multicast()
         || address.is_documentation()
         || matches!((a, b, c), (0, ..) | (240.., ..) | (192, 0, 0) | (168, 63, 129) | (198, 18 | 19, _));
-    match near {
-        true => AddressClass::Near,
-        false if address.is_private() || (a == 100 && (64..128).contains(&b)) => AddressClass::Private,
-        false => AddressClass::Public,
+    if near {
+        AddressClass::Near
+    } else if address.is_private() || (a == 100 && (64..128).contains(&b)) {
+        AddressClass::Private
+    } else {
+        AddressClass::Public
     }
 }
 
@@ -313,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_does_not_lead_to_this_machine_whoever_granted_it() {
+    fn a_granted_name_does_not_lead_to_this_machine() {
         let may = |address: &str, host: &str, granted| {
             address.parse().map(|address| may_be(address, host, granted))
         };

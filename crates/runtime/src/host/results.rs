@@ -88,9 +88,10 @@ fn cut_result(
                 if fact.call == Some(call) && fact.point == HookPoint::ToolAfter =>
             {
                 let Some(result) = fact.decision.replacement() else { return Ok(ControlFlow::Continue(())) };
-                match is_the_readers(&fact.hook) {
-                    true => shown = fact.subject.map(|subject| subject.get()),
-                    false => results.push(result.clone()),
+                if is_the_readers(&fact.hook) {
+                    shown = fact.subject.map(|subject| subject.get())
+                } else {
+                    results.push(result.clone())
                 }
             }
             Some(Body::ToolSettled(fact)) if fact.call == call => {

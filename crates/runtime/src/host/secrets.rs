@@ -3,7 +3,7 @@
 //!
 //! `holdfast-secrets` stores them. Its stores block, so tasks use `Secrets::on_thread`.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
@@ -13,16 +13,21 @@ use holdfast_contract::host_call::arguments::SecretKeepArguments;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::LogSink;
 use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::registry::{Descriptor, ExtensionRef};
+use holdfast_contract::session_frames::ChunkSaid;
 use holdfast_contract::system_frames::LifecycleOutcome;
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::Later;
-pub use holdfast_secrets::{Chain, Digester, ExposeSecret, SecretName, SecretString, StoredSecret};
+pub use holdfast_secrets::{
+    Chain, Digester, ExposeSecret, RemovedSecret, SecretName, SecretString, StoreKind, StoredSecret,
+};
 use holdfast_secrets::{FoundSecret, RedactedStream, Redactor};
+use parking_lot::RwLock;
 use serde_json::Value;
 
 use super::setup::reference;
 use super::{Caller, failed};
-use crate::runtime::Inner;
+use crate::runtime::{Inner, Runtime};
 
 /// The secrets of a home.
 pub struct Secrets {
@@ -31,6 +36,17 @@ pub struct Secrets {
     /// Secrets that no store lists: environment variables with the keys of models.
     also: Vec<SecretName>,
     redactor: RwLock<Arc<Redactor>>,
+}
+
+/// A secret as it is listed: without its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedSecret {
+    /// Its name.
+    pub name: SecretName,
+    /// The store that it comes from.
+    pub store: StoreKind,
+    /// Where that store is.
+    pub place: String,
 }
 
 impl Secrets {
@@ -45,7 +61,7 @@ impl Secrets {
     /// Reads again what has to be redacted.
     fn look(&self) -> Result<(), Problem> {
         let redactor = self.chain.redactor(self.also.iter().cloned())?;
-        *self.redactor.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(redactor);
+        *self.redactor.write() = Arc::new(redactor);
         Ok(())
     }
 
@@ -61,38 +77,60 @@ impl Secrets {
         Ok(kept)
     }
 
+    /// Removes a secret from every store that has it. It is redacted as long as this process runs: what was said before may contain it.
+    fn remove(&self, name: &SecretName) -> Result<RemovedSecret, Problem> {
+        self.chain.remove_everywhere(name)
+    }
+
+    /// The names of all secrets, with the first store that has each, and where that store is. Variables of the process are listed where
+    /// a model's key is expected in them.
+    fn list(&self) -> Result<Vec<ListedSecret>, Problem> {
+        let mut names = self.chain.names()?;
+        for name in &self.also {
+            let found = self.chain.find(name)?.filter(|_| names.iter().all(|(known, _)| known != name));
+            names.extend(found.map(|found| (name.clone(), found.from)));
+        }
+        names.sort();
+        let stores = self.chain.describe();
+        let place = |kind: StoreKind| stores.iter().find(|it| it.kind == kind).map(|it| it.place.clone());
+        let listed = names.into_iter();
+        Ok(listed
+            .map(|(name, store)| ListedSecret { name, store, place: place(store).unwrap_or_default() })
+            .collect())
+    }
+
     /// What a frame records of a value.
     pub(crate) fn digest(&self, name: &str, value: &Content) -> Digest {
         self.digester.digest(name, &SecretString::from(value.to_text()))
     }
 
     /// A text with the values redacted.
-    pub fn hide_in_text(&self, text: &str) -> String {
+    pub fn redact_text(&self, text: &str) -> String {
         self.redactor().redact(text).into_owned()
     }
 
     fn redactor(&self) -> Arc<Redactor> {
-        self.redactor.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.redactor.read().clone()
     }
 
     /// Redacts the values in a fact before anything is decided on it.
-    pub(crate) fn hide(&self, body: &mut Body) {
-        redact(&self.redactor(), body);
+    pub(crate) fn redact(&self, body: &mut Body) {
+        redact_body(&self.redactor(), body);
     }
 
     /// Redacts the values in something that is passed on.
-    pub(crate) fn hide_in_content(&self, content: &mut Content) {
-        hide_in(&self.redactor(), content);
+    pub(crate) fn redact_content(&self, content: &mut Content) {
+        redact_content(&self.redactor(), content);
     }
 
     /// Redacts the values in a text that comes in pieces.
-    pub(crate) fn hide_in_stream(&self) -> RedactedStream {
+    pub(crate) fn redacted_stream(&self) -> RedactedStream {
         self.redactor().stream()
     }
 
     /// A log whose lines are redacted, for what extensions write there.
-    pub fn hide_in_log(self: Arc<Self>, log: LogSink) -> LogSink {
-        Arc::new(move |id, level, line| log(id, level, &self.hide_in_text(line)))
+    pub fn redacted_log(self: Arc<Self>, log: LogSink) -> LogSink {
+        Arc::new(move |id, level, line| log(id, level, &self.redact_text(line)))
     }
 
     /// Runs blocking work on a blocking thread.
@@ -107,8 +145,44 @@ impl Secrets {
     }
 }
 
+impl Runtime {
+    /// The names of all secrets, and where each comes from.
+    pub async fn secrets(&self) -> Result<Vec<ListedSecret>, Problem> {
+        self.inner().secrets()?.on_thread(Secrets::list).await
+    }
+
+    /// Stores a secret, and redacts it from now on.
+    pub async fn set_secret(&self, name: SecretName, value: SecretString) -> Result<StoredSecret, Problem> {
+        self.inner().keep_secret(name, value).await
+    }
+
+    /// Removes a secret from every store that has it. One that is nowhere is a problem that names those that are.
+    pub async fn remove_secret(&self, name: SecretName) -> Result<RemovedSecret, Problem> {
+        let (secrets, sought) = (self.inner().secrets()?, name.clone());
+        let removed = secrets.on_thread(move |secrets| secrets.remove(&sought)).await?;
+        if removed.from.is_empty() && removed.left_in.is_none() {
+            let known: Vec<String> = self.secrets().await?.iter().map(|it| it.name.to_string()).collect();
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let empty = "No secrets are stored; `holdfast secret set NAME` stores one.";
+            let name = name.to_string();
+            return Err(Problem::unknown(Code::SecretMissing, "secret", &name, &known, empty));
+        }
+        self.inner().setup_changed();
+        Ok(removed)
+    }
+}
+
 impl Inner {
-    /// The reference that stands for a secret that an extension may have.
+    /// The secrets of the home; a problem where their stores could not be opened.
+    pub(super) fn secrets(&self) -> Result<Arc<Secrets>, Problem> {
+        self.home.secrets().cloned().ok_or_else(|| {
+            let what = "the secret stores of this home could not be opened when it was started";
+            Problem::new(Code::SecretsUnreadable, what)
+                .help("The warning at the start says why; fix that, and start the home again.")
+        })
+    }
+
+    /// The reference to a secret that an extension may use.
     pub(super) fn secret_reference(
         self: &Arc<Self>,
         caller: &Caller,
@@ -126,6 +200,33 @@ impl Inner {
     ) -> Later<Result<Content, Fault>> {
         let found = self.find_secret(caller, name);
         Box::pin(async move { Ok(Content::text(found.await?.value.expose_secret())) })
+    }
+
+    /// Strikes those secrets that are there from what descriptors need: the extension's own, or a global one that it is granted. A store
+    /// that cannot be read has none.
+    pub(crate) async fn find_required_secrets(
+        self: &Arc<Self>,
+        extension: &Arc<ExtensionRef>,
+        descriptors: &mut [Descriptor],
+    ) {
+        let granted = self.extensions.found(&extension.digest).map(|found| found.secrets).unwrap_or_default();
+        for descriptor in descriptors {
+            let mut missing = Vec::new();
+            for name in std::mem::take(&mut descriptor.missing_secrets) {
+                let (id, asked) = (extension.id.clone(), name.clone());
+                let found = match self.home.secrets().cloned() {
+                    Some(secrets) => {
+                        secrets.on_thread(move |it| it.find_for(&id, &asked)).await.ok().flatten()
+                    }
+                    None => None,
+                };
+                let is_own = |found: &FoundSecret| found.name.extension() == Some(&extension.id);
+                if !found.is_some_and(|found| granted.contains(&name) || is_own(&found)) {
+                    missing.push(name);
+                }
+            }
+            descriptor.missing_secrets = missing;
+        }
     }
 
     /// An extension's own secret, or a global one that it is granted.
@@ -162,44 +263,41 @@ impl Inner {
         arguments: SecretKeepArguments,
     ) -> Later<Result<Content, Fault>> {
         let SecretKeepArguments { name, value } = arguments;
-        let named = match caller.grants.hold(Capability::Setup) {
-            true => match name.split_once('.') {
+        let named = if caller.grants.hold(Capability::Setup) {
+            match name.split_once('.') {
                 Some((extension, name)) => SecretName::own(&extension.into(), name),
                 None => SecretName::global(&name),
-            },
-            false => SecretName::own(&caller.extension.id, &name),
+            }
+        } else {
+            SecretName::own(&caller.extension.id, &name)
         };
         let inner = self.clone();
         Box::pin(async move {
             let kept = inner.keep_secret(named.map_err(|it| it.to_fault())?, SecretString::from(value)).await;
-            kept.map(|()| Content::default()).map_err(|problem| problem.to_fault())
+            kept.map(|_| Content::default()).map_err(|problem| problem.to_fault())
         })
     }
 }
 
-fn redact(redactor: &Redactor, body: &mut Body) {
-    body.contents(&mut |content| hide_in(redactor, content));
-    if let Some(fault) = fault_in(body) {
-        fault.message = redactor.redact(&fault.message).into_owned();
+fn redact_body(redactor: &Redactor, body: &mut Body) {
+    body.contents(&mut |content| redact_content(redactor, content));
+    faults(body, &mut |fault| fault.message = redactor.redact(&fault.message).into_owned());
+}
+
+fn redact_content(redactor: &Redactor, content: &mut Content) {
+    // A text of JSON has every text in it, and most have no secret.
+    if matches!(redactor.redact(content.json()), std::borrow::Cow::Owned(_)) {
+        *content = Content::new(redact_value(redactor, content.value()));
     }
 }
 
-fn hide_in(redactor: &Redactor, content: &mut Content) {
-    // A text of JSON has every text in it, and most have nothing to hide.
-    if let Some(value) = content.value()
-        && matches!(redactor.redact(content.json()), std::borrow::Cow::Owned(_))
-    {
-        *content = Content::new(hidden(redactor, value));
-    }
-}
-
-fn hidden(redactor: &Redactor, value: &Value) -> Value {
+fn redact_value(redactor: &Redactor, value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(redactor.redact(text).into_owned()),
-        Value::Array(items) => items.iter().map(|item| hidden(redactor, item)).collect(),
+        Value::Array(items) => items.iter().map(|item| redact_value(redactor, item)).collect(),
         Value::Object(fields) => {
             let field = |(name, value): (&String, &Value)| {
-                (redactor.redact(name).into_owned(), hidden(redactor, value))
+                (redactor.redact(name).into_owned(), redact_value(redactor, value))
             };
             fields.iter().map(field).collect()
         }
@@ -207,29 +305,107 @@ fn hidden(redactor: &Redactor, value: &Value) -> Value {
     }
 }
 
-/// The fault that a fact tells of.
-fn fault_in(body: &mut Body) -> Option<&mut Fault> {
+/// Visits the faults of a fact. A new kind of frame does not compile until it is here.
+fn faults(body: &mut Body, visit: &mut dyn FnMut(&mut Fault)) {
     match body {
-        Body::ToolReturned(fact) => failure(&mut fact.outcome),
-        Body::HostCalled(fact) => failure(&mut fact.outcome),
-        Body::HookFaulted(fact) => Some(&mut fact.fault),
-        Body::ModelFailed(fact) => Some(&mut fact.fault),
-        Body::DeliveryReported(fact) => fact.fault.as_mut(),
-        Body::ExtensionRejected(fact) => Some(&mut fact.fault),
-        Body::ScheduleEnded(fact) => fact.fault.as_mut(),
-        Body::ExtensionFaulted(fact) => Some(&mut fact.fault),
-        Body::ExtensionReported(fact) => match &mut fact.outcome {
-            LifecycleOutcome::Failed(fault) => Some(fault),
-            _ => None,
-        },
-        _ => None,
+        Body::ToolReturned(fact) => failure(&mut fact.outcome, visit),
+        Body::HostCalled(fact) => failure(&mut fact.outcome, visit),
+        Body::ChildEnded(fact) => failure(&mut fact.outcome, visit),
+        Body::CompactionProvided(fact) => failure(&mut fact.outcome, visit),
+        Body::HookFaulted(fact) => visit(&mut fact.fault),
+        Body::ModelFailed(fact) => visit(&mut fact.fault),
+        Body::ExtensionRejected(fact) => visit(&mut fact.fault),
+        Body::ExtensionFaulted(fact) => visit(&mut fact.fault),
+        Body::EventRetried(fact) => visit(&mut fact.fault),
+        Body::EventDead(fact) => visit(&mut fact.fault),
+        Body::DeliveryReported(fact) => fact.fault.iter_mut().for_each(visit),
+        Body::ScheduleEnded(fact) => fact.fault.iter_mut().for_each(visit),
+        Body::ExtensionReported(fact) => {
+            if let LifecycleOutcome::Failed(fault) = &mut fact.outcome {
+                visit(fault);
+            }
+        }
+        Body::StreamGuarded(fact) => {
+            for word in &mut fact.words {
+                if let ChunkSaid::Faulted(fault) = &mut word.said {
+                    visit(fault);
+                }
+            }
+        }
+        // Facts without a fault.
+        Body::SessionStarted(_)
+        | Body::SessionResumed(_)
+        | Body::SessionCancelled(_)
+        | Body::SessionEnded(_)
+        | Body::SessionSet(_)
+        | Body::InputReceived(_)
+        | Body::MessageInjected(_)
+        | Body::ModelReturned(_)
+        | Body::HookAgreed(_)
+        | Body::HookDecided(_)
+        | Body::ToolChecked(_)
+        | Body::ApprovalAnswered(_)
+        | Body::UiRequested(_)
+        | Body::UiAnswered(_)
+        | Body::StateWritten(_)
+        | Body::TimerFired(_)
+        | Body::CompactionRequested(_)
+        | Body::ClockRead(_)
+        | Body::RandomDrawn(_)
+        | Body::SecretUsed(_)
+        | Body::CommandRun(_)
+        | Body::SystemStarted(_)
+        | Body::SystemStopping(_)
+        | Body::ExtensionsFound(_)
+        | Body::ExtensionRemoved(_)
+        | Body::ExtensionRetried(_)
+        | Body::HealthReported(_)
+        | Body::OverridesSet(_)
+        | Body::PolicyChanged(_)
+        | Body::SystemSettled(_)
+        | Body::ScheduleDue(_)
+        | Body::HeadAnchored(_)
+        | Body::LogCheckpointed(_)
+        | Body::LogErased(_)
+        | Body::LogMigrated(_)
+        | Body::EventPublished(_)
+        | Body::EventDelivered(_)
+        | Body::EventDiscarded(_) => {}
+        // The faults of a decision are those of the facts that it follows from.
+        Body::AgentChanged(_)
+        | Body::InputNormalised(_)
+        | Body::TurnStarted(_)
+        | Body::TurnEnded(_)
+        | Body::ContextInjected(_)
+        | Body::ModelRouted(_)
+        | Body::ModelRequested(_)
+        | Body::StreamInterrupted(_)
+        | Body::HookCalled(_)
+        | Body::GuardVerdict(_)
+        | Body::ToolCalled(_)
+        | Body::ToolDecided(_)
+        | Body::ToolDispatched(_)
+        | Body::ToolSettled(_)
+        | Body::ApprovalRequested(_)
+        | Body::ChildOpened(_)
+        | Body::LimitReached(_)
+        | Body::CompactionStarted(_)
+        | Body::CompactionApplied(_)
+        | Body::SystemStopped(_)
+        | Body::ExtensionCommanded(_)
+        | Body::ExtensionStateChanged(_)
+        | Body::ExtensionReloaded(_)
+        | Body::ExtensionRolledBack(_)
+        | Body::RegistryChanged(_)
+        | Body::ScheduleFired(_)
+        | Body::ScheduleSkipped(_) => {}
     }
 }
 
-fn failure(outcome: &mut ToolOutcome) -> Option<&mut Fault> {
+fn failure(outcome: &mut ToolOutcome, visit: &mut dyn FnMut(&mut Fault)) {
     match outcome {
-        ToolOutcome::Failure(fault) => Some(fault),
-        ToolOutcome::Result(_) => None,
+        ToolOutcome::Failure(fault) => visit(fault),
+        ToolOutcome::Result(_) => {}
     }
 }
 

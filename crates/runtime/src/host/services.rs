@@ -8,7 +8,7 @@
 //! The owner's side is three methods of its `api` role, which only the host may call: [`CREATE`], [`CALL`] and [`DISPOSE`].
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::host_call::arguments::{ServiceCallArguments, ServiceGetArguments, ServiceKey};
@@ -17,6 +17,7 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::system_frames::{ExtensionFaulted, ExtensionState, ExtensionStateChanged};
 use holdfast_contract::wire::{Call, Later};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -77,7 +78,7 @@ struct State {
 
 impl SharedServices {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Removes the one of these services that was created last.
@@ -176,7 +177,7 @@ impl Inner {
                 }
             }
         };
-        let gone = || Fault::new(Code::Internal, "a service was made by nobody");
+        let gone = || Fault::new(Code::Internal, "a service has no creator");
         made.wait_for(Option::is_some).await.map_err(|_| gone())?.clone().ok_or_else(gone)?
     }
 
@@ -214,7 +215,7 @@ impl Inner {
             service
         };
         self.dispose_alone(key, &service).await;
-        let message = format!("`{}` gave way while it made `{}`; ask again", key.owner, key.name);
+        let message = format!("`{}` was reloaded while it created `{}`; try again", key.owner, key.name);
         Err(Fault::new(Code::ExtensionUnknown, message))
     }
 

@@ -3,21 +3,19 @@
 //! A secret is stored with the secrets under the extension's own name; everything else goes to its settings. An extension with the setup
 //! role provides its questions, gets the answers, a secret as its reference, and decides whether its setup is complete.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::host_call::arguments::{DoctorArguments, NameArgument, SetupApplyArguments};
 use holdfast_contract::ids::{ExtensionId, Millis};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::role::Role;
-use holdfast_contract::system_frames::ExtensionsFound;
 use holdfast_contract::wire::{Call, Later, Reply};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::sync::oneshot;
 
 use super::SystemHost;
-use super::secrets::{SecretName, SecretString};
+use super::secrets::{SecretName, SecretString, StoredSecret};
 use crate::calls::{start_call, wait_timeout};
 use crate::runtime::{Inner, Runtime};
 use crate::system::SystemCommand;
@@ -128,7 +126,7 @@ impl Inner {
         let has_role = self.extensions.instance(&serving)?.capabilities().roles.contains(Role::Setup);
         if has_role {
             let schema = self.ask_setup(id, "schema", Content::default()).await?;
-            let read = serde_json::from_value(schema.value().cloned().unwrap_or_default());
+            let read = serde_json::from_value(schema.value().clone());
             questions = read.map_err(|error| {
                 Fault::new(
                     Code::ExtensionFault,
@@ -187,22 +185,24 @@ impl Inner {
         let Some(question) = state.questions.iter().find(|question| question.name == name) else {
             let names: Vec<&str> = state.questions.iter().map(|it| it.name.as_str()).collect();
             let what = format!("`{id}` does not ask for `{name}`");
-            let help = match names.is_empty() {
-                true => "It asks for nothing.".to_owned(),
-                false => format!("It asks for: {}.", names.join(", ")),
+            let help = if names.is_empty() {
+                "It asks for nothing.".to_owned()
+            } else {
+                format!("It asks for: {}.", names.join(", "))
             };
             return Err(Problem::new(Code::UsageInvalid, what).help(help));
         };
-        let told = match question.secret {
-            true => {
-                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                self.keep_secret(SecretName::own(id, name)?, SecretString::from(text)).await?;
-                Value::String(reference(id, name))
-            }
-            false => {
-                self.set(id, name, &value).await?;
-                value
-            }
+        if question.required && value.as_str().is_some_and(|text| text.trim().is_empty()) {
+            let what = format!("`{name}` of `{id}` is required and must not be empty");
+            return Err(Problem::new(Code::UsageInvalid, what).help("Give it a value."));
+        }
+        let told = if question.secret {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            self.keep_secret(SecretName::own(id, name)?, SecretString::from(text)).await?;
+            Value::String(reference(id, name))
+        } else {
+            self.set(id, name, &value).await?;
+            value
         };
         if self
             .extensions
@@ -217,31 +217,27 @@ impl Inner {
     }
 
     /// Stores a secret.
-    pub(crate) async fn keep_secret(&self, name: SecretName, value: SecretString) -> Result<(), Problem> {
-        let none = || Problem::new(Code::SecretReadOnly, "this system keeps no secrets");
-        let secrets = self.home.secrets().cloned().ok_or_else(none)?;
-        secrets.on_thread(move |secrets| secrets.keep(&name, &value)).await?;
+    pub(crate) async fn keep_secret(
+        &self,
+        name: SecretName,
+        value: SecretString,
+    ) -> Result<StoredSecret, Problem> {
+        let stored = self.secrets()?.on_thread(move |secrets| secrets.keep(&name, &value)).await?;
         self.setup_changed();
-        Ok(())
+        Ok(stored)
     }
 
     /// Writes a setting, and waits until the extension runs with it.
     async fn set(&self, id: &ExtensionId, name: &str, value: &Value) -> Result<(), Problem> {
         let none = || Problem::new(Code::SettingsInvalid, "this system keeps no settings");
         let configuration = self.home.configuration().cloned().ok_or_else(none)?;
-        let found = configuration.set(id, name, value)?;
-        if !found.is_empty() {
-            self.system.tell(ExtensionsFound { found });
-            let (reply, settled) = oneshot::channel();
-            self.system.send(SystemCommand::Settled(reply));
-            settled.await.map_err(|_| Problem::new(Code::Internal, "the system's actor is gone"))??;
-        }
-        Ok(())
+        configuration.set(id, name, value, &|changes| self.report_changes(changes))?;
+        self.system.ask(SystemCommand::Settled).await
     }
 
     /// The active extensions that are not set up. Cached until something changes.
     pub(crate) async fn not_set_up(self: &Arc<Self>) -> Arc<Vec<SetupState>> {
-        if let Some(known) = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+        if let Some(known) = self.unfinished.lock().clone() {
             return known;
         }
         let mut open = Vec::new();
@@ -254,13 +250,13 @@ impl Inner {
             }
         }
         let open = Arc::new(open);
-        *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = Some(open.clone());
+        *self.unfinished.lock() = Some(open.clone());
         open
     }
 
     /// Clears the cache of [`Inner::not_set_up`].
     pub(crate) fn setup_changed(&self) {
-        *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.unfinished.lock() = None;
     }
 
     async fn ask_setup(
@@ -281,7 +277,7 @@ impl Inner {
     }
 }
 
-/// The reference that stands for a secret of an extension wherever the host sends it.
+/// The reference that the host replaces with an extension's secret where it sends it.
 pub(crate) fn reference(id: &ExtensionId, name: &str) -> String {
     format!("secret:{id}/{name}")
 }

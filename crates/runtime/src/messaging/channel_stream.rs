@@ -1,12 +1,11 @@
 //! What a turn shows to a channel while it runs, on its way there: the text as it is written, and lines on what goes on meanwhile.
 //!
-//! There is one feed for each turn that is streamed, and nothing in it is shared with another. The turn never waits for the channel: pieces
+//! There is one output stream for each turn that is streamed, and nothing in it is shared with another. The turn never waits for the channel: pieces
 //! of text that come while the channel is busy become one piece. When too much waits, the model of this turn is read no further until some of
-//! it has gone, so that neither the feed nor the connection fills up.
+//! it has gone, so that neither the output stream nor the connection fills up.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 use holdfast_contract::body::Body;
@@ -14,6 +13,7 @@ use holdfast_contract::frame::Draft;
 use holdfast_contract::ids::{CallId, ExtensionId, ToolName};
 use holdfast_contract::tool::CallStatus;
 use holdfast_contract::wire::Later;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, mpsc};
 
 use crate::session::SessionCommand;
@@ -61,7 +61,7 @@ struct Queue {
 
 impl OutputStream {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     /// The turn begins, in the session of this inbox.
@@ -111,7 +111,7 @@ impl OutputStream {
                     continue;
                 }
                 Body::ModelFailed(_) if self.queue().wrote && asked_again() => {
-                    "the answer broke off and is begun anew".to_owned()
+                    "the answer broke off and starts over".to_owned()
                 }
                 Body::ToolCalled(fact) => {
                     self.queue().tools.insert(fact.call, fact.tool.clone());
@@ -171,7 +171,7 @@ impl OutputStream {
         self.stirred.notify_one();
     }
 
-    /// Nobody takes any more of it.
+    /// The stream is closed.
     pub(crate) fn give_up(&self) {
         self.queue().pieces.clear();
         self.close();

@@ -1,25 +1,27 @@
 //! The router: users' messages go to their sessions, answers and notices to the channels.
 //!
-//! Whatever goes out is an event on `channel.out.<id>` first, so that it is delivered at least once, in order for each user, and a
+//! Every outgoing message is an event on `channel.out.<id>` first, so that it is delivered at least once, in order for each user, and a
 //! channel that may have had it before is told. The event's id is the delivery's. Where the answer was streamed, the end of the stream is the
 //! delivery if the channel takes it, and otherwise the text is sent whole.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use holdfast_bus::{Delivery, NewEvent, Subscription, topics as known};
 use holdfast_contract::attachment::Attachment;
 use holdfast_contract::content::Content;
+use holdfast_contract::frame::FrameSource;
 use holdfast_contract::hook::Artifact;
-use holdfast_contract::ids::{ExtensionId, Millis};
+use holdfast_contract::ids::{ExtensionId, Millis, StreamId};
 use holdfast_contract::message::Origin;
 use holdfast_contract::problem::{Code, Fault, Problem};
-use holdfast_contract::registry::OtherEntry;
+use holdfast_contract::registry::{ChannelFeatures, OtherEntry};
 use holdfast_contract::role::Role;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::streams::AnswerStream;
 use super::subscriptions::gone;
-use super::topics::{self, AgentTask, OUT, OutgoingMessage, UserMessage, UserNotice};
+use super::topics::{self, AgentTask, OUT, OutgoingMessage, TerminalNotice, UserMessage, UserNotice};
 use super::turns::{EventMessage, TurnRequest, answer_of, patient};
 use crate::runtime::Inner;
 
@@ -29,6 +31,9 @@ const MAX_CONCURRENT_SESSIONS: usize = 256;
 /// How often a message is tried on a channel. With the pauses between, the last time is about an hour after the first.
 const DELIVERY_ATTEMPTS: u32 = 20;
 
+/// How long something waits for the user's next chat at a time: a year.
+const TERMINAL_WAIT: Millis = Millis(31_536_000_000);
+
 /// What the router does with an event.
 #[derive(Clone, Copy)]
 enum Routing {
@@ -37,20 +42,22 @@ enum Routing {
     Task,
     Background,
     Delivery,
+    Terminal,
 }
 
 impl Inner {
     /// The router's own subscriptions.
     pub(super) fn routing(self: &Arc<Self>) -> Result<Vec<Subscription>, Problem> {
         let routed = |name: &str, pattern: &str, routing: Routing| {
-            let inner = Arc::downgrade(self);
-            Subscription::new(name, &[pattern], move |delivery: Delivery| {
+            let (inner, paused) = (Arc::downgrade(self), Arc::new(AtomicBool::new(self.inspects)));
+            let routed = Subscription::new(name, &[pattern], move |delivery: Delivery| {
                 let inner = inner.upgrade();
                 async move {
                     let inner = inner.ok_or_else(gone)?;
                     inner.route(routing, &delivery).await.map_err(|fault| inner.told_of(fault))
                 }
-            })
+            });
+            routed.map(|routed| Subscription { paused, ..routed })
         };
         let many =
             |subscription| Subscription { concurrency: MAX_CONCURRENT_SESSIONS, ..patient(subscription) };
@@ -60,6 +67,12 @@ impl Inner {
             many(routed("router.tasks", known::AGENT_TASK, Routing::Task)?),
             many(routed("router.background", known::AGENT_BACKGROUND, Routing::Background)?),
             routed("router.notices", known::USER_NOTIFY, Routing::Notice)?,
+            Subscription {
+                max_attempts: u32::MAX,
+                deadline: TERMINAL_WAIT,
+                interruptible: true,
+                ..routed("router.terminal", known::USER_TERMINAL, Routing::Terminal)?
+            },
             Subscription {
                 concurrency: MAX_CONCURRENT_SESSIONS,
                 max_attempts: DELIVERY_ATTEMPTS,
@@ -76,9 +89,11 @@ impl Inner {
             Routing::Notice => self.notify(topics::payload(topic, payload)?, Vec::new(), delivery).await,
             Routing::Task => self.do_task(topics::payload(topic, payload)?, delivery, true).await,
             Routing::Background => self.do_task(topics::payload(topic, payload)?, delivery, false).await,
+            Routing::Terminal => self.show_in_chat(topics::payload(topic, payload)?).await,
             Routing::Delivery => {
                 let channel = ExtensionId::from(topic.strip_prefix(OUT).unwrap_or_default());
-                self.deliver(&channel, topics::payload(topic, payload)?, delivery).await
+                let delivered = self.deliver(&channel, topics::payload(topic, payload)?, delivery).await;
+                delivered.map_err(|fault| self.postponed_if_down(&channel, fault))
             }
         }
     }
@@ -88,7 +103,7 @@ impl Inner {
         let UserMessage { text, user_id, channel_id, attachments, .. } = message;
         self.messaging.last_users().insert(channel_id.clone(), user_id.clone());
         let session = self.messaging.routes.session(&channel_id, &user_id);
-        let origin = Origin { channel: channel_id.to_string(), user: Some(user_id.clone()) };
+        let origin = Origin::channel(&channel_id, &user_id);
         if let Some(said) = self.typed_on_channel(&session, &origin, &text).await {
             let text = said.map_err(|problem| problem.to_fault())?;
             let out = OutgoingMessage::text(text, Some(user_id));
@@ -96,7 +111,7 @@ impl Inner {
         }
         let attachments = attachments.into_iter().map(Artifact::from).collect();
         let stream = self.stream_for(&channel_id, &user_id, delivery);
-        let message = Some(EventMessage::from(delivery).shown(stream.as_ref().map(AnswerStream::feed)));
+        let message = Some(EventMessage::from(delivery).shown(stream.as_ref().map(AnswerStream::output)));
         let turn =
             self.turn(TurnRequest { session, origin, agent: None, text, attachments, message, depth: 0 });
         let (report, ending) = match stream {
@@ -131,35 +146,83 @@ impl Inner {
         told: bool,
     ) -> Result<(), Fault> {
         let AgentTask { prompt, agent, channel_id, user_id, depth } = task;
-        let channel = channel_id.as_ref().map_or("task", |channel| channel.as_str()).to_owned();
-        let origin = Origin { channel, user: user_id.clone() };
+        // What the task itself says of a channel and a user is only where its answer goes: policies rely on the origin.
+        let origin = match &delivery.event.source {
+            FrameSource::Extension(publisher) => Origin::extension(&publisher.id),
+            _ => Origin::task(),
+        };
         let session = super::turns::session_for(delivery);
         let (text, attachments, message) = (prompt, Vec::new(), Some(delivery.into()));
-        let errand = TurnRequest { session, origin, agent, text, attachments, message, depth };
-        let report = self.turn_alone(errand).await?;
-        match told {
-            true => {
-                let notice = UserNotice { text: answer_of(&report), channel_id, user_id };
-                self.notify(notice, report.files, delivery).await
-            }
-            false => Ok(()),
+        let request = TurnRequest { session, origin, agent, text, attachments, message, depth };
+        let report = self.turn_alone(request).await?;
+        if told {
+            let notice = UserNotice { channel_id, user_id, ..UserNotice::text(answer_of(&report)) };
+            self.notify(notice, report.files, delivery).await
+        } else {
+            Ok(())
         }
     }
 
-    /// Sends something to the user, and then these files, on the channel that is named or the default one.
+    /// Sends something to the user, and then these files: on the channel that is named, in the chat in which it was asked for, on the
+    /// default channel, or in any chat of the terminal. If there is none of these, it waits for the next chat.
     pub(super) async fn notify(
         &self,
         notice: UserNotice,
         files: Vec<Artifact>,
         delivery: &Delivery,
     ) -> Result<(), Fault> {
-        let UserNotice { text, channel_id, user_id } = notice;
+        let UserNotice { text, channel_id, user_id, session } = notice;
         let channel = match channel_id {
             Some(channel) => channel,
-            None => self.soon(Self::default_channel).await?,
+            None => {
+                let whose = match &delivery.event.source {
+                    FrameSource::Extension(extension) => extension.id.clone(),
+                    _ => "agent".into(),
+                };
+                let made = files.iter().map(|file| format!("\n{}", unsendable(&file.into())));
+                let notice =
+                    TerminalNotice { text: text.clone() + &made.collect::<String>(), extension: whose };
+                if notice.text.is_empty()
+                    || session.is_some_and(|session| self.tell_chats(Some(&session), &notice))
+                {
+                    return Ok(());
+                }
+                let found = self.soon(|inner| match inner.default_channel() {
+                    Err(_) if inner.tell_chats(None, &notice) => Ok(None),
+                    channel => channel.map(Some),
+                });
+                match found.await {
+                    Ok(Some(channel)) => channel,
+                    Ok(None) => return Ok(()),
+                    Err(_) => return self.wait_for_chat(notice, delivery).await,
+                }
+            }
         };
         self.send(&channel, OutgoingMessage::text(text, user_id.clone()), delivery).await?;
         self.send_files(&channel, user_id, files, delivery).await
+    }
+
+    /// Shows something in the chats that are open, or in those of a session. Says whether there was one.
+    fn tell_chats(&self, session: Option<&StreamId>, notice: &TerminalNotice) -> bool {
+        let text = self.home.redact_text(notice.text.clone());
+        self.surface.tell_user(session, &notice.extension, &text)
+    }
+
+    /// Keeps something for the next chat.
+    async fn wait_for_chat(&self, notice: TerminalNotice, of: &Delivery) -> Result<(), Fault> {
+        let event = NewEvent::new(known::USER_TERMINAL, Content::of(&notice))
+            .correlation(of.event.id.to_string())
+            .idempotency(format!("{}/terminal", of.event.id));
+        self.put(event).await.map(drop).map_err(|problem| problem.to_fault())
+    }
+
+    /// Shows something as soon as a chat is open, however long that takes.
+    async fn show_in_chat(&self, notice: TerminalNotice) -> Result<(), Fault> {
+        let mut changes = self.messaging.changes.subscribe();
+        while !self.tell_chats(None, &notice) {
+            changes.changed().await.map_err(|_| gone())?;
+        }
+        Ok(())
     }
 
     /// Puts files on their way out, each by itself, behind the text.
@@ -180,11 +243,12 @@ impl Inner {
         Ok(())
     }
 
-    /// Puts a message on its way out, once for each event that it comes of.
+    /// Puts a message on its way out, once for each event that caused it.
     async fn send(&self, channel: &ExtensionId, out: OutgoingMessage, of: &Delivery) -> Result<(), Fault> {
-        match out.text.is_empty() {
-            true => Ok(()),
-            false => self.put_out(channel, out, of, of.event.id.to_string()).await,
+        if out.text.is_empty() {
+            Ok(())
+        } else {
+            self.put_out(channel, out, of, of.event.id.to_string()).await
         }
     }
 
@@ -220,22 +284,20 @@ impl Inner {
             return Ok(());
         }
         let entry = self.soon(|inner| inner.channel(channel)).await?;
-        let can =
-            |what: &str| entry.payload.value().and_then(|value| value.get(what)) == Some(&Value::Bool(true));
-        let proactive = can("messages");
+        let features = ChannelFeatures::of(&entry.payload);
         let user = match user_id {
             Some(user) => Some(user),
-            None if proactive => None,
+            None if features.messages => None,
             None => {
                 Some(self.last_user(channel).map_err(|problem| problem.to_fault())?.ok_or_else(|| {
                     let message =
-                        format!("nobody has written on `{channel}` yet, and it has no `send-message`");
+                        format!("no user has written on `{channel}` yet, and it has no `send-message`");
                     Fault::new(Code::ChannelUnknown, message)
                 })?)
             }
         };
         if let Some(file) = file {
-            if can("files") {
+            if features.files {
                 let arguments = json!({ "user": user, "file": file, "delivery": marked });
                 return self.call_role(channel, Role::Channel, "send-file", arguments.into()).await.map(drop);
             }
@@ -249,7 +311,7 @@ impl Inner {
     }
 
     /// The active channel of this id.
-    pub(super) fn channel(&self, id: &ExtensionId) -> Result<OtherEntry, Fault> {
+    pub(crate) fn channel(&self, id: &ExtensionId) -> Result<OtherEntry, Fault> {
         let registry = self.registry.view();
         let mut channels = registry.others.iter().filter(|entry| entry.kind.as_str() == "channel");
         let found = channels.find(|entry| entry.id.as_str() == id.as_str());

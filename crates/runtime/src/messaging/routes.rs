@@ -1,4 +1,4 @@
-//! Which session a user's message belongs to, and how sessions are made that nobody at a surface opens.
+//! Which session a user's message belongs to, and how sessions are made that are not opened by a surface.
 
 use std::sync::Arc;
 
@@ -58,9 +58,10 @@ fn safe(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '@' | '+');
     let mut safe = String::new();
     for c in name.chars() {
-        match plain(c) {
-            true => safe.push(c),
-            false => c.to_string().bytes().for_each(|byte| safe.push_str(&format!("~{byte:02x}"))),
+        if plain(c) {
+            safe.push(c)
+        } else {
+            c.to_string().bytes().for_each(|byte| safe.push_str(&format!("~{byte:02x}")))
         }
     }
     if safe.len() <= MAX_USER_CHARS {

@@ -1,21 +1,23 @@
 //! Answers that are shown on a channel while they are written.
 //!
-//! A turn that a user's message leads to has a feed (`channel_stream.rs`) if the channel shows answers as they are written, and what comes in there is
+//! A turn that a user's message leads to has an output stream (`channel_stream.rs`) if the channel shows answers as they are written, and what comes in there is
 //! handed to the channel, one piece after another. All of it is provisional. What counts is the text at the end, once the turn's end is on disk:
 //! it is an event like any message that goes out, and the end of the stream is its delivery. Where a function of the channel fails, or
 //! the process has ended meanwhile, the text is delivered whole. The session says what became of it, with `delivery.reported`.
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use holdfast_bus::Delivery;
 use holdfast_contract::effect::Input;
 use holdfast_contract::frame::FrameSource;
 use holdfast_contract::ids::{ExtensionId, Millis, Seq};
 use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::registry::ChannelFeatures;
 use holdfast_contract::role::Role;
 use holdfast_contract::session_frames::DeliveryReported;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 
@@ -43,20 +45,20 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// Keeps the end of a stream until its delivery, and gives what it goes by.
+    /// Keeps the end of a stream until its delivery, and returns its key.
     pub(super) fn keep(&self, ending: StreamEnd) -> String {
         let id = ending.stream.id.clone();
-        self.endings.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), ending);
+        self.endings.lock().insert(id.clone(), ending);
         id
     }
 
     /// The stream that answered a message and has not been ended.
     pub(super) fn take(&self, message: &str) -> Option<StreamEnd> {
-        self.endings.lock().unwrap_or_else(PoisonError::into_inner).remove(message)
+        self.endings.lock().remove(message)
     }
 
     fn place(&self, of: Recipient) -> Arc<tokio::sync::Mutex<()>> {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.places.lock();
         if let Some(place) = places.get(&of).and_then(Weak::upgrade) {
             return place;
         }
@@ -73,13 +75,13 @@ pub(super) struct AnswerStream {
     user: String,
     /// The message that it answers.
     id: String,
-    feed: Arc<OutputStream>,
+    output: Arc<OutputStream>,
 }
 
 impl AnswerStream {
     /// Where the turn is shown.
-    pub(super) fn feed(&self) -> Arc<OutputStream> {
-        self.feed.clone()
+    pub(super) fn output(&self) -> Arc<OutputStream> {
+        self.output.clone()
     }
 }
 
@@ -108,13 +110,11 @@ impl Inner {
         delivery: &Delivery,
     ) -> Option<AnswerStream> {
         let entry = self.channel(channel).ok().filter(|_| !delivery.repeat)?;
-        let streams =
-            entry.payload.value().and_then(|value| value.get("streams")) == Some(&Value::Bool(true));
-        streams.then(|| AnswerStream {
+        ChannelFeatures::of(&entry.payload).streams.then(|| AnswerStream {
             channel: channel.clone(),
             user: user.to_owned(),
             id: delivery.event.id.to_string(),
-            feed: Arc::default(),
+            output: Arc::default(),
         })
     }
 
@@ -132,12 +132,12 @@ impl Inner {
                     biased;
                     report = &mut turn => break report,
                     done = &mut showing, if shown.is_none() => {
-                        stream.feed.give_up();
+                        stream.output.give_up();
                         shown = Some(done);
                     }
                 }
             };
-            stream.feed.close();
+            stream.output.close();
             let shown = match shown {
                 Some(shown) => shown,
                 None => showing.await,
@@ -172,7 +172,7 @@ impl Inner {
     /// Hands what comes to the channel until no more comes. Gives the stream's place if it has begun.
     async fn show_stream(self: &Arc<Self>, stream: &AnswerStream) -> Result<Option<StreamSlot>, Fault> {
         let mut place = None;
-        while let Some(piece) = stream.feed.next().await {
+        while let Some(piece) = stream.output.next().await {
             let (function, more) = match piece {
                 StreamChunk::Begins => {
                     place = Some(self.stream_place(stream).await?);
@@ -238,6 +238,6 @@ impl Inner {
         let body = DeliveryReported { delivery: ended, fault }.into();
         let input = Input { at: self.clock.now(), source: FrameSource::Host, cause: Some(ended), body };
         // A session that was closed meanwhile is told nothing more; the event says that the text arrived.
-        stream.feed.session().map(|session| session.send(SessionCommand::Fact(Box::new(input))));
+        stream.output.session().map(|session| session.send(SessionCommand::Fact(Box::new(input))));
     }
 }

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use holdfast_bus::{Delivery, Pattern, Subscription};
+use holdfast_bus::{Delivery, Overflow, Pattern, Subscription};
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{ExtensionId, Generation, Millis, Topic};
 use holdfast_contract::manifest::HandlerSpec;
@@ -103,6 +103,13 @@ impl Inner {
         }
     }
 
+    /// The last good content of an extension starts: its subscriptions count if nothing of it was found.
+    pub(crate) fn installed_last_good(self: &Arc<Self>, found: &FoundExtension) {
+        if !self.messaging.subscriptions().installed.contains_key(&found.id) {
+            self.installed(std::slice::from_ref(found));
+        }
+    }
+
     /// An extension is not installed any more.
     pub(crate) fn uninstalled(self: &Arc<Self>, id: &ExtensionId) {
         let mut subscriptions = self.messaging.subscriptions();
@@ -140,16 +147,40 @@ impl Inner {
             let mut subscriptions = self.messaging.subscriptions();
             let asked = subscriptions.asked.entry(extension.id.clone()).or_default();
             let asked = asked.entry(extension.generation).or_default();
-            match subscribes {
-                true => asked.insert(topic),
-                false => asked.remove(&topic),
+            if subscribes {
+                asked.insert(topic)
+            } else {
+                asked.remove(&topic)
             };
         }
         self.messaging.stale.store(true, Ordering::SeqCst);
         self.sync_subscriptions().await
     }
 
-    fn sync_subscriptions_later(self: &Arc<Self>) {
+    /// The events of an extension that is not active wait. Where extensions are only listed, all of them do.
+    pub(crate) fn subscriptions_follow(&self, id: &ExtensionId) {
+        let paused = self.inspects || self.extensions.active(id).is_none();
+        self.paused_flag(id).store(paused, Ordering::Release);
+        self.messaging.bus.wake();
+    }
+
+    fn paused_flag(&self, id: &ExtensionId) -> Arc<AtomicBool> {
+        let mut flags = self.messaging.paused.lock();
+        let new = || Arc::new(AtomicBool::new(self.inspects || self.extensions.active(id).is_none()));
+        flags.entry(id.clone()).or_insert_with(new).clone()
+    }
+
+    /// The fault of a delivery. If the extension is installed and not active, the event waits and the attempt does not count.
+    pub(super) fn postponed_if_down(&self, id: &ExtensionId, fault: Fault) -> Fault {
+        let is_missing = matches!(fault.code, Code::ExtensionUnknown | Code::ChannelUnknown);
+        let installed = self.messaging.subscriptions().installed.contains_key(id);
+        match is_missing && installed && self.extensions.active(id).is_none() {
+            true => Fault::new(Code::SubscriberDown, format!("`{id}` is not active")),
+            false => fault,
+        }
+    }
+
+    pub(crate) fn sync_subscriptions_later(self: &Arc<Self>) {
         self.messaging.stale.store(true, Ordering::SeqCst);
         let inner = self.clone();
         // A failure is retried with the next change, and reported to those who wait for the system to settle.
@@ -183,18 +214,22 @@ impl Inner {
         Ok(())
     }
 
-    /// What the installed extensions want: what serves has the word, and where nothing does, what was found last.
+    /// What the installed extensions want and may have: what serves has the word, and where nothing does, what was found last.
     fn wanted(&self) -> BTreeSet<SubscriptionKey> {
         let subscriptions = self.messaging.subscriptions();
         let mut all = BTreeMap::new();
         for (id, found) in &subscriptions.installed {
             let serving =
                 self.extensions.active(id).and_then(|serving| self.extensions.found(&serving.digest));
-            for subscription in &serving.as_ref().unwrap_or(found).subscribes {
+            let found = serving.as_ref().unwrap_or(found);
+            let held = self.held_by(found);
+            // The loader has warned of those that are left out, and those in code were refused.
+            let may = |topic: &Topic| held.may_subscribe(topic.as_str());
+            for subscription in found.subscribes.iter().filter(|subscription| may(&subscription.topic)) {
                 all.insert((id.clone(), subscription.topic.clone()), subscription.handler.into());
             }
             let asked = subscriptions.asked.get(id).into_iter().flat_map(BTreeMap::values).flatten();
-            for topic in asked {
+            for topic in asked.filter(|topic| may(topic)) {
                 all.entry((id.clone(), topic.clone())).or_insert(HandlerKind::Itself);
             }
         }
@@ -217,27 +252,35 @@ impl Inner {
             }
         };
         let name = format!("{}/{}", wanted.extension, wanted.topic);
-        let subscription = Subscription::new(name, &[wanted.topic.as_str()], handler)?;
+        // What an extension does not keep up with is its own: publishers and other subscribers go on.
+        let subscription = Subscription {
+            overflow: Overflow::DeadLetter,
+            paused: match takes {
+                HandlerKind::Itself | HandlerKind::Agent => self.paused_flag(&wanted.extension),
+                HandlerKind::Notify => Arc::new(AtomicBool::new(self.inspects)),
+            },
+            ..Subscription::new(name, &[wanted.topic.as_str()], handler)?
+        };
         Ok(match takes {
             HandlerKind::Agent => super::turns::patient(subscription),
             HandlerKind::Itself | HandlerKind::Notify => subscription,
         })
     }
 
-    /// Hands an event to whichever generation of an extension serves.
+    /// Delivers an event to the active generation of an extension.
     async fn hand_to(self: &Arc<Self>, id: &ExtensionId, delivery: &Delivery) -> Result<(), Fault> {
         let event = &delivery.event;
-        let nothing = serde_json::Value::Null;
         let handed = EventArguments {
             id: event.id.to_string(),
             topic: &event.topic,
-            payload: event.payload.value().unwrap_or(&nothing),
+            payload: event.payload.value(),
             key: event.key.as_deref(),
             correlation: event.correlation.as_deref(),
             attempt: delivery.attempt,
             repeat: delivery.repeat,
         };
-        self.call_role(id, Role::Subscriber, "on-event", Content::of(&handed)).await.map(drop)
+        let handed = self.call_role(id, Role::Subscriber, "on-event", Content::of(&handed)).await;
+        handed.map(drop).map_err(|fault| self.postponed_if_down(id, fault))
     }
 
     /// Calls a function of an extension that is to be active, or soon.
@@ -267,7 +310,7 @@ impl Inner {
     /// Shows the user what an event says, because a manifest wants it so.
     async fn notify_of(&self, delivery: &Delivery) -> Result<(), Fault> {
         let text = topics::message_text(&delivery.event.payload);
-        let notice = topics::UserNotice { text, channel_id: None, user_id: None };
+        let notice = topics::UserNotice::text(text);
         self.notify(notice, Vec::new(), delivery).await
     }
 }

@@ -5,7 +5,7 @@ use holdfast_contract::attachment::{self, Attachment};
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::FrameSource;
 use holdfast_contract::hook::Artifact;
-use holdfast_contract::ids::{AgentId, ExtensionId, Generation};
+use holdfast_contract::ids::{AgentId, ExtensionId, Generation, StreamId};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -44,6 +44,25 @@ pub struct UserNotice {
     /// To whom; the channel knows if left out.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some_words")]
     pub user_id: Option<String>,
+    /// The session in which it was asked for. Without a channel it is shown in a chat that has it open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<StreamId>,
+}
+
+impl UserNotice {
+    /// A text for the user, wherever they can be reached.
+    pub(crate) fn text(text: String) -> Self {
+        Self { text, channel_id: None, user_id: None, session: None }
+    }
+}
+
+/// `system.user.terminal`: something waits for the user's next chat in the terminal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct TerminalNotice {
+    /// What.
+    pub text: String,
+    /// Whose words they are.
+    pub extension: ExtensionId,
 }
 
 /// `system.agent.task` and `system.agent.background`: an agent is to do something.
@@ -55,10 +74,10 @@ pub struct AgentTask {
     /// Which agent; the main one if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
-    /// The channel that the answer goes to; the default one if left out.
+    /// The channel that the answer goes to; the default one if left out. The session's origin does not depend on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel_id: Option<ExtensionId>,
-    /// Whom the answer is for; the channel knows if left out.
+    /// Whom the answer is for; the channel knows if left out. The session has no user.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some_words")]
     pub user_id: Option<String>,
     /// How deep its session is under the one that asked for it. The program's own word: what an extension says is not taken.
@@ -137,7 +156,7 @@ fn some_words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Strin
 
 /// The payload of an event of one of these topics.
 pub(crate) fn payload<T: for<'a> Deserialize<'a>>(topic: &str, payload: &Content) -> Result<T, Fault> {
-    let value = payload.value().cloned().unwrap_or_default();
+    let value = payload.value().clone();
     serde_json::from_value(value).map_err(|error| {
         let message = format!("the payload of an event on `{topic}` makes no sense: {error}");
         Fault::new(Code::EventPayload, message)
@@ -146,13 +165,15 @@ pub(crate) fn payload<T: for<'a> Deserialize<'a>>(topic: &str, payload: &Content
 
 /// What an event says in words: its `text`, `prompt` or `task`, or all of it.
 pub(crate) fn message_text(payload: &Content) -> String {
-    let field = |name: &str| payload.value()?.get(name)?.as_str().map(str::to_owned);
+    let field = |name: &str| payload.value().get(name)?.as_str().map(str::to_owned);
     ["text", "prompt", "task"].into_iter().find_map(field).unwrap_or_else(|| payload.to_text())
 }
 
 /// What extensions may not publish, because others take the program's word for it.
 fn is_reserved(topic: &str) -> bool {
-    topic.starts_with(OUT) || topic.starts_with("system.extension.") || topic == topics::DEAD_LETTER
+    topic.starts_with(OUT)
+        || topic.starts_with("system.extension.")
+        || matches!(topic, topics::DEAD_LETTER | topics::USER_TERMINAL)
 }
 
 /// An event as it is published on its topic.
@@ -180,7 +201,7 @@ pub(super) fn prepared(event: NewEvent, routes: &Routes) -> Result<NewEvent, Pro
 
 /// A user's message: whose channel it is, and where it belongs in its session's order.
 fn message(event: NewEvent, publisher: Option<ExtensionId>, routes: &Routes) -> Result<NewEvent, Problem> {
-    let mut value = event.payload.value().cloned().unwrap_or_default();
+    let mut value = event.payload.value().clone();
     if let (Some(fields), Some(publisher)) = (value.as_object_mut(), &publisher) {
         let channel = fields.entry("channel_id").or_insert(Value::Null);
         if channel.is_null() {

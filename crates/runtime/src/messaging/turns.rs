@@ -1,7 +1,7 @@
-//! Turns that nobody at a surface asked for: of a user on a channel, of a task, of an extension that asks the agent.
+//! Turns that no surface asked for: of a user on a channel, of a task, of an extension that asks the agent.
 //!
 //! A turn that an event leads to is run once, however often the event is handed over: the event's id stands in the session as the
-//! message's, and a repeat takes up the turn that it finds there.
+//! message's, and a repeat resumes the turn that it finds there.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -50,13 +50,13 @@ pub(super) struct TurnRequest {
     pub text: String,
     /// Files that came with it.
     pub attachments: Vec<Artifact>,
-    /// What it comes of, if that can come again.
+    /// The event that caused it, if that can be delivered again.
     pub message: Option<EventMessage>,
     /// How deep a session that is opened is under others.
     pub depth: u8,
 }
 
-/// A session that somebody waits for. Dropped before it has ended, because its caller was late or is gone, it is cancelled.
+/// A session with a waiting caller. Dropped before it has ended, because its caller was late or is gone, it is cancelled.
 struct WaitingSession<'a> {
     inner: &'a Arc<Inner>,
     session: Option<StreamId>,
@@ -70,28 +70,28 @@ impl Drop for WaitingSession<'_> {
     }
 }
 
-/// The event that a turn comes of.
+/// The event that caused a turn.
 pub(super) struct EventMessage {
     id: String,
     repeat: bool,
     /// Where its turn is shown while it runs.
-    feed: Option<Arc<OutputStream>>,
+    output: Option<Arc<OutputStream>>,
 }
 
 impl EventMessage {
     /// The same with a turn that is shown there.
-    pub(super) fn shown(self, feed: Option<Arc<OutputStream>>) -> Self {
-        Self { feed, ..self }
+    pub(super) fn shown(self, output: Option<Arc<OutputStream>>) -> Self {
+        Self { output, ..self }
     }
 }
 
 impl From<&Delivery> for EventMessage {
     fn from(delivery: &Delivery) -> Self {
-        Self { id: delivery.event.id.to_string(), repeat: delivery.repeat, feed: None }
+        Self { id: delivery.event.id.to_string(), repeat: delivery.repeat, output: None }
     }
 }
 
-/// The session of a task, named after the event that it comes of.
+/// The session of a task, named after the event that caused it.
 pub(super) fn session_for(delivery: &Delivery) -> StreamId {
     format!("task.{}", delivery.event.id.to_string().replace('/', "-")).into()
 }
@@ -112,14 +112,21 @@ pub(super) fn answer_of(report: &TurnReport) -> String {
     }
 }
 
+/// The turn that a message led to when it came before.
+enum EarlierTurn {
+    None,
+    Running,
+    Ended(Box<TurnReport>),
+}
+
 impl Inner {
-    /// Runs a turn. Where its session has ended for good, the next one of its name is taken.
-    pub(super) async fn turn(self: &Arc<Self>, mut errand: TurnRequest) -> Result<TurnReport, Fault> {
-        let name = errand.session.clone();
+    /// Runs a turn. If its session has ended, the next one of its name is used.
+    pub(super) async fn turn(self: &Arc<Self>, mut request: TurnRequest) -> Result<TurnReport, Fault> {
+        let name = request.session.clone();
         for next in 2..MAX_ENDED_SESSIONS {
-            match self.turn_in(&errand).await {
-                Err(problem) if problem.code == Code::SessionEnded && self.has_ended(&errand.session)? => {
-                    errand.session = format!("{name}.{next}").into();
+            match self.turn_in(&request).await {
+                Err(problem) if problem.code == Code::SessionEnded && self.has_ended(&request.session)? => {
+                    request.session = format!("{name}.{next}").into();
                 }
                 report => return report.map_err(|problem| problem.to_fault()),
             }
@@ -128,31 +135,32 @@ impl Inner {
     }
 
     /// Runs a turn in a session that has no other.
-    pub(super) async fn turn_alone(self: &Arc<Self>, errand: TurnRequest) -> Result<TurnReport, Fault> {
-        let session = errand.session.clone();
-        let report = self.turn(errand).await?;
+    pub(super) async fn turn_alone(self: &Arc<Self>, request: TurnRequest) -> Result<TurnReport, Fault> {
+        let session = request.session.clone();
+        let report = self.turn(request).await?;
         if let Some(handle) = self.sessions.get(&session) {
             handle.close().await.map_err(|problem| problem.to_fault())?;
         }
         Ok(report)
     }
 
-    async fn turn_in(self: &Arc<Self>, errand: &TurnRequest) -> Result<TurnReport, Problem> {
-        let TurnRequest { session, origin, text, attachments, message, .. } = errand;
+    async fn turn_in(self: &Arc<Self>, request: &TurnRequest) -> Result<TurnReport, Problem> {
+        let TurnRequest { session, origin, text, attachments, message, .. } = request;
         let there = self.store.head(session)?.is_some() || self.sessions.get(session).is_some();
         if let (true, Some(EventMessage { id, repeat: true, .. })) = (there, message)
             && let Some(report) = self.earlier_turn(session, id).await?
         {
             return Ok(report);
         }
-        let handle = match there {
-            true => self.resume(session)?,
-            false => self.open(self.new_session(errand)?, None, errand.depth)?,
+        let handle = if there {
+            self.resume(session)?
+        } else {
+            self.open(self.new_session(request)?, None, request.depth)?
         };
         let id = message.as_ref().map(|message| message.id.clone());
-        let feed = message.as_ref().and_then(|message| message.feed.clone());
+        let output = message.as_ref().and_then(|message| message.output.clone());
         let said = (Content::text(text.clone()), attachments.clone());
-        handle.say_message(&origin.channel, said, id, feed).await
+        handle.say_message(&origin.channel, said, id, output).await
     }
 
     /// The turn that a message led to when it came before, waited for if it is still running; none if it led to nothing.
@@ -163,26 +171,29 @@ impl Inner {
     ) -> Result<Option<TurnReport>, Problem> {
         self.store.flush()?;
         match self.turn_of(session, message)? {
-            None => Ok(None),
-            Some(Some(report)) => Ok(Some(report)),
-            Some(None) => match self.resume(session)?.running_turn().await {
+            EarlierTurn::None => Ok(None),
+            EarlierTurn::Ended(report) => Ok(Some(*report)),
+            EarlierTurn::Running => match self.resume(session)?.running_turn().await {
                 // It ended a moment ago.
                 Err(problem) if problem.code == Code::TurnUnexpected => {
                     self.store.flush()?;
-                    self.turn_of(session, message)?.flatten().map(Some).ok_or(problem)
+                    match self.turn_of(session, message)? {
+                        EarlierTurn::Ended(report) => Ok(Some(*report)),
+                        EarlierTurn::None | EarlierTurn::Running => Err(problem),
+                    }
                 }
                 report => report.map(Some),
             },
         }
     }
 
-    /// Whether a message is in the log of a session, and how its turn ended if it has.
-    fn turn_of(&self, session: &StreamId, message: &str) -> Result<Option<Option<TurnReport>>, Problem> {
+    /// The turn of a message, as the log of its session has it.
+    fn turn_of(&self, session: &StreamId, message: &str) -> Result<EarlierTurn, Problem> {
         let is_it = |body: &serde_json::Value| body["message_id"].as_str() == Some(message);
         let received = find_last_before(&self.store, session, Seq(u64::MAX), |frame| {
             frame.envelope.kind == FrameKind::InputReceived && frame.body.as_ref().is_some_and(is_it)
         })?;
-        let Some(received) = received else { return Ok(None) };
+        let Some(received) = received else { return Ok(EarlierTurn::None) };
         let mut ended = None;
         self.store.for_each_frame(session, received.envelope.seq, |frame| {
             Ok(if frame.envelope.kind == FrameKind::TurnEnded {
@@ -192,7 +203,10 @@ impl Inner {
                 ControlFlow::Continue(())
             })
         })?;
-        ended.map(|frame| self.report(session, &frame)).transpose().map(Some)
+        Ok(match ended {
+            Some(frame) => EarlierTurn::Ended(Box::new(self.report(session, &frame)?)),
+            None => EarlierTurn::Running,
+        })
     }
 
     /// The session under a name that goes on or would be opened, and the one that would follow it.
@@ -216,12 +230,12 @@ impl Inner {
     }
 
     /// A session as it is to be opened: the main agent's, or one of an agent that is registered.
-    fn new_session(self: &Arc<Self>, errand: &TurnRequest) -> Result<NewSession, Problem> {
-        let TurnRequest { session: id, origin, agent, .. } = errand;
+    fn new_session(self: &Arc<Self>, request: &TurnRequest) -> Result<NewSession, Problem> {
+        let TurnRequest { session: id, origin, agent, .. } = request;
         let opener = self.messaging.routes.opener.as_ref().ok_or_else(|| {
             Problem::new(
                 Code::SessionUnmade,
-                format!("the session `{id}` is needed, and nobody makes sessions"),
+                format!("the session `{id}` is needed, and this program does not create sessions"),
             )
         })?;
         let registry = self.registry.view();
@@ -276,11 +290,11 @@ impl Inner {
         let (text, files) = match theirs.find_map(|active| active.agent.as_ref()?.agent().cloned()) {
             Some(agent) => {
                 let (session, agent) = (session_for(delivery), Some(agent));
-                let origin = Origin { channel: extension.to_string(), user: None };
+                let origin = Origin::extension(extension);
                 let message = Some(delivery.into());
                 let attachments = Vec::new();
-                let errand = TurnRequest { session, origin, agent, text, attachments, message, depth: 0 };
-                let report = self.turn_alone(errand).await?;
+                let request = TurnRequest { session, origin, agent, text, attachments, message, depth: 0 };
+                let report = self.turn_alone(request).await?;
                 (answer_of(&report), report.files)
             }
             None => {
@@ -289,7 +303,7 @@ impl Inner {
                 (said.to_text(), Vec::new())
             }
         };
-        self.notify(UserNotice { text, channel_id: None, user_id: None }, files, delivery).await
+        self.notify(UserNotice::text(text), files, delivery).await
     }
 
     /// Asks an agent for an extension, in a session of its own, and gives the answer.
@@ -300,22 +314,28 @@ impl Inner {
         task: String,
     ) -> Result<Content, Fault> {
         let (parent, depth) = self.nested(caller)?;
+        let inherited = caller.session.as_ref().map(|session| self.session_settings(session));
+        let inherited = inherited.transpose().map_err(|problem| problem.to_fault())?;
         let count = self.messaging.opened.fetch_add(1, Ordering::Relaxed);
         let chance = self.entropy.draw_hex(4);
         let id = format!("agent.{}.{}-{count}-{chance}", caller.extension.id, self.clock.now().0);
-        let origin = Origin { channel: caller.extension.id.to_string(), user: None };
+        let origin = Origin::extension(&caller.extension.id);
         let session: StreamId = id.into();
         let (text, attachments, message) = (task, Vec::new(), None);
-        let errand =
+        let request =
             TurnRequest { session: session.clone(), origin, agent, text, attachments, message, depth };
         let mut under_way = WaitingSession { inner: self, session: Some(session) };
         let run = async {
-            let mut new = self.new_session(&errand)?;
+            let mut new = self.new_session(&request)?;
+            if let Some(inherited) = &inherited {
+                new.settings.workspace = inherited.workspace.clone();
+                new.settings.pinned_profile = inherited.pinned_profile;
+            }
             if let Some(budget) = &caller.budget {
                 new.settings.limits = budget.left_for(new.settings.limits);
             }
             let handle = self.open(new, parent, depth)?;
-            let report = handle.say_pinned(&errand.origin.channel, Content::text(errand.text), None).await;
+            let report = handle.say_pinned(&request.origin.channel, Content::text(request.text), None).await;
             handle.close().await?;
             report
         };
@@ -363,6 +383,7 @@ impl Inner {
     }
 
     fn recorded_user(&self, channel: &ExtensionId) -> Result<Option<String>, Problem> {
+        let expected = Origin::channel(channel, "").channel;
         let mut sessions = self.store.streams()?;
         sessions.retain(|info| info.id.is_session());
         sessions.sort_by_key(|info| std::cmp::Reverse(info.last_at));
@@ -371,7 +392,7 @@ impl Inner {
             let Some(body) = first.first().and_then(|frame| frame.body.as_ref()) else { continue };
             let origin = &body["origin"];
             if let (true, Some(user)) =
-                (origin["channel"].as_str() == Some(channel.as_str()), origin["user"].as_str())
+                (origin["channel"].as_str() == Some(&*expected), origin["user"].as_str())
             {
                 return Ok(Some(user.to_owned()));
             }

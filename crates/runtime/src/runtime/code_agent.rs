@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use holdfast_contract::agents::{HAND_BACK, code_behind};
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::ModelAct;
 use holdfast_contract::ids::{ExtensionId, ModelName};
 use holdfast_contract::message::{AskedCall, Message, Usage};
 use holdfast_contract::role::Role;
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::wire::Later;
-use holdfast_model::{Deltas, Model};
+use holdfast_model::{Deltas, Model, ModelRequest};
 use serde_json::{Value, json};
 
 use crate::runtime::Inner;
@@ -30,7 +29,7 @@ impl Inner {
 }
 
 impl Model for CodeAgent {
-    fn complete(&self, ask: Box<ModelAct>, _: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn complete(&self, ask: Box<ModelRequest>, _: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let (inner, extension) = (self.inner.clone(), self.extension.clone());
         Box::pin(async move {
             let said = ask.messages.iter().rev().find_map(|message| match message {
@@ -45,7 +44,7 @@ impl Model for CodeAgent {
 }
 
 fn returned(answer: &Content) -> ModelReturned {
-    let field = |name: &str| answer.value().and_then(|value| value.get(name)).cloned();
+    let field = |name: &str| answer.value().get(name).cloned();
     let goes_back = field("hand_back") == Some(Value::Bool(true));
     let text =
         field("text").and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_else(|| answer.to_text());

@@ -61,23 +61,23 @@ impl HomeSettings {
     }
 
     /// Redacts secrets in a fact, before anything is decided or recorded.
-    pub(crate) fn hide(&self, body: &mut Body) {
+    pub(crate) fn redact(&self, body: &mut Body) {
         if let Some(secrets) = &self.secrets {
-            secrets.hide(body);
+            secrets.redact(body);
         }
     }
 
     /// Redacts secrets in a value.
-    pub(crate) fn hide_in_content(&self, content: &mut Content) {
+    pub(crate) fn redact_content(&self, content: &mut Content) {
         if let Some(secrets) = &self.secrets {
-            secrets.hide_in_content(content);
+            secrets.redact_content(content);
         }
     }
 
     /// Redacts secrets in a text.
-    pub(crate) fn hide_in_text(&self, text: String) -> String {
+    pub(crate) fn redact_text(&self, text: String) -> String {
         match &self.secrets {
-            Some(secrets) => secrets.hide_in_text(&text),
+            Some(secrets) => secrets.redact_text(&text),
             None => text,
         }
     }

@@ -1,12 +1,16 @@
 //! What every actor shares. Each part keeps its state to itself and lives in its folder; what needs several parts is a method of
 //! [`Inner`], in the folder that it belongs to.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use holdfast_contract::ids::StreamId;
-use holdfast_contract::problem::Problem;
+use holdfast_contract::body::Body;
+use holdfast_contract::ids::{Seq, StreamId};
+use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::session_frames::SessionSettings;
+use holdfast_contract::system_frames::LogMigrated;
 use holdfast_policy::{Policy, Unattended};
 use holdfast_store::Store;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::home_settings::HomeSettings;
@@ -22,7 +26,7 @@ use crate::host::setup::SetupState;
 use crate::messaging::Messaging;
 use crate::parts::{Entropy, HomeParts, Parts, Surface};
 use crate::session::Sessions;
-use crate::system::{Background, SystemActor, SystemHandle};
+use crate::system::{Background, ExecutionMarker, SystemActor, SystemHandle};
 use crate::usage::Usage;
 
 /// What every actor shares.
@@ -44,6 +48,8 @@ pub(crate) struct Inner {
     pub messaging: Messaging,
     /// The system's actor.
     pub system: SystemHandle,
+    /// Whose code is executing while extensions start.
+    pub executing: ExecutionMarker,
     /// The background services of extensions.
     pub background: Background,
     /// The services that extensions share.
@@ -52,23 +58,39 @@ pub(crate) struct Inner {
     pub answers: HostAnswers,
     /// The extensions that are not set up, if that is known.
     pub unfinished: Mutex<Option<Arc<Vec<SetupState>>>>,
+    /// Whether extensions are loaded only to be listed: they are not initialised or started, and no event is delivered.
+    pub inspects: bool,
     /// What is requested of the whole process.
     pub shutdown: watch::Sender<ShutdownRequest>,
 }
 
 impl Inner {
-    /// Starts the system's actor, brings the policy into force and starts the extensions in order.
+    /// Starts the system's actor, brings the policy into force and begins to start the extensions in order. Does not wait until they
+    /// have started.
     pub(crate) async fn start(parts: Parts) -> Result<Arc<Self>, Problem> {
         let Parts { store, clock, entropy, models, lanes, extensions, policy, surface, routes, home } = parts;
-        let HomeParts { zone, secrets, configuration, rejected, agents, limits, calls, context, tools } =
-            home;
+        let HomeParts {
+            zone,
+            secrets,
+            configuration,
+            rejected,
+            agents,
+            limits,
+            calls,
+            context,
+            tools,
+            overrides,
+            executing,
+            preparations,
+            inspects,
+        } = home;
         let (system, commands) = SystemHandle::new();
         let messaging = Messaging::open(store.clone(), clock.clone(), entropy.clone(), routes).await?;
         let inner = Arc::new(Self {
             models: Models::new(models),
             policies: Policies::new(store.clone()),
             registry: ActiveRegistry::default(),
-            extensions: Extensions::new(lanes, clock.clone()),
+            extensions: Extensions::new(lanes, clock.clone(), preparations),
             sessions: Sessions::default(),
             calls: Calls::new(calls),
             usage: Usage::new(zone.clone(), clock.now()),
@@ -79,6 +101,8 @@ impl Inner {
             surface,
             messaging,
             system,
+            executing: ExecutionMarker::open(executing.as_deref()),
+            inspects,
             background: Background::default(),
             shared: SharedServices::default(),
             answers: HostAnswers::default(),
@@ -90,9 +114,17 @@ impl Inner {
         inner.sync_subscriptions().await?;
         SystemActor::start(inner.clone(), commands)?;
         let runtime = Runtime::of(&inner);
+        if let Some(migration) = inner.store.migration() {
+            inner.system.tell(LogMigrated { from: migration.from, to: migration.to });
+        }
         runtime.set_policy(policy, "start")?;
+        if let Some(overrides) = overrides {
+            // Before anything is registered: the first turn must not have what they switch off.
+            runtime.set_overrides(overrides);
+        }
         runtime.discovered(extensions, rejected).await?;
-        runtime.settled().await?;
+        runtime.extensions().await?;
+        inner.extensions.startup().discovered();
         runtime.rebuild_daily_usage()?;
         Ok(inner)
     }
@@ -102,7 +134,26 @@ impl Inner {
         self.policies.get(self.registry.view().policy)
     }
 
-    /// Whether a question to a person may be asked: somebody is there, or the policy lets it wait until somebody is.
+    /// The policy that a session's next turn starts under: in the profile that its client asked for.
+    pub(crate) fn policy_for(&self, session: Option<&StreamId>) -> Result<Arc<Policy>, Problem> {
+        let settings = session.map(|id| self.session_settings(id)).transpose()?;
+        Ok(self.policy_in_force()?.under(settings.and_then(|settings| settings.pinned_profile)))
+    }
+
+    /// What a session was set to when it started, from its first frame.
+    pub(crate) fn session_settings(&self, session: &StreamId) -> Result<Arc<SessionSettings>, Problem> {
+        self.store.flush()?;
+        let first = self.store.frames(session, Seq(0)..=Seq(0))?.pop();
+        let missing = || Problem::new(Code::StoreMissing, format!("there is no session `{session}`"));
+        match self.store.body(&first.ok_or_else(missing)?)? {
+            Body::SessionStarted(started) => Ok(started.settings),
+            _ => {
+                Err(Problem::new(Code::StoreCorrupt, format!("`{session}` does not begin as a session does")))
+            }
+        }
+    }
+
+    /// Whether a question to the user may be asked: a user is present, or the policy lets it wait for one.
     pub(crate) fn waits_for_a_person(&self, session: &StreamId) -> bool {
         self.surface.attended(session)
             || self.policy_in_force().is_ok_and(|policy| policy.unattended() == Unattended::Wait)

@@ -1,11 +1,12 @@
 //! The models by name. A model that is a file is opened only where the owner of the home names it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::Arc;
 
 use holdfast_contract::ids::ModelName;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_model::{Model, built_in, names_file, open_file};
+use parking_lot::{RwLock, RwLockWriteGuard};
 
 use super::Runtime;
 
@@ -18,11 +19,11 @@ impl Models {
     }
 
     fn known(&self, name: &ModelName) -> Option<Arc<dyn Model>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.0.read().get(name).cloned()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<ModelName, Arc<dyn Model>>> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+        self.0.write()
     }
 
     /// A model by its name. The name may come from anybody, so no file is opened here.
@@ -63,7 +64,7 @@ impl Runtime {
 
     /// The names of the available models, without those of files.
     pub fn model_names(&self) -> Vec<ModelName> {
-        let models = self.inner().models.0.read().unwrap_or_else(PoisonError::into_inner);
+        let models = self.inner().models.0.read();
         models.keys().filter(|name| !names_file(name.as_str())).cloned().collect()
     }
 }

@@ -1,20 +1,23 @@
 //! The policies by digest: a turn that started on an older policy still runs under it.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use holdfast_contract::digest::Digest;
+use holdfast_contract::ids::StreamId;
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::session_frames::SessionSettings;
 use holdfast_contract::system_frames::PolicyChanged;
 use holdfast_policy::Policy;
 use holdfast_store::{ObjectKind, Store};
+use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
 
 use super::Runtime;
-use crate::calls::IdentityMap;
 
 /// The policies that are in use, and the store that has the others.
 pub(crate) struct Policies {
     store: Store,
-    in_use: RwLock<IdentityMap<Digest, Arc<Policy>>>,
+    in_use: RwLock<FxHashMap<Digest, Arc<Policy>>>,
 }
 
 impl Policies {
@@ -30,13 +33,13 @@ impl Policies {
     }
 
     fn keep(&self, digest: Digest, policy: Arc<Policy>) {
-        self.in_use.write().unwrap_or_else(PoisonError::into_inner).insert(digest, policy);
+        self.in_use.write().insert(digest, policy);
     }
 
     /// The policy of this digest.
     pub(crate) fn get(&self, digest: Option<Digest>) -> Result<Arc<Policy>, Problem> {
         let digest = digest.ok_or_else(|| Problem::new(Code::PolicyInvalid, "no policy is in force"))?;
-        if let Some(policy) = self.in_use.read().unwrap_or_else(PoisonError::into_inner).get(&digest) {
+        if let Some(policy) = self.in_use.read().get(&digest) {
             return Ok(policy.clone());
         }
         let missing = || Problem::new(Code::ReplayMissing, format!("policy {digest} is not in the store"));
@@ -58,6 +61,16 @@ impl Runtime {
         }
         inner.system.tell(PolicyChanged { policy: digest, reason: reason.to_owned() });
         Ok(())
+    }
+
+    /// The policy that the next turn of a session starts under.
+    pub fn session_policy(&self, session: &StreamId) -> Result<Arc<Policy>, Problem> {
+        self.inner().policy_for(Some(session))
+    }
+
+    /// What a session was set to when it started.
+    pub fn session_settings(&self, session: &StreamId) -> Result<Arc<SessionSettings>, Problem> {
+        self.inner().session_settings(session)
     }
 
     /// The policy that new turns start under.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::{ModelAct, SummaryAct};
+use holdfast_contract::effect::SummaryAct;
 use holdfast_contract::ids::ModelName;
 use holdfast_contract::message::{Message, Origin, TurnContext, Usage};
 use holdfast_contract::tool::ToolOutcome;
-use holdfast_model::{Delta, Model};
+use holdfast_model::{Delta, Model, ModelRequest};
 
 /// Lets a model write the summary that compaction puts in place of old messages.
 pub(crate) async fn summary(model: Arc<dyn Model>, name: ModelName, act: SummaryAct) -> (ToolOutcome, Usage) {
@@ -23,17 +23,15 @@ pub(crate) async fn summary(model: Arc<dyn Model>, name: ModelName, act: Summary
         turn: 0,
         agent: "summary".into(),
         origin: Origin { channel: "compaction".to_owned(), user: None },
+        ..TurnContext::default()
     };
-    let ask = ModelAct {
+    let ask = ModelRequest {
         decided_by: act.decided_by,
         model: name,
-        delay: Default::default(),
-        scope: Default::default(),
         instructions: Content::text(instructions.join("\n")),
-        context: Arc::default(),
         messages: Arc::new(messages),
-        registry: Arc::default(),
         turn: Arc::new(turn),
+        ..ModelRequest::default()
     };
     match model.complete(Box::new(ask), Arc::new(|_: Delta<'_>| {})).await {
         Ok(returned) => (ToolOutcome::Result(returned.text), returned.usage),

@@ -1,42 +1,38 @@
 //! A session's actor: notes in, facts to the machine, frames to the log.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures_util::FutureExt;
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::canonical;
 use holdfast_contract::effect::{Act, Effects, Input};
 use holdfast_contract::frame::{Draft, FrameSource};
-use holdfast_contract::host_call::{HostCall, HostCallKind};
-use holdfast_contract::ids::{ExtensionId, HookId, Millis, Seq, StreamId};
+use holdfast_contract::ids::{Millis, Seq, StreamId};
 use holdfast_contract::message::Spent;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, Registry};
 use holdfast_contract::session_frames::{
-    Answer, ApprovalAnswered, ApprovalScope, ClockRead, CommandRun, CompactionRequested, HostCalled,
-    InputReceived, MessageInjected, RandomDrawn, SessionCancelled, SessionEnded, SessionResumed, SessionSet,
-    StateWritten, TurnOutcome, UiAnswered, UiQuestion, UiRequested,
+    Answer, ApprovalAnswered, ApprovalScope, CommandRun, CompactionRequested, InputReceived,
+    SessionCancelled, SessionEnded, SessionResumed, SessionSet, TurnOutcome, UiAnswered,
 };
 use holdfast_contract::system_frames::HeadAnchored;
-use holdfast_contract::tool::ToolOutcome;
 use holdfast_kernel::{Pending, Session, barrier};
 use holdfast_store::StreamLog;
 use tokio::sync::{mpsc, oneshot};
 
 use super::hooks::RoundAnswers;
 use super::tasks::Tasks;
-use super::{HostAnswer, ReplySender, SessionCommand, SessionHandle, TurnReport, UserInput};
+use super::{ProgressOutput, ReplySender, SessionCommand, SessionHandle, TurnReport, UserInput};
 use crate::calls::{CallEnd, Instances};
-use crate::extensions::{START_WAIT, crash_in};
+use crate::clock::SteadyTime;
+use crate::extensions::{PINNED_WAIT, START_WAIT, StartWait, crash_in, named_in};
 use crate::history::Machine;
 use crate::history::artifacts;
-use crate::host::{Caller, SessionHost};
 use crate::messaging::OutputStream;
-use crate::parts::{OutputDelta, OutputKind, SessionEvent};
+use crate::parts::SessionEvent;
 use crate::runtime::Inner;
-use crate::usage::DelegatedBudget;
 
 /// Frames between snapshots: at least this many, and enough to pay for writing the state.
 const SNAPSHOT_EVERY: u64 = 1024;
@@ -46,6 +42,9 @@ pub(crate) struct SessionActor {
     pub(super) session: Session,
     pub(super) log: StreamLog,
     pub(super) inner: Arc<Inner>,
+    /// The time of its facts. While a turn runs it passes steadily, so that limits on time count what has passed and not how the
+    /// machine's clock was set.
+    pub(super) time: Arc<SteadyTime>,
     pub(super) inbox: mpsc::UnboundedSender<SessionCommand>,
     notes: mpsc::UnboundedReceiver<SessionCommand>,
     /// Facts that came at once and wait for their turn.
@@ -64,19 +63,22 @@ pub(crate) struct SessionActor {
     held_until: Option<Millis>,
     /// Who waits for the running turn to end.
     answering: Vec<ReplySender<TurnReport>>,
+    /// Who waits for the end of the turn that is held.
+    awaiting_held: Vec<ReplySender<TurnReport>>,
     /// Where the running turn is shown, besides the surfaces.
-    pub(super) feed: Option<Arc<OutputStream>>,
+    pub(super) output: Option<Arc<OutputStream>>,
+    /// Where the progress of the running turn's calls is shown.
+    pub(super) progress: Arc<ProgressOutput>,
     /// Whether a turn's end is being written and reported.
     pub(super) delivering: bool,
     /// The calls that wait for a person, by the frame that asks.
     pub(super) approvals: HashMap<Seq, Pending>,
     /// The extensions that wait for a person, by the frame that asks.
-    asked: HashMap<Seq, oneshot::Sender<Result<Content, Fault>>>,
+    pub(super) asked: HashMap<Seq, oneshot::Sender<Result<Content, Fault>>>,
     /// The questions whose answers are not written down.
-    unsaid: HashSet<Seq>,
+    pub(super) unsaid: HashSet<Seq>,
     /// The children that run for this session, by the frame that opened them.
     pub(super) children: HashMap<Seq, StreamId>,
-    /// What agents have used that extensions asked.
     /// The time of the session's turns before this one.
     time_before: Millis,
     /// How many searches for tools there were, as far as they are not kept in the session.
@@ -85,6 +87,11 @@ pub(crate) struct SessionActor {
     made: bool,
     broken: Option<Problem>,
     snapshot_at: Seq,
+    /// Whether the session was used since it was last asked whether it is.
+    used: bool,
+    /// Whether the session has ended for good, so that nobody will use it.
+    over: bool,
+    released: Arc<AtomicBool>,
 }
 
 impl SessionActor {
@@ -96,14 +103,22 @@ impl SessionActor {
         first: Vec<Input>,
     ) -> SessionHandle {
         let (inbox, notes) = mpsc::unbounded_channel();
-        let handle = SessionHandle { id: session.id().clone(), inbox: inbox.clone() };
+        let released = Arc::new(AtomicBool::new(false));
+        let handle = SessionHandle {
+            id: session.id().clone(),
+            inbox: inbox.clone(),
+            released: released.clone(),
+            inner: Arc::downgrade(&inner),
+        };
         // Of a turn that is resumed, all the time of the session counts.
         let time_before = if session.is_busy() { Millis(0) } else { session.spent().time };
         let actor = Self {
+            progress: ProgressOutput::new(&inner, session.id(), None),
             snapshot_at: session.next_seq(),
             made: session.is_busy(),
             session,
             log,
+            time: Arc::new(SteadyTime::new(inner.clock.clone())),
             inner,
             inbox,
             notes,
@@ -116,7 +131,8 @@ impl SessionActor {
             waiting: VecDeque::new(),
             held_until: None,
             answering: Vec::new(),
-            feed: None,
+            awaiting_held: Vec::new(),
+            output: None,
             delivering: false,
             approvals: HashMap::new(),
             asked: HashMap::new(),
@@ -125,26 +141,27 @@ impl SessionActor {
             time_before,
             searched: 0,
             broken: None,
+            used: true,
+            over: false,
+            released,
         };
         tokio::spawn(actor.run());
         handle
     }
 
-    /// The fact that a session was taken up again.
+    /// The fact that a session was resumed.
     pub(crate) fn resumed(inner: &Inner) -> Input {
-        Self::fact_at(inner, FrameSource::Host, None, SessionResumed { reason: "restart".to_owned() })
+        let body = SessionResumed { reason: "restart".to_owned() }.into();
+        Input { at: inner.clock.now(), source: FrameSource::Host, cause: None, body }
     }
 
     async fn run(mut self) {
-        if self.session.is_busy() {
-            // Taken up in the middle of a turn, which finishes on the code that it began with.
-            let pinned: Vec<_> = self.session.pins().filter_map(|pin| pin.view.clone()).collect();
-            self.inner.extensions.load_pinned(&pinned).await;
-            for registry in &pinned {
-                self.inner.extensions.prepare(registry).await;
-            }
+        // Resumed in the middle of a turn, which finishes on the code that it began with: that may not be up again yet.
+        let mut resuming = self.session.is_busy().then(|| self.pinned());
+        let resumed_by = self.inner.clock.steady().plus(PINNED_WAIT);
+        if resuming.is_none() {
+            self.drain();
         }
-        self.drain();
         loop {
             let note = tokio::select! {
                 biased;
@@ -152,7 +169,11 @@ impl SessionActor {
                     Some(note) => note,
                     None => return,
                 },
-                () = self.inner.registry.judges_ready(self.held_until.unwrap_or_default(), &*self.inner.clock), if self.held_until.is_some() => {
+                () = pinned_ready(&self.inner, resuming.as_ref(), resumed_by), if resuming.is_some() => {
+                    self.go_on(resuming.take()).await;
+                    continue;
+                }
+                () = turn_ready(&self.inner, self.held_until), if self.held_until.is_some() => {
                     if let Some(registry) = self.next_registry() {
                         self.inner.extensions.prepare(&registry).await;
                     }
@@ -171,12 +192,83 @@ impl SessionActor {
                 drop(reply.send(closed));
                 return;
             }
+            if let SessionCommand::Release { unused, reply } = note {
+                let used = unused && std::mem::take(&mut self.used);
+                if used || !self.is_idle() {
+                    drop(reply.send(Ok(false)));
+                    continue;
+                }
+                let left = self.leave().await;
+                return drop(reply.send(left.map(|()| true)));
+            }
+            self.used = true;
+            // What is said meanwhile is for the next turn. Anything else does not wait.
+            if resuming.is_some() && matches!(note, SessionCommand::Say(_) | SessionCommand::Await(_)) {
+                self.take(note);
+                continue;
+            }
+            self.go_on(resuming.take()).await;
             self.take(note);
             if let Some(registry) = self.next_registry() {
                 self.inner.extensions.prepare(&registry).await;
             }
             self.drain();
+            if self.over && self.is_idle() {
+                // What keeps it from leaving keeps nothing else from going on; the next owner finds the session as it is.
+                let _left = self.leave().await;
+                return;
+            }
         }
+    }
+
+    /// The generations that the running turn is pinned to.
+    fn pinned(&mut self) -> BTreeSet<Arc<ExtensionRef>> {
+        named_in(&self.session.pins().filter_map(|pin| pin.view.clone()).collect::<Vec<_>>())
+    }
+
+    /// Goes on with a turn that was resumed, if there is one.
+    async fn go_on(&mut self, resuming: Option<BTreeSet<Arc<ExtensionRef>>>) {
+        let Some(pinned) = resuming else { return };
+        self.inner.extensions.load_pinned(&pinned).await;
+        let registries: Vec<_> = self.session.pins().filter_map(|pin| pin.view.clone()).collect();
+        for registry in &registries {
+            self.inner.extensions.prepare(registry).await;
+        }
+        self.drain();
+    }
+
+    /// Whether nothing is under way and nobody waits for anything.
+    fn is_idle(&self) -> bool {
+        let asks_nobody = self.approvals.is_empty() && self.asked.is_empty() && self.answering.is_empty();
+        let runs = self.session.is_busy() || self.delivering || self.broken.is_some();
+        asks_nobody && !runs && self.waiting.is_empty() && self.children.is_empty()
+    }
+
+    /// Releases the session. What was sent meanwhile goes to the actor that resumes it.
+    async fn leave(&mut self) -> Result<(), Problem> {
+        self.snapshot();
+        if let Some(last) = self.session.next_seq().0.checked_sub(1) {
+            self.log.durable(Seq(last)).await?;
+        }
+        self.tasks.abort_all();
+        self.released.store(true, Ordering::Release);
+        self.inner.sessions.forget(self.session.id(), &self.inbox);
+        self.notes.close();
+        let mut successor = None;
+        while let Ok(note) = self.notes.try_recv() {
+            if let SessionCommand::Release { reply, .. } = note {
+                drop(reply.send(Ok(true)));
+                continue;
+            }
+            if successor.is_none() {
+                successor = self.inner.resume(self.session.id()).ok();
+            }
+            // Without a successor the note is dropped, and who waits for its answer learns that the session is not open.
+            if let Some(handle) = &successor {
+                drop(handle.inbox.send(note));
+            }
+        }
+        Ok(())
     }
 
     /// The registry that the next turn begins on, if one can begin. The code of its hooks is brought in first.
@@ -186,18 +278,22 @@ impl SessionActor {
         Some(pin.view.unwrap_or_default())
     }
 
-    /// Whether the next turn has to wait for gates and guardrails that are on their way up. A turn that is pinned has its registry.
+    /// Whether the next turn has to wait for extensions that are starting: for gates and guardrails until they judge, for others until
+    /// they have had time to start. A turn that is pinned has its registry.
     fn is_held(&mut self) -> bool {
-        if self.waiting.front().is_none_or(|say| say.pin.is_some()) || !self.inner.registry.awaits_judges() {
+        let now = self.inner.clock.steady();
+        let starting = self.inner.extensions.startup().holds_turns(now);
+        let judges = self.inner.registry.awaits_judges();
+        if self.waiting.front().is_none_or(|say| say.pin.is_some()) || !(starting || judges) {
             self.held_until = None;
             return false;
         }
-        let now = self.inner.clock.now();
         let until = *self.held_until.get_or_insert(now.plus(START_WAIT));
-        if now >= until {
+        let held = starting || now < until;
+        if !held {
             self.held_until = None;
         }
-        now < until
+        held
     }
 
     fn take(&mut self, note: SessionCommand) {
@@ -209,6 +305,7 @@ impl SessionActor {
             SessionCommand::Await(reply) => match &self.broken {
                 Some(problem) => drop(reply.send(Err(problem.clone()))),
                 None if self.session.is_busy() || self.delivering => self.answering.push(reply),
+                None if self.held_until.is_some() => self.awaiting_held.push(reply),
                 None => drop(reply.send(Err(Self::no_turn()))),
             },
             SessionCommand::Fact(input) => self.queue.push_back(*input),
@@ -216,19 +313,12 @@ impl SessionActor {
             // The caller has stopped waiting meanwhile.
             SessionCommand::HostCall { reply, .. } if reply.is_closed() => {}
             SessionCommand::Answered(answered) => self.answered(*answered),
-            SessionCommand::Progress { extension, under, text } => {
-                let text = self.inner.home.hide_in_text(text);
-                if let Some(feed) = &self.feed {
-                    feed.progress(&extension, &text);
-                }
-                let delta = OutputDelta { after: under, kind: OutputKind::Progress { extension }, text };
-                self.inner.surface.show(self.session.id(), SessionEvent::Output(delta));
-            }
             SessionCommand::HostCall { extension, under, hook, call, timeout, reply } => {
                 self.host_call(&extension, (under, hook), (call, timeout), reply);
             }
             SessionCommand::Command { command, arguments, output, reply } => {
                 let source = FrameSource::Surface("command".into());
+                let arguments = self.inner.home.redact_text(arguments);
                 self.answer_with(reply, source, CommandRun { command, arguments, output });
             }
             SessionCommand::Choose { models, reply } => {
@@ -239,10 +329,11 @@ impl SessionActor {
                 self.answer_with(reply, FrameSource::Host, CompactionRequested { reason, registry });
             }
             SessionCommand::Cancel { reply, .. } if self.held_until.take().is_some() => {
-                if let Some(say) = self.waiting.pop_front() {
+                let held = self.waiting.pop_front().map(|say| say.reply);
+                for waiting in held.into_iter().chain(self.awaiting_held.drain(..)) {
                     let cancelled =
                         Problem::new(Code::TurnCancelled, "the turn was cancelled before it began");
-                    drop(say.reply.send(Err(cancelled)));
+                    drop(waiting.send(Err(cancelled)));
                 }
                 drop(reply.send(Ok(())));
             }
@@ -250,7 +341,10 @@ impl SessionActor {
                 self.answer_with(reply, FrameSource::Host, SessionCancelled { reason })
             }
             SessionCommand::End { reason, reply } => {
-                self.answer_with(reply, FrameSource::Host, SessionEnded { reason })
+                let input = self.fact(FrameSource::Host, None, SessionEnded { reason });
+                let ended = self.step(input);
+                self.over |= ended.is_ok();
+                drop(reply.send(ended));
             }
             SessionCommand::Approval { approval, reply } => {
                 let missing = || Self::not_asked("approval", approval);
@@ -258,7 +352,9 @@ impl SessionActor {
             }
             SessionCommand::Approve { approval, mut answer, reply } => {
                 if let Answer::Approve { scope } = &mut answer
-                    && !self.inner.policy_in_force().is_ok_and(|policy| policy.remembers_answers())
+                    && !self.inner.policy_in_force().is_ok_and(|policy| {
+                        policy.under(self.session.settings().pinned_profile).remembers_answers()
+                    })
                 {
                     *scope = ApprovalScope::Once;
                 }
@@ -284,6 +380,7 @@ impl SessionActor {
             SessionCommand::Ended { ended, outcome, answer } => self.ended(ended, outcome, answer),
             SessionCommand::Broken(problem) => self.break_down(problem),
             SessionCommand::Close(reply) => drop(reply.send(Ok(()))),
+            SessionCommand::Release { reply, .. } => drop(reply.send(Ok(false))),
         }
     }
 
@@ -306,6 +403,7 @@ impl SessionActor {
             if self.is_held() {
                 return;
             }
+            self.answering.append(&mut self.awaiting_held);
             let Some(say) = self.waiting.pop_front() else { return };
             self.begin_turn(*say);
         }
@@ -320,12 +418,12 @@ impl SessionActor {
             if ending.is_some() {
                 self.act();
             }
-            // A fact that nobody waits for any more came too late; it was never recorded.
+            // A fact that is no longer awaited came too late; it is not recorded.
             let _late = self.advance(input, ending);
         }
     }
 
-    /// Performs the acts that wait. What comes of them at once waits in its turn.
+    /// Performs the acts that wait. Their immediate results are queued.
     fn act(&mut self) {
         while let Some(act) = self.acts.pop_front() {
             if barrier(&act).is_some() && self.hand_over().is_err() {
@@ -347,7 +445,7 @@ impl SessionActor {
     }
 
     fn begin_turn(&mut self, say: UserInput) {
-        let UserInput { surface, text, attachments, message_id, pin, feed, reply } = say;
+        let UserInput { surface, text, attachments, message_id, pin, output, reply } = say;
         if message_id.is_some() && reply.is_closed() {
             return;
         }
@@ -355,18 +453,24 @@ impl SessionActor {
         let body = InputReceived { text, attachments, message_id, registry };
         let input = self.fact(FrameSource::Surface(surface), None, body);
         self.made = false;
-        self.feed = feed.inspect(|feed| feed.begins(self.inbox.clone()));
+        self.show_in(output.inspect(|output| output.begins(self.inbox.clone())));
         match self.step(input) {
             Ok(()) => self.answering.push(reply),
             Err(problem) => {
-                self.feed = None;
+                self.show_in(None);
                 drop(reply.send(Err(problem)));
             }
         }
     }
 
+    /// Shows the turn in this stream, besides the surfaces.
+    fn show_in(&mut self, output: Option<Arc<OutputStream>>) {
+        self.progress = ProgressOutput::new(&self.inner, self.session.id(), output.clone());
+        self.output = output;
+    }
+
     /// One step of the machine, whose frames are with the log when it returns.
-    fn step(&mut self, input: Input) -> Result<(), Problem> {
+    pub(super) fn step(&mut self, input: Input) -> Result<(), Problem> {
         let ending = CallEnd::of(&input);
         self.advance(input, ending)?;
         self.hand_over()
@@ -378,7 +482,7 @@ impl SessionActor {
         if let Some(problem) = &self.broken {
             return Err(problem.clone());
         }
-        self.inner.home.hide(&mut input.body);
+        self.inner.home.redact(&mut input.body);
         let faulted = crash_in(&input);
         let answered = match &input.body {
             Body::ApprovalAnswered(fact) => Some(fact.approval),
@@ -394,8 +498,8 @@ impl SessionActor {
         if let Some(faulted) = faulted {
             self.inner.system.tell(faulted);
         }
-        if let Some(feed) = &self.feed {
-            feed.see(&frames);
+        if let Some(output) = &self.output {
+            output.see(&frames);
         }
         self.made |= artifacts::may_be_in(&frames);
         self.unlogged.push(frames);
@@ -434,11 +538,10 @@ impl SessionActor {
     }
 
     pub(super) fn fact(&self, source: FrameSource, cause: Option<Seq>, body: impl Into<Body>) -> Input {
-        Self::fact_at(&self.inner, source, cause, body)
-    }
-
-    fn fact_at(inner: &Inner, source: FrameSource, cause: Option<Seq>, body: impl Into<Body>) -> Input {
-        Input { at: inner.clock.now(), source, cause, body: body.into() }
+        if !self.session.is_busy() {
+            self.time.anchor();
+        }
+        Input { at: self.time.now(), source, cause, body: body.into() }
     }
 
     fn answer_with(&mut self, reply: ReplySender<()>, source: FrameSource, body: impl Into<Body>) {
@@ -452,7 +555,7 @@ impl SessionActor {
 
     fn ended(&mut self, ended: Seq, outcome: TurnOutcome, answer: Option<Content>) {
         self.delivering = false;
-        self.feed = None;
+        self.show_in(None);
         let limit_set_in = self.inner.limit_set_in(&outcome, self.session.id(), ended);
         self.approvals.clear();
         // A call that has ended no longer waits for the answer to its question.
@@ -461,9 +564,10 @@ impl SessionActor {
             let stream = self.session.id().clone();
             self.inner.system.tell(HeadAnchored { stream, seq: head.seq, hash: head.hash });
         }
-        let files = match self.made {
-            true => self.inner.turn_artifacts(self.session.id(), ended, &outcome),
-            false => Ok(Vec::new()),
+        let files = if self.made {
+            self.inner.turn_artifacts(self.session.id(), ended, &outcome)
+        } else {
+            Ok(Vec::new())
         };
         let spent = self.session.spent();
         let report = files.map(|files| TurnReport { ended, outcome, answer, files, spent, limit_set_in });
@@ -486,145 +590,27 @@ impl SessionActor {
         self.queue.clear();
         self.acts.clear();
         self.inner.surface.show(self.session.id(), SessionEvent::Broken(problem.clone()));
-        for reply in self.answering.drain(..).chain(self.waiting.drain(..).map(|say| say.reply)) {
+        let answering = self.answering.drain(..).chain(self.awaiting_held.drain(..));
+        for reply in answering.chain(self.waiting.drain(..).map(|say| say.reply)) {
             drop(reply.send(Err(problem.clone())));
         }
         self.inner.sessions.forget(self.session.id(), &self.inbox);
         self.broken = Some(problem);
     }
+}
 
-    /// Serves a host call. Call and answer are recorded before the extension has the answer.
-    fn host_call(
-        &mut self,
-        extension: &Arc<ExtensionRef>,
-        (under, hook): (Seq, Option<HookId>),
-        (call, timeout): (HostCall, Option<Millis>),
-        reply: oneshot::Sender<Result<Content, Fault>>,
-    ) {
-        let id: ExtensionId = extension.id.clone();
-        let clock = self.inner.clock.now();
-        let (body, value): (Body, Content) = match call {
-            HostCall::Clock => {
-                let body = ClockRead { extension: id, hook, value: clock };
-                (body.into(), Content::of(&clock))
-            }
-            HostCall::Random { bytes } => {
-                let bytes = self.inner.entropy.draw_hex(bytes);
-                (RandomDrawn { extension: id, hook, bytes: bytes.clone() }.into(), Content::text(bytes))
-            }
-            HostCall::StateGet { key } => {
-                let value = self.session.state(&id, &key).cloned();
-                let value = value.unwrap_or_else(|| Content::new(Default::default()));
-                let (arguments, outcome) = (Content::text(key), ToolOutcome::Result(value.clone()));
-                (
-                    HostCalled {
-                        extension: id,
-                        hook,
-                        ask: HostCallKind::StateGet.name().to_owned(),
-                        arguments,
-                        outcome,
-                        spent: None,
-                    }
-                    .into(),
-                    value,
-                )
-            }
-            HostCall::StateSet { key, value } => {
-                (StateWritten { extension: id, hook, key, value }.into(), Content::new(Default::default()))
-            }
-            HostCall::Inject { text } => {
-                (MessageInjected { extension: id, hook, text }.into(), Content::new(Default::default()))
-            }
-            HostCall::Ui(question) => {
-                let request = self.session.next_seq();
-                if matches!(question, UiQuestion::Input { secret: true, .. }) {
-                    self.unsaid.insert(request);
-                }
-                let body = UiRequested { extension: id, hook, question };
-                let input = self.fact(FrameSource::Extension(extension.clone()), Some(under), body);
-                match self.step(input) {
-                    Ok(()) => drop(self.asked.insert(request, reply)),
-                    Err(problem) => drop(reply.send(Err(problem.to_fault()))),
-                }
-                return;
-            }
-            call => return self.serve_call(extension, (under, hook), (call, timeout), reply),
-        };
-        let input = self.fact(FrameSource::Extension(extension.clone()), Some(under), body);
-        drop(reply.send(self.step(input).map(|()| value).map_err(|problem| problem.to_fault())));
-    }
+/// Waits until a turn can begin that waits for gates and guardrails until this time.
+async fn turn_ready(inner: &Inner, held_until: Option<Millis>) {
+    let clock = &*inner.clock;
+    tokio::join!(
+        inner.registry.judges_ready(held_until.unwrap_or_default(), clock),
+        inner.extensions.startup().ready(StartWait::Start, clock),
+    );
+}
 
-    /// Serves a host call that is recorded by its name.
-    fn serve_call(
-        &mut self,
-        extension: &Arc<ExtensionRef>,
-        (under, hook): (Seq, Option<HookId>),
-        (call, timeout): (HostCall, Option<Millis>),
-        mut reply: oneshot::Sender<Result<Content, Fault>>,
-    ) {
-        if hook.is_some() && call.kind().is_some_and(|kind| !kind.is_for_hooks()) {
-            let message = format!("a hook may not call `{}`", call.name());
-            return drop(reply.send(Err(Fault::new(Code::ToolDenied, message))));
-        }
-        let budget = DelegatedBudget::new(self.session.left());
-        let caller = self.caller(extension, (under, hook.clone()), budget.clone());
-        let (extension, record) = (extension.clone(), call.record());
-        let is_invocation = matches!(call, HostCall::AgentInvoke(_));
-        let mut answer = match call {
-            HostCall::ToolsFind(it) => self.tools_find(&caller, &it.read),
-            HostCall::CapabilitiesList(_) => self.capabilities_list(&caller),
-            call => self.inner.serve(caller, call, timeout),
-        };
-        // An answer that is ready is recorded at once: answers keep the order of the calls.
-        if let Some(answer) = (&mut answer).now_or_never() {
-            let spent = budget.used();
-            return self.answered(HostAnswer { extension, under, hook, call: record, answer, spent, reply });
-        }
-        let inbox = self.inbox.clone();
-        tokio::spawn(async move {
-            let answer = match is_invocation {
-                // An agent is cancelled when its caller has stopped waiting.
-                true => tokio::select! {
-                    biased;
-                    answer = answer => answer,
-                    () = reply.closed() => Err(Fault::new(Code::TurnCancelled, "the caller has stopped waiting")),
-                },
-                false => answer.await,
-            };
-            let spent = budget.used();
-            let answered = HostAnswer { extension, under, hook, call: record, answer, spent, reply };
-            drop(inbox.send(SessionCommand::Answered(Box::new(answered))));
-        });
-    }
-
-    /// An extension that makes a host call in this session.
-    fn caller(
-        &self,
-        extension: &Arc<ExtensionRef>,
-        (under, hook): (Seq, Option<HookId>),
-        budget: DelegatedBudget,
-    ) -> Caller {
-        let (inbox, extension) = (self.inbox.clone(), extension.clone());
-        let user = SessionHost { inbox, extension: extension.clone(), under, hook };
-        Caller {
-            grants: self.inner.grants_of(&extension),
-            extension,
-            session: Some(self.session.id().clone()),
-            under: Some(under),
-            budget: Some(budget),
-            user: Some(Arc::new(user)),
-        }
-    }
-
-    /// Records a host call and its answer, and then sends the answer.
-    fn answered(&mut self, answered: HostAnswer) {
-        let HostAnswer { extension, under, hook, call, answer, spent, reply } = answered;
-        let mut body = self.inner.host_called(&extension, hook, call, &answer);
-        if let Body::HostCalled(fact) = &mut body {
-            fact.spent = spent;
-        }
-        let input = self.fact(FrameSource::Extension(extension), Some(under), body);
-        let recorded = self.step(input).map_err(|problem| problem.to_fault());
-        drop(reply.send(recorded.and(answer)));
+/// Waits for the content that a resumed turn is pinned to, until this time.
+async fn pinned_ready(inner: &Inner, pinned: Option<&BTreeSet<Arc<ExtensionRef>>>, until: Millis) {
+    if let Some(pinned) = pinned {
+        inner.extensions.pinned_ready(pinned, until).await;
     }
 }

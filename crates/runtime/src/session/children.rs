@@ -15,7 +15,7 @@ use super::{NewSession, TurnReport};
 use crate::runtime::{Inner, Runtime};
 
 impl Inner {
-    /// Runs a child session to the end of its turn; one that a crash left half-done is taken up again.
+    /// Runs a child session to the end of its turn; one that a crash interrupted is resumed.
     pub(crate) async fn run_child(
         self: &Arc<Self>,
         parent: StreamId,
@@ -61,7 +61,7 @@ impl Inner {
         }
     }
 
-    /// Cancels a child whose parent no longer waits for it, and lets go of it.
+    /// Cancels a child whose parent no longer waits for it, and closes it.
     pub(crate) fn give_up(&self, child: &StreamId) {
         let Some(handle) = self.sessions.get(child) else { return };
         tokio::spawn(async move {
@@ -116,7 +116,7 @@ impl Runtime {
 }
 
 fn task_text(arguments: &Content) -> Content {
-    match arguments.value().and_then(|value| value.get("task")).and_then(|task| task.as_str()) {
+    match arguments.value().get("task").and_then(|task| task.as_str()) {
         Some(task) => Content::text(task),
         None => arguments.clone(),
     }

@@ -12,22 +12,40 @@ use holdfast_contract::problem::Fault;
 use holdfast_contract::registry::{ExtensionRef, Registry, ToolEntry};
 use holdfast_contract::wire::Later;
 use holdfast_kernel::registry::offers;
+use holdfast_model::ModelRequest;
 use serde_json::json;
 
 use super::SessionActor;
 use crate::host::{Caller, failed};
-use crate::tools::discovery::{narrowed, recent, shown};
+use crate::tools::discovery::{recent, shown};
 
 impl SessionActor {
-    /// The registry as a model is to see it.
-    pub(super) fn seen(&self, act: &ModelAct) -> Arc<Registry> {
+    /// What a model is asked, with the tools that it is to be shown.
+    pub(super) fn model_request(&self, act: ModelAct) -> ModelRequest {
+        let ModelAct { decided_by, model, scope, instructions, context, messages, registry, turn, .. } = act;
         // Where all are shown anyway, it does not matter which were used.
-        let recent = match act.registry.tools.len() > self.inner.home.tools().at_most {
-            true => recent(&act.messages, self.searches(&act.registry)),
-            false => Vec::new(),
+        let recent = if registry.tools.len() > self.inner.home.tools().at_most {
+            recent(&messages, self.searches(&registry))
+        } else {
+            Vec::new()
         };
-        let scope = |entry: &ToolEntry| offers(&act.scope, entry);
-        narrowed(&act.registry, &shown(&act.registry, scope, &recent, self.inner.home.tools()))
+        let scope = |entry: &ToolEntry| offers(&scope, entry);
+        let tools = shown(&registry, scope, &recent, self.inner.home.tools()).into_iter();
+        let tools = tools.filter_map(|entry| Some(entry.stack.first()?.spec.clone())).collect();
+        let tool_names = registry.tools.iter().map(|entry| entry.name.clone()).collect();
+        let parameters =
+            registry.agent(&turn.agent).map(|agent| agent.parameters.clone()).unwrap_or_default();
+        ModelRequest {
+            decided_by,
+            model,
+            instructions,
+            context,
+            messages,
+            tools,
+            tool_names,
+            parameters,
+            turn,
+        }
     }
 
     /// Searches the tools of the registry that the turn is pinned to.
@@ -58,7 +76,7 @@ impl SessionActor {
         Box::pin(std::future::ready(Ok(listed)))
     }
 
-    fn pinned_registry(&mut self) -> Arc<Registry> {
+    pub(super) fn pinned_registry(&mut self) -> Arc<Registry> {
         self.session.pins().next().and_then(|pin| pin.view.clone()).unwrap_or_default()
     }
 
@@ -70,7 +88,7 @@ impl SessionActor {
         }
         let kept =
             (0..SEARCHES).filter_map(|place| self.session.state(&searcher.id, &FoundTools::key(place)));
-        kept.filter_map(|value| serde_json::from_value(value.value()?.clone()).ok()).collect()
+        kept.filter_map(|value| serde_json::from_value(value.value().clone()).ok()).collect()
     }
 }
 

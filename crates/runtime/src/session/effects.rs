@@ -1,4 +1,4 @@
-//! How a session's acts are performed. What comes of each goes back to the machine as a fact.
+//! How a session's acts are performed. Each result goes back to the machine as a fact.
 
 use std::sync::Arc;
 
@@ -9,22 +9,24 @@ use holdfast_contract::effect::{Act, ApprovalAct, CallAct, ChildAct, Input, Mode
 use holdfast_contract::frame::FrameSource;
 use holdfast_contract::hook::HookPoint;
 use holdfast_contract::ids::{ExtensionId, HookId, Millis, Seq};
-use holdfast_contract::message::Spent;
+use holdfast_contract::message::{Spent, TurnView};
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::registry::{ExtensionRef, Registry};
 use holdfast_contract::session_frames::{
     Answer, ApprovalAnswered, ChildEnded, CompactionProvided, HookDecided, HookFaulted, LimitReached,
     ModelFailed, TimerFired, ToolChecked, ToolReturned, TurnOutcome,
 };
 use holdfast_contract::tool::ToolOutcome;
-use holdfast_contract::wire::{Call, Instance};
+use holdfast_contract::wire::{Call, Host, Instance};
 use holdfast_kernel::Pending;
 use holdfast_policy::PolicyRequest;
 
+use super::preview::Preview;
 use super::redacted_output::RedactedOutput;
 use super::stream_guard::Guards;
 use super::{SessionActor, SessionCommand, ToolAnswer, TurnReport};
 use crate::calls::{Admission, CallKey, CallState, later, result_of, run, start_call, wait, wait_timeout};
+use crate::clock::SteadyTime;
 use crate::host::SessionHost;
 use crate::parts::SessionEvent;
 use crate::runtime::Inner;
@@ -44,12 +46,11 @@ impl SessionActor {
                 let (inner, session) = (self.inner.clone(), self.session.id().clone());
                 let inbox = self.inbox.clone();
                 self.behind_barrier(decided_by, async move {
-                    match inner.waits_for_a_person(&session) {
-                        true => {
-                            let asked = SessionEvent::Question { request: decided_by, extension, question };
-                            inner.surface.show(&session, asked);
-                        }
-                        false => drop(inbox.send(SessionCommand::dismissed(decided_by))),
+                    if inner.waits_for_a_person(&session) {
+                        let asked = SessionEvent::Question { request: decided_by, extension, question };
+                        inner.surface.show(&session, asked);
+                    } else {
+                        drop(inbox.send(SessionCommand::dismissed(decided_by)))
                     }
                 });
             }
@@ -64,7 +65,7 @@ impl SessionActor {
                 });
             }
             Act::SetTimer { decided_by, at } => {
-                let wait = self.inner.clock.sleep(at.since(self.inner.clock.now()));
+                let wait = self.inner.clock.sleep(at.since(self.time.now()));
                 let back = self.back(FrameSource::Host, decided_by);
                 self.tasks.begin(decided_by, async move {
                     wait.await;
@@ -100,12 +101,23 @@ impl SessionActor {
 
     /// The way back for the fact that an act leads to.
     pub(super) fn back(&self, source: FrameSource, cause: Seq) -> FactSender {
-        FactSender { inner: self.inner.clone(), inbox: self.inbox.clone(), source, cause, owner: None }
+        let (inner, time, inbox) = (self.inner.clone(), self.time.clone(), self.inbox.clone());
+        FactSender { inner, time, inbox, source, cause, owner: None }
+    }
+
+    /// The host of a call that this frame has decided.
+    pub(super) fn session_host(
+        &self,
+        extension: &Arc<ExtensionRef>,
+        under: Seq,
+        hook: Option<HookId>,
+    ) -> SessionHost {
+        let (inbox, progress) = (self.inbox.clone(), self.progress.clone());
+        SessionHost { inbox, progress, extension: extension.clone(), under, hook }
     }
 
     fn host(&self, act: &CallAct) -> Arc<SessionHost> {
-        let (inbox, extension) = (self.inbox.clone(), act.extension.clone());
-        Arc::new(SessionHost { inbox, extension, under: act.decided_by, hook: None })
+        Arc::new(self.session_host(&act.extension, act.decided_by, None))
     }
 
     fn evaluate_policy(&mut self, act: &CallAct) {
@@ -150,6 +162,9 @@ impl SessionActor {
     }
 
     fn dispatch(&mut self, act: CallAct) {
+        if !self.progress.has_preview() {
+            self.preview(&act.registry, &act.turn);
+        }
         let source = FrameSource::Extension(act.extension.clone());
         let host = self.host(&act);
         let now = self.inner.clock.now();
@@ -167,7 +182,7 @@ impl SessionActor {
             }
         };
         let CallAct { decided_by, call, spec, arguments, turn, extension, .. } = act;
-        let entered = match self.inner.calls.permit(&extension, &spec, now) {
+        let entered = match self.inner.calls.permit(&extension, &spec, self.inner.clock.steady()) {
             Ok(entered) => entered,
             Err(fault) => {
                 let body = ToolReturned { call, outcome: ToolOutcome::Failure(fault) };
@@ -180,33 +195,33 @@ impl SessionActor {
         let queues = self.inner.calls.queues(&extension, &spec);
         let leaves = spec.effects.leaves_the_machine();
         if leaves || !queues.is_empty() {
-            let (inner, inbox) = (self.inner.clone(), self.inbox.clone());
+            let (inner, time, inbox) = (self.inner.clone(), self.time.clone(), self.inbox.clone());
             let admission = Admission::new(queues);
             let returned = async move {
                 fail_point!("driver::before_tool");
                 let made = || inner.make_pinned(&extension, &instance, asked, host);
                 let answer = run(admission, spec.timeout, inner.clock.clone(), made).await;
                 fail_point!("driver::after_tool");
-                let (at, cause) = (inner.clock.now(), decided_by);
+                let (at, cause) = (time.now(), decided_by);
                 let returned = ToolAnswer { call, cause, extension, spec, at, answer, entered };
                 drop(inbox.send(SessionCommand::Returned(Box::new(returned))));
             };
-            return match leaves {
-                true => self.behind_barrier(decided_by, returned),
-                false => self.tasks.begin(decided_by, returned),
+            return if leaves {
+                self.behind_barrier(decided_by, returned)
+            } else {
+                self.tasks.begin(decided_by, returned)
             };
         }
         match self.inner.make_pinned(&extension, &instance, asked, host) {
             CallState::Answered(answer) => {
-                let (at, cause) = (self.inner.clock.now(), decided_by);
+                let (at, cause) = (self.time.now(), decided_by);
                 self.returned(ToolAnswer { call, cause, extension, spec, at, answer, entered });
             }
             under_way => {
-                let (inbox, clock) = (self.inbox.clone(), self.inner.clock.clone());
+                let (inbox, clock, time) = (self.inbox.clone(), self.inner.clock.clone(), self.time.clone());
                 self.tasks.begin(decided_by, async move {
-                    let answer =
-                        wait_timeout(under_way, spec.timeout, Code::ToolTimeout, clock.clone()).await;
-                    let (at, cause) = (clock.now(), decided_by);
+                    let answer = wait_timeout(under_way, spec.timeout, Code::ToolTimeout, clock).await;
+                    let (at, cause) = (time.now(), decided_by);
                     let returned = ToolAnswer { call, cause, extension, spec, at, answer, entered };
                     drop(inbox.send(SessionCommand::Returned(Box::new(returned))));
                 });
@@ -221,13 +236,13 @@ impl SessionActor {
             Ok(result) => self.inner.calls.check_result(&spec, result),
             Err(fault) => ToolOutcome::Failure(fault),
         };
-        entered.settled(&extension, &spec, &outcome, at);
+        entered.settled(&extension, &spec, &outcome, (at, self.inner.clock.steady()));
         let (source, cause, body) =
             (FrameSource::Extension(extension), Some(cause), ToolReturned { call, outcome }.into());
         self.queue.push_back(Input { at, source, cause, body });
     }
 
-    fn call_model(&mut self, mut act: Box<ModelAct>) {
+    fn call_model(&mut self, act: Box<ModelAct>) {
         let back = self.back(FrameSource::Model(act.model.clone()), act.decided_by);
         let code = self.inner.code_agent(&act.model);
         let model = match code.map_or_else(|| self.inner.models.get(&act.model), Ok) {
@@ -250,45 +265,76 @@ impl SessionActor {
             self.queue.push_back(input);
             return;
         }
+        if !model.price_known() && self.bounds_money(&act.registry) {
+            let message = format!(
+                "the price of `{}` is unknown, and money is limited: set `price_in` and `price_out` of it",
+                act.model
+            );
+            let failed = ModelFailed::new(Fault::new(Code::PriceUnknown, message), false);
+            let input = self.fact(back.source, Some(act.decided_by), failed);
+            self.queue.push_back(input);
+            return;
+        }
         let back = FactSender { owner, ..back };
-        let shown = RedactedOutput::new(&self.inner, self.session.id(), act.decided_by, self.feed.clone());
+        let preview = self.preview(&act.registry, &act.turn);
+        let (session, output) = (self.session.id(), self.output.clone());
+        let shown = RedactedOutput::new(&self.inner, session, act.decided_by, output, &preview);
         let guards = Guards::of(self, &act);
-        // From here on only the model looks at it, and it sees no more than it is to be shown.
-        act.registry = self.seen(&act);
-        let (clock, wait) = (self.inner.clock.clone(), act.delay);
-        self.behind_barrier(act.decided_by, async move {
+        let (clock, wait, decided_by) = (self.inner.clock.clone(), act.delay, act.decided_by);
+        let request = Box::new(self.model_request(*act));
+        self.behind_barrier(decided_by, async move {
             if wait > Millis(0) {
                 clock.sleep(wait).await;
             }
-            let answer = match guards {
-                None => shown.follow(model, act).await,
-                Some(guards) => match guards.follow(shown, model, act, &back).await {
-                    Some(answer) => answer,
-                    // What was written is not let through, and the rest of it is not read.
-                    None => return,
-                },
+            let following = async {
+                match guards {
+                    None => Some(shown.clone().follow(model, request).await),
+                    Some(guards) => guards.follow(shown.clone(), model, request, &back).await,
+                }
             };
-            match answer {
-                Ok(returned) => back.send(returned),
-                Err(failed) => back.send(failed),
+            match shown.sanitizing(following).await {
+                Some(Ok(returned)) => back.send(returned),
+                Some(Err(failed)) => back.send(failed),
+                // A guardrail blocks what was written, and the rest of it is not read.
+                None => {}
             }
         });
+    }
+
+    /// Whether the user limits money. What a profile sets where nobody says anything is no such limit.
+    fn bounds_money(&self, registry: &Registry) -> bool {
+        let limits = self.session.settings().limits;
+        let policy = self.inner.policies.get(registry.policy).ok();
+        let usual = policy.as_ref().and_then(|policy| policy.caps().session.dollars).map(|cap| cap.micros);
+        limits.max_cost_micros.is_some()
+            || limits.session_cost_micros.is_some_and(|most| Some(most) != usual)
+            || policy.is_some_and(|policy| policy.caps_money())
+    }
+
+    /// What the guardrails of a turn mean for what is shown before its answer.
+    fn preview(&self, registry: &Registry, turn: &TurnView) -> Preview {
+        let preview = Preview::of(&self.inner, registry, turn);
+        self.progress.set_preview(&preview);
+        preview
     }
 
     fn ask_approval(&mut self, act: ApprovalAct) {
         let approval = act.decided_by;
         let ApprovalAct { call, extension, reasons, .. } = act;
-        let pending = Pending { approval, call, extension, reasons };
+        let registry = self.pinned_registry();
+        let stack = registry.tool(&call.tool).map(|entry| entry.stack.as_slice()).unwrap_or_default();
+        let mut own = stack.iter().filter(|it| Some(&it.extension.id) == extension.as_ref());
+        let implementation = own.next().map(|it| ExtensionRef::clone(&it.extension));
+        let pending = Pending { approval, call, extension, implementation, reasons };
         self.approvals.insert(approval, pending.clone());
         let (inner, session) = (self.inner.clone(), self.session.id().clone());
         let back = self.back(FrameSource::Host, approval);
         self.behind_barrier(approval, async move {
-            match inner.waits_for_a_person(&session) {
-                true => inner.surface.show(&session, SessionEvent::Approval(pending)),
-                false => {
-                    let answer = Answer::Deny { reason: "nobody is there to ask".to_owned() };
-                    back.send(ApprovalAnswered { approval, answer });
-                }
+            if inner.waits_for_a_person(&session) {
+                inner.surface.show(&session, SessionEvent::Approval(pending))
+            } else {
+                let answer = Answer::Deny { reason: "nobody is there to ask".to_owned() };
+                back.send(ApprovalAnswered { approval, answer });
             }
         });
     }
@@ -328,14 +374,14 @@ impl SessionActor {
 }
 
 impl Inner {
-    /// Makes a call on the code that a turn is pinned to. What must not run twice may have to give way to its next generation: such a
+    /// Makes a call on the code that a turn is pinned to. An exclusive extension may have to be replaced by its next generation: such a
     /// call waits while that happens, and is made only if this is still the code that serves.
     pub(super) fn make_pinned(
         self: &Arc<Self>,
         extension: &Arc<ExtensionRef>,
         instance: &Arc<dyn Instance>,
         call: Call,
-        host: Arc<SessionHost>,
+        host: Arc<dyn Host>,
     ) -> CallState {
         if !instance.capabilities().exclusive {
             return start_call(instance, call, host);
@@ -367,6 +413,7 @@ fn child_outcome(TurnReport { outcome, answer, limit_set_in, .. }: TurnReport) -
 /// The way back to an actor from a task that it began.
 pub(super) struct FactSender {
     inner: Arc<Inner>,
+    time: Arc<SteadyTime>,
     inbox: tokio::sync::mpsc::UnboundedSender<SessionCommand>,
     source: FrameSource,
     cause: Seq,
@@ -381,10 +428,10 @@ impl FactSender {
 
     /// Sends a fact that comes from another source, on the way to the one that is waited for.
     pub(super) fn tell(&self, source: FrameSource, body: impl Into<Body>) {
-        let (at, body) = (self.inner.clock.now(), body.into());
+        let body = body.into();
         self.inner.usage.meter().count(&body);
-        self.inner.usage.daily().enter(at, self.owner.as_ref(), used_by_model(&body));
-        let input = Input { at, source, cause: Some(self.cause), body };
+        self.inner.usage.daily().enter(self.inner.clock.now(), self.owner.as_ref(), used_by_model(&body));
+        let input = Input { at: self.time.now(), source, cause: Some(self.cause), body };
         drop(self.inbox.send(SessionCommand::Fact(Box::new(input))));
     }
 }

@@ -14,14 +14,11 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{AskedHooks, ExtensionRef, HookEntry};
 use holdfast_contract::session_frames::{HookAgreed, HookDecided, HookFaulted};
 use holdfast_contract::wire::{Call, Instance};
-
+use rustc_hash::FxHashSet;
 use tokio::task::JoinSet;
 
 use super::SessionActor;
-use crate::calls::{
-    CallKey, CallState, ContextTokenBudget, IdentityMap, accepted, decision_of, try_now, wait_timeout,
-};
-use crate::host::SessionHost;
+use crate::calls::{CallKey, CallState, ContextTokenBudget, accepted, decision_of, try_now, wait_timeout};
 
 /// Rounds that are asked together at most: their subjects have to stay in the caches too.
 const MAX_BATCHED_ROUNDS: usize = 32;
@@ -141,9 +138,7 @@ impl SessionActor {
             Ok(loaded) => {
                 let begun = || CallKey::Hook(decided_by, input.hook.clone());
                 let instance = self.instances.begin(extension.digest, begun, &loaded);
-                let (inbox, hook) = (self.inbox.clone(), Some(input.hook.clone()));
-                let asker = extension.clone();
-                let host = Arc::new(SessionHost { inbox, extension: asker, under: decided_by, hook });
+                let host = Arc::new(self.session_host(extension, decided_by, Some(input.hook.clone())));
                 self.inner.make_pinned(extension, &instance, Call::Hook(input), host)
             }
             Err(fault) => CallState::Answered(Err(fault)),
@@ -230,8 +225,8 @@ impl SessionActor {
 
 /// Whether no two are of the same extension, whose instance would then hear them in another order than the frames have.
 fn of_one_extension_each(hooks: &[HookEntry]) -> bool {
-    let mut seen = IdentityMap::default();
-    hooks.iter().all(|hook| seen.insert(hook.extension.digest, ()).is_none())
+    let mut seen = FxHashSet::default();
+    hooks.iter().all(|hook| seen.insert(hook.extension.digest))
 }
 
 /// What was said in a round.

@@ -1,18 +1,18 @@
 //! The sessions that are open in this process: opening, resuming, closing, erasing.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::Input;
 use holdfast_contract::frame::FrameSource;
-use holdfast_contract::ids::{AgentId, Seq, StreamId};
+use holdfast_contract::ids::{AgentId, Millis, Seq, StreamId};
 use holdfast_contract::message::Origin;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::{Parent, SessionSettings, SessionStarted};
 use holdfast_kernel::{BEHAVIOUR, Session};
 use holdfast_policy::Routing;
-use holdfast_store::{Collected, Retention};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
 use super::{SessionActor, SessionCommand, SessionHandle};
@@ -41,7 +41,7 @@ pub(crate) struct Sessions(Mutex<BTreeMap<StreamId, SessionHandle>>);
 
 impl Sessions {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<StreamId, SessionHandle>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// A session that is open in this process.
@@ -63,6 +63,31 @@ impl Sessions {
             Some(handle) => handle.close().await,
             None => Ok(()),
         }
+    }
+
+    /// Releases a session unless it is in use. Answers whether nobody has it open.
+    pub(crate) async fn release(&self, id: &StreamId) -> Result<bool, Problem> {
+        match self.get(id) {
+            Some(handle) => handle.release(false).await.unwrap_or(Ok(true)),
+            None => Ok(true),
+        }
+    }
+
+    /// Does something while nobody can open the session; none if it is open.
+    pub(crate) fn unless_open<T>(&self, id: &StreamId, work: impl FnOnce() -> T) -> Option<T> {
+        let sessions = self.lock();
+        (!sessions.contains_key(id)).then(work)
+    }
+
+    /// Releases the sessions that nobody has used since this was last called. Returns how many these were.
+    async fn release_unused(&self) -> usize {
+        let handles: Vec<SessionHandle> = self.lock().values().cloned().collect();
+        let asked: Vec<_> = handles.iter().map(|handle| handle.release(true)).collect();
+        let mut released = 0;
+        for answer in asked {
+            released += usize::from(matches!(answer.await, Ok(Ok(true))));
+        }
+        released
     }
 
     /// Closes every session.
@@ -106,7 +131,7 @@ impl Runtime {
         fork(self.store(), from, last, to)
     }
 
-    /// Erases a session's content for good, after closing it. Gives the number of bodies that were erased.
+    /// Erases a session's content permanently, after closing it. Gives the number of bodies that were erased.
     pub async fn erase(&self, id: &StreamId, reason: &str) -> Result<u64, Problem> {
         self.inner().sessions.close(id).await?;
         let erased = upkeep::to_erase(self.store(), id, reason)?;
@@ -114,13 +139,22 @@ impl Runtime {
         upkeep::erase_now(self.store(), &*self.inner().clock, &erased)
     }
 
-    /// Collects the frames of a session that are past their retention, after closing it.
-    pub async fn collect(&self, id: &StreamId, retention: Retention) -> Result<Collected, Problem> {
-        self.inner().sessions.close(id).await?;
-        let checkpoint = upkeep::to_collect(self.store(), &*self.inner().clock, id, retention)?;
-        let Some(checkpoint) = checkpoint else { return Ok(Collected::default()) };
-        self.record(checkpoint.clone()).await?;
-        self.store().collect(id, checkpoint.seq)
+    /// Releases the sessions that nobody has used since this was last called. The next use resumes them. Returns
+    /// how many these were.
+    pub async fn release_unused_sessions(&self) -> usize {
+        self.inner().sessions.release_unused().await
+    }
+
+    /// Does that at this interval, until the runtime is dropped.
+    pub fn watch_unused_sessions(&self, every: Millis) {
+        let (inner, clock) = (Arc::downgrade(self.inner()), self.inner().clock.clone());
+        tokio::spawn(async move {
+            loop {
+                clock.sleep(every).await;
+                let Some(inner) = inner.upgrade() else { return };
+                inner.sessions.release_unused().await;
+            }
+        });
     }
 }
 
@@ -131,6 +165,10 @@ impl Inner {
         parent: Option<Parent>,
         depth: u8,
     ) -> Result<SessionHandle, Problem> {
+        // Sessions of agents have ids that are made from their parents'.
+        if parent.is_none() {
+            new.id.check_session()?;
+        }
         // Held until the session is listed: its actor may be looked up before this returns.
         let mut sessions = self.sessions.lock();
         let log = self.store.stream(&new.id)?;
@@ -140,7 +178,7 @@ impl Inner {
             return Err(problem.help("Resume it, or choose another id."));
         }
         let NewSession { id, origin, agent, instructions, mut settings } = new;
-        let policy = self.policy_in_force()?;
+        let policy = self.policy_in_force()?.under(settings.pinned_profile);
         settings.limits = policy.caps().narrow(settings.limits);
         settings.authoritative_routing &= policy.routing() == Routing::Authoritative;
         settings.profile = Some(policy.profile_name());

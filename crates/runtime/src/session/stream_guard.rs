@@ -1,12 +1,12 @@
 //! Guardrails on what a model writes, before anybody is shown it.
 //!
 //! The text is cut into windows (`stream_windows.rs`), and all guardrails are asked about each of them together while the model writes on. What they
-//! let pass is shown, but for its end, which waits for the window after it. What one of them stops, or fails to judge, reaches nobody, nor does
+//! let pass is shown, but for its end, which waits for the window after it. What one of them stops, or fails to judge, is not shown, nor is
 //! anything after it: the model is not read any further, and the fact that says so ends the turn. Each guardrail has an instance of its own for
 //! each stream, so that a replay has the same.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
@@ -18,12 +18,13 @@ use holdfast_contract::registry::{AskedHooks, HookEntry};
 use holdfast_contract::session_frames::{ChunkWord, StreamGuarded};
 use holdfast_contract::system_frames::ExtensionFaulted;
 use holdfast_contract::wire::{Call, Instance, Later};
-use holdfast_model::{Delta, Model};
+use holdfast_model::{Delta, Model, ModelRequest};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, mpsc};
 
 use super::effects::FactSender;
 use super::redacted_output::{ModelOutcome, RedactedOutput};
-use super::{SessionActor, SessionCommand};
+use super::{ProgressOutput, SessionActor, SessionCommand};
 use crate::calls::{
     chunk_guards, chunk_input, chunk_instance, chunk_verdict, decision_of, join_all, releasable_until,
     wait_timeout, window_end,
@@ -38,6 +39,7 @@ const MAX_UNJUDGED_BYTES: usize = 64 << 10;
 pub(super) struct Guards {
     inner: Arc<Inner>,
     inbox: mpsc::UnboundedSender<SessionCommand>,
+    progress: Arc<ProgressOutput>,
     under: holdfast_contract::ids::Seq,
     hooks: AskedHooks,
     turn: TurnView,
@@ -71,7 +73,7 @@ struct SharedBuffer {
 
 impl SharedBuffer {
     fn held(&self) -> MutexGuard<'_, StreamBuffer> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 
     fn push(&self, text: &str) {
@@ -108,8 +110,14 @@ impl Guards {
     /// The guardrails of a request, if there are any.
     pub(super) fn of(actor: &SessionActor, act: &ModelAct) -> Option<Self> {
         let hooks = chunk_guards(&act.registry, &act.turn)?;
-        let (inner, inbox, turn) = (actor.inner.clone(), actor.inbox.clone(), act.turn.clone());
-        Some(Self { inner, inbox, under: act.decided_by, hooks, turn })
+        Some(Self {
+            inner: actor.inner.clone(),
+            inbox: actor.inbox.clone(),
+            progress: actor.progress.clone(),
+            under: act.decided_by,
+            hooks,
+            turn: act.turn.clone(),
+        })
     }
 
     /// Asks a model and shows what it writes as far as the guardrails let it pass. None if they do not: that is a fact already.
@@ -117,19 +125,19 @@ impl Guards {
         self,
         shown: Arc<RedactedOutput>,
         model: Arc<dyn Model>,
-        act: Box<ModelAct>,
+        request: Box<ModelRequest>,
         back: &FactSender,
     ) -> Option<ModelOutcome> {
         let holding = Arc::new(SharedBuffer::default());
-        let (written, hiding) = (holding.clone(), shown.clone());
-        // What the model considers is judged by nobody, and is therefore shown to nobody.
+        let (written, output) = (holding.clone(), shown.clone());
+        // The model's reasoning is not judged, and is therefore not shown.
         let deltas = Arc::new(move |delta: Delta<'_>| {
             if let Delta::Text(text) = delta {
-                written.push(&hiding.without_secrets(0, text));
+                written.push(&output.without_secrets(0, text));
             }
         });
         let mut answer: Later<ModelOutcome> = {
-            let (shown, asked) = (shown.clone(), model.complete(act, deltas));
+            let (shown, asked) = (shown.clone(), model.complete(request, deltas));
             Box::pin(async move { shown.paced(asked).await })
         };
         let guards = self.guards();
@@ -169,7 +177,7 @@ impl Guards {
         self.say(back, &holding);
         let ended = ended?;
         if let Ok(returned) = &ended
-            && self.inner.home.hide_in_text(returned.text.to_text()) != holding.held().text
+            && self.inner.home.redact_text(returned.text.to_text()) != holding.held().text
             && !self.judge_returned(&returned.text, back).await
         {
             return None;
@@ -184,7 +192,7 @@ impl Guards {
         held.text.push_str(&rest);
         held.streamed = held.text.len();
         if let Ok(returned) = &ended {
-            let text = self.inner.home.hide_in_text(returned.text.to_text());
+            let text = self.inner.home.redact_text(returned.text.to_text());
             if let Some(more) = text.strip_prefix(held.text.as_str()) {
                 held.text.push_str(more);
             }
@@ -196,7 +204,7 @@ impl Guards {
     async fn judge_returned(&self, text: &Content, back: &FactSender) -> bool {
         let guards = self.guards();
         let holding = SharedBuffer::default();
-        holding.held().text = self.inner.home.hide_in_text(text.to_text());
+        holding.held().text = self.inner.home.redact_text(text.to_text());
         loop {
             let next = holding.held().next(true);
             let Some(window) = next else { break };
@@ -226,8 +234,13 @@ impl Guards {
                 let own = loaded.fresh().unwrap_or_else(|| loaded.clone());
                 [loaded, own]
             });
-            let (inbox, under) = (self.inbox.clone(), self.under);
-            let host = SessionHost { inbox, extension: extension.clone(), under, hook: Some(id.clone()) };
+            let host = SessionHost {
+                inbox: self.inbox.clone(),
+                progress: self.progress.clone(),
+                extension: extension.clone(),
+                under: self.under,
+                hook: Some(id.clone()),
+            };
             Guard { hook, instances, host: Arc::new(host) }
         };
         self.hooks.entries.iter().map(guard).collect()
@@ -299,7 +312,7 @@ impl Guards {
 impl Inner {
     /// What went wrong with a guardrail, without what is secret. The system is told if it broke.
     fn told_of_chunk(&self, hook: &HookEntry, mut fault: Fault) -> Fault {
-        fault.message = self.home.hide_in_text(fault.message);
+        fault.message = self.home.redact_text(fault.message);
         if fault.code.is_crash() {
             let (id, generation) = (hook.extension.id.clone(), hook.extension.generation);
             let phase = format!("hook {}", hook.id);

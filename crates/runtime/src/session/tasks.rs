@@ -24,7 +24,7 @@ impl Tasks {
         }
     }
 
-    /// Stops whatever this frame began.
+    /// Stops what this frame began.
     pub(crate) fn abort(&mut self, by: Seq) {
         for task in self.begun.remove(&by).into_iter().flatten() {
             task.abort();

@@ -1,6 +1,7 @@
 //! The system's actor: lifecycles, registries, anchors.
 
 use std::collections::{HashMap, VecDeque};
+use std::future::ready;
 use std::sync::Arc;
 
 use fail::fail_point;
@@ -8,14 +9,14 @@ use futures_util::FutureExt;
 use holdfast_contract::body::Body;
 use holdfast_contract::digest::canonical;
 use holdfast_contract::effect::{Act, Effects, Input};
-use holdfast_contract::frame::FrameSource;
-use holdfast_contract::ids::{ExtensionId, Millis, ScheduleId, Seq, StreamId};
+use holdfast_contract::frame::{Draft, FrameSource};
+use holdfast_contract::ids::{DescriptorId, ExtensionId, Millis, RegistryKind, ScheduleId, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::TimerFired;
 use holdfast_contract::system_frames::{
-    ExtensionFaulted, ExtensionReported, ExtensionView, LifecycleCommand, LifecycleOutcome, ScheduleDue,
-    ScheduleEnded, SystemSettled, SystemStarted, SystemStopping,
+    ExtensionFaulted, ExtensionReported, ExtensionState, ExtensionView, LifecycleCommand, LifecycleOutcome,
+    ScheduleDue, ScheduleEnded, SystemSettled, SystemStarted, SystemStopping,
 };
 use holdfast_contract::wire::{Call, Lane, Later, Reply};
 use holdfast_kernel::{BEHAVIOUR, System};
@@ -33,7 +34,7 @@ use crate::session::ReplySender;
 /// How long a step of an extension's life may take.
 const LIFECYCLE_TIMEOUT: Millis = Millis(30_000);
 
-/// How long those who are calling an extension have to finish before it gives way.
+/// How long those who are calling an extension have to finish before it is replaced.
 const QUIESCE_TIMEOUT: Millis = Millis(10_000);
 
 /// How long a scheduled task may take.
@@ -53,12 +54,16 @@ pub(crate) enum SystemCommand {
     Said(FrameSource, Option<Seq>, Box<Body>),
     /// A run of a schedule has ended.
     Ran(Seq, ScheduleEnded),
+    /// Run a schedule now, unless it is running, and answer when its run has ended.
+    RunSchedule { schedule: ScheduleId, reply: ReplySender<ScheduleEnded> },
     /// Facts that acts caused, each with the frame that decided the act.
     Done(Vec<(Seq, Body)>),
     /// So many acts that were never performed: the frames that decided them did not reach the disk.
     Undone(usize),
     /// Tell which extensions are installed.
     Extensions(ReplySender<Vec<ExtensionView>>),
+    /// Asks for the overrides that name nothing.
+    UnusedOverrides(ReplySender<Vec<(RegistryKind, DescriptorId)>>),
     /// Tell which extensions are known to judge.
     Judging(ReplySender<Vec<ExtensionId>>),
     /// Answer when nothing is under way.
@@ -72,11 +77,12 @@ pub(crate) struct SystemActor {
     system: System,
     log: StreamLog,
     inner: Arc<Inner>,
-    lanes: HashMap<ExtensionId, String>,
     queue: VecDeque<Input>,
     schedule_queue: ScheduleQueue,
     /// The runs of schedules that are under way, by the schedule, with the moment they were due.
     runs: HashMap<ScheduleId, (Millis, AbortHandle)>,
+    /// Who waits for the end of a run, which its schedule and due time identify.
+    awaiting_runs: Vec<(ScheduleId, Millis, ReplySender<ScheduleEnded>)>,
     /// Facts that may not be on disk yet, with their places.
     unwritten: VecDeque<(Seq, Input)>,
     under_way: usize,
@@ -85,6 +91,8 @@ pub(crate) struct SystemActor {
     asking: Vec<ReplySender<Vec<ExtensionView>>>,
     /// Whether the registry has changed and new turns do not start on it yet.
     activates: bool,
+    /// Whether other extensions may be expected than is known.
+    expected_stale: bool,
     /// Whether it ends once nothing is under way.
     stopping: bool,
     snapshot_at: Seq,
@@ -92,6 +100,14 @@ pub(crate) struct SystemActor {
 
 /// The frame that decided something, and what is to be done.
 type Work = (Seq, Later<Body>);
+
+/// Why the actor goes on.
+enum Wakeup {
+    /// A command came.
+    Command(SystemCommand),
+    /// A schedule may be due.
+    Timer,
+}
 
 impl SystemActor {
     /// Takes up the system stream and starts the actor.
@@ -109,26 +125,32 @@ impl SystemActor {
             log,
             schedule_queue: ScheduleQueue::new(inner.home.zone().clone()),
             runs: HashMap::new(),
+            awaiting_runs: Vec::new(),
             inner,
-            lanes: HashMap::new(),
             queue: VecDeque::new(),
             unwritten: VecDeque::new(),
             under_way: 0,
             waiting: Vec::new(),
             asking: Vec::new(),
             activates: false,
+            expected_stale: false,
             stopping: false,
         };
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        actor.fact(None, SystemStarted { kernel: BEHAVIOUR, version }.into());
+        let executing = Some(actor.inner.executing.left_behind());
+        let inspects = actor.inner.inspects;
+        let started = SystemStarted { kernel: BEHAVIOUR, version, executing, last_good: true, inspects };
+        actor.fact(None, started.into());
         actor.drain()?;
         tokio::spawn(actor.run(notes));
         Ok(())
     }
 
     async fn run(mut self, mut notes: mpsc::UnboundedReceiver<SystemCommand>) {
-        while let Some(note) = self.next(&mut notes).await {
-            note.into_iter().for_each(|note| self.take(note));
+        while let Some(wakeup) = self.next(&mut notes).await {
+            if let Wakeup::Command(note) = wakeup {
+                self.take(note);
+            }
             // What came meanwhile is taken in one go, so that the registry is made once for all of it.
             while let Ok(note) = notes.try_recv() {
                 self.take(note);
@@ -159,16 +181,13 @@ impl SystemActor {
         }
     }
 
-    /// What comes next: a note, or nothing when something may be due. None when nobody can send a note any more.
-    async fn next(
-        &self,
-        notes: &mut mpsc::UnboundedReceiver<SystemCommand>,
-    ) -> Option<Option<SystemCommand>> {
+    /// What comes next. None when all senders are gone.
+    async fn next(&self, notes: &mut mpsc::UnboundedReceiver<SystemCommand>) -> Option<Wakeup> {
         let rest = self.schedule_queue.next_wakeup(self.inner.clock.now()).filter(|_| !self.stopping);
-        let Some(rest) = rest else { return notes.recv().await.map(Some) };
+        let Some(rest) = rest else { return notes.recv().await.map(Wakeup::Command) };
         tokio::select! {
-            note = notes.recv() => note.map(Some),
-            () = self.inner.clock.sleep(rest) => Some(None),
+            note = notes.recv() => note.map(Wakeup::Command),
+            () = self.inner.clock.sleep(rest) => Some(Wakeup::Timer),
         }
     }
 
@@ -190,7 +209,32 @@ impl SystemActor {
         for (schedule, (due, run)) in std::mem::take(&mut self.runs) {
             run.abort();
             let fault = Fault::new(Code::ExtensionFault, "the system was stopped before it had ended");
-            self.fact(None, ScheduleEnded { schedule, due, fault: Some(fault) }.into());
+            let ended = ScheduleEnded { schedule, due, fault: Some(fault) };
+            self.answer_run(&ended.schedule, due, Ok(&ended));
+            self.fact(None, ended.into());
+        }
+    }
+
+    /// Runs a schedule now. The run is decided, recorded and made in the same way as one that is due.
+    fn run_schedule(&mut self, schedule: ScheduleId, reply: ReplySender<ScheduleEnded>) {
+        let due = match self.runs.get(&schedule) {
+            Some((due, _)) => *due,
+            None => {
+                let handled = self.system.fired.get(&schedule).map_or(Millis(0), |fired| Millis(fired.0 + 1));
+                let due = self.inner.clock.now().max(handled);
+                let run = ScheduleDue { schedule: schedule.clone(), due, retry: None, passed: None };
+                self.fact(None, run.into());
+                due
+            }
+        };
+        self.awaiting_runs.push((schedule, due, reply));
+    }
+
+    /// Tells those who wait for a run how it ended, or why it is not made.
+    fn answer_run(&mut self, schedule: &ScheduleId, due: Millis, ended: Result<&ScheduleEnded, &Problem>) {
+        let is_it = |(waits, its_due, _): &mut (ScheduleId, Millis, _)| waits == schedule && *its_due == due;
+        for (_, _, reply) in self.awaiting_runs.extract_if(.., is_it) {
+            let _gone = reply.send(ended.cloned().map_err(Clone::clone));
         }
     }
 
@@ -198,7 +242,6 @@ impl SystemActor {
         match note {
             SystemCommand::Fact(body) => {
                 if let Body::ExtensionsFound(fact) = &*body {
-                    self.lanes.extend(fact.found.iter().map(|found| (found.id.clone(), found.lane.clone())));
                     self.inner.remember_found(&fact.found);
                 }
                 self.inner.follow_fact(&body);
@@ -209,15 +252,21 @@ impl SystemActor {
             }
             SystemCommand::Done(facts) => {
                 self.under_way = self.under_way.saturating_sub(facts.len());
-                facts.into_iter().for_each(|(cause, body)| self.fact(Some(cause), body));
+                for (cause, body) in facts {
+                    self.inner.follow_fact(&body);
+                    self.fact(Some(cause), body);
+                }
             }
             SystemCommand::Ran(cause, ended) => {
                 self.runs.remove(&ended.schedule);
+                self.answer_run(&ended.schedule, ended.due, Ok(&ended));
                 self.schedule_queue.ended(&ended, self.inner.clock.now(), self.draw());
                 self.fact(Some(cause), ended.into());
             }
+            SystemCommand::RunSchedule { schedule, reply } => self.run_schedule(schedule, reply),
             SystemCommand::Undone(acts) => self.under_way = self.under_way.saturating_sub(acts),
             SystemCommand::Extensions(reply) => self.asking.push(reply),
+            SystemCommand::UnusedOverrides(reply) => drop(reply.send(Ok(self.system.unused_overrides()))),
             SystemCommand::Judging(reply) => drop(reply.send(Ok(self.system.judging().cloned().collect()))),
             SystemCommand::Settled(reply) => self.waiting.push(reply),
             SystemCommand::Stop { reason, reply } => {
@@ -233,7 +282,7 @@ impl SystemActor {
         self.queue.push_back(Input { at: self.inner.clock.now(), source: FrameSource::Host, cause, body });
     }
 
-    /// A log that has failed is taken up at its last durable frame, and the facts that were lost come first again.
+    /// A log that has failed is reopened at its last durable frame, and the facts that were lost come first again.
     fn restore(&mut self) -> Result<(), Problem> {
         let durable = self.log.head().map(|head| head.seq);
         while self.unwritten.front().is_some_and(|(seq, _)| Some(*seq) <= durable) {
@@ -267,26 +316,35 @@ impl SystemActor {
         if std::mem::take(&mut self.activates) && !self.stopping {
             self.inner.activate(self.system.pin().clone());
         }
+        if std::mem::take(&mut self.expected_stale) {
+            self.inner.extensions.startup().update(self.system.expected(), self.inner.clock.steady());
+        }
         Ok(())
     }
 
     fn step_all(&mut self) -> Result<(), Problem> {
         while let Some(mut input) = self.queue.pop_front() {
-            self.inner.home.hide(&mut input.body);
+            self.inner.home.redact(&mut input.body);
             self.unwritten.push_back((self.system.next_seq(), input.clone()));
             let is_a_run = matches!(&input.body, Body::ScheduleDue(ScheduleDue { passed: None, .. }));
             let Ok(Effects { frames, acts }) = self.system.step(input) else {
-                // A report that nobody waits for any more; it was never recorded.
+                // A report that is no longer awaited; it is not recorded.
                 self.unwritten.pop_back();
                 continue;
             };
+            self.note_expected(&frames);
             for frame in &frames {
                 match &frame.body {
                     Body::ExtensionStateChanged(change) => {
                         self.inner.extension_changed(change);
-                        self.schedule_queue.serves(&change.id, &self.inner.extensions.schedules(&change.id));
+                        let mut schedules = self.inner.extensions.schedules(&change.id);
+                        schedules.retain(|_| !self.inner.inspects);
+                        self.schedule_queue.serves(&change.id, &schedules);
                     }
                     Body::ScheduleSkipped(skipped) if is_a_run => {
+                        let what = format!("`{}` was not run: {}", skipped.schedule, skipped.reason);
+                        let problem = Problem::new(Code::ExtensionFault, what);
+                        self.answer_run(&skipped.schedule, skipped.due, Err(&problem));
                         self.schedule_queue.skipped(&skipped.schedule)
                     }
                     _ => {}
@@ -300,6 +358,21 @@ impl SystemActor {
             self.behind_barrier(works);
         }
         Ok(())
+    }
+
+    /// Notes whether other extensions are expected than before. One that stops is expected again before it is known to be inactive, so
+    /// that nobody finds it neither active nor expected in between.
+    fn note_expected(&mut self, frames: &[Draft]) {
+        let stops = |body: &Body| matches!(body, Body::ExtensionStateChanged(it) if it.state != ExtensionState::Active);
+        let changes = |body: &Body| match body {
+            Body::ExtensionStateChanged(_) => true,
+            Body::ExtensionCommanded(it) => it.command == LifecycleCommand::Load,
+            _ => false,
+        };
+        self.expected_stale |= frames.iter().any(|frame| changes(&frame.body));
+        if frames.iter().any(|frame| stops(&frame.body)) {
+            self.inner.extensions.startup().add(self.system.expected(), self.inner.clock.steady());
+        }
     }
 
     /// Performs an act, or gives the work that it is.
@@ -336,7 +409,7 @@ impl SystemActor {
         })
     }
 
-    /// Runs a scheduled task. Nobody waits for it but its schedule.
+    /// Runs a scheduled task. Only its schedule waits for it.
     fn run_task(
         &mut self,
         decided_by: Seq,
@@ -381,13 +454,23 @@ impl SystemActor {
     }
 
     fn lifecycle(&self, extension: Arc<ExtensionRef>, under: Seq, command: LifecycleCommand) -> Later<Body> {
-        let lane_name = self.lanes.get(&extension.id).cloned().unwrap_or_default();
+        let found = self.system.found_of(&extension);
+        let lane_name = found.map(|(found, _)| found.lane.clone()).unwrap_or_default();
+        if let Some((found, true)) = found.filter(|_| command == LifecycleCommand::Load) {
+            // It may not have been found in this process, and has what it was granted when it was.
+            self.inner.remember_generation(found);
+            if let Err(problem) = self.inner.may_stand_in(found) {
+                let (id, generation) = (extension.id.clone(), extension.generation);
+                let outcome = LifecycleOutcome::Failed(problem.to_fault());
+                return Box::pin(ready(ExtensionReported { id, generation, command, outcome }.into()));
+            }
+        }
         let lane = self.inner.extensions.lanes().iter().find(|lane| lane.name() == lane_name).cloned();
         let inner = self.inner.clone();
         Box::pin(async move {
             let outcome = match command {
                 LifecycleCommand::Load => load(&inner, lane, &lane_name, &extension, under).await,
-                _ => step_of_life(&inner, &extension, under, command).await,
+                _ => step_of_life(&inner, lane, &extension, under, command).await,
             };
             let outcome = outcome.unwrap_or_else(LifecycleOutcome::Failed);
             ExtensionReported { id: extension.id.clone(), generation: extension.generation, command, outcome }
@@ -435,7 +518,7 @@ impl SystemActor {
     }
 }
 
-/// Does these works. What is done at once is told in one go; whatever takes its time is told when it is done.
+/// Does these works. Immediate results are reported together; others when they are done.
 async fn do_all(inner: Arc<Inner>, works: Vec<Work>) {
     let mut done = Vec::new();
     for (cause, mut work) in works {
@@ -461,14 +544,15 @@ async fn load(
     under: Seq,
 ) -> Result<LifecycleOutcome, Fault> {
     let no_lane = || Fault::new(Code::ExtensionUnknown, format!("there is no lane `{lane_name}`"));
-    let instance = lane.ok_or_else(no_lane)?.load(extension).await?;
+    let lane = lane.ok_or_else(no_lane)?;
+    let instance = lane.load(extension).await?;
     let capabilities = instance.capabilities();
     let (lives, alone) = (capabilities.has_lifecycle, capabilities.exclusive);
     inner.extensions.keep_instance(extension, instance);
-    let call = Call::Lifecycle(LifecycleCommand::Load);
-    match call_instance(inner, extension, under, call, LIFECYCLE_TIMEOUT).await? {
+    match lifecycle_call(inner, Some(lane), extension, under, LifecycleCommand::Load).await? {
         Reply::Descriptors(mut descriptors) => {
             inner.set_agents(&mut descriptors);
+            inner.find_required_secrets(extension, &mut descriptors).await;
             Ok(LifecycleOutcome::Loaded { descriptors, lives, alone })
         }
         other => Err(Fault::new(Code::ExtensionFault, format!("{other:?} is no answer to being loaded"))),
@@ -476,13 +560,18 @@ async fn load(
 }
 
 /// A step of a life after loading. The background task runs from start to stop, and an extension that stops is first left by those who
-/// call it. While it gives way to a generation that cannot run beside it, others wait.
+/// call it. While it is replaced by a generation that cannot run beside it, others wait.
 async fn step_of_life(
     inner: &Arc<Inner>,
+    lane: Option<Arc<dyn Lane>>,
     extension: &Arc<ExtensionRef>,
     under: Seq,
     command: LifecycleCommand,
 ) -> Result<LifecycleOutcome, Fault> {
+    // Where extensions are only listed, none of them runs: there is nothing to initialise, start or stop.
+    if inner.inspects && command != LifecycleCommand::Destroy {
+        return Ok(LifecycleOutcome::Done);
+    }
     let serves = inner
         .extensions
         .active(&extension.id)
@@ -499,7 +588,7 @@ async fn step_of_life(
         inner.dispose_services(extension).await;
         inner.end_background(extension).await;
     }
-    call_instance(inner, extension, under, Call::Lifecycle(command), LIFECYCLE_TIMEOUT).await?;
+    lifecycle_call(inner, lane, extension, under, command).await?;
     if command == LifecycleCommand::Start {
         inner.begin_background(extension, &inner.extensions.instance(extension)?);
         if serves {
@@ -512,8 +601,26 @@ async fn step_of_life(
 /// A task that answers with a `text` tells the user.
 async fn told(inner: &Arc<Inner>, extension: &ExtensionId, reply: &Reply, run: String) {
     let Reply::Content(content) = reply else { return };
-    if let Some(text) = content.value().and_then(|value| value.get("text")).and_then(|text| text.as_str()) {
+    if let Some(text) = content.value().get("text").and_then(|text| text.as_str()) {
         inner.notify_user(extension.clone(), text, run).await;
+    }
+}
+
+/// Carries out a lifecycle command. As long as code runs in this process that starts, it is marked: if the process dies, it is known
+/// whose code was executing.
+async fn lifecycle_call(
+    inner: &Arc<Inner>,
+    lane: Option<Arc<dyn Lane>>,
+    extension: &Arc<ExtensionRef>,
+    under: Seq,
+    command: LifecycleCommand,
+) -> Result<Reply, Fault> {
+    let call = Call::Lifecycle(command);
+    let made = call_instance(inner, extension, under, call, LIFECYCLE_TIMEOUT);
+    let in_process = lane.is_some_and(|lane| lane.runs_in_process());
+    match in_process && command < LifecycleCommand::Stop {
+        true => inner.executing.marked(extension.digest, made).await,
+        false => made.await,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Background tasks: each runs from its extension's start to its stop. One that ends earlier makes the extension unhealthy.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{ExtensionId, Generation, Millis};
@@ -10,6 +10,7 @@ use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::role::Role;
 use holdfast_contract::system_frames::{ExtensionFaulted, HealthReported};
 use holdfast_contract::wire::{Call, Instance, Reply};
+use parking_lot::Mutex;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::calls::{start_call, wait, wait_timeout};
@@ -30,12 +31,12 @@ impl Background {
     /// Takes a loop out, to be ended.
     fn take(&self, extension: &ExtensionRef) -> Option<JoinHandle<()>> {
         let key = (extension.id.clone(), extension.generation);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&key)
+        self.0.lock().remove(&key)
     }
 
     fn put(&self, extension: &ExtensionRef, run: JoinHandle<()>) {
         let key = (extension.id.clone(), extension.generation);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, run);
+        self.0.lock().insert(key, run);
     }
 }
 
@@ -103,7 +104,10 @@ impl Inner {
         let answer = wait_timeout(made, CHECK_TIMEOUT, Code::ExtensionUnhealthy, self.clock.clone()).await;
         let ExtensionRef { id, generation, .. } = (*extension).clone();
         match answer {
-            Ok(Reply::Health(false)) => self.system.tell(HealthReported { id, generation, healthy: false }),
+            Ok(Reply::Health(false)) => {
+                self.announce_unhealthy(&extension);
+                self.system.tell(HealthReported { id, generation, healthy: false });
+            }
             Ok(_) => {}
             Err(fault) => {
                 let phase = "health check".to_owned();

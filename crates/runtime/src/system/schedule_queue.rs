@@ -1,7 +1,7 @@
-//! The schedule_queue: which schedules of the serving extensions are due, and what is said of it. It looks at no clock and runs nothing:
-//! the system's actor hands it the time and what the kernel remembers, and feeds what comes out as facts, one run of a schedule at a time.
+//! The schedule queue: which schedules of the active extensions are due, and the facts about that. It reads no clock and runs nothing:
+//! the system's actor hands it the time and what the kernel remembers, and passes the results on as facts, one run of a schedule at a time.
 //!
-//! Whatever must survive a restart is in the kernel's memory of due times; what is here can be rebuilt from it.
+//! What must survive a restart is in the kernel's state; what is here can be rebuilt from it.
 
 use std::collections::{BTreeMap, VecDeque};
 

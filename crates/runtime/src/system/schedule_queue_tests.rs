@@ -55,7 +55,10 @@ impl World {
     /// Another process takes the system up.
     fn start(&mut self) {
         self.schedule_queue = ScheduleQueue::new(Zone::utc());
-        self.feed(SystemStarted { kernel: 1, version: "test".to_owned() }.into(), None);
+        self.feed(
+            SystemStarted { kernel: 1, version: "test".to_owned(), ..SystemStarted::default() }.into(),
+            None,
+        );
         self.feed(ExtensionsFound { found: vec![self.found.clone()] }.into(), None);
         self.schedule_queue.serves(&self.found.id, &self.found.schedules);
     }

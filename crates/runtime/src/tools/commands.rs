@@ -144,7 +144,7 @@ impl Runtime {
             }
             name => (inner.run_theirs(name, arguments).await?, None),
         };
-        let output = Content::text(inner.home.hide_in_text(output));
+        let output = Content::text(inner.home.redact_text(output));
         self.resume(session)?.command(name, arguments, output.clone()).await?;
         Ok(CommandDone { output, session: next })
     }
@@ -266,7 +266,7 @@ impl Inner {
         let runtime = Runtime::of(self);
         let (session, following) = self.latest_of(name)?;
         let making = |id: &StreamId| {
-            let unmade = || Problem::new(Code::SessionUnmade, "nobody makes sessions");
+            let unmade = || Problem::new(Code::SessionUnmade, "this program does not create sessions");
             let opener = self.messaging.routes().opener.clone().ok_or_else(unmade)?;
             let opening = SessionRequest { id: id.clone(), origin: origin.clone(), agent: None };
             opener.create_session(&runtime, opening)
@@ -301,7 +301,7 @@ impl SessionHandle {
     }
 }
 
-/// What was typed as a command and its arguments; none if it is none.
+/// The input as a command and its arguments; `None` if it is not a command.
 fn split(text: &str) -> Option<(&str, &str)> {
     let typed = text.trim().strip_prefix('/')?;
     let (name, arguments) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
@@ -319,7 +319,7 @@ fn is_command(entry: &OtherEntry) -> bool {
 }
 
 fn described(entry: &OtherEntry) -> String {
-    let words = entry.payload.value().and_then(|value| value.get("description"));
+    let words = entry.payload.value().get("description");
     first_line(words.and_then(serde_json::Value::as_str).unwrap_or_default()).to_owned()
 }
 

@@ -5,7 +5,6 @@
 //! all the same: a call of it goes the way of every call.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use holdfast_contract::discovery::{FIND_TOOLS, FoundTools, MAX_FOUND_TOOLS};
 use holdfast_contract::ids::{AgentId, ExtensionId, ToolName};
@@ -80,20 +79,6 @@ pub(crate) fn recent(messages: &[Message], mut searches: Vec<FoundTools>) -> Vec
         }
     }
     all
-}
-
-/// A registry with which a model sees these tools and no others. The others keep their names: what a tool is called on the wire
-/// depends on all that there are, and must not change from one request to the next.
-pub(crate) fn narrowed(registry: &Arc<Registry>, shown: &[&ToolEntry]) -> Arc<Registry> {
-    if shown.len() == registry.tools.len() {
-        return registry.clone();
-    }
-    let mut shown = shown.iter().peekable();
-    let tools = registry.tools.iter().map(|entry| match shown.next_if(|next| next.name == entry.name) {
-        Some(_) => entry.clone(),
-        None => ToolEntry { name: entry.name.clone(), stack: Vec::new() },
-    });
-    Arc::new(Registry { tools: tools.collect(), ..Registry::default() })
 }
 
 /// What a search says that was asked for so many: the tools, best first, and how many there are in all.

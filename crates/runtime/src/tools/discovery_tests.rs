@@ -1,5 +1,7 @@
 //! Which tools are shown: all of few, and of many those that matter.
 
+use std::sync::Arc;
+
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::CallId;
 use holdfast_contract::message::AskedCall;
@@ -27,6 +29,7 @@ fn registry(others: usize) -> Arc<Registry> {
         (0..others).map(|number| entry(&format!("ext{}", number % 10), &format!("tool_{number:03}"), false)),
     );
     let agents = vec![AgentSpec {
+        parameters: Default::default(),
         id: "ann".into(),
         description: "Helps.".to_owned(),
         mode: AgentMode::Tool,
@@ -105,6 +108,7 @@ fn the_last_search_goes_before_what_was_used_and_that_before_earlier_searches() 
             content: Content::default(),
             failed: false,
             attachments: Vec::new(),
+            edited: None,
         },
         says(vec![call("second")]),
     ];
@@ -112,17 +116,6 @@ fn the_last_search_goes_before_what_was_used_and_that_before_earlier_searches() 
     let recent = recent(&messages, vec![found(7, [1, 2]), found(9, [5, 4]), found(8, [3, 5])]);
     let recent: Vec<&str> = recent.iter().map(|name| name.as_str()).collect();
     assert_eq!(recent, ["tool_005", "tool_004", "second", "first", "tool_001", "tool_003", "tool_002"]);
-}
-
-#[test]
-fn what_is_not_shown_keeps_its_name_and_nothing_else() {
-    let registry = registry(100);
-    let seen = narrowed(&registry, &shown(&registry, all, &tools([50]), &settings(20)));
-    assert_eq!(seen.tools.len(), registry.tools.len());
-    let with_code: Vec<&str> =
-        seen.tools.iter().filter(|entry| !entry.stack.is_empty()).map(|entry| entry.name.as_str()).collect();
-    assert_eq!(with_code, ["ann", "find_tools", "read_file", "tool_050"]);
-    assert!(Arc::ptr_eq(&narrowed(&registry, &shown(&registry, all, &[], &settings(200))), &registry));
 }
 
 #[test]

@@ -106,7 +106,7 @@ impl<'r> Ranker<'r> {
 /// The names of what a tool takes.
 pub(super) fn parameters(implementation: &Implementation) -> Vec<&str> {
     let schema = implementation.spec.input_schema.value();
-    let fields = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    let fields = schema.get("properties").and_then(Value::as_object);
     fields.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
 }
 

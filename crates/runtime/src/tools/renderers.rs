@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::runtime::Runtime;
 
-/// How long a renderer may take: somebody is looking at the screen.
+/// The timeout of a renderer: the user is waiting for the output.
 const RENDER_TIMEOUT: Millis = Millis(2_000);
 /// The most bytes that it may say.
 const MAX_RENDERED_BYTES: usize = 64 * 1024;
@@ -32,9 +32,9 @@ impl Runtime {
         arguments: Content,
         result: Content,
     ) -> Result<(Option<String>, Option<String>), Problem> {
-        let unknown = || Problem::new(Code::ToolUnknown, format!("nobody shows calls of `{tool}`"));
+        let unknown = || Problem::new(Code::ToolUnknown, format!("no renderer is registered for `{tool}`"));
         let extension = self.renderer_of(tool).ok_or_else(unknown)?;
-        let field = |content: Content| content.value().cloned().unwrap_or_default();
+        let field = |content: Content| content.value().clone();
         let call = json!({ "tool": tool, "arguments": field(arguments) });
         let told = json!({ "tool": tool, "result": field(result) });
         let call = self.shown_by(&extension, "render-call", call.into()).await;
@@ -50,9 +50,9 @@ impl Runtime {
             () = late => return None,
         };
         let text = said
-            .value()?
+            .value()
             .as_str()
             .filter(|text| !text.trim().is_empty() && text.len() <= MAX_RENDERED_BYTES)?;
-        Some(inner.home.hide_in_text(text.to_owned()))
+        Some(inner.home.redact_text(text.to_owned()))
     }
 }

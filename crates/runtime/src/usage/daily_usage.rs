@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use holdfast_contract::body::{Body, FrameKind};
 use holdfast_contract::ids::{ExtensionId, Millis, Seq};
@@ -15,6 +14,7 @@ use holdfast_contract::session_frames::LimitReached;
 use holdfast_policy::Caps;
 use holdfast_schedules::Zone;
 use holdfast_store::Store;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::cap_place;
 use crate::runtime::Runtime;
@@ -35,7 +35,7 @@ pub struct DailyLimit {
 /// The books. They are kept only where the policy bounds a day.
 pub(crate) struct DailyUsage {
     zone: Zone,
-    /// Whether they are kept, so that nobody waits for the page where they are not.
+    /// Whether they are enabled; if not, no caller waits for the day's page.
     kept: AtomicBool,
     page: Mutex<Day>,
 }
@@ -64,7 +64,7 @@ impl DailyUsage {
     }
 
     fn page(&self) -> MutexGuard<'_, Day> {
-        self.page.lock().unwrap_or_else(PoisonError::into_inner)
+        self.page.lock()
     }
 
     /// Enters what the log says of today.
@@ -86,7 +86,7 @@ impl DailyUsage {
                         | FrameKind::ToolDispatched
                         | FrameKind::TurnEnded
                 );
-                // What was erased or cannot be read has been paid by nobody.
+                // Erased and unreadable frames are not counted.
                 let Some(Ok(body)) = told.then(|| store.body(&frame)) else {
                     return Ok(ControlFlow::Continue(()));
                 };
@@ -225,9 +225,10 @@ impl Runtime {
     /// Makes today's books again from the log.
     pub(crate) fn rebuild_daily_usage(&self) -> Result<(), Problem> {
         let inner = self.inner();
-        match inner.usage.daily().enabled() {
-            true => inner.usage.daily().restore(&inner.store, &self.registry(), inner.clock.now()),
-            false => Ok(()),
+        if inner.usage.daily().enabled() {
+            inner.usage.daily().restore(&inner.store, &self.registry(), inner.clock.now())
+        } else {
+            Ok(())
         }
     }
 }

@@ -1,10 +1,11 @@
 //! What an agent that an extension invokes may use, and what it has used. The kernel says what is left when it is invoked, and charges the
 //! session when the answer is recorded.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use holdfast_contract::message::{Limits, Spent};
 use holdfast_kernel::limits::within;
+use parking_lot::Mutex;
 
 /// What a session has left for an agent, and what the agent has used.
 #[derive(Clone)]
@@ -26,12 +27,12 @@ impl DelegatedBudget {
 
     /// Charges what an agent has used.
     pub(crate) fn charge(&self, spent: Spent) {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.used.lock();
         *used = Some(used.unwrap_or_default().plus(spent));
     }
 
     /// What agents have used; none if none was invoked.
     pub(crate) fn used(&self) -> Option<Spent> {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.used.lock()
     }
 }

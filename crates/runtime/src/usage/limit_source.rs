@@ -86,7 +86,7 @@ fn spent_before(store: &Store, session: &StreamId, until: Seq) -> Result<Spent, 
     Ok(spent)
 }
 
-/// What a bound comes of.
+/// Where a bound comes from.
 enum LimitSource {
     /// It is set there.
     Place(String),

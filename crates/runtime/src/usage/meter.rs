@@ -1,10 +1,9 @@
 //! What models have used in this process, and since when it runs. What a home has used before is in its log, by session.
 
-use std::sync::{Mutex, PoisonError};
-
 use holdfast_contract::body::Body;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::message::Usage;
+use parking_lot::Mutex;
 
 use crate::runtime::Runtime;
 
@@ -32,10 +31,10 @@ impl Meter {
     }
 
     pub(crate) fn used(&self) -> ModelUsage {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.used.lock()
     }
 
-    /// Counts what this fact tells of, if it comes from a model. Each call of a model is told once, whatever session pays for it.
+    /// Counts what this fact tells of, if it comes from a model. Each call of a model is counted once, for one session.
     pub(crate) fn count(&self, body: &Body) {
         let Usage { input_tokens, output_tokens, cost_micros } = match body {
             Body::ModelReturned(fact) => fact.usage,
@@ -43,7 +42,7 @@ impl Meter {
             Body::CompactionProvided(fact) => fact.usage,
             _ => return,
         };
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.used.lock();
         used.model_calls = used.model_calls.saturating_add(1);
         used.tokens = used.tokens.saturating_add(input_tokens.saturating_add(output_tokens));
         used.cost_micros = used.cost_micros.saturating_add(cost_micros);

@@ -1,6 +1,6 @@
 //! Which system calls a command may make. Two filters are stacked. The first knows what ordinary programs need
-//! and answers everything else with "no such call", so that a call the kernel learns tomorrow, or one of another calling
-//! convention, is closed today and libraries fall back to what they know. The second denies by name what must not be.
+//! and answers everything else with "no such call", so that a system call of a later kernel, or one of another calling
+//! convention, is rejected and libraries fall back to older calls. The second denies dangerous calls by name.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use seccompiler::{
     TargetArch,
 };
 
-/// What a program has of the network.
+/// A program's network access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Network {
     /// Nothing.
@@ -29,7 +29,7 @@ pub(crate) struct FilterOptions {
     pub(crate) network: Network,
     /// The process group that the command lives in. Joining it is the only move between groups.
     pub(crate) group: u32,
-    /// Whether signals are held back by seccomp, because Landlock cannot.
+    /// Whether seccomp blocks signals, because Landlock cannot.
     pub(crate) signals_by_group: bool,
 }
 
@@ -67,8 +67,9 @@ fn forbidden(wanted: &FilterOptions) -> Result<Rules, String> {
         Ok(())
     };
 
-    // A namespace would be a world of its own, with rights of its own. No flag, no namespace.
-    let flags = NAMESPACES.map(|flag| [set(0, flag as u64)]);
+    // A new namespace would come with its own capabilities, so no namespace flag is allowed. A child of the parent's would be one that
+    // nobody waits for.
+    let flags = CLONE_FLAGS.map(|flag| [set(0, flag as u64)]);
     deny(SYS_clone, &flags.each_ref().map(|tests| &tests[..]))?;
 
     let type_of = |kind: i32| (1, SeccompCmpOp::MaskedEq(0xf), kind as u64, SeccompCmpArgLen::Dword);
@@ -98,7 +99,7 @@ fn forbidden(wanted: &FilterOptions) -> Result<Rules, String> {
         }
     }
 
-    // What is about a process is about this one.
+    // Calls about a process may name only this one.
     let limits_set = (2, SeccompCmpOp::Ne, 0, SeccompCmpArgLen::Qword);
     deny(SYS_prlimit64, &[&[not(0, 0), limits_set]])?;
     deny(SYS_setpriority, &[&[not(0, PRIO_PROCESS as u64)], &[not(1, 0)]])?;
@@ -111,7 +112,11 @@ fn forbidden(wanted: &FilterOptions) -> Result<Rules, String> {
     for (call, mode) in MODES.iter().chain(MODES_HERE) {
         deny(*call, &[&[set(*mode, S_ISUID.into())], &[set(*mode, S_ISGID.into())]])?;
     }
-    // Typing on behalf of the person at the terminal.
+    // Memory that is shared with children is not data, so no limit holds it. Files in memory are not available at all.
+    let shared_memory = set(3, (MAP_SHARED | MAP_ANONYMOUS) as u64);
+    let large = (1, SeccompCmpOp::Gt, MAX_SHARED_BYTES, SeccompCmpArgLen::Qword);
+    deny(SYS_mmap, &[&[shared_memory, large]])?;
+    // Injecting input into the user's terminal.
     deny(SYS_ioctl, &[&[is(1, TIOCSTI)], &[is(1, TIOCLINUX)]])?;
     Ok(rules)
 }
@@ -139,8 +144,19 @@ fn rule(tests: &[Test]) -> Result<SeccompRule, String> {
     SeccompRule::new(conditions).map_err(|error| error.to_string())
 }
 
-const NAMESPACES: [i32; 7] =
-    [CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET];
+const CLONE_FLAGS: [i32; 8] = [
+    CLONE_NEWNS,
+    CLONE_NEWCGROUP,
+    CLONE_NEWUTS,
+    CLONE_NEWIPC,
+    CLONE_NEWUSER,
+    CLONE_NEWPID,
+    CLONE_NEWNET,
+    CLONE_PARENT,
+];
+
+/// The largest piece of memory that processes may share: the limit of data does not count it.
+const MAX_SHARED_BYTES: u64 = 64 << 20;
 
 const TIOCSTI: u64 = 0x5412;
 const TIOCLINUX: u64 = 0x541c;
@@ -168,15 +184,15 @@ const FORBIDDEN: &[i64] = &[
     // Ways around the checks of files and sockets.
     SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register, SYS_open_by_handle_at, SYS_name_to_handle_at,
     SYS_fanotify_init, SYS_fanotify_mark,
-    // The kernel's inside.
+    // Kernel internals.
     SYS_bpf, SYS_userfaultfd, SYS_perf_event_open, SYS_kexec_load, SYS_kexec_file_load, SYS_init_module,
     SYS_finit_module, SYS_delete_module, SYS_syslog, SYS_keyctl, SYS_add_key, SYS_request_key, SYS_lookup_dcookie,
-    // The machine.
+    // Rebooting, time and swap.
     SYS_reboot, SYS_swapon, SYS_swapoff, SYS_quotactl, SYS_quotactl_fd, SYS_acct, SYS_settimeofday, SYS_clock_settime,
     SYS_clock_adjtime, SYS_adjtimex, SYS_sethostname, SYS_setdomainname, SYS_vhangup,
-    // Giving files away.
+    // Changing ownership.
     SYS_fchown, SYS_fchownat,
-    // Memory and queues that are shared by name, with anybody.
+    // Memory and queues that are shared by name.
     SYS_shmget, SYS_shmat, SYS_shmctl, SYS_msgget, SYS_msgsnd, SYS_msgrcv, SYS_msgctl, SYS_semget, SYS_semop, SYS_semctl,
     SYS_semtimedop, SYS_mq_open, SYS_mq_unlink,
 ];
@@ -187,7 +203,7 @@ const FORBIDDEN_HERE: &[i64] = &[SYS_chown, SYS_lchown, SYS_ioperm, SYS_iopl, SY
 const FORBIDDEN_HERE: &[i64] = &[];
 
 /// What ordinary programs need. `clone3` is not here: its flags cannot be looked at, and without it libraries use `clone`. Neither
-/// is `openat2`, whose mode cannot be.
+/// is `openat2`, whose mode cannot be, nor `memfd_create`: no limit counts what is written there.
 #[rustfmt::skip]
 const KNOWN: &[i64] = &[
     // Files.
@@ -202,7 +218,7 @@ const KNOWN: &[i64] = &[
     SYS_inotify_add_watch, SYS_inotify_rm_watch,
     // Memory.
     SYS_mmap, SYS_mprotect, SYS_munmap, SYS_brk, SYS_mremap, SYS_madvise, SYS_msync, SYS_mincore, SYS_mlock, SYS_mlock2,
-    SYS_munlock, SYS_mlockall, SYS_munlockall, SYS_memfd_create, SYS_membarrier, SYS_mbind, SYS_get_mempolicy,
+    SYS_munlock, SYS_mlockall, SYS_munlockall, SYS_membarrier, SYS_mbind, SYS_get_mempolicy,
     SYS_set_mempolicy, SYS_pkey_alloc, SYS_pkey_free, SYS_pkey_mprotect, SYS_mseal,
     // Signals.
     SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_rt_sigpending, SYS_rt_sigtimedwait, SYS_rt_sigsuspend,

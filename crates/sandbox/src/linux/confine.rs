@@ -1,7 +1,8 @@
-//! Closing the doors: a thread confines itself and starts the program, which inherits all of it. The thread then ends, so
+//! Confinement: a thread confines itself and starts the program, which inherits the restrictions. The thread then ends, so
 //! that nothing else of this process is confined.
 
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
@@ -17,7 +18,7 @@ use crate::linux::group::Group;
 use crate::linux::probe;
 use crate::linux::spawn::GATEWAY;
 
-/// Programs and what they need, readable for everybody on any system. Those that are missing are passed over.
+/// Programs and what they need, world-readable on any system. Missing ones are skipped.
 const PROGRAMS: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"];
 
 /// Of `/etc` only what programs look up and what holds no secret on any system: the folder as a whole has keys and passwords
@@ -94,6 +95,22 @@ impl ProgramAccess {
         &self.readable
     }
 
+    /// The first of the readable paths that contains this folder, by its path or by another one. A program that reads that path would
+    /// read the folder.
+    pub fn containing(&self, folder: &Path) -> Option<&Path> {
+        let identity = |path: &Path| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+        let folder = folder.canonicalize().ok()?;
+        let above: Vec<_> = folder.ancestors().filter_map(identity).collect();
+        let contains = |path: &&PathBuf| identity(path).is_some_and(|found| above.contains(&found));
+        self.readable.iter().find(contains).map(PathBuf::as_path)
+    }
+
+    /// Everything that may be read, settings and devices included. Nothing else is visible in a namespace.
+    pub(crate) fn visible(&self) -> impl Iterator<Item = &Path> {
+        let fixed = SETTINGS.iter().chain(DEVICES).map(Path::new);
+        self.readable.iter().map(PathBuf::as_path).chain(fixed)
+    }
+
     /// What it has of the network.
     pub(crate) fn network(&self) -> Network {
         self.network
@@ -105,9 +122,9 @@ impl ProgramAccess {
         Self { readable: self.readable.clone(), network }
     }
 
-    /// Starts a program in a group. It reaches this, reads and writes these folders, and nothing else. Refused where the machine has no
-    /// means to hold it.
-    pub fn start(
+    /// Starts a program in a group. It reaches this, reads and writes these folders, and nothing else. Refused if the machine has no
+    /// means to confine it.
+    pub(crate) fn start(
         &self,
         mut command: Command,
         folders: &[BorrowedFd<'_>],
@@ -177,7 +194,7 @@ impl ProgramAccess {
         for (path, access) in programs.chain(settings).chain(devices) {
             ruleset = allow(ruleset, path, access)?;
         }
-        // Everything but device nodes, which would be doors of their own.
+        // Everything but device nodes, which would bypass the restrictions.
         let all = AccessFs::from_all(NEWEST) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
         for folder in folders {
             ruleset = ruleset.add_rule(PathBeneath::new(*folder, all))?;
@@ -197,7 +214,7 @@ fn allow(
     ruleset.add_rule(PathBeneath::new(handle, access))
 }
 
-/// Gives up every capability, so that a command of root's is one of an ordinary user who happens to own root's files.
+/// Drops every capability, so that a command run by root has only the rights of an ordinary user who owns root's files.
 fn drop_privileges() -> rustix::io::Result<()> {
     let none = CapabilitySet::empty();
     rustix::thread::set_capabilities(

@@ -2,12 +2,12 @@
 //! this process has ended, for any reason, it kills the group. Nothing in the group can leave it, so ending the group ends everything.
 
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use parking_lot::{Mutex, MutexGuard};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-/// How long the killed may take to be gone.
+/// The timeout for killed processes to exit.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A process group and its leader.
@@ -36,19 +36,14 @@ impl Group {
         Ok(Self { _alive: leader.stdin.take(), leader, id })
     }
 
-    /// Its number.
+    /// Its id.
     pub fn id(&self) -> Pid {
         self.id
     }
 
-    /// How many processes and threads are in it, the leader included.
-    pub fn tasks(&self) -> usize {
-        tasks_of(self.id)
-    }
-
     /// Kills everything in it.
     pub fn kill(&self) {
-        // One that is empty already is as good.
+        // An error means that the group is empty already.
         let _ = kill_process_group(self.id, Signal::KILL);
     }
 
@@ -61,6 +56,9 @@ impl Group {
             self.kill();
             std::thread::sleep(Duration::from_millis(1));
         }
+        // Children of this process that are in the group and were not waited for.
+        let exited = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        while let Ok(Some(_)) = waitid(WaitId::Pgid(Some(self.id)), exited) {}
     }
 }
 
@@ -103,7 +101,7 @@ struct State {
 
 impl Switch {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Connects the group, and says whether the call is still wanted.
@@ -113,7 +111,7 @@ impl Switch {
         !state.off
     }
 
-    /// Before the group's number is given back.
+    /// Called before the group's id can be reused.
     pub fn disconnect(&self) {
         self.state().group = None;
     }

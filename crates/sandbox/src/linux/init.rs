@@ -1,4 +1,4 @@
-//! The first process of a program's namespace: a loop that takes leave of the dead and ends when the program does, which ends everything
+//! The init process of a program's namespace: a loop that reaps children and exits when the program does, which ends everything
 //! else in the namespace. It is a few instructions in a file of their own in memory, so that a program costs no second interpreter, and so
 //! that nothing of this process's memory stays behind in it.
 //!
@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use rustix::fs::MemfdFlags;
 
-// Waits for any child. The program is always the second process of its namespace. What it ended with is passed on, as a shell does: its
+// Waits for any child. The program is always the second process of its namespace. Its exit status is passed on, as a shell does: its
 // code, or 128 and the signal.
 #[cfg(target_arch = "x86_64")]
 std::arch::global_asm!(
@@ -102,7 +102,7 @@ fn instructions() -> &'static [u8] {
     unsafe { std::slice::from_raw_parts(begin, end.offset_from_unsigned(begin)) }
 }
 
-/// Where it is not written down, there are no namespaces.
+/// On other architectures there are no namespaces.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn instructions() -> &'static [u8] {
     &[]

@@ -1,11 +1,11 @@
-//! What a program may use up.
+//! Resource limits of a program.
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setpriority_process};
 
 /// File descriptors that a process may have.
 const DESCRIPTORS: u64 = 4096;
 
-/// What each process of a program may use up.
+/// Resource limits of each process of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessLimits {
     /// Bytes that a file may grow to.
@@ -39,7 +39,7 @@ impl ProcessLimits {
         for (resource, limit) in self.list() {
             prlimit(Some(process), resource, limit)?;
         }
-        // Manners, not walls: when memory or time is short, the program feels it first.
+        // A preference, not a limit: when memory or time is short, the program is affected first.
         let id = process.as_raw_nonzero();
         let _ = std::fs::write(format!("/proc/{id}/oom_score_adj"), "1000");
         let _ = setpriority_process(Some(process), 10);

@@ -5,7 +5,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -25,11 +25,9 @@ use crate::linux::confine::ProgramAccess;
 use crate::linux::group::{Group, Switch, tasks_of};
 use crate::linux::init;
 use crate::linux::limits::ProcessLimits;
+use crate::linux::mounts::MountView;
 use crate::linux::spawn::{self, GATEWAY, SpawnPlan, Spawned};
 use crate::report::SandboxReport;
-
-/// The maximal number of processes and threads of a program.
-const TASKS: u32 = 512;
 
 /// Where no namespace is, the process waits until its limits are set, and becomes the program.
 const BEGIN: &str = r#"read -r _ || exit 125; exec "$@""#;
@@ -47,12 +45,18 @@ pub struct Program<'a> {
     pub environment: &'a [(&'a str, OsString)],
     /// The folder that it starts in.
     pub folder: &'a Path,
+    /// A handle on that folder: where another folder has its path by now, nothing starts.
+    pub folder_handle: Option<BorrowedFd<'a>>,
     /// What it may read and run, and what it has of the network.
     pub reach: &'a ProgramAccess,
     /// The folders that it may write to: where they are, and handles on them.
     pub writable: &'a [(&'a Path, BorrowedFd<'a>)],
+    /// Files and folders in those that stay read-only, where there are namespaces.
+    pub read_only: &'a [PathBuf],
     /// What it may use up.
     pub limits: ProcessLimits,
+    /// The maximal number of its processes and threads.
+    pub tasks: u32,
     /// Whether its standard input is a socket of both directions, and no pipe.
     pub socket: bool,
 }
@@ -77,6 +81,7 @@ pub struct ProgramState {
     /// Readable when the program has ended.
     handle: OwnedFd,
     bounded: bool,
+    tasks: u32,
 }
 
 enum ProgramHandle {
@@ -112,6 +117,14 @@ impl Program<'_> {
         }
     }
 
+    /// The folder to start in, by its handle where there is one, so that replacing it concurrently has no effect.
+    fn start_folder(&self) -> PathBuf {
+        match self.folder_handle {
+            Some(handle) => PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd())),
+            None => self.folder.to_owned(),
+        }
+    }
+
     fn handles(&self) -> Vec<BorrowedFd<'_>> {
         self.writable.iter().map(|(_, handle)| *handle).collect()
     }
@@ -136,21 +149,18 @@ impl Program<'_> {
             arguments: self.words.iter().map(|word| text(word.as_ref())).collect::<Result<_, _>>()?,
             environment: variables.collect::<Result<_, _>>()?,
             folder: text(self.folder.as_os_str())?,
-            writable: self
-                .writable
-                .iter()
-                .map(|(path, _)| text(path.as_os_str()))
-                .collect::<Result<_, _>>()?,
+            folder_handle: self.folder_handle,
+            view: MountView::new(self.reach.visible(), self.writable, self.read_only).map_err(failed)?,
             streams: [their_input.as_fd(), their_output.as_fd(), their_errors.as_fd()],
             ruleset: ruleset.as_fd(),
             filters: filters(self.reach.network()).map_err(unconfined)?,
             limits: self.limits.list(),
-            tasks: TASKS,
+            tasks: self.tasks,
             init,
             network: self.reach.network(),
         });
         let Spawned { pid, handle, gateway, bounded } = born.map_err(failed)?;
-        let life = ProgramState { held: ProgramHandle::Namespaces(pid), handle, bounded };
+        let life = ProgramState { held: ProgramHandle::Namespaces(pid), handle, bounded, tasks: self.tasks };
         Ok(Running { input, output, errors, gateway: gateway.map(TcpListener::from), life })
     }
 
@@ -162,7 +172,7 @@ impl Program<'_> {
             .args(self.words)
             .env_clear()
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .current_dir(self.folder)
+            .current_dir(self.start_folder())
             .stdin(Stdio::from(their_input))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -180,8 +190,8 @@ impl Program<'_> {
             }
         };
         let streams = (child.stdout.take(), child.stderr.take());
-        let life =
-            ProgramState { held: ProgramHandle::Group(Box::new((child, group))), handle, bounded: false };
+        let held = ProgramHandle::Group(Box::new((child, group)));
+        let life = ProgramState { held, handle, bounded: false, tasks: self.tasks };
         let (Some(output), Some(errors)) = streams else {
             life.end(&Switch::default()).map_err(failed)?;
             return Err(Fault::new(Code::Internal, "a stream of the program is missing"));
@@ -212,7 +222,7 @@ impl ProgramState {
 
     /// Whether it has more processes and threads than it may, where nothing but counting them keeps it from that.
     pub fn is_crowded(&self) -> bool {
-        !self.bounded && tasks_of(self.group()) > TASKS as usize
+        !self.bounded && tasks_of(self.group()) > self.tasks as usize
     }
 
     /// Whether the kernel bounds the number of its processes.
@@ -281,9 +291,12 @@ pub(crate) fn try_namespaces() -> Result<(), String> {
         words: &["/bin/true".to_owned()],
         environment: &[],
         folder: Path::new("/"),
+        folder_handle: None,
         reach: &ProgramAccess::new(&[], Network::Gateway),
         writable: &[],
+        read_only: &[],
         limits: ProcessLimits { file_bytes: 1 << 20, memory_bytes: 1 << 30, cpu_seconds: None },
+        tasks: 512,
         socket: false,
     };
     init::ready().ok_or("this machine runs no files in memory")?;

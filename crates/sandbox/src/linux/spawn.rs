@@ -4,7 +4,7 @@
 //!
 //! This module holds `unsafe`: it forks a process that has threads. The argument: the child has a copy of the memory in which other threads
 //! stopped anywhere, so it takes no lock, allocates nothing and calls nothing that might. It makes system calls on what was prepared before, and
-//! then becomes another program or ends. Pointers that are handed to the kernel point into `Birth`, which outlives the call.
+//! then becomes another program or ends. Pointers that are passed to the kernel point into `SpawnPlan`, which outlives the call.
 
 #![allow(unsafe_code, reason = "the argument is above")]
 
@@ -26,20 +26,23 @@ use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 use seccompiler::BpfProgram;
 
 use crate::linux::calls::Network;
+use crate::linux::mounts::{MountView, is_same};
 
 /// The port of the gateway, in a namespace in which nothing else listens.
 pub(crate) const GATEWAY: u16 = 3128;
 /// Connections that may wait to be taken.
 const LISTEN_BACKLOG: i32 = 64;
 
-/// Everything that a child needs, made ready before it is born.
+/// Everything that a child needs, prepared before the fork.
 pub(crate) struct SpawnPlan<'a> {
     pub(crate) program: CString,
     pub(crate) arguments: Vec<CString>,
     pub(crate) environment: Vec<CString>,
     pub(crate) folder: CString,
-    /// The folders that it may write to. Everything else is read-only in its view of the file system.
-    pub(crate) writable: Vec<CString>,
+    /// A handle on the folder that it starts in.
+    pub(crate) folder_handle: Option<BorrowedFd<'a>>,
+    /// What is visible to it, and what of that it may write.
+    pub(crate) view: MountView<'a>,
     /// Standard input, output and error.
     pub(crate) streams: [BorrowedFd<'a>; 3],
     pub(crate) ruleset: BorrowedFd<'a>,
@@ -53,7 +56,7 @@ pub(crate) struct SpawnPlan<'a> {
     pub(crate) network: Network,
 }
 
-/// A child that was born.
+/// A child process.
 pub(crate) struct Spawned {
     pub(crate) pid: Pid,
     pub(crate) handle: OwnedFd,
@@ -68,13 +71,13 @@ const STEPS: [&str; 11] = [
     "its user could not be mapped",
     "its loopback could not be brought up",
     "its limits could not be set",
-    "its streams could not be handed over",
+    "its standard streams could not be set up",
     "its folder cannot be entered",
     "its capabilities could not be given up",
     "the first process of its namespace could not be started",
     "it could not be confined",
     "the program could not be started",
-    "its view of the file system could not be made read-only",
+    "its view of the file system could not be made",
 ];
 
 /// A step that failed: which, and why.
@@ -83,7 +86,7 @@ type Failed = (u8, Errno);
 /// What a child says first: that it got that far, with its listening socket.
 const HANDSHAKE_OK: u8 = 0xff;
 
-/// Gives birth. The child belongs to the calling thread and ends with it, so that the thread must live as long.
+/// Forks. The child belongs to the calling thread and ends with it, so that the thread must live as long.
 pub(crate) fn give(birth: &SpawnPlan<'_>) -> Result<Spawned, String> {
     let told = |step: u8, error: Errno| match STEPS.get(usize::from(step)) {
         Some(what) => format!("{what}: {error}"),
@@ -122,10 +125,10 @@ pub(crate) fn give(birth: &SpawnPlan<'_>) -> Result<Spawned, String> {
     }
 }
 
-/// Never there.
+/// Never present.
 enum Never {}
 
-/// The user and group of this process, mapped to themselves: what is theirs stays theirs, and nobody else's is.
+/// The user and group of this process, mapped to themselves: they keep their own files, and no other id is mapped.
 struct Maps {
     user: CString,
     group: CString,
@@ -180,12 +183,12 @@ fn grow(
         Network::Closed | Network::Open => None,
     };
     let bounded = limit(birth).map_err(|error| (3, error))?;
-    read_only(&birth.writable).map_err(|error| (10, error))?;
+    birth.view.enter().map_err(|error| (10, error))?;
     let [input, output, errors] = birth.streams;
     rustix::stdio::dup2_stdin(input).map_err(|error| (4, error))?;
     rustix::stdio::dup2_stdout(output).map_err(|error| (4, error))?;
     rustix::stdio::dup2_stderr(errors).map_err(|error| (4, error))?;
-    rustix::process::chdir(birth.folder.as_c_str()).map_err(|error| (5, error))?;
+    start_in(birth).map_err(|error| (5, error))?;
     give_up().map_err(|error| (6, error))?;
     ordinary_signals();
     // It is killed when its parent ends. If the parent has ended already, the child does not start.
@@ -221,7 +224,7 @@ fn become_init(init: BorrowedFd<'_>) -> Errno {
     last_error()
 }
 
-/// Closes the doors and becomes the program.
+/// Applies the restrictions and executes the program.
 fn become_program(
     birth: &SpawnPlan<'_>,
     arguments: &[*const c_char],
@@ -256,7 +259,7 @@ fn map_user(maps: &Maps) -> Result<(), Errno> {
     let mapped = write_to(c"/proc/self/setgroups", b"deny")
         .and_then(|()| write_to(c"/proc/self/uid_map", maps.user.as_bytes()))
         .and_then(|()| write_to(c"/proc/self/gid_map", maps.group.as_bytes()));
-    // Manners, not a wall: when memory is short, the program feels it first.
+    // A preference, not a limit: when memory is short, the program is killed first.
     let _ = write_to(c"/proc/self/oom_score_adj", b"1000");
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     mapped
@@ -298,28 +301,26 @@ fn limit(birth: &SpawnPlan<'_>) -> Result<bool, Errno> {
     Ok(numbered || !rustix::process::geteuid().is_root())
 }
 
-/// Makes everything read-only but these folders. Landlock keeps files from being read and written, and does not ask who changes their modes
-/// and times; on a mount that is read-only nobody does.
-fn read_only(writable: &[CString]) -> Result<(), Errno> {
-    use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
-
-    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change(c"/", private)?;
-    for folder in writable {
-        mount_bind(folder.as_c_str(), folder.as_c_str())?;
+/// Enters the folder that it starts in, if that is still the one that was meant.
+fn start_in(birth: &SpawnPlan<'_>) -> Result<(), Errno> {
+    rustix::process::chdir(birth.folder.as_c_str())?;
+    match birth.folder_handle {
+        Some(meant) => {
+            let here = rustix::fs::open(c".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+            if is_same(here.as_fd(), meant)? { Ok(()) } else { Err(Errno::STALE) }
+        }
+        None => Ok(()),
     }
-    set_mounts(c"/", libc::AT_RECURSIVE, libc::MOUNT_ATTR_RDONLY, 0)?;
-    // The last mount on a folder is the one that was made here.
-    writable.iter().try_for_each(|folder| set_mounts(folder, 0, 0, libc::MOUNT_ATTR_RDONLY))
 }
 
-/// Sets and clears attributes of the mount that a path leads to.
-fn set_mounts(path: &CStr, flags: i32, set: u64, clear: u64) -> Result<(), Errno> {
-    let wanted = libc::mount_attr { attr_set: set, attr_clr: clear, propagation: 0, userns_fd: 0 };
+/// Makes the mount that a path leads to read-only.
+pub(crate) fn make_read_only(at: BorrowedFd<'_>, path: &CStr, flags: i32) -> Result<(), Errno> {
+    let set = libc::MOUNT_ATTR_RDONLY;
+    let wanted = libc::mount_attr { attr_set: set, attr_clr: 0, propagation: 0, userns_fd: 0 };
     let size = size_of::<libc::mount_attr>();
     // SAFETY: the text ends with NUL, and the kernel reads the attributes, which are as long as it is told.
     let done = unsafe {
-        libc::syscall(libc::SYS_mount_setattr, libc::AT_FDCWD, path.as_ptr(), flags, &raw const wanted, size)
+        libc::syscall(libc::SYS_mount_setattr, at.as_raw_fd(), path.as_ptr(), flags, &raw const wanted, size)
     };
     if done == 0 { Ok(()) } else { Err(last_error()) }
 }
@@ -391,13 +392,13 @@ fn tell(host: &OwnedFd, step: u8, error: Errno) {
     let _ = rustix::net::send(host, &[step, a, b, c, d], SendFlags::NOSIGNAL);
 }
 
-/// Ends without a word to anything of this process's that waits for its end.
+/// Exits without running this process's exit handlers.
 fn exit_child() -> ! {
-    // SAFETY: it does nothing but end.
+    // SAFETY: it does nothing but exit.
     unsafe { libc::_exit(125) }
 }
 
-/// Listens until the child is its program, or has failed.
+/// Waits until the child has executed its program, or has failed.
 fn read_handshake(child: &OwnedFd) -> Result<(Option<OwnedFd>, bool), Failed> {
     let mut found = None;
     loop {
@@ -415,7 +416,7 @@ fn read_handshake(child: &OwnedFd) -> Result<(Option<OwnedFd>, bool), Failed> {
             _ => None,
         });
         match (heard, message) {
-            // Both ends that the child had are closed: it has become what it was to be.
+            // Both ends that the child had are closed: it has executed its program.
             (0, _) => return found.ok_or((7, Errno::PIPE)),
             (_, [HANDSHAKE_OK, bounded, ..]) => found = Some((handed, bounded == 1)),
             (_, [step, a, b, c, d]) => {

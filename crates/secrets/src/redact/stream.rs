@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use secrecy::zeroize::Zeroize;
 
-use super::Redactor;
+use super::{Redactor, views};
 
 /// Takes values out of a text that comes in pieces, also where a value is split between them.
 pub struct RedactedStream {
@@ -39,7 +39,14 @@ impl RedactedStream {
     fn clear(&self) -> usize {
         let from = self.held.len().saturating_sub(self.redactor.longest.saturating_sub(1));
         let mut starts = self.held.char_indices().map(|(place, _)| place).skip_while(|place| *place < from);
-        let mut clear = starts.find(|place| self.may_begin(*place)).unwrap_or(self.held.len());
+        let mut clear = starts.find(|place| self.may_begin(&self.held[*place..])).unwrap_or(self.held.len());
+        for view in views::of(&self.held).into_iter().filter(|view| view.is_last) {
+            let from = view.text.len().saturating_sub(self.redactor.longest.saturating_sub(1));
+            let starts = view.text.char_indices().map(|(place, _)| place).skip_while(|place| *place < from);
+            let begins = starts.into_iter().find(|place| self.may_begin(&view.text[*place..]));
+            clear = clear.min(begins.map_or(usize::MAX, |place| view.start(place)));
+            clear = clear.min(view.open.unwrap_or(usize::MAX));
+        }
         // A value that reaches over this place goes with what is held back.
         for place in self.redactor.ranges(&self.held).into_iter().rev() {
             if place.range.start < clear && clear < place.range.end {
@@ -49,9 +56,8 @@ impl RedactedStream {
         clear
     }
 
-    /// Whether a longer form begins with all that is held from a place on.
-    fn may_begin(&self, place: usize) -> bool {
-        let rest = &self.held[place..];
+    /// Whether a longer form begins with all of this.
+    fn may_begin(&self, rest: &str) -> bool {
         let forms = &self.redactor.forms;
         // The forms are in order: those that begin with the rest come right after it.
         let first = forms.partition_point(|(form, _)| form.as_str() <= rest);

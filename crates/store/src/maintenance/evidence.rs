@@ -12,7 +12,8 @@ use holdfast_contract::system_frames::{HeadAnchored, LogCheckpointed, LogErased}
 use rusqlite::{Connection, params};
 
 use crate::failure;
-use crate::reader::{FoundStream, find_stream, read_body};
+use crate::maintenance::upkeep::Retention;
+use crate::reader::{FoundStream, find_stream, hash_at, read_body};
 use crate::store::Store;
 use crate::tables::rows::{COLUMNS, Stored, place};
 use crate::write::stream::Head;
@@ -110,6 +111,27 @@ impl Evidence {
 }
 
 impl Store {
+    /// The last frame of the system stream that can go under this retention: none after its snapshot, from which it is taken up, and
+    /// none that records an erasure whose tombstones are still kept.
+    pub fn system_collectable(&self, retention: Retention, now: Millis) -> Result<Option<Head>, Problem> {
+        let system = StreamId::system();
+        let Some((snapshot, _)) = self.latest_snapshot(&system)? else { return Ok(None) };
+        let Some(wanted) = self.collectable(&system, retention, now)? else { return Ok(None) };
+        self.inner.readers.with(|connection| {
+            let Some(found) = find_stream(connection, &system)? else { return Ok(None) };
+            let mut last = wanted.seq.min(snapshot.seq);
+            while let (_, Some(erasure)) = needed(connection, last)? {
+                let Some(before) = erasure.0.checked_sub(1).map(Seq) else { return Ok(None) };
+                last = before;
+            }
+            if last < found.first() {
+                return Ok(None);
+            }
+            let hash = hash_at(connection, &found, last).map_err(|error| failure::reading(&error))?;
+            Ok(hash.map(|hash| Head { seq: last, hash }))
+        })
+    }
+
     /// What the system stream up to `up_to` proves and nothing after it does: the caller appends these again before it collects
     /// that far. Records of erasures cannot be renewed; they hold [`Store::collect`] back until the erased frames have gone.
     pub fn evidence_to_renew(&self, up_to: Seq) -> Result<Vec<Body>, Problem> {

@@ -217,7 +217,7 @@ fn erase(
 }
 
 /// Takes what was erased out of the write-ahead log as well. Deleted cells and pages are already zeroes (`secure_delete`).
-fn scrub(writer: &WriterThread) -> Result<(), Problem> {
+pub(crate) fn scrub(writer: &WriterThread) -> Result<(), Problem> {
     for _ in 0..LOCKED_RETRIES {
         let busy = writer
             .connection

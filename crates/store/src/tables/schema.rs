@@ -104,6 +104,22 @@ pub(crate) struct LogLocation {
 }
 
 impl LogLocation {
+    /// Rejects what is not a regular file, such as a pipe: SQLite would wait for ever until another process writes to it.
+    fn check(&self) -> Result<(), Problem> {
+        // Through another VFS the database is not where its path says.
+        if self.vfs.is_some() {
+            return Ok(());
+        }
+        ["", "-wal", "-shm", "-journal"].iter().try_for_each(|beside| {
+            let mut path = self.path.clone().into_os_string();
+            path.push(beside);
+            holdfast_untrusted_files::check_regular(Path::new(&path)).map_err(|error| {
+                let what = format!("cannot open the log {}: {error}", path.display());
+                failure::at(&self.path, Problem::new(Code::StoreUnavailable, what))
+            })
+        })
+    }
+
     /// A connection that can only read.
     pub(crate) fn reader(&self) -> rusqlite::Result<Connection> {
         self.connect(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY)
@@ -167,6 +183,7 @@ enum Found {
 
 /// Opens the log for writing; creates or migrates it if necessary.
 pub(crate) fn open(place: &LogLocation) -> Result<(Connection, Option<Migration>), Problem> {
+    place.check()?;
     // The file first, without touching it; then with what its write-ahead log adds.
     // On its own the file may be torn by a crash: only a clear answer counts.
     if let Ok(found) = look(place, place.untouched()) {

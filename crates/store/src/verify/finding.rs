@@ -53,6 +53,8 @@ macro_rules! findings {
 findings! {
     /// SQLite itself finds the file damaged.
     "database_damaged" DatabaseDamaged;
+    /// Frames that were acknowledged are not in the log: the database or its write-ahead log was cut, or replaced by an older one.
+    "log_cut" LogCut;
     /// A row has a column that cannot be read as what it should be.
     "row_unreadable" RowUnreadable;
     /// A stream that the system stream knows is gone.
@@ -83,7 +85,7 @@ findings! {
     "blob_damaged" BlobDamaged;
     /// The list of who refers to which blob is not what the frames say.
     "reference_mismatch" ReferenceMismatch;
-    /// A delivery row belongs to no kept frame of its stream.
+    /// A row of the bus belongs to no event or subscriber, or cannot be read.
     "delivery_mismatch" DeliveryMismatch;
     /// A snapshot belongs to no frame of its stream.
     "snapshot_mismatch" SnapshotMismatch;

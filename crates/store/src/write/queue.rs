@@ -4,13 +4,14 @@
 //! until as many callers wait as it has just released, so that they share one sync.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdfast_contract::digest::Digest;
 use holdfast_contract::frame::Draft;
 use holdfast_contract::ids::Seq;
 use holdfast_contract::problem::Problem;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::failure;
 use crate::tables::objects::ObjectKind;
@@ -122,7 +123,7 @@ impl WriteQueue {
     pub(crate) fn push(&self, entry: QueueEntry) -> Result<(), Problem> {
         let mut inside = self.lock();
         while inside.frames >= self.limit && !inside.closed {
-            inside = self.room.wait(inside).unwrap_or_else(PoisonError::into_inner);
+            self.room.wait(&mut inside);
         }
         if inside.closed {
             return Err(failure::closed());
@@ -181,14 +182,12 @@ impl WriteQueue {
             }
             if inside.entries.is_empty() && idle_ticks >= IDLE_TICKS {
                 inside.writer = Writer::Parked;
-                inside = self.work.wait(inside).unwrap_or_else(PoisonError::into_inner);
+                self.work.wait(&mut inside);
                 idle_ticks = 0;
                 continue;
             }
             inside.writer = Writer::Lingering { want: 1 };
-            let (guard, timeout) =
-                self.work.wait_timeout(inside, self.linger).unwrap_or_else(PoisonError::into_inner);
-            inside = guard;
+            let timeout = self.work.wait_for(&mut inside, self.linger);
             lingered = timeout.timed_out() && !inside.entries.is_empty();
             idle_ticks += u32::from(timeout.timed_out());
         }
@@ -212,7 +211,7 @@ impl WriteQueue {
                 break;
             }
             inside.writer = Writer::Lingering { want };
-            inside = self.work.wait_timeout(inside, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.work.wait_for(&mut inside, left);
         }
         inside
     }
@@ -236,7 +235,7 @@ impl WriteQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inside.lock()
     }
 }
 

@@ -7,10 +7,11 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 use holdfast_contract::problem::Problem;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::failure;
 
@@ -96,6 +97,6 @@ impl ReceiptState {
     }
 
     fn waiting(&self) -> MutexGuard<'_, Vec<Waker>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 }

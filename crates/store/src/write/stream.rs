@@ -2,8 +2,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
@@ -11,6 +11,7 @@ use holdfast_contract::digest::Digest;
 use holdfast_contract::frame::Draft;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::Problem;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 
 use crate::store::{Inner, Shared};
@@ -159,7 +160,7 @@ impl Stream {
 
     /// Only the writer thread locks it, so it is never contended.
     pub(crate) fn tail(&self) -> MutexGuard<'_, Tail> {
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tail.lock()
     }
 
     /// Publishes the outcome of a transaction and returns the waiters that it releases.
@@ -183,7 +184,7 @@ impl Stream {
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        self.progress.lock()
     }
 }
 

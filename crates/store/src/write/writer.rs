@@ -4,6 +4,7 @@
 //! at their last durable frame; the writer goes on for all others.
 
 use std::collections::{HashSet, VecDeque};
+use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +24,7 @@ use crate::tables::blobs::{self, Packer};
 use crate::tables::rows::{self, Bytes32, place};
 use crate::tables::{deliveries, objects};
 use crate::write::atomic_append::{AtomicAppend, Prepared};
+use crate::write::head_file::HeadFile;
 use crate::write::queue::{Object, Pace, QueueEntry, State};
 use crate::write::receipt::Promise;
 use crate::write::seal::Sealer;
@@ -45,6 +47,7 @@ pub(crate) struct WriterThread {
     /// The length of the write-ahead log, and the length of the next checkpoint.
     wal_pages: Arc<AtomicU64>,
     checkpoint_at: u64,
+    head_file: HeadFile,
 }
 
 /// The content of one transaction.
@@ -96,7 +99,11 @@ impl Drop for ShutdownGuard {
 }
 
 impl WriterThread {
-    pub(crate) fn new(mut connection: Connection, shared: Arc<Shared>) -> Result<Self, Problem> {
+    pub(crate) fn new(
+        mut connection: Connection,
+        shared: Arc<Shared>,
+        head_file: HeadFile,
+    ) -> Result<Self, Problem> {
         let wal_pages = Arc::new(AtomicU64::new(0));
         let grown = Arc::clone(&wal_pages);
         let hook = move |_: &mut rusqlite::hooks::Wal, pages: i32| {
@@ -113,6 +120,7 @@ impl WriterThread {
             unwritten: Vec::new(),
             wal_pages,
             checkpoint_at: LONG_WAL,
+            head_file,
         })
     }
 
@@ -206,6 +214,7 @@ impl WriterThread {
         }));
         if outcome.is_ok() {
             self.objects_are_durable();
+            self.head_file.advance(written);
             self.shared.counters.frames.add(written);
         }
         outcome
@@ -229,6 +238,11 @@ impl WriterThread {
                 Ok(result)
             }
             Err(problem) => {
+                // Which limit it was, is not in every error of SQLite's.
+                let problem = match (problem.code, system_error::kind(&self.connection)) {
+                    (Code::StoreWrite, ErrorKind::FileTooLarge) => failure::file_too_large(),
+                    _ => problem,
+                };
                 self.shared.counters.failed_commits.add(1);
                 if !self.connection.is_autocommit() {
                     // SQLite rolls back by itself if this fails: nothing of the transaction can be read again.
@@ -244,10 +258,10 @@ impl WriterThread {
         run.map(|_| ()).map_err(|error| {
             // A full disk may also be detected at the sync.
             let synced = error.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure);
-            if synced && system_error::is_out_of_space(&self.connection) {
-                return failure::out_of_space();
+            match system_error::kind(&self.connection) {
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded if synced => failure::out_of_space(),
+                _ => failure::writing(&error),
             }
-            failure::writing(&error)
         })
     }
 

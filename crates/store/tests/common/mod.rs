@@ -82,7 +82,7 @@ impl Home {
         self.store.erase(&name.into(), from, to, tombstone).unwrap()
     }
 
-    /// A second connection, for whoever tampers.
+    /// A second connection, for tampering.
     pub fn intruder(&self) -> rusqlite::Connection {
         let connection = rusqlite::Connection::open(self.path()).unwrap();
         connection.pragma_update(None, "foreign_keys", false).unwrap();

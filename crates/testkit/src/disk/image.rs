@@ -18,7 +18,7 @@ impl Image {
         self.length
     }
 
-    /// Copies bytes out and says how many there were; the rest of the buffer is left alone.
+    /// Copies bytes out and says how many there were; the rest of the buffer is unchanged.
     pub(super) fn read(&self, offset: u64, buffer: &mut [u8]) -> usize {
         let available = usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
         let wanted = buffer.len().min(available);

@@ -118,7 +118,7 @@ impl SharedMemoryLock {
     }
 }
 
-/// The memory that connections in WAL mode share, and its locks. It is thrown away when the last one lets go, so the next one
+/// The memory that connections in WAL mode share, and its locks. It is dropped when the last one unlocks, so the next one
 /// recovers the index from the log.
 #[derive(Default)]
 pub(super) struct SharedMemory {

@@ -17,9 +17,10 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::{Ordering, fence};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use rusqlite::ffi;
 
 use super::Shared;
@@ -39,11 +40,11 @@ impl Slot {
     }
 
     pub(super) fn point_to(&self, disk: &Arc<Shared>) {
-        *self.disk.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(disk);
+        *self.disk.lock() = Arc::downgrade(disk);
     }
 
     fn disk(&self) -> Result<Arc<Shared>, Refusal> {
-        self.disk.lock().unwrap_or_else(PoisonError::into_inner).upgrade().ok_or(ffi::SQLITE_CANTOPEN)
+        self.disk.lock().upgrade().ok_or(ffi::SQLITE_CANTOPEN)
     }
 }
 
@@ -56,7 +57,7 @@ static SLOTS: Mutex<Slots> = Mutex::new(Slots { free: Vec::new(), made: 0 });
 
 /// A slot that no disk uses.
 pub(super) fn take() -> &'static Slot {
-    let mut slots = SLOTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut slots = SLOTS.lock();
     slots.free.pop().unwrap_or_else(|| {
         slots.made += 1;
         register(format!("holdfast-disk-{}", slots.made))
@@ -65,7 +66,7 @@ pub(super) fn take() -> &'static Slot {
 
 /// Returns a slot whose disk is gone, and with it every file that was open through it.
 pub(super) fn give_back(slot: &'static Slot) {
-    SLOTS.lock().unwrap_or_else(PoisonError::into_inner).free.push(slot);
+    SLOTS.lock().free.push(slot);
 }
 
 fn register(name: String) -> &'static Slot {

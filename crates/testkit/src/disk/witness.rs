@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use holdfast_contract::digest::Digest;
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::Problem;
 use holdfast_store::{Store, StoreOptions};
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, OpenFlags};
 
 use super::SimulatedDisk;
@@ -45,12 +46,12 @@ impl Witness {
     /// Notes that a frame was acknowledged just now.
     pub fn acknowledged(&self, stream: &StreamId, seq: Seq) {
         let noted = Acknowledged { stream: stream.clone(), seq, step: self.disk.step() };
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
+        self.ledger.lock().push(noted);
     }
 
     /// Everything that was noted, by step.
     pub fn ledger(&self) -> Vec<Acknowledged> {
-        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut ledger = self.ledger.lock().clone();
         ledger.sort_by_key(|noted| noted.step);
         ledger
     }
@@ -58,7 +59,7 @@ impl Witness {
     /// For each stream, the last frame that must be there after a crash at a step.
     pub fn due(&self, step: usize) -> BTreeMap<StreamId, Seq> {
         let mut due = BTreeMap::new();
-        let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let ledger = self.ledger.lock();
         for noted in ledger.iter().filter(|noted| noted.step <= step) {
             let last = due.entry(noted.stream.clone()).or_insert(noted.seq);
             *last = noted.seq.max(*last);
@@ -155,7 +156,7 @@ impl<'a> Examiner<'a> {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<Digest, Result<Heads, Violation>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     fn walk(&self, store: &Store) -> Result<Heads, Violation> {

@@ -19,7 +19,7 @@ const MEMORY: &str = r#"(core module $memory
   (core instance $memory (instantiate $memory))"#;
 
 /// A component with the tool `relay`, which calls a function of an interface of the host and answers as that does. The function's
-/// parameters are these, the last of which is the tool's arguments; one without a text is none.
+/// parameters are these, the last of which is the tool's arguments; one without a text is skipped.
 pub fn relay(interface: &str, function: &str, given: &[(&str, Option<&str>)], last: &str) -> Vec<u8> {
     let mut data = Data::new(4096);
     let texts = ["relay", "Passes its arguments on.", r#"{"type":"object"}"#].map(|text| data.put(text));

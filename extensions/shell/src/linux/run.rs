@@ -1,32 +1,36 @@
-//! Runs a command: a process group, a temporary folder, limits, captured output, and killing every process that it started.
+//! Runs a command: a confined program, a temporary folder, limits, captured output, and killing every process that it started.
 
-use std::io::Write;
+use std::ffi::OsString;
+use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_lane_native::Workspace;
-use holdfast_sandbox::{Group, ProcessLimits, ProgramAccess, Switch, threads_on_machine};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use holdfast_sandbox::{
+    ProcessLimits, Program, ProgramAccess, ProgramState, Running, Switch, threads_on_machine,
+};
+use holdfast_untrusted_files::TempFolder;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::Serialize;
 
 use crate::ShellOptions;
 use crate::linux::output::Stream;
+use crate::linux::settings::WorkspaceSettings;
 
 /// How often the number of processes is checked.
 const PROCESS_CHECK_INTERVAL: Duration = Duration::from_millis(25);
 /// Entries of the workspace that are compared with hard-linked files of the home.
 const MAX_COMPARED_ENTRIES: usize = 200_000;
 
-/// The wrapper waits until its limits are set, closes its standard input, and then executes the command.
-const WRAPPER: &str = r#"read -r _ || exit 125; exec </dev/null; exec /bin/sh -c -- "$1""#;
+/// Characters of a path that a warning shows.
+const MAX_SHOWN_CHARS: usize = 120;
+/// New entries that are named in a warning.
+const MAX_NAMED_ENTRIES: usize = 10;
 
 /// What to run, and where.
 pub(crate) struct Job<'a> {
@@ -50,6 +54,9 @@ pub(crate) struct Outcome {
     /// Why it was killed, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
+    /// What it created that can run programs on the host, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) warning: Option<String>,
 }
 
 fn failed(what: &str, error: impl std::fmt::Display) -> Fault {
@@ -61,29 +68,20 @@ impl Job<'_> {
     pub(crate) fn run(&self, switch: &Switch) -> Result<Outcome, Fault> {
         self.check_hard_links()?;
         let folder = self.folder()?;
-        let scratch = tempfile::Builder::new().prefix("holdfast-").tempdir();
+        let scratch = TempFolder::new();
         let scratch = scratch.map_err(|error| failed("could not create a temporary directory", error))?;
-        let mut group = Group::start().map_err(|error| failed("could not create a process group", error))?;
-        let outcome = if switch.connect(group.id()) {
-            self.run_in(&mut group, &folder, scratch.path())
+        let before = threads_on_machine();
+        let settings = self.settings();
+        let read_only = settings.read_only(self.workspace.path());
+        let Running { input, output, errors, life, .. } = self.start(&folder, scratch.path(), &read_only)?;
+        // There is nothing to read.
+        drop(input);
+        let watched = if switch.connect(life.group()) {
+            self.watch(&life, output, errors, before)
         } else {
             Err(Fault::new(Code::ToolCancelled, "the call was cancelled before it began"))
         };
-        switch.disconnect();
-        group.end();
-        outcome
-    }
-
-    fn run_in(&self, group: &mut Group, folder: &OwnedFd, scratch: &Path) -> Result<Outcome, Fault> {
-        let scratch_handle =
-            open_folder(scratch).map_err(|error| failed("could not create a temporary directory", error))?;
-        let command = self.command(folder, scratch);
-        let handles = [self.workspace.as_fd(), scratch_handle.as_fd()];
-        let began = threads_on_machine();
-        let mut child = self.reach.start(command, &handles, group)?;
-        let watched = self.watch(group, &mut child, began);
-        group.kill();
-        let ended = child.wait();
+        let ended = life.end(switch);
         let (stdout, stderr, ending) = watched?;
         let status = ended.map_err(|error| failed("could not wait for the command", error))?;
         let (stdout, stderr) = (stdout.finish(), stderr.finish());
@@ -96,72 +94,83 @@ impl Job<'_> {
             stderr: stderr.into_text(),
             truncated,
             note: self.note(&ending),
+            warning: warning(&self.settings().new_since(&settings)),
         })
     }
 
-    fn command(&self, folder: &OwnedFd, scratch: &Path) -> Command {
-        let mut command = Command::new("/bin/sh");
-        command
-            .args(["-c", WRAPPER, "sh", self.command])
-            .env_clear()
-            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
-            .env("HOME", self.workspace.path())
-            .env("LANG", "C.UTF-8")
-            .env("TERM", "dumb")
-            .env("TMPDIR", scratch)
-            // By its handle, so that replacing the folder concurrently has no effect.
-            .current_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
+    /// Starts the command, confined like a program of an extension.
+    fn start(&self, folder: &OwnedFd, scratch: &Path, read_only: &[PathBuf]) -> Result<Running, Fault> {
+        let temporary = |error| failed("could not create a temporary directory", error);
+        let scratch_handle = open_folder(scratch).map_err(temporary)?;
+        let working_folder = std::fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()))
+            .map_err(|error| failed("the working directory cannot be found", error))?;
+        let workspace = self.workspace.path();
+        let environment: [(&str, OsString); 5] = [
+            ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into()),
+            ("HOME", workspace.into()),
+            ("LANG", "C.UTF-8".into()),
+            ("TERM", "dumb".into()),
+            ("TMPDIR", scratch.into()),
+        ];
+        let program = Program {
+            words: &["/bin/sh", "-c", "--", self.command].map(str::to_owned),
+            environment: &environment,
+            folder: &working_folder,
+            // Replacing the folder concurrently has no effect.
+            folder_handle: Some(folder.as_fd()),
+            reach: self.reach,
+            writable: &[(workspace, self.workspace.as_fd()), (scratch, scratch_handle.as_fd())],
+            read_only,
+            limits: self.limits(),
+            tasks: u32::try_from(self.options.tasks).unwrap_or(u32::MAX),
+            socket: false,
+        };
+        program.start(&holdfast_sandbox::report())
     }
 
-    /// Sets the limits, starts the command, and waits for its exit or for a reason to kill it.
+    /// What of the workspace commands must not change.
+    fn settings(&self) -> WorkspaceSettings {
+        match self.options.protect_settings {
+            true => WorkspaceSettings::find(self.workspace.path()),
+            false => WorkspaceSettings::default(),
+        }
+    }
+
+    /// Waits for the exit of the command, or for a reason to kill it.
     fn watch(
         &self,
-        group: &Group,
-        child: &mut Child,
+        life: &ProgramState,
+        output: OwnedFd,
+        errors: OwnedFd,
         before: usize,
     ) -> Result<(Stream, Stream, Ending), Fault> {
-        self.limit(Pid::from_child(child)).map_err(|error| failed("the limits cannot be set", error))?;
-        let lost = || Fault::new(Code::Internal, "a stream of the command is missing");
         let limit = self.options.output_bytes;
         let read = |error| failed("the output cannot be read", error);
-        let stdout = Stream::read(child.stdout.take().ok_or_else(lost)?, limit).map_err(read)?;
-        let stderr = Stream::read(child.stderr.take().ok_or_else(lost)?, limit).map_err(read)?;
-        let mut begin = child.stdin.take().ok_or_else(lost)?;
-        // An error means that it has exited already, which is detected below.
-        let _ = begin.write_all(b"\n");
-        drop(begin);
-
+        let stdout = Stream::read(File::from(output), limit).map_err(read)?;
+        let stderr = Stream::read(File::from(errors), limit).map_err(read)?;
         let deadline = Instant::now() + self.timeout;
-        let handle = pidfd_open(Pid::from_child(child), PidfdFlags::empty());
-        let handle = handle.map_err(|error| failed("the command cannot be watched", error))?;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok((stdout, stderr, Ending::Late));
             }
-            let pause = left.min(PROCESS_CHECK_INTERVAL);
-            let pause = Timespec { tv_sec: 0, tv_nsec: pause.as_nanos() as _ };
-            match poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&pause)) {
-                Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) => return Ok((stdout, stderr, Ending::Own)),
-                Err(error) => return Err(failed("the command cannot be watched", error)),
+            let pause = if life.is_bounded() { left } else { left.min(PROCESS_CHECK_INTERVAL) };
+            if life.wait(pause) {
+                return Ok((stdout, stderr, Ending::Own));
             }
+            // Counting the threads of the whole machine is cheap; counting the processes of one program is not.
             let more = threads_on_machine().saturating_sub(before);
-            if more > self.options.tasks && group.tasks() > self.options.tasks {
+            if more > self.options.tasks && life.is_crowded() {
                 return Ok((stdout, stderr, Ending::TooMany));
             }
         }
     }
 
-    fn limit(&self, process: Pid) -> rustix::io::Result<()> {
+    fn limits(&self) -> ProcessLimits {
         let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let cpu_seconds = Some((self.timeout.as_secs() + 1) * cores);
         let ShellOptions { file_bytes, memory_bytes, .. } = *self.options;
-        ProcessLimits { file_bytes, memory_bytes, cpu_seconds }.set(process)
+        ProcessLimits { file_bytes, memory_bytes, cpu_seconds }
     }
 
     fn note(&self, ending: &Ending) -> Option<String> {
@@ -229,6 +238,30 @@ impl Job<'_> {
         }
         Ok(())
     }
+}
+
+/// What the model and the user are told about entries that a command has created.
+fn warning(new: &[PathBuf]) -> Option<String> {
+    let named: Vec<String> = new.iter().take(MAX_NAMED_ENTRIES).map(|path| shown(path)).collect();
+    let more = match new.len().saturating_sub(named.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!new.is_empty()).then(|| {
+        format!(
+            "the command created or replaced {}{more} in the workspace. Git, editors, shells and CI may run programs that such files \
+             name: look at them before you use the folder.",
+            named.join(", ")
+        )
+    })
+}
+
+/// A path, or its end where it is long.
+fn shown(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let left_out = text.chars().count().saturating_sub(MAX_SHOWN_CHARS);
+    let end: String = text.chars().skip(left_out).collect();
+    format!("{:?}", if left_out > 0 { format!("…{end}") } else { end })
 }
 
 /// How a command ended.

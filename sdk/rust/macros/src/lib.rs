@@ -81,9 +81,9 @@ hooks! {
     on_event: "subscriber", "on_event", "event";
     /// Sends a text to one user of the channel: `fn(user: String, text: String, delivery: Delivery) -> Result<(), Failure>`.
     send_to_user: "channel", "send_to_user", "user, text, delivery";
-    /// Sends a text to whomever the channel reaches: `fn(text: String, delivery: Delivery) -> Result<(), Failure>`.
+    /// Sends a text to the channel's default recipient: `fn(text: String, delivery: Delivery) -> Result<(), Failure>`.
     send_message: "channel_message", "send_message", "text, delivery";
-    /// Sends a file to one user, or to whomever the channel reaches: `fn(user: Option<String>, file: File, delivery: Delivery) -> Result<(), Failure>`.
+    /// Sends a file to one user, or to the channel's default recipient: `fn(user: Option<String>, file: File, delivery: Delivery) -> Result<(), Failure>`.
     send_file: "channel_file", "send_file", "user, file, delivery";
     /// Runs a task that the manifest's schedules name: `fn(task: String) -> Option<Content>`. An object with a `text` tells the user.
     execute_task: "scheduler", "execute_task", "task";

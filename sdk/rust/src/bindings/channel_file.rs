@@ -261,7 +261,7 @@ pub mod exports {
                     }
                 }
                 pub trait Guest {
-                    /// Sends a file to one user, or to whomever the channel reaches where none is named.
+                    /// Sends a file to one user, or to the channel's default recipient if none is named.
                     #[allow(async_fn_in_trait)]
                     fn send_file(
                         user: Option<_rt::String>,

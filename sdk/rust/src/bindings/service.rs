@@ -158,8 +158,8 @@ pub mod exports {
                     }
                 }
                 pub trait Guest {
-                    /// Runs until it is stopped, wherever it waits or computes. That it ends by itself is a failure: the extension is not well,
-                    /// and comes back after a pause. What a call may use up is its own again after each `timers.wait-until`.
+                    /// Runs until it is stopped. Ending without being stopped is a failure: the extension is degraded,
+                    /// and restarted after a backoff. The limits of a call start over after each `timers.wait-until`.
                     #[allow(async_fn_in_trait)]
                     fn run_background() -> Result<(), Failure>;
                 }

@@ -543,7 +543,7 @@ pub mod exports {
                     }
                 }
                 pub trait Guest {
-                    /// An answer to a user begins. The id is the stream's; nothing else goes by it at the same time.
+                    /// An answer to a user begins. The id is the stream's, unique while the stream is open.
                     #[allow(async_fn_in_trait)]
                     fn stream_start(
                         user: _rt::String,

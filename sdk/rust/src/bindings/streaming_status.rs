@@ -189,7 +189,7 @@ pub mod exports {
                     }
                 }
                 pub trait Guest {
-                    /// A line on what goes on while an answer is written: a tool that was started, an answer that is begun anew.
+                    /// A status line while an answer is written: a tool that was started, an answer that starts over.
                     #[allow(async_fn_in_trait)]
                     fn stream_status(
                         user: _rt::String,

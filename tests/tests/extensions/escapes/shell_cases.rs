@@ -24,7 +24,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("the home's secrets by a link", "cat to-home/.env"),
     ("the policy", "cat {home}/config/policy.yaml"),
     ("write the policy", "echo 'profile: full-auto' > {home}/config/policy.yaml"),
-    ("remove the policy", "rm -f {home}/config/policy.yaml && echo GOT-THROUGH"),
+    ("remove the policy", "rm {home}/config/policy.yaml && echo GOT-THROUGH"),
     ("rename the policy", "mv {home}/config/policy.yaml {home}/config/old.yaml && echo GOT-THROUGH"),
     ("empty the policy", "truncate -s 0 {home}/config/policy.yaml && echo GOT-THROUGH"),
     ("the log", "cat {home}/holdfast.db"),
@@ -68,7 +68,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("kill the parent", "kill -9 {pid} && echo GOT-THROUGH"),
     ("kill a bystander", "kill -9 {bystander} && echo GOT-THROUGH"),
     ("kill everybody", "kill -URG -1; sleep 0.1; echo held"),
-    ("kill whoever started it", "kill -9 $PPID && echo GOT-THROUGH"),
+    ("kill its parent", "kill -9 $PPID && echo GOT-THROUGH"),
     ("the parent's limits", "prlimit --pid {pid} --nofile=3:3 && echo GOT-THROUGH"),
     ("the parent's priority", "renice -n 19 -p {pid} && echo GOT-THROUGH"),
     ("more of a limit", "ulimit -Hf unlimited && echo GOT-THROUGH"),
@@ -84,7 +84,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("another root", "chroot / true && echo GOT-THROUGH"),
     ("the host's name", "hostname holdfast-escape && echo GOT-THROUGH"),
     ("the clock", "date -s 2001-01-01 && echo GOT-THROUGH"),
-    // Outliving the call: whoever lives has the FIFO open.
+    // Outliving the call: a process that survives has the FIFO open.
     (
         "a session of its own",
         "exec 9>alive; setsid sh -c 'while :; do echo x >> ticks; sleep 0.01; done' >/dev/null 2>&1 & sleep 0.1; test -e ticks || echo held",

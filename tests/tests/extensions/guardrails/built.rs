@@ -1,4 +1,4 @@
-//! That what the program carries was made of the sources beside it. `HOLDFAST_UPDATE=1` makes it anew.
+//! The embedded components are built from the sources beside them. `HOLDFAST_UPDATE=1` rebuilds them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use holdfast_contract::digest::Digest;
 
 use super::{BUILT_IN, folder};
 
-/// The digest of everything that a component is made of: its sources and settings, and the SDK.
+/// The digest of everything that a component is built from: its sources and settings, and the SDK.
 fn sources(id: &str) -> String {
     let mut files = BTreeMap::new();
     let root = folder("..").canonicalize().unwrap();
@@ -25,18 +25,17 @@ fn sources(id: &str) -> String {
 fn collect(from: &Path, root: &Path, files: &mut BTreeMap<String, String>) {
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => collect(&path, root, files),
-            false => {
-                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
-                files.insert(name, Digest::of(&fs::read(&path).unwrap()).to_string());
-            }
+        if path.is_dir() {
+            collect(&path, root, files)
+        } else {
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            files.insert(name, Digest::of(&fs::read(&path).unwrap()).to_string());
         }
     }
 }
 
 #[test]
-fn each_component_was_made_of_the_sources_beside_it() {
+fn each_component_was_built_from_the_sources_beside_it() {
     for id in BUILT_IN {
         let (noted, component) = (folder(id).join("SOURCES"), folder(id).join(format!("{id}.wasm")));
         if std::env::var_os("HOLDFAST_UPDATE").is_some() {
@@ -48,7 +47,7 @@ fn each_component_was_made_of_the_sources_beside_it() {
         let digest = Digest::of(&fs::read(&component).unwrap());
         let expected = format!("sources {}\ncomponent {digest}\n", sources(id));
         let noted = fs::read_to_string(noted).unwrap_or_default();
-        assert_eq!(noted, expected, "{id}: run this test with HOLDFAST_UPDATE=1 to build the component anew");
+        assert_eq!(noted, expected, "{id}: run this test with HOLDFAST_UPDATE=1 to rebuild the component");
     }
 }
 

@@ -120,18 +120,19 @@ async fn sanitizers_come_first_one_after_the_other_and_then_the_worst_word_count
         assert_eq!(verdict["blocked"], blocked);
         let reasons: Vec<&Value> =
             verdict["reasons"].as_array().unwrap().iter().map(|it| &it["reason"]).collect();
-        match blocked {
-            true => assert_eq!(
+        if blocked {
+            assert_eq!(
                 (report.outcome, reasons),
                 (
                     TurnOutcome::Blocked { reason: "forbidden".to_owned() },
                     vec![&json!("forbidden"), &json!("odd")]
                 )
-            ),
-            false => assert_eq!(
+            )
+        } else {
+            assert_eq!(
                 (report.answer.unwrap().to_text().as_str(), reasons),
                 ("answer ab", vec![&json!("odd")])
-            ),
+            )
         }
         assert!(lab.replay("s1").identical);
     }

@@ -1,12 +1,11 @@
 //! Sandboxed guardrails that trap, never end or say what nobody can understand: nothing passes them, the record says so, and the reason
-//! reaches whoever asked, by the turn's report and on their channel.
+//! reaches the user, by the turn's report and on their channel.
 
 use std::sync::{Arc, Mutex};
 
 use holdfast_bus::NewEvent;
 use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
-use holdfast_contract::effect::ModelAct;
 use holdfast_contract::message::{AskedCall, Message, Usage};
 use holdfast_contract::problem::Fault;
 use holdfast_contract::sandbox::SandboxOptions;
@@ -14,7 +13,7 @@ use holdfast_contract::session_frames::{ModelFailed, ModelReturned, TurnOutcome}
 use holdfast_contract::tool::EffectClass;
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Channel, NativeExtension, now};
-use holdfast_model::{Deltas, Model};
+use holdfast_model::{Deltas, Model, ModelRequest};
 use holdfast_runtime::TurnReport;
 use holdfast_testkit::Lab;
 use holdfast_testkit::pieces::tool;
@@ -45,7 +44,7 @@ impl Channel for Phone {
 struct Parrot;
 
 impl Model for Parrot {
-    fn complete(&self, ask: Box<ModelAct>, _: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
+    fn complete(&self, ask: Box<ModelRequest>, _: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let (text, calls) = match ask.messages.last() {
             Some(Message::Tool { content, .. }) => (content.clone(), Vec::new()),
             _ => {
@@ -75,7 +74,7 @@ async fn lab(point: &str, breaks: Breaks, phone: &Phone) -> Lab {
         .await
 }
 
-/// What the turn's report says to whoever asked.
+/// What the turn's report says.
 fn told(report: &TurnReport) -> String {
     match &report.outcome {
         TurnOutcome::Blocked { reason } => reason.clone(),

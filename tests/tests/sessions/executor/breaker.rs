@@ -1,4 +1,4 @@
-//! A tool that keeps breaking down is left alone for a while.
+//! A tool that keeps failing is suspended for a while by its circuit breaker.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -74,7 +74,7 @@ async fn after_so_many_breakdowns_a_tool_is_left_alone_until_a_trial_succeeds() 
     let refused = bodies(&lab.frames(), FrameKind::ToolReturned)[3]["outcome"]["failure"].clone();
     assert_eq!(refused["code"], "HF-3112");
     let message = refused["message"].as_str().unwrap();
-    assert!(message.contains("`fetch` of `web` is left alone for 30 s more"), "{message}");
+    assert!(message.contains("`fetch` of `web` is suspended for 30 s more"), "{message}");
     assert!(message.contains("3 times in a row, the last time with HF-3104: not today"), "{message}");
     let troubles = lab.runtime.troubles(Some(&"web".into())).unwrap();
     assert_eq!((troubles[0].code, troubles[0].phase.as_str()), ("HF-3112", "tool"), "{troubles:#?}");

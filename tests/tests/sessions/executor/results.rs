@@ -130,13 +130,14 @@ async fn nothing_can_be_read_that_the_model_was_not_to_see() {
     // A hook takes something out before the result is cut.
     let clean = hook(HookSpec::at(HookPoint::ToolAfter), |input| {
         let text = input.subject.as_ref().unwrap().to_text();
-        match text.contains("SECRET") {
-            true => Decision::Enrich {
+        if text.contains("SECRET") {
+            Decision::Enrich {
                 result: Some(text.replace("SECRET", "[removed]").as_str().into()),
                 artifacts: Vec::new(),
                 render: None,
-            },
-            false => Decision::Continue,
+            }
+        } else {
+            Decision::Continue
         }
     });
     let cleaned = lab(json!(secret), steps("1.1"))
@@ -150,9 +151,10 @@ async fn nothing_can_be_read_that_the_model_was_not_to_see() {
 
     // A guardrail stops the result.
     let stop = hook(HookSpec::at(HookPoint::GuardResult), |input| {
-        match input.subject.as_ref().unwrap().to_text().starts_with("SECRET") {
-            true => Decision::Block { reason: "a secret".to_owned() },
-            false => Decision::Allow,
+        if input.subject.as_ref().unwrap().to_text().starts_with("SECRET") {
+            Decision::Block { reason: "a secret".to_owned() }
+        } else {
+            Decision::Allow
         }
     });
     let stopped = lab(json!(secret), steps("1.1"))
@@ -181,7 +183,7 @@ async fn nothing_can_be_read_that_the_model_was_not_to_see() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_result_is_read_in_its_own_session_only() {
-    // A script begins anew in each session: the call that is read is there in the first, and not yet in the second.
+    // A script starts over in each session: the call that is read is there in the first, and not yet in the second.
     let read = ScriptStep::calls([("read_result", json!({ "call": "1.2" }))]);
     let steps = [read, ScriptStep::calls([("fetch", json!({}))]), ScriptStep::says("done")];
     let lab = lab(json!(long(200)), steps).start().await;

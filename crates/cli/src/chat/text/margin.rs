@@ -3,7 +3,7 @@
 
 use unicode_width::UnicodeWidthChar;
 
-use super::sanitize::{one_line, sanitize_for_terminal};
+use super::sanitize::{Sanitizer, one_line};
 
 /// What stands before every row of foreign text.
 pub(crate) const MARGIN: &str = "  ";
@@ -13,12 +13,13 @@ pub(crate) struct Margin {
     columns: usize,
     /// The column that comes next; 0 at the beginning of a row.
     column: usize,
+    sanitizer: Sanitizer,
 }
 
 impl Margin {
     /// For a terminal of so many columns.
     pub(crate) fn new(columns: usize) -> Self {
-        Self { columns: columns.max(2 * MARGIN.len()), column: 0 }
+        Self { columns: columns.max(2 * MARGIN.len()), column: 0, sanitizer: Sanitizer::default() }
     }
 
     /// For text that goes on behind so many columns of our own.
@@ -29,10 +30,26 @@ impl Margin {
 
     /// The next piece of the text, harmless and in rows. A row that is full is broken at its last space, if that is in this piece.
     pub(crate) fn push(&mut self, text: &str) -> String {
-        let mut rows = String::with_capacity(text.len() + MARGIN.len());
+        let safe = self.sanitizer.push(text);
+        self.lay_out(&safe)
+    }
+
+    /// A whole text, or the last piece of one.
+    pub(crate) fn whole(&mut self, text: &str) -> String {
+        self.push(text) + &self.finish()
+    }
+
+    /// The end of the text: what the last piece left undecided.
+    pub(crate) fn finish(&mut self) -> String {
+        let rest = self.sanitizer.finish().map(String::from).unwrap_or_default();
+        self.lay_out(&rest)
+    }
+
+    fn lay_out(&mut self, safe: &str) -> String {
+        let mut rows = String::with_capacity(safe.len() + MARGIN.len());
         // Where in the rows the last space of this one is.
         let mut space = None;
-        for character in sanitize_for_terminal(text).chars() {
+        for character in safe.chars() {
             if character == '\n' {
                 rows.push('\n');
                 (self.column, space) = (0, None);
@@ -79,7 +96,7 @@ impl Margin {
 
 /// A whole foreign text in rows, each with its margin, without a line break at the end.
 pub(crate) fn margined(text: &str, columns: usize) -> String {
-    Margin::new(columns).push(text.trim_end_matches('\n'))
+    Margin::new(columns).whole(text.trim_end_matches('\n'))
 }
 
 /// One line that begins with words of our own and goes on with foreign text. Where a terminal has too few columns for it, the

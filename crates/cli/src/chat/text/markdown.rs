@@ -9,7 +9,7 @@ use std::fmt::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::inline::{InlineStyle, StyledText, pieces};
-use super::sanitize::sanitize_for_terminal;
+use super::sanitize::Sanitizer;
 use super::style::TextStyle;
 
 /// Text on its way to the terminal.
@@ -17,13 +17,14 @@ pub(crate) struct Markdown {
     ink: TextStyle,
     width: usize,
     margin: usize,
+    sanitizer: Sanitizer,
     /// A style of the whole text.
     base: InlineStyle,
     /// The line that is being written: what of it has not been shown.
     line: String,
     block: Option<Block>,
     fence: Option<String>,
-    /// The last character of the line that was taken up.
+    /// The last character of the line that was consumed.
     before: Option<char>,
     /// The word that is being written, and the spaces before it.
     word: Vec<StyledText>,
@@ -57,6 +58,7 @@ impl Markdown {
             ink,
             width: width.saturating_sub(margin).max(8),
             margin,
+            sanitizer: Sanitizer::default(),
             base: InlineStyle::default(),
             line: String::new(),
             block: None,
@@ -78,7 +80,7 @@ impl Markdown {
 
     /// Takes more text and gives what of it can be shown.
     pub(crate) fn push(&mut self, text: &str) -> String {
-        let text = sanitize_for_terminal(text);
+        let text = self.sanitizer.push(text);
         let mut lines = text.split('\n');
         if let Some(first) = lines.next() {
             self.line.push_str(first);
@@ -94,6 +96,7 @@ impl Markdown {
 
     /// Gives what is left, up to the end of its line.
     pub(crate) fn finish(&mut self) -> String {
+        self.line.extend(self.sanitizer.finish());
         if self.block.is_some() || !self.line.is_empty() {
             self.advance(true);
             self.end_line();

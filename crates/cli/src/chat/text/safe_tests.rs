@@ -21,10 +21,41 @@ fn nothing_that_a_model_writes_reaches_the_terminal_as_a_command() {
 
 #[test]
 fn what_people_write_stays_as_it_is() {
-    for text in ["plain", "Grüße, 世界", "👩‍👩‍👧 family", "two\nlines", "العربية"] {
+    for text in [
+        "plain",
+        "Grüße, 世界",
+        "👩‍👩‍👧 family",
+        "❤\u{fe0f} and ❤\u{fe0f}\u{200d}🔥",
+        "two\nlines",
+        "العربية",
+        "می\u{200c}خواهم",
+        "क्\u{200d}ष",
+    ] {
         assert_eq!(sanitize_for_terminal(text), text);
     }
     assert_eq!(sanitize_for_terminal("a\tb"), "a    b");
+}
+
+#[test]
+fn a_selector_is_shown_once_and_a_joiner_only_between_what_it_joins() {
+    for (text, shown) in [
+        ("❤\u{fe0f}\u{fe0f}🔥", "❤\u{fe0f}�🔥"),
+        ("❤\u{200d}\u{fe0f}", "❤��"),
+        ("❤\u{fe0f}\u{200d}", "❤\u{fe0f}�"),
+        ("❤\u{200d}\u{200d}🔥", "❤��🔥"),
+        ("❤\u{200d}a", "❤�a"),
+        ("❤\u{200d}\n🔥", "❤�\n🔥"),
+        ("❤\r\u{fe0f}", "❤�"),
+        ("❤\u{200c}🔥", "❤�🔥"),
+        ("می\u{200c} x", "می� x"),
+        ("a\u{fe0f}\u{200d}b", "a��b"),
+    ] {
+        assert_eq!(sanitize_for_terminal(text), shown, "{text:?}");
+        let mut sanitizer = Sanitizer::default();
+        let mut pieces: String = text.chars().map(|letter| sanitizer.push(&letter.to_string())).collect();
+        pieces.extend(sanitizer.finish());
+        assert_eq!(pieces, shown, "{text:?} in pieces");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `holdfast ext …`: what is installed is in `listing.rs`; here is what an author and a careful user do with one extension.
+//! `holdfast ext …`: the commands for one extension and its author. What is installed is listed in `owner/list.rs`.
 
 mod check;
 mod dev;
@@ -47,8 +47,20 @@ pub(crate) fn folder(home: &Home, subject: Option<&Path>) -> Result<PathBuf, Pro
         subject.display(),
         home.extensions().display()
     );
-    let help = "`holdfast ext list` shows what is installed; `holdfast ext new` begins one.";
-    Err(Problem::new(Code::ExtensionUnknown, what).help(help))
+    let others = installed_folders(home);
+    let names: Vec<&str> = others.iter().map(String::as_str).collect();
+    let empty = "`holdfast ext new` creates an extension.";
+    let name = subject.to_string_lossy();
+    Err(Problem { what, ..Problem::unknown(Code::ExtensionUnknown, "extension", &name, &names, empty) })
+}
+
+/// The names of the folders in the home that are extensions.
+fn installed_folders(home: &Home) -> Vec<String> {
+    let entries = std::fs::read_dir(home.extensions()).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.path().join("manifest.yaml").is_file());
+    let mut names: Vec<String> = folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
 }
 
 /// Where an extension lies, by its id or path: a folder, or a single file.
@@ -70,10 +82,15 @@ pub(crate) async fn workbench(plan: &ApplicationConfig, place: &Path) -> Result<
     let named = if place.is_file() { place.file_stem() } else { place.file_name() };
     let id = named.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let set = settings.extensions.get(&id.as_str().into());
-    let log = Arc::new(logged);
-    // Where it is not known what to hide, nothing is shown.
+    let wanted = plan.log_level.unwrap_or(settings.log.level);
+    let log = Arc::new(move |id: &ExtensionId, level: LogLevel, line: &str| {
+        if wanted.includes(level) {
+            logged(id, level, line);
+        }
+    });
+    // Where it is not known what to redact, nothing is shown.
     let log = match secrets(&plan.home, &settings, plan.environment) {
-        Ok(secrets) => Some(Arc::new(secrets).hide_in_log(log)),
+        Ok(secrets) => Some(Arc::new(secrets).redacted_log(log)),
         Err(problem) => {
             report(&problem.with(Severity::Warning));
             None
@@ -84,7 +101,23 @@ pub(crate) async fn workbench(plan: &ApplicationConfig, place: &Path) -> Result<
 
 /// Shows a message of an extension's log, on one line.
 pub(crate) fn logged(id: &ExtensionId, level: LogLevel, line: &str) {
-    eprintln!("{id} {level:?}: {}", one_line(line));
+    eprintln!("{}", log_line(id, level, line));
+}
+
+/// The same with the time before it, for a home that is up.
+pub(crate) fn logged_with_time(id: &ExtensionId, level: LogLevel, line: &str) {
+    eprintln!("{} {}", crate::time::now(), log_line(id, level, line));
+}
+
+fn log_line(id: &ExtensionId, level: LogLevel, line: &str) -> String {
+    let line = one_line(line);
+    match level {
+        LogLevel::Printed => format!("{id}: {line}"),
+        LogLevel::Debug => format!("{id} debug: {line}"),
+        LogLevel::Info => format!("{id} info: {line}"),
+        LogLevel::Warning => format!("{id} warning: {line}"),
+        LogLevel::Error => format!("{id} error: {line}"),
+    }
 }
 
 /// Says what takes long while extensions come up.

@@ -30,7 +30,7 @@ pub(crate) fn greeting(application: &Application) -> String {
         }
         None if application.model.as_str() == OFFLINE => {
             format!(
-                "{NOTHING}\nFor a language model, set a provider's key in the environment or start a model server here: docs/models.md lists them."
+                "{NOTHING}\nFor a language model, set a provider's key in the environment or start a model server here: `holdfast docs models` lists them."
             )
         }
         None => format!("The model is {}, as the settings say.", application.model),
@@ -48,9 +48,10 @@ pub(crate) async fn init(
         detect::detect(|name| environment.get(name).map(|value| value.expose_secret().to_owned())).await;
     let usable: Vec<&DetectedProvider> = found.iter().filter(|found| !found.model.is_empty()).collect();
     if !output.json {
-        match usable.is_empty() {
-            true => output.line(NOTHING)?,
-            false => output.line("Found:")?,
+        if usable.is_empty() {
+            output.line(NOTHING)?
+        } else {
+            output.line("Found:")?
         }
         for found in &usable {
             let from = found.key_env.map_or_else(|| "on this machine".to_owned(), |key| format!("by {key}"));

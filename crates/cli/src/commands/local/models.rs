@@ -7,7 +7,6 @@ use holdfast_home::Settings;
 use holdfast_model::trial;
 use serde_json::json;
 
-use crate::chat::sanitize_for_terminal;
 use crate::exit::Exit;
 use crate::output::{self, Output, table};
 
@@ -50,7 +49,7 @@ pub(crate) fn list(output: &Output, settings: &Settings, offer: &ModelCatalog) -
         let mark = if line.name == offer.default.as_str() { "*" } else { "" };
         [mark.to_owned(), line.name, line.provider, line.model, line.from.to_owned()]
     });
-    output.line(table(["", "name", "provider", "model", "from"], rows, ""))?;
+    output.lines(table(["", "name", "provider", "model", "from"], rows, ""))?;
     Ok(Exit::Done)
 }
 
@@ -79,10 +78,7 @@ pub(crate) async fn test(
         Some(failed) => output::report(&Problem::from(failed.fault)),
         None => {
             let how = if report.streamed { "streamed" } else { "at once" };
-            output.line(format!(
-                "{name} answered in {millis} ms, {how}: {}",
-                sanitize_for_terminal(report.text.trim())
-            ))?;
+            output.line(format!("{name} answered in {millis} ms, {how}: {}", report.text.trim()))?;
         }
     }
     Ok(ok.into())

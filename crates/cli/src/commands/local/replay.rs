@@ -32,15 +32,19 @@ pub(crate) async fn replay(
             let mode = if command.mock { Mode::Mock } else { Mode::Strict };
             // Code that was recorded may have to be compiled first.
             let verdict = tokio::task::block_in_place(|| run(&store, &stream, mode, &lanes))?;
-            match output.json {
-                true => output.document(&verdict)?,
-                false => show(output, &verdict)?,
+            if output.json {
+                output.document(&verdict)?
+            } else {
+                show(output, &verdict)?
             }
             Ok((verdict.identical && verdict.snapshot_identical).into())
         }
         (None, None) => Err(Problem::new(Code::UsageInvalid, "no session is named")),
     }
 }
+
+/// The largest policy that is tried.
+const MAX_POLICY_BYTES: u64 = 1 << 20;
 
 /// Another build or policy on recorded sessions; differences are what was asked for, and no failure.
 async fn try_on(
@@ -50,19 +54,16 @@ async fn try_on(
     path: &Path,
     named: Option<StreamId>,
 ) -> Result<Exit, Problem> {
-    let tried = match path.is_file() {
-        true => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| Problem::new(Code::PolicyInvalid, format!("{}: {error}", path.display())))?;
-            let internal = || Problem::new(Code::Internal, "a policy was rejected without a reason");
-            let policy = Policy::parse(path, &text)
-                .map_err(|problems| Problem::all(problems).unwrap_or_else(internal))?;
-            WhatIfCandidate::Policy(Box::new(policy))
-        }
-        false => {
-            let folder = ext::folder(&plan.home, Some(path))?;
-            ext::workbench(plan, &folder).await?.candidate()
-        }
+    let tried = if path.is_file() {
+        let text = holdfast_untrusted_files::read_text(path, MAX_POLICY_BYTES)
+            .map_err(|error| Problem::new(Code::PolicyInvalid, format!("{}: {error}", path.display())))?;
+        let internal = || Problem::new(Code::Internal, "a policy was rejected without a reason");
+        let policy =
+            Policy::parse(path, &text).map_err(|problems| Problem::all(problems).unwrap_or_else(internal))?;
+        WhatIfCandidate::Policy(Box::new(policy))
+    } else {
+        let folder = ext::folder(&plan.home, Some(path))?;
+        ext::workbench(plan, &folder).await?.candidate()
     };
     let sessions = match named {
         Some(session) => vec![session],
@@ -98,9 +99,9 @@ async fn try_on(
 fn show_trial(output: &Output, trial: &WhatIfReport) -> Result<(), Problem> {
     let line = |mark: &str, judged: &JudgedCall| {
         let JudgedCall { seq, what, recorded, now } = judged;
-        output.line(crate::chat::sanitize_for_terminal(&format!("{}#{seq} {mark} {what}", trial.session)))?;
-        output.line(crate::chat::sanitize_for_terminal(&format!("    recorded {recorded}")))?;
-        output.line(crate::chat::sanitize_for_terminal(&format!("    now      {now}")))
+        output.line(format!("{}#{seq} {mark} {what}", trial.session))?;
+        output.line(format!("    recorded {recorded}"))?;
+        output.line(format!("    now      {now}"))
     };
     trial.different.iter().try_for_each(|judged| line("different  ", judged))?;
     trial.unknown.iter().try_for_each(|judged| line("cannot tell", judged))

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use holdfast_contract::problem::{Code, Problem};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, split, stdin, stdout};
 
+use crate::client::link::ClientOrigin;
 use crate::exit::Exit;
 
 /// What is still to come once the input has ended.
@@ -22,8 +23,13 @@ struct Outstanding {
 }
 
 /// Carries lines between this process's own input and output and the owner. When the input ends, what was asked is answered first, as
-/// far as nobody has to be asked for it.
-pub(crate) async fn rpc(owner: impl AsyncRead + AsyncWrite + Send + 'static) -> Result<Exit, Problem> {
+/// far as it needs no approval.
+///
+/// A client that does not say where its sessions work, or under which profile, means this process's folder and `--profile`.
+pub(crate) async fn rpc(
+    owner: impl AsyncRead + AsyncWrite + Send + 'static,
+    origin: &ClientOrigin,
+) -> Result<Exit, Problem> {
     let broken =
         |error: std::io::Error| Problem::new(Code::ConnectionLost, format!("the connection broke: {error}"));
     let (answers, mut requests) = split(owner);
@@ -36,6 +42,9 @@ pub(crate) async fn rpc(owner: impl AsyncRead + AsyncWrite + Send + 'static) -> 
             read = input.read_until(b'\n', &mut asked), if open => {
                 open = read.map_err(broken)? > 0;
                 if !asked.trim_ascii().is_empty() {
+                    if let Some(whole) = with_origin(&asked, origin) {
+                        asked = whole;
+                    }
                     let end: &[u8] = if asked.ends_with(b"\n") { b"" } else { b"\n" };
                     asked.extend_from_slice(end);
                     requests.write_all(&asked).await.map_err(broken)?;
@@ -56,6 +65,24 @@ pub(crate) async fn rpc(owner: impl AsyncRead + AsyncWrite + Send + 'static) -> 
         }
     }
     Ok(Exit::Done)
+}
+
+/// A request that opens a session or introduces the client, with the folder and the profile that it does not name.
+fn with_origin(line: &[u8], origin: &ClientOrigin) -> Option<Vec<u8>> {
+    let mut message: Value = serde_json::from_slice(line).ok()?;
+    if !matches!(message["method"].as_str(), Some("hello" | "session.open")) {
+        return None;
+    }
+    let folder = origin.folder.as_ref().and_then(|folder| folder.to_str()).map(Value::from);
+    let profile = origin.profile.and_then(|profile| serde_json::to_value(profile).ok());
+    let fields = message.as_object_mut()?;
+    let params = fields.entry("params").or_insert_with(|| Value::Object(Map::new())).as_object_mut()?;
+    for (name, value) in [("folder", folder), ("profile", profile)] {
+        if let Some(value) = value.filter(|_| params.get(name).is_none_or(Value::is_null)) {
+            params.insert(name.to_owned(), value);
+        }
+    }
+    serde_json::to_vec(&message).ok()
 }
 
 impl Outstanding {
@@ -85,7 +112,7 @@ impl Outstanding {
 
     fn frame(&mut self, frame: &Value) {
         let session = frame["stream"].as_str().unwrap_or_default();
-        // Where nobody answers, the policy does.
+        // Without an answer, the policy decides.
         if !self.attended.contains(session) {
             return;
         }

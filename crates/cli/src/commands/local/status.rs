@@ -4,7 +4,7 @@ use holdfast_app::ApplicationConfig;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_rpc::{ExtensionProblem, LimitUsage, NoParams, Queues, Status, SystemMethod, UsageInfo};
 
-use crate::chat::sanitize_for_terminal;
+use crate::chat::{one_line, sanitize_for_terminal};
 use crate::commands::local::up::attached;
 use crate::exit::Exit;
 use crate::output::{Output, table};
@@ -12,9 +12,10 @@ use crate::output::{Output, table};
 /// How the home is.
 pub(crate) async fn status(output: &Output, plan: &ApplicationConfig) -> Result<Exit, Problem> {
     let Some(link) = attached(&plan.home).await? else {
-        match output.json {
-            true => output.document(&serde_json::json!({ "up": false }))?,
-            false => output.line("nothing is up; `holdfast up` brings the home up")?,
+        if output.json {
+            output.document(&serde_json::json!({ "up": false }))?
+        } else {
+            output.line("nothing is up; `holdfast up` brings the home up")?
         }
         return Ok(Exit::Failed);
     };
@@ -26,37 +27,46 @@ pub(crate) async fn status(output: &Output, plan: &ApplicationConfig) -> Result<
     let (welcome, up) = (&link.welcome, span(status.uptime_ms));
     output.line(format!("up: process {}, version {}, for {up}", welcome.process, welcome.program))?;
     output.line(format!("model {}, profile {}", welcome.model, welcome.profile))?;
-    lines(&status).into_iter().try_for_each(|line| output.line(line))?;
+    lines(&status).into_iter().try_for_each(|line| output.lines(line))?;
     Ok(Exit::Done)
 }
 
 /// What a status says beyond who it is.
 fn lines(status: &Status) -> Vec<String> {
-    let Status { active, sessions, failed, degraded, conflicts, queues, spent, today, .. } = status;
+    let Status {
+        active, starting, sessions, stored, failed, degraded, conflicts, queues, spent, today, ..
+    } = status;
     let mut lines = vec![
         format!("{active} extensions active, {} down", failed.len()),
-        format!("{sessions} sessions open"),
+        format!("{sessions} sessions open, {stored} stored"),
         format!("bus: {}", waiting(queues)),
         format!("spent since it came up: {}", money(spent)),
     ];
+    if !starting.is_empty() {
+        lines.insert(1, format!("starting: {}", sanitize_for_terminal(&starting.join(", "))));
+    }
     lines.extend(today.iter().map(bounded));
     if let Some(trouble) = &queues.trouble {
-        lines.push(format!("nothing moves on the bus at the moment: {}", sanitize_for_terminal(trouble)));
+        lines.push(format!("nothing moves on the bus at the moment: {}", one_line(trouble)));
     }
     let row = |state: &str, line: &ExtensionProblem| {
         let ExtensionProblem { extension, code, message, fix } = line;
-        [extension.clone(), state.to_owned(), code.clone(), sanitize_for_terminal(message), fix.clone()]
+        [extension.clone(), state.to_owned(), code.clone(), message.clone(), fix.clone()]
     };
     let down = failed.iter().map(|line| row("down", line));
     let degraded = degraded.iter().map(|line| row("as it was", line));
-    let conflicts = conflicts.iter().map(|line| match line.code == Code::ToolReserved.as_str() {
-        true => row("without the tool", line),
-        false => row("yes", line),
+    let conflicts = conflicts.iter().map(|line| {
+        if line.code == Code::ToolReserved.as_str() {
+            row("without the tool", line)
+        } else {
+            row("yes", line)
+        }
     });
     let rows: Vec<_> = down.chain(degraded).chain(conflicts).collect();
-    match rows.is_empty() {
-        true => lines.push("every extension is well".to_owned()),
-        false => lines.push(table(["extension", "serves", "code", "why", "what to do"], rows, "")),
+    if !rows.is_empty() {
+        lines.push(table(["extension", "serves", "code", "why", "what to do"], rows, ""))
+    } else if starting.is_empty() {
+        lines.push("every extension is well".to_owned())
     }
     lines
 }
@@ -78,10 +88,10 @@ fn waiting(queues: &Queues) -> String {
 /// What was used today of something that is bounded.
 pub(crate) fn bounded(bound: &LimitUsage) -> String {
     let LimitUsage { extension, limit, used, allowed } = bound;
-    let whose = extension.as_ref().map(|id| format!("`{}`: ", sanitize_for_terminal(id))).unwrap_or_default();
+    let whose = extension.as_ref().map(|id| format!("`{}`: ", one_line(id))).unwrap_or_default();
     let (what, cap) = limit.explain();
     let cap = cap.replace("<id>", extension.as_deref().map_or("<id>", |id| id));
-    format!("today: {whose}{used} of {allowed} {what} (`{}`)", sanitize_for_terminal(&cap))
+    format!("today: {whose}{used} of {allowed} {what} (`{}`)", one_line(&cap))
 }
 
 fn money(spent: &UsageInfo) -> String {

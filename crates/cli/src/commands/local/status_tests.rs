@@ -8,7 +8,7 @@ fn a_home_where_nothing_has_happened_says_so() {
     let status = Status { active: 3, ..Status::default() };
     let expected = [
         "3 extensions active, 0 down",
-        "0 sessions open",
+        "0 sessions open, 0 stored",
         "bus: nothing waits; no dead letters",
         "spent since it came up: nothing, no model was called",
         "every extension is well",

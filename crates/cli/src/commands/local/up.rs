@@ -7,30 +7,34 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use holdfast_app::ApplicationConfig;
+use holdfast_app::{ApplicationConfig, Purpose};
 use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Problem};
-use holdfast_home::Home;
+use holdfast_home::{Home, LogLevelSetting};
 use holdfast_rpc::{NoParams, SystemMethod, connect};
 use holdfast_runtime::ShutdownRequest;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::client::link::{Link, OwnerConnection};
+use crate::client::link::{ClientOrigin, EmbeddedOwner, Link, OwnerConnection};
 use crate::exit::Exit;
 use crate::output::Output;
 
 /// What a child leaves with that is to be started again at once.
 const RESTART_EXIT_CODE: u8 = 75;
 /// So many deaths within the window, and the supervisor gives up. An extension that takes the process with it is kept down from the
-/// third start on, so whatever dies more often than this has another reason.
+/// third start on, so a process that dies more often has another reason.
 const MAX_CRASHES: usize = 5;
 const CRASH_WINDOW: Duration = Duration::from_secs(120);
 /// The longest pause before the owner is started again.
 const MAX_PAUSE: Millis = Millis(4_000);
 /// How long a child may take to stop in order.
 const STOP_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a process that owned the home may take to end after it was killed.
+const PREDECESSOR_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an owner that has just begun may take until it listens.
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often the flag in the home's folder is looked for.
 const FLAG_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -100,7 +104,7 @@ pub(crate) async fn supervise(output: &Output, plan: &ApplicationConfig) -> Resu
     }
 }
 
-fn listen(kind: SignalKind) -> Result<Signal, Problem> {
+pub(crate) fn listen(kind: SignalKind) -> Result<Signal, Problem> {
     signal(kind).map_err(|error| Problem::new(Code::Internal, format!("no signals can be heard: {error}")))
 }
 
@@ -122,6 +126,11 @@ fn begin(plan: &ApplicationConfig) -> Result<Child, Problem> {
     command.arg("--home").arg(plan.home.root());
     if let Some(profile) = &plan.profile {
         command.arg("--profile").arg(profile);
+    }
+    match plan.log_level {
+        Some(LogLevelSetting::Error) => drop(command.arg("--quiet")),
+        Some(_) => drop(command.arg("--verbose")),
+        None => {}
     }
     command.args(["up", "--unsupervised"]).env("HOLDFAST_SUPERVISOR", std::process::id().to_string());
     command.stdin(Stdio::null()).kill_on_drop(true).process_group(0).spawn().map_err(failed)
@@ -148,17 +157,11 @@ async fn stop(child: &mut Child) -> Result<ChildExit, Problem> {
 pub(crate) async fn own(output: &Output, plan: &ApplicationConfig) -> Result<Exit, Problem> {
     let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
     let supervisor = std::env::var("HOLDFAST_SUPERVISOR").ok().and_then(|pid| pid.parse::<i32>().ok());
-    let own = match OwnerConnection::find(plan).await? {
-        OwnerConnection::Own(own) => own,
-        OwnerConnection::Attached(_) => {
-            let what = "another process owns this home";
-            return Err(Problem::new(Code::HomeOwned, what)
-                .help("`holdfast status` says which; `holdfast down` stops it."));
-        }
-    };
+    let own = owner(plan).await?;
     let every = Millis(u64::from(own.application.settings.health.every_seconds) * 1_000);
     own.application.runtime.watch_health(every);
     say(output, &format!("up: {} (process {})", plan.home.root().display(), std::process::id()));
+    tokio::spawn(own.ready());
     let mut wanted = own.application.runtime.shutdown_requests();
     let flag = plan.home.restart_flag();
     let (reason, again) = tokio::select! {
@@ -169,15 +172,36 @@ pub(crate) async fn own(output: &Output, plan: &ApplicationConfig) -> Result<Exi
         wanted = wanted.wait_for(|wanted| *wanted != ShutdownRequest::GoOn) => match wanted.as_deref() {
             Ok(ShutdownRequest::Restart(reason)) => (reason.clone(), true),
             Ok(ShutdownRequest::Stop(reason)) => (reason.clone(), false),
-            Ok(ShutdownRequest::GoOn) | Err(_) => ("nobody is left to ask for anything".to_owned(), false),
+            Ok(ShutdownRequest::GoOn) | Err(_) => ("the control channel is closed".to_owned(), false),
         },
     };
     say(output, &format!("stopping: {reason}"));
     own.end_now(&reason).await?;
     if again && supervisor.is_none() {
-        say(output, "nobody is there to start it again: `holdfast up` without --unsupervised does");
+        say(output, "it is not restarted: `holdfast up` without --unsupervised restarts it");
     }
     Ok(if again { Exit::Again } else { Exit::Done })
+}
+
+/// Owns the home. A process that has just been killed, and still has it for a moment, is waited for.
+async fn owner(plan: &ApplicationConfig) -> Result<Box<EmbeddedOwner>, Problem> {
+    let deadline = Instant::now() + PREDECESSOR_TIMEOUT;
+    loop {
+        let connection = match OwnerConnection::find(plan, Purpose::Run).await? {
+            OwnerConnection::Own(own) => return Ok(own),
+            OwnerConnection::Attached(connection) => connection,
+        };
+        match Link::over(connection, "up", &ClientOrigin::default()).await {
+            Ok(Link { welcome, .. }) => {
+                let what = format!("process {} owns this home", welcome.process);
+                return Err(Problem::new(Code::HomeOwned, what).help("`holdfast down` stops it."));
+            }
+            Err(problem) if problem.code != Code::ConnectionLost || Instant::now() > deadline => {
+                return Err(problem);
+            }
+            Err(_) => sleep(Duration::from_millis(20)).await,
+        }
+    }
 }
 
 /// Waits until the supervisor is no longer this process's parent.
@@ -195,11 +219,24 @@ async fn appears(flag: &Path) {
     }
 }
 
-/// A link to the owner of the home, if there is one.
+/// A link to the owner of the home, if there is one. An owner that cannot be reached is a problem that names it.
 pub(crate) async fn attached(home: &Home) -> Result<Option<Link>, Problem> {
-    match connect(&home.control_socket()).await {
-        Ok(connection) => Link::over(connection, "down").await.map(Some),
-        Err(_) => Ok(None),
+    let deadline = Instant::now() + LISTEN_TIMEOUT;
+    loop {
+        let unreachable = match connect(&home.control_socket()).await {
+            Ok(connection) => {
+                return Link::over(connection, "down", &ClientOrigin::default()).await.map(Some);
+            }
+            Err(problem) => problem,
+        };
+        // An owner that has just begun is about to listen, and one whose socket was deleted makes it again.
+        let Some(owner) = home.owner() else { return Ok(None) };
+        if Instant::now() > deadline {
+            let who = owner.pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+            let what = format!("{who} holds the lock of the home; {}", unreachable.what);
+            return Err(Problem::new(Code::OwnerSilent, what));
+        }
+        sleep(Duration::from_millis(50)).await;
     }
 }
 
@@ -213,7 +250,7 @@ pub(crate) async fn down(output: &Output, plan: &ApplicationConfig) -> Result<Ex
     let _acknowledged: serde_json::Value = link.client.ask(&SystemMethod::Stop(NoParams {})).await?;
     drop(link);
     let deadline = Instant::now() + STOP_TIMEOUT;
-    // It is down when nobody holds the home any more.
+    // It is down when no process owns the home any more.
     while plan.home.own().is_err() {
         if Instant::now() > deadline {
             let what = format!("process {process} has not stopped within {} s", STOP_TIMEOUT.as_secs());

@@ -1,15 +1,17 @@
 //! `holdfast backup` and `holdfast restore`: a consistent copy of a home, in use or not, and back again.
 //!
-//! A backup is a tar archive: the database as SQLite's online backup gives it, and every file of the home that a person or an
-//! extension wrote. Sockets, locks and the database's side files stay behind.
+//! A backup is a tar archive: every file of the home that a person or an extension wrote, then the database as SQLite's online backup
+//! gives it, then a manifest with the digest of each. Sockets, locks, caches and the database's side files stay behind.
 
 mod archive;
+mod manifest;
 mod target;
 
 #[cfg(test)]
 mod archive_tests;
 
 use std::fs::{self, File};
+use std::io::{self, Cursor, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -18,12 +20,17 @@ use holdfast_home::Home;
 use holdfast_store::{Store, StoreOptions};
 use serde_json::json;
 
-use crate::commands::offline::backup::archive::{Copied, Identity, Refusal, identity};
+use crate::commands::offline::backup::archive::{ArchiveWriter, Copied, Identity, Refusal, identity};
+use crate::commands::offline::backup::manifest::MANIFEST;
 use crate::commands::offline::backup::target::{PREFIX, Target, unwritable};
 use crate::exit::Exit;
 use crate::output::{Output, tell};
 
 const DATABASE: &str = "holdfast.db";
+/// What can be made again from the database or from the network, and is not copied.
+const CACHES: &[&str] = &["generations", "environments"];
+/// How a zstd frame begins.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 pub(crate) fn backup(output: &Output, home: &Home, file: &Path) -> Result<Exit, Problem> {
     let failed = |error| unwritable(file, error);
@@ -34,44 +41,59 @@ pub(crate) fn backup(output: &Output, home: &Home, file: &Path) -> Result<Exit, 
         ));
     }
     let target = Target::new(home, file)?;
-    let database = match home.database().is_file() {
-        true => Some(copy_database(home, &target)?),
-        false => None,
-    };
     let draft = target.draft()?;
-    let mut tar = tar::Builder::new(zstd::Encoder::new(draft.file(), 0).map_err(failed)?);
-    if let Some(database) = database {
-        let name = Path::new(DATABASE);
-        archive::append(&mut tar, &database, || database.metadata(), name).map_err(failed)?;
-    }
-    let (mut files, mut shortened) = (0u64, Vec::new());
+    let mut encoder = zstd::Encoder::new(draft.file(), 0).map_err(failed)?;
+    encoder.include_checksum(true).map_err(failed)?;
+    let mut archive = ArchiveWriter::new(encoder);
     let root = File::open(home.root()).map_err(failed)?;
-    for name in contents(home.root(), draft.identity().map_err(failed)?).map_err(failed)? {
-        match archive::append_file(&mut tar, &root, &name).map_err(failed)? {
+    let Contents { files, mut skipped } =
+        contents(home.root(), draft.identity().map_err(failed)?).map_err(failed)?;
+    let (mut copied, mut shortened) = (0u64, Vec::new());
+    for name in files {
+        match archive.append_file(&root, &name).map_err(failed)? {
             Copied::Gone => continue,
+            Copied::Unreadable(error) => {
+                skipped.push(Skipped { name, error });
+                continue;
+            }
             Copied::Whole => {}
             Copied::Shortened => shortened.push(name),
         }
-        files += 1;
+        copied += 1;
     }
-    tar.into_inner().and_then(zstd::Encoder::finish).map_err(failed)?;
+    // The database comes last. What an extension notes as done in its folder was in the log before: a log that is copied later has it.
+    if home.database().is_file() {
+        let database = copy_database(home, &target)?;
+        let name = Path::new(DATABASE);
+        if let Copied::Unreadable(error) =
+            archive.append(&database, || database.metadata(), name).map_err(failed)?
+        {
+            return Err(failed(error));
+        }
+    }
+    let names = skipped.iter().map(|skipped| shown(&skipped.name)).collect::<Vec<_>>();
+    archive.finish(names.clone()).and_then(zstd::Encoder::finish).map_err(failed)?;
     draft.file().sync_all().map_err(failed)?;
     let bytes = draft.file().metadata().map_err(failed)?.len();
     target.publish(draft)?;
     for name in &shortened {
-        let name = name.display().to_string();
-        tell(format_args!(
-            "warning: {} became shorter while it was copied; the rest is zeros",
-            name.escape_debug()
-        ));
+        tell(format_args!("warning: {} became shorter while it was copied; the rest is zeros", shown(name)));
     }
-    match output.json {
-        true => output.document(&json!({ "file": file, "bytes": bytes, "files": files }))?,
-        false => {
-            output.line(format!("{} holds the log and {files} files ({bytes} bytes)", file.display()))?
-        }
+    for Skipped { name, error } in &skipped {
+        let what = format!("{} was not copied: {error}", shown(name));
+        tell(format_args!("{}", Problem::warning(Code::BackupIncomplete, what)));
     }
-    Ok(Exit::Done)
+    if output.json {
+        output.document(&json!({ "file": file, "bytes": bytes, "files": copied, "skipped": names }))?
+    } else {
+        output.line(format!("{} holds the log and {copied} files ({bytes} bytes)", file.display()))?
+    }
+    Ok(skipped.is_empty().into())
+}
+
+/// A path as it is shown.
+fn shown(path: &Path) -> String {
+    path.display().to_string().escape_debug().to_string()
 }
 
 /// A copy of the database as it is now, in a file that has no name any more.
@@ -87,34 +109,65 @@ fn copy_database(home: &Home, target: &Target) -> Result<File, Problem> {
     Ok(file)
 }
 
-/// The names of what belongs into a backup of a home, besides the database: plain files, without the one that is being written.
-fn contents(root: &Path, written: Identity) -> std::io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let mut folders = vec![root.to_owned()];
+/// What belongs into a backup of a home, besides the database.
+#[derive(Default)]
+struct Contents {
+    /// Plain files, by their path in the home.
+    files: Vec<PathBuf>,
+    /// Folders that cannot be read.
+    skipped: Vec<Skipped>,
+}
+
+/// A file or folder that cannot be read.
+struct Skipped {
+    name: PathBuf,
+    error: io::Error,
+}
+
+/// Lists a home without the database, the caches, what belongs to a running owner, and the file that is being written.
+fn contents(root: &Path, written: Identity) -> io::Result<Contents> {
+    let mut found = Contents::default();
+    let mut folders = vec![PathBuf::new()];
     while let Some(folder) = folders.pop() {
-        let entries = match fs::read_dir(&folder) {
+        let at_root = folder.as_os_str().is_empty();
+        let entries = fs::read_dir(root.join(&folder)).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let entries = match entries {
+            Err(error) if at_root => return Err(error),
             // An extension has deleted it since it was listed.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder != root => continue,
-            entries => entries?,
-        };
-        for entry in entries {
-            let entry = entry?;
-            let (kind, name) = (entry.file_type()?, entry.file_name());
-            let name = name.to_string_lossy();
-            let at_root = entry.path().parent() == Some(root);
-            if at_root && (name.starts_with(DATABASE) || name == "lock" || name.starts_with("control")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => {
+                found.skipped.push(Skipped { name: folder, error });
                 continue;
             }
-            if kind.is_dir() {
-                folders.push(entry.path());
-            } else if kind.is_file() && entry.metadata().is_ok_and(|metadata| identity(&metadata) != written)
-            {
-                found.push(entry.path());
+            Ok(entries) => entries,
+        };
+        for entry in entries {
+            let name = folder.join(entry.file_name());
+            if at_root && stays_behind(&entry.file_name().to_string_lossy()) {
+                continue;
+            }
+            match entry.metadata() {
+                Ok(metadata) if metadata.is_dir() => folders.push(name),
+                Ok(metadata) if metadata.is_file() && identity(&metadata) != written => {
+                    found.files.push(name);
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => found.skipped.push(Skipped { name, error }),
             }
         }
     }
-    found.sort();
-    Ok(found.iter().filter_map(|path| path.strip_prefix(root).ok()).map(Path::to_owned).collect())
+    found.files.sort();
+    Ok(found)
+}
+
+/// Whether something directly in the home is not copied as a file.
+fn stays_behind(name: &str) -> bool {
+    name.starts_with(DATABASE)
+        || name.starts_with("control")
+        || name == "lock"
+        || name == MANIFEST
+        || CACHES.contains(&name)
 }
 
 pub(crate) fn restore(output: &Output, home: &Home, file: &Path, force: bool) -> Result<Exit, Problem> {
@@ -136,9 +189,17 @@ pub(crate) fn restore(output: &Output, home: &Home, file: &Path, force: bool) ->
     let mut unpacked = tempfile::Builder::new();
     let unpacked =
         unpacked.prefix(".holdfast-restore").permissions(private).tempdir_in(parent).map_err(failed)?;
-    let archive = zstd::Decoder::new(File::open(file).map_err(failed)?).map_err(failed)?;
-    archive::unpack(archive, unpacked.path()).map_err(|refusal| match refusal {
-        Refusal::Invalid(why) => Problem::new(Code::BackupInvalid, format!("{}: {why}", file.display())),
+    let refused = |code, why: &str| Problem::new(code, format!("{}: {why}", file.display()));
+    let mut opened = File::open(file).map_err(failed)?;
+    let mut begin = Vec::new();
+    (&mut opened).take(ZSTD.len() as u64).read_to_end(&mut begin).map_err(failed)?;
+    if begin != ZSTD {
+        return Err(refused(Code::BackupInvalid, "it does not begin as a compressed archive"));
+    }
+    let archive = zstd::Decoder::new(Cursor::new(begin).chain(opened)).map_err(failed)?;
+    let manifest = archive::unpack(archive, unpacked.path()).map_err(|refusal| match refusal {
+        Refusal::Invalid(why) => refused(Code::BackupInvalid, &why),
+        Refusal::Damaged(why) => refused(Code::BackupDamaged, &why),
         Refusal::Io(error) => failed(error),
     })?;
     let database = unpacked.path().join(DATABASE);
@@ -146,29 +207,28 @@ pub(crate) fn restore(output: &Output, home: &Home, file: &Path, force: bool) ->
         return Err(Problem::new(Code::StoreMissing, format!("{} holds no log", file.display())));
     }
     let streams = Store::open(&database, StoreOptions::default())?.streams()?.len();
-    let aside = match taken {
-        true => {
-            // Nobody may be living in it.
-            let ownership = home.own()?;
-            let aside =
-                root.with_extension(format!("before-{}", jiff::Zoned::now().strftime("%Y%m%d-%H%M%S")));
-            fs::rename(root, &aside).map_err(failed)?;
-            drop(ownership);
-            Some(aside)
-        }
-        false => {
-            drop(fs::remove_dir(root));
-            None
-        }
+    for name in &manifest.skipped {
+        let what = format!("the backup does not have {name}: it could not be read then");
+        tell(format_args!("{}", Problem::warning(Code::BackupIncomplete, what)));
+    }
+    let aside = if taken {
+        // No process may own it.
+        let ownership = home.own()?;
+        let aside = root.with_extension(format!("before-{}", jiff::Zoned::now().strftime("%Y%m%d-%H%M%S")));
+        fs::rename(root, &aside).map_err(failed)?;
+        drop(ownership);
+        Some(aside)
+    } else {
+        drop(fs::remove_dir(root));
+        None
     };
     fs::rename(unpacked.keep(), root).map_err(failed)?;
-    match output.json {
-        true => output.document(&json!({ "home": root, "streams": streams, "aside": aside }))?,
-        false => {
-            output.line(format!("{} has {streams} streams again", root.display()))?;
-            if let Some(aside) = aside {
-                output.line(format!("what was there is in {}", aside.display()))?;
-            }
+    if output.json {
+        output.document(&json!({ "home": root, "streams": streams, "aside": aside }))?
+    } else {
+        output.line(format!("{} has {streams} streams again", root.display()))?;
+        if let Some(aside) = aside {
+            output.line(format!("what was there is in {}", aside.display()))?;
         }
     }
     Ok(Exit::Done)

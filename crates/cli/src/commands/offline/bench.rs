@@ -93,9 +93,10 @@ fn starts_and_calls(output: &Output, program: &Path) -> Result<(), Problem> {
 }
 
 fn show(output: &Output, name: &str, value: &str) -> Result<(), Problem> {
-    match output.json {
-        true => output.document(&json!({ "figure": name, "value": value })),
-        false => output.line(format!("{name:<62} {value:>14}")),
+    if output.json {
+        output.document(&json!({ "figure": name, "value": value }))
+    } else {
+        output.line(format!("{name:<62} {value:>14}"))
     }
 }
 

@@ -45,10 +45,7 @@ pub(crate) fn demo(output: &Output, home: &Home, command: Demo) -> Result<bool, 
         .map_err(|error| Problem::new(Code::Internal, format!("no threads can be started: {error}")))?;
     runtime.block_on(record(store.clone(), session.clone()))?;
     for frame in store.frames(&session, ..)? {
-        match output.json {
-            true => output.document(&frame)?,
-            false => output.line(frame_line(&frame))?,
-        }
+        if output.json { output.document(&frame)? } else { output.line(frame_line(&frame))? }
     }
     let report = verify(&store, None)?;
     let verdict = replay(&store, &session, Mode::Strict, &lanes())?;
@@ -101,14 +98,15 @@ fn extension() -> NativeExtension {
     let note = ToolSpec { effects: EffectClass::Write, ..ToolSpec::named("note", "Keeps a note.") };
     let gate = |input: &HookInput| {
         let text = input.subject.as_ref().map(Content::to_text).unwrap_or_default();
-        Ok(match text.contains("password") {
-            true => Decision::Deny { reason: "a note must not hold a password".to_owned() },
-            false => Decision::Allow,
+        Ok(if text.contains("password") {
+            Decision::Deny { reason: "a note must not hold a password".to_owned() }
+        } else {
+            Decision::Allow
         })
     };
     NativeExtension::new("demo", "1.0.0")
         .tool(FnTool(add, |arguments: &Content| {
-            let number = |name: &str| arguments.value().and_then(|value| value[name].as_f64()).unwrap_or(0.0);
+            let number = |name: &str| arguments.value()[name].as_f64().unwrap_or(0.0);
             Ok(Content::new(json!({ "sum": number("a") + number("b") })))
         }))
         .tool(FnTool(note, |arguments: &Content| Ok(Content::new(json!({ "kept": arguments.value() })))))
@@ -169,7 +167,7 @@ struct Approver(mpsc::UnboundedSender<holdfast_contract::ids::Seq>);
 impl Surface for Approver {
     fn show(&self, _: &StreamId, event: SessionEvent) {
         if let SessionEvent::Approval(pending) = event {
-            // Nobody listens any more once the demonstration is over.
+            // The receiver is gone once the demonstration is over.
             let _over = self.0.send(pending.approval);
         }
     }

@@ -16,14 +16,23 @@ use crate::arguments::{ReadLog, Show};
 use crate::commands::offline::home::open;
 use crate::output::{Output, frame_line};
 
+const RESTORE: &str = "Restore a backup. What can still be read of a session: `holdfast log export ID`.";
+
 pub(crate) fn log(output: &Output, home: &Home, command: ReadLog) -> Result<bool, Problem> {
-    let store = open(home)?;
-    match command {
+    let verifies = matches!(command, ReadLog::Verify { .. });
+    // Who verifies is not told to verify.
+    let told = |problem: Problem| match problem.code {
+        Code::StoreCorrupt if verifies => problem.help(RESTORE),
+        _ => problem,
+    };
+    let store = open(home).map_err(told)?;
+    let done = match command {
         ReadLog::List => list(output, &store),
         ReadLog::Show(command) => show(output, &store, &command),
         ReadLog::Verify { id } => check(output, &store, id.map(StreamId::from)),
-        ReadLog::Export { id } => export(output, &store, &existing_stream(&store, &id)?),
-    }
+        ReadLog::Export { id } => existing_stream(&store, &id).and_then(|id| export(output, &store, &id)),
+    };
+    done.map_err(told)
 }
 
 fn list(output: &Output, store: &Store) -> Result<bool, Problem> {
@@ -37,8 +46,8 @@ fn list(output: &Output, store: &Store) -> Result<bool, Problem> {
     }
     for info in streams {
         let head = info.head.map(|head| head.hash.to_string()).unwrap_or_default();
-        match output.json {
-            true => output.document(&json!({
+        if output.json {
+            output.document(&json!({
                 "id": info.id,
                 "first": info.first,
                 "last": info.head.map(|head| head.seq),
@@ -47,16 +56,15 @@ fn list(output: &Output, store: &Store) -> Result<bool, Problem> {
                 "first_at": info.first_at,
                 "last_at": info.last_at,
                 "hash": head,
-            }))?,
-            false => {
-                let short: String = head.chars().take(16).collect();
-                output.line(format!(
-                    "{:<28} {:>8} {:>7}  {short}",
-                    info.id.as_str(),
-                    info.frames,
-                    info.erased
-                ))?;
-            }
+            }))?
+        } else {
+            let short: String = head.chars().take(16).collect();
+            output.line(format!(
+                "{:<28} {:>8} {:>7}  {short}",
+                info.id.as_str(),
+                info.frames,
+                info.erased
+            ))?;
         }
     }
     Ok(true)
@@ -94,10 +102,7 @@ fn show_from(
             return Ok(ControlFlow::Break(()));
         }
         if kinds.is_empty() || kinds.contains(&frame.envelope.kind) {
-            match output.json {
-                true => output.document(&frame)?,
-                false => output.line(frame_line(&frame))?,
-            }
+            if output.json { output.document(&frame)? } else { output.line(frame_line(&frame))? }
         }
         Ok(ControlFlow::Continue(()))
     })?;
@@ -122,7 +127,7 @@ fn kind_of(text: &str) -> Result<FrameKind, Problem> {
 fn export(output: &Output, store: &Store, stream: &StreamId) -> Result<bool, Problem> {
     store.for_each_frame(stream, Seq(0), |frame| {
         let bytes = canonical(&frame).map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
-        output.line(String::from_utf8_lossy(&bytes))?;
+        output.json(&String::from_utf8_lossy(&bytes))?;
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(true)

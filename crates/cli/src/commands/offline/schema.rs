@@ -13,6 +13,6 @@ pub(crate) fn schema(output: &Output, command: &Schema) -> Result<bool, Problem>
     };
     let text = serde_json::to_string_pretty(&schema)
         .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
-    output.line(text)?;
+    output.json(&text)?;
     Ok(true)
 }

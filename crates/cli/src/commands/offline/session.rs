@@ -10,7 +10,6 @@ use holdfast_store::Store;
 use serde_json::json;
 
 use crate::arguments::ReadSession;
-use crate::chat::sanitize_for_terminal;
 use crate::commands::offline::home::open;
 use crate::exit::Exit;
 use crate::output::{Output, table};
@@ -36,17 +35,19 @@ fn list(output: &Output, store: &Store, all: bool) -> Result<Exit, Problem> {
         let SessionSummary { session, channel, frames, last_at, about, .. } = summary;
         let about: String = about.lines().next().unwrap_or_default().chars().take(60).collect();
         let last = last_at.map(moment).unwrap_or_default();
-        [session.to_string(), channel, last, frames.to_string(), sanitize_for_terminal(&about)]
+        [session.to_string(), channel, last, frames.to_string(), about]
     });
     let empty = "no sessions yet; `holdfast chat` begins one";
-    output.line(table(["session", "from", "last used", "frames", "about"], rows, empty))?;
+    output.lines(table(["session", "from", "last used", "frames", "about"], rows, empty))?;
     Ok(Exit::Done)
 }
 
 /// The conversation as it was had.
 fn show(output: &Output, store: &Store, session: &StreamId) -> Result<Exit, Problem> {
+    let mut erased = None;
     for frame in store.frames(session, Seq(0)..)? {
-        if frame.erased.is_some() {
+        if let Some(tombstone) = &frame.erased {
+            erased.get_or_insert_with(|| tombstone.reason.clone());
             continue;
         }
         let seq = frame.envelope.seq;
@@ -66,14 +67,16 @@ fn show(output: &Output, store: &Store, session: &StreamId) -> Result<Exit, Prob
             line(output, seq, who, &text)?;
         }
     }
+    if let Some(reason) = erased.filter(|_| !output.quiet) {
+        eprintln!("the content of {session} was erased: {reason}");
+    }
     Ok(Exit::Done)
 }
 
 fn line(output: &Output, seq: Seq, who: &str, text: &str) -> Result<(), Problem> {
-    match output.json {
-        true => output.document(&json!({ "seq": seq, "who": who, "text": text })),
-        false => {
-            output.line(format!("{who:>9}  {}", sanitize_for_terminal(text).replace('\n', "\n           ")))
-        }
+    if output.json {
+        output.document(&json!({ "seq": seq, "who": who, "text": text }))
+    } else {
+        output.said(who, text)
     }
 }

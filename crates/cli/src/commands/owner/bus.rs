@@ -2,28 +2,35 @@
 
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_rpc::{
-    BusDead, BusDeadDiscard, BusDeadList, BusMethod, BusPublish, BusPublished, BusStatus, DeadLetterInfo,
-    NoParams,
+    BusDead, BusDeadDiscard, BusDeadList, BusMethod, BusPublish, BusPublished, BusShow, BusStatus,
+    DeadLetterInfo, EventInfo, NoParams, TopicInfo,
 };
 use serde_json::Value;
 
 use crate::arguments::{Bus, Dead, DeadLetter, Publish};
-use crate::chat::{safe_json, sanitize_for_terminal};
+use crate::chat::safe_json;
 use crate::client::link::Link;
 use crate::exit::Exit;
-use crate::output::{Output, table};
+use crate::output::{Output, source, table};
 use crate::time::moment;
 
 pub(crate) async fn bus(output: &Output, link: &Link, command: Bus) -> Result<Exit, Problem> {
     match command {
         Bus::Status => status(output, link).await,
+        Bus::List => topics(output, link).await,
+        Bus::Show { topic, limit } => events(output, link, topic, limit).await,
         Bus::Publish(command) => publish(output, link, command).await,
         Bus::Dead(Dead::List { subscriber }) => list(output, link, subscriber).await,
         Bus::Dead(Dead::Show(letter)) => show(output, link, letter).await,
-        Bus::Dead(Dead::Retry(letter)) => {
-            let letter: DeadLetterInfo = link.client.ask(&BusMethod::DeadRetry(named(letter))).await?;
-            changed(output, &letter, "is tried again by")
+        Bus::Dead(Dead::Retry { events, all: false, subscriber }) => {
+            for event in events {
+                let retry = BusMethod::DeadRetry(BusDead { event, subscriber: subscriber.clone() });
+                let letter: DeadLetterInfo = link.client.ask(&retry).await?;
+                changed(output, &letter, "is tried again by")?;
+            }
+            Ok(Exit::Done)
         }
+        Bus::Dead(Dead::Retry { all: true, subscriber, .. }) => retry_all(output, link, subscriber).await,
         Bus::Dead(Dead::Discard { letter, reason }) => {
             let BusDead { event, subscriber } = named(letter);
             let discard = BusMethod::DeadDiscard(BusDeadDiscard { event, subscriber, reason });
@@ -40,25 +47,55 @@ async fn status(output: &Output, link: &Link) -> Result<Exit, Problem> {
         return Ok(Exit::Done);
     }
     let rows = status.subscribers.iter().map(|it| {
-        let state = if it.active { "active" } else { "gone" };
-        let fault = it.fault.as_deref().map(sanitize_for_terminal).unwrap_or_default();
+        let state = match (it.active, it.paused) {
+            (true, false) => "active",
+            (true, true) => "waits",
+            (false, _) => "gone",
+        };
+        let fault = it.fault.clone().unwrap_or_default();
         let numbers = [it.open, it.under_way, it.delayed].map(|number| number.to_string());
         let [open, under_way, delayed] = numbers;
-        [
-            sanitize_for_terminal(&it.name),
-            state.to_owned(),
-            open,
-            under_way,
-            delayed,
-            it.dead.to_string(),
-            fault,
-        ]
+        [it.name.clone(), state.to_owned(), open, under_way, delayed, it.dead.to_string(), fault]
     });
     let head = ["subscriber", "state", "open", "under way", "delayed", "dead", "last fault"];
-    output.line(table(head, rows, "nobody subscribes"))?;
+    output.lines(table(head, rows, "no subscribers"))?;
     if let Some(trouble) = &status.trouble {
-        output.line(format!("nothing moves at the moment: {}", sanitize_for_terminal(trouble)))?;
+        output.line(format!("nothing moves at the moment: {}", trouble))?;
     }
+    Ok(Exit::Done)
+}
+
+async fn topics(output: &Output, link: &Link) -> Result<Exit, Problem> {
+    let topics: Vec<TopicInfo> = link.client.ask(&BusMethod::List(NoParams {})).await?;
+    if output.json {
+        return output.documents(&topics);
+    }
+    let rows = topics.into_iter().map(|it| {
+        let [events, open, dead] = [it.events, it.open, it.dead].map(|number| number.to_string());
+        [it.topic, events, open, dead, moment(it.last), it.subscribers.join(", ")]
+    });
+    let head = ["topic", "events", "open", "dead", "last", "subscribers"];
+    let empty = "no events; `holdfast bus publish TOPIC JSON` publishes one";
+    output.lines(table(head, rows, empty))?;
+    Ok(Exit::Done)
+}
+
+async fn events(output: &Output, link: &Link, topic: String, limit: u64) -> Result<Exit, Problem> {
+    let show = BusMethod::Show(BusShow { topic, limit: Some(limit) });
+    let events: Vec<EventInfo> = link.client.ask(&show).await?;
+    if output.json {
+        return output.documents(&events);
+    }
+    let rows = events.into_iter().map(|event| {
+        let states =
+            event.deliveries.iter().map(|(name, state)| format!("{name}: {}", state.replace('_', " ")));
+        let states = states.collect::<Vec<_>>().join(", ");
+        let payload = safe_json(&event.payload.to_string());
+        let (at, from) = (moment(event.published), source(&event.source));
+        [event.event, at, from, event.key.unwrap_or_default(), states, payload]
+    });
+    let head = ["id", "published", "source", "key", "subscribers", "payload"];
+    output.lines(table(head, rows, "no events are shown; raise `--limit`"))?;
     Ok(Exit::Done)
 }
 
@@ -85,13 +122,28 @@ async fn list(output: &Output, link: &Link, subscriber: Option<String>) -> Resul
         return output.documents(&letters);
     }
     let rows = letters.iter().map(|letter| {
-        let topic = letter.topic.as_deref().map_or_else(|| "(erased)".to_owned(), sanitize_for_terminal);
-        let fault = letter.fault.as_deref().map(sanitize_for_terminal).unwrap_or_default();
+        let topic = letter.topic.clone().unwrap_or_else(|| "(erased)".to_owned());
+        let fault = letter.fault.clone().unwrap_or_default();
         let (died, attempts) = (moment(letter.died), letter.attempts.to_string());
-        [letter.event.clone(), topic, sanitize_for_terminal(&letter.subscriber), attempts, died, fault]
+        [letter.event.clone(), topic, letter.subscriber.clone(), attempts, died, fault]
     });
     let head = ["id", "topic", "subscriber", "attempts", "given up", "last fault"];
-    output.line(table(head, rows, "there are no dead letters"))?;
+    output.lines(table(head, rows, "there are no dead letters"))?;
+    Ok(Exit::Done)
+}
+
+async fn retry_all(output: &Output, link: &Link, subscriber: Option<String>) -> Result<Exit, Problem> {
+    let letters: Vec<DeadLetterInfo> =
+        link.client.ask(&BusMethod::DeadList(BusDeadList { subscriber })).await?;
+    for DeadLetterInfo { event, subscriber, .. } in letters {
+        let retry = BusMethod::DeadRetry(BusDead { event, subscriber: Some(subscriber) });
+        match link.client.ask::<DeadLetterInfo>(&retry).await {
+            Ok(letter) => drop(changed(output, &letter, "is tried again by")?),
+            // Somebody else has retried or discarded it meanwhile.
+            Err(problem) if problem.code == Code::DeadLetterMissing => {}
+            Err(problem) => return Err(problem),
+        }
+    }
     Ok(Exit::Done)
 }
 
@@ -101,7 +153,7 @@ async fn show(output: &Output, link: &Link, letter: DeadLetter) -> Result<Exit, 
         output.document(&letter)?;
         return Ok(Exit::Done);
     }
-    let line = |name: &str, value: &str| output.line(format!("{name:<11} {}", sanitize_for_terminal(value)));
+    let line = |name: &str, value: &str| output.field(name, value);
     line("event", &letter.event)?;
     line("topic", letter.topic.as_deref().unwrap_or("(erased)"))?;
     line("subscriber", &letter.subscriber)?;
@@ -116,11 +168,10 @@ async fn show(output: &Output, link: &Link, letter: DeadLetter) -> Result<Exit, 
 }
 
 fn changed(output: &Output, letter: &DeadLetterInfo, what: &str) -> Result<Exit, Problem> {
-    match output.json {
-        true => output.document(letter)?,
-        false => {
-            output.line(format!("{} {what} {}", letter.event, sanitize_for_terminal(&letter.subscriber)))?
-        }
+    if output.json {
+        output.document(letter)?
+    } else {
+        output.line(format!("{} {what} {}", letter.event, letter.subscriber))?
     }
     Ok(Exit::Done)
 }

@@ -3,7 +3,7 @@
 use holdfast_contract::body::Body;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::tool::ToolOutcome;
-use holdfast_rpc::SessionOpen;
+use holdfast_rpc::{ExtensionInfo, ExtensionMethod, NoParams, SessionOpen};
 use serde_json::{Value, json};
 
 use crate::arguments::Call;
@@ -11,6 +11,24 @@ use crate::client::link::Link;
 use crate::client::turn::attended;
 use crate::exit::Exit;
 use crate::output::{Output, report};
+
+/// The most extensions that are named as a possible reason.
+const MAX_NAMED: usize = 3;
+
+/// A tool that is not there, with the extensions that are down: one of them may have it.
+async fn unknown_tool(link: &Link, tool: &str, problem: Problem) -> Problem {
+    let list = ExtensionMethod::List(NoParams {});
+    let Ok(all) = link.client.ask::<Vec<ExtensionInfo>>(&list).await else { return problem };
+    let down = all.iter().filter_map(|it| Some((it, it.fault.as_ref()?)));
+    let (same, others): (Vec<_>, Vec<_>) = down.partition(|(it, _)| it.id == tool);
+    let named = if same.is_empty() { others } else { same };
+    if named.is_empty() {
+        return problem;
+    }
+    let reasons = named.iter().take(MAX_NAMED).map(|(it, fault)| format!("`{}`: {fault}", it.id));
+    let reasons = reasons.collect::<Vec<_>>().join("; ");
+    problem.help(format!("Not loaded: {reasons}. `holdfast ext doctor` shows what to do."))
+}
 
 /// The model that calls exactly what it is told to.
 pub(crate) const DIRECT: &str = "direct";
@@ -43,7 +61,7 @@ pub(crate) async fn call(output: &Output, link: &mut Link, command: Call) -> Res
             _ => continue,
         };
         match outcome {
-            ToolOutcome::Result(content) => result = content.value().cloned(),
+            ToolOutcome::Result(content) => result = Some(content.value().clone()),
             ToolOutcome::Failure(failure) => fault = Some(failure),
         }
     }
@@ -64,6 +82,9 @@ pub(crate) async fn call(output: &Output, link: &mut Link, command: Call) -> Res
         return Ok(exit);
     }
     match fault {
+        Some(fault) if fault.code == Code::ToolUnknown => {
+            report(&unknown_tool(link, &command.tool, Problem::from(fault)).await);
+        }
         Some(fault) => report(&Problem::from(fault)),
         None => output.foreign(&match result.unwrap_or_default() {
             Value::String(text) => text,

@@ -1,12 +1,13 @@
 //! `tools`, `agents`, `ext list`, `ext show`: what is there, from which extension, lane and generation.
 
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_policy::{Grant, Tie};
 use holdfast_rpc::{
-    AgentInfo, ExtensionDoctor, ExtensionInfo, ExtensionMethod, ExtensionParams, FaultRecord, NoParams,
-    ToolInfo,
+    AgentInfo, ChannelInfo, DISABLED, ExtensionDoctor, ExtensionInfo, ExtensionMethod, ExtensionParams,
+    FaultRecord, NoParams, ToolInfo,
 };
+use serde_json::json;
 
-use crate::chat::sanitize_for_terminal;
 use crate::client::link::Link;
 use crate::exit::Exit;
 use crate::output::{Output, table};
@@ -28,7 +29,7 @@ pub(crate) async fn tools(output: &Output, link: &Link) -> Result<Exit, Problem>
         ]
     });
     let empty = "no tools; `holdfast ext list` shows what is installed";
-    output.line(table(["tool", "effects", "policy", "from", "what it does"], rows, empty))?;
+    output.lines(table(["tool", "effects", "policy", "from", "what it does"], rows, empty))?;
     Ok(Exit::Done)
 }
 
@@ -42,7 +43,31 @@ pub(crate) async fn agents(output: &Output, link: &Link) -> Result<Exit, Problem
         [agent.id.clone(), agent.mode.to_string(), models.join(", "), first_line(&agent.description)]
     });
     let empty = "no agents besides the main one";
-    output.line(table(["agent", "mode", "models", "what it is good for"], rows, empty))?;
+    output.lines(table(["agent", "mode", "models", "what it is good for"], rows, empty))?;
+    Ok(Exit::Done)
+}
+
+pub(crate) async fn channels(output: &Output, link: &Link) -> Result<Exit, Problem> {
+    let channels: Vec<ChannelInfo> = link.client.ask(&ExtensionMethod::Channels(NoParams {})).await?;
+    if output.json {
+        return output.documents(&channels);
+    }
+    let yes = |holds: bool| if holds { "yes" } else { "no" }.to_owned();
+    let rows = channels.iter().map(|it| {
+        let users = it.users.map_or_else(|| "shared".to_owned(), |users| users.to_string());
+        [
+            it.id.clone(),
+            yes(it.default),
+            yes(it.streams),
+            yes(it.files),
+            users,
+            it.sessions.to_string(),
+            format!("{} {} ({}, generation {})", it.extension, it.version, it.lane, it.generation),
+        ]
+    });
+    let empty = "no channels; an extension with the `channel` role brings one, see `docs/bus.md`";
+    let head = ["channel", "default", "streams", "files", "users", "sessions", "from"];
+    output.lines(table(head, rows, empty))?;
     Ok(Exit::Done)
 }
 
@@ -56,16 +81,15 @@ pub(crate) async fn extensions(output: &Output, link: &Link) -> Result<Exit, Pro
         let tools: Vec<&str> = extension.tools.iter().map(|tool| tool.as_str()).collect();
         let says = extension.fault.clone().unwrap_or_else(|| tools.join(", "));
         let says = std::iter::once(says).chain(extension.conflicts.iter().cloned());
+        let says = says.chain(extension.warnings.iter().cloned());
         let says = says.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
-        [
-            extension.id.clone(),
-            version,
-            extension.state.clone(),
-            extension.lane.clone(),
-            sanitize_for_terminal(&says),
-        ]
+        [extension.id.clone(), version, extension.state.clone(), extension.lane.clone(), says]
     });
-    output.line(table(["extension", "version", "state", "lane", "tools or fault"], rows, "no extensions"))?;
+    output.lines(table(
+        ["extension", "version", "state", "lane", "tools or fault"],
+        rows,
+        "no extensions",
+    ))?;
     Ok(Exit::Done)
 }
 
@@ -75,7 +99,7 @@ pub(crate) async fn extension(output: &Output, link: &Link, id: &str) -> Result<
         output.document(extension)?;
         return Ok(Exit::Done);
     }
-    let line = |name: &str, value: &str| output.line(format!("{name:<11} {}", sanitize_for_terminal(value)));
+    let line = |name: &str, value: &str| output.field(name, value);
     line("extension", &extension.id)?;
     line("version", extension.version.as_deref().unwrap_or("none serves"))?;
     line("state", &extension.state)?;
@@ -88,8 +112,18 @@ pub(crate) async fn extension(output: &Output, link: &Link, id: &str) -> Result<
     for hook in &extension.hooks {
         line("hook", hook)?;
     }
+    for Grant { tied_to, give, .. } in &extension.grants {
+        let scope = match tied_to {
+            Tie::Digest(content) => format!("for the content {content}"),
+            Tie::Path(folder) => format!("for what is in {folder}"),
+        };
+        line("grant", &format!("{} {scope}", json!(give)))?;
+    }
     for conflict in &extension.conflicts {
         line("conflict", conflict)?;
+    }
+    for warning in &extension.warnings {
+        line("warning", warning)?;
     }
     if let Some(fault) = &extension.fault {
         line("fault", fault)?;
@@ -109,24 +143,24 @@ pub(crate) async fn troubles(output: &Output, link: &Link, id: Option<String>) -
     let rows = troubles.iter().map(|trouble| {
         let at = crate::time::moment(holdfast_contract::ids::Millis(trouble.at));
         let (phase, code) = (trouble.phase.clone(), trouble.code.clone());
-        [
-            trouble.extension.clone(),
-            at,
-            phase,
-            code,
-            sanitize_for_terminal(&trouble.message),
-            trouble.fix.clone(),
-        ]
+        [trouble.extension.clone(), at, phase, code, trouble.message.clone(), trouble.fix.clone()]
     });
     let heads = ["extension", "when", "phase", "code", "what happened", "what to do"];
-    output.line(table(heads, rows, "nothing went wrong of late"))?;
+    output.lines(table(heads, rows, "no recent failures"))?;
     Ok(Exit::Done)
 }
 
 pub(crate) async fn restart(output: &Output, link: &Link, id: String) -> Result<Exit, Problem> {
-    if known(link, &id).await?.state == "ACTIVE" {
-        output.line(format!("{id} is active; a change in its folder reloads it"))?;
-        return Ok(Exit::Done);
+    match known(link, &id).await?.state.as_str() {
+        "ACTIVE" => {
+            output.line(format!("{id} is active; `holdfast ext reload {id}` reloads it"))?;
+            return Ok(Exit::Done);
+        }
+        DISABLED => {
+            let problem = Problem::new(Code::UsageInvalid, format!("`{id}` is disabled"));
+            return Err(problem.help(format!("`holdfast ext enable {id}` enables it.")));
+        }
+        _ => {}
     }
     let request = ExtensionMethod::Restart(ExtensionParams { id: id.clone() });
     let _kept: serde_json::Value = link.client.ask(&request).await?;
@@ -134,19 +168,17 @@ pub(crate) async fn restart(output: &Output, link: &Link, id: String) -> Result<
     output.line(format!(
         "{id} is {}{}",
         now.state,
-        now.fault.map(|fault| format!(": {}", sanitize_for_terminal(&fault))).unwrap_or_default()
+        now.fault.map(|fault| format!(": {fault}")).unwrap_or_default()
     ))?;
     Ok(Exit::from(now.state == "ACTIVE"))
 }
 
 /// An extension that is installed.
-async fn known(link: &Link, id: &str) -> Result<ExtensionInfo, Problem> {
+pub(super) async fn known(link: &Link, id: &str) -> Result<ExtensionInfo, Problem> {
     let all = all(link).await?;
     let names: Vec<&str> = all.iter().map(|extension| extension.id.as_str()).collect();
-    let unknown = || {
-        let problem = Problem::new(Code::ExtensionUnknown, format!("there is no extension `{id}`"));
-        problem.help(format!("There are: {}.", names.join(", ")))
-    };
+    let empty = "No extension is installed; `holdfast ext new` creates one.";
+    let unknown = || Problem::unknown(Code::ExtensionUnknown, "extension", id, &names, empty);
     all.iter().find(|extension| extension.id == id).cloned().ok_or_else(unknown)
 }
 
@@ -155,5 +187,5 @@ async fn all(link: &Link) -> Result<Vec<ExtensionInfo>, Problem> {
 }
 
 fn first_line(text: &str) -> String {
-    sanitize_for_terminal(text.lines().next().unwrap_or_default())
+    text.lines().next().unwrap_or_default().to_owned()
 }

@@ -5,7 +5,6 @@ use holdfast_rpc::{ExtensionMethod, PolicyExplain};
 use serde_json::{Value, json};
 
 use crate::arguments::Explain;
-use crate::chat::sanitize_for_terminal;
 use crate::client::link::Link;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -37,7 +36,7 @@ pub(crate) async fn explain(output: &Output, link: &Link, command: Explain) -> R
         }
         _ => String::new(),
     };
-    output.line(format!("{tool}: {}", sanitize_for_terminal(&decision)))?;
+    output.line(format!("{tool}: {}", decision))?;
     output.line(format!("rule: {}", verdict["rule"].as_str().unwrap_or_default()))?;
     for step in explained["steps"].as_array().into_iter().flatten() {
         let outcome = match &step["outcome"] {
@@ -53,7 +52,7 @@ pub(crate) async fn explain(output: &Output, link: &Link, command: Explain) -> R
         output.line(format!(
             "  {rule:<28} {:<6} {}",
             step["decision"].as_str().unwrap_or_default(),
-            sanitize_for_terminal(&outcome)
+            outcome
         ))?;
     }
     Ok(Exit::Done)

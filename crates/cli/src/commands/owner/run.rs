@@ -3,13 +3,14 @@
 use std::io::IsTerminal;
 
 use holdfast_contract::ids::StreamId;
-use holdfast_contract::problem::Problem;
+use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::TurnOutcome;
 use holdfast_home::OFFLINE;
-use holdfast_rpc::{ExtensionMethod, NoParams, Notification, SessionOpen, SessionOpened, ToolInfo, TurnEnd};
+use holdfast_rpc::{Notification, SessionOpen, SessionOpened, TurnEnd};
+use rustix::fs::FileType;
 
 use crate::arguments::Run;
-use crate::chat::{ReadFrame, why};
+use crate::chat::{Calls, ReadFrame, TextStyle, error_width, why};
 use crate::client::attach;
 use crate::client::link::Link;
 use crate::client::turn::{attended, exit, text, told};
@@ -33,7 +34,7 @@ async fn turn(output: &Output, link: &mut Link, command: Run) -> Result<(Session
             model: command.model.map(Into::into),
             channel: "run".to_owned(),
             answers: attended(),
-            frames_from: None,
+            ..SessionOpen::default()
         })
         .await?;
     // A person reads along; a program is given the answer, without what a broken attempt or a remark before a call had written.
@@ -60,7 +61,10 @@ async fn turn(output: &Output, link: &mut Link, command: Run) -> Result<(Session
             // A script has nothing to load references with.
             output.document(&link.client.whole(frame).await?)?;
         }
-    } else if end.outcome == TurnOutcome::Answered && !streamed {
+    } else if !output.quiet {
+        tell_calls(link, &opened, &end).await?;
+    }
+    if !output.json && end.outcome == TurnOutcome::Answered && !streamed {
         output.foreign(&text(end.answer.as_ref()))?;
     }
     for file in &end.attachments {
@@ -79,29 +83,43 @@ async fn turn(output: &Output, link: &mut Link, command: Run) -> Result<(Session
     Ok((opened, end))
 }
 
+/// Says on standard error which tools were called and what became of each call, so that a denial is not silent.
+async fn tell_calls(link: &Link, opened: &SessionOpened, end: &TurnEnd) -> Result<(), Problem> {
+    let mut calls = Calls::default();
+    for frame in link.frames_of_turn(opened, end).await? {
+        let Ok(body) = link.client.body(&frame).await else { continue };
+        if let Some(over) = calls.frame(frame.envelope.at, &body, TextStyle::Plain, error_width()) {
+            eprintln!("{}", over.line);
+        }
+    }
+    Ok(())
+}
+
 /// One turn without a terminal and without a prompt: a tool is called, what decided the call is shown, and the next commands are named.
 pub(crate) async fn demonstrate(output: &Output, link: &mut Link) -> Result<Exit, Problem> {
-    let tools: Vec<ToolInfo> = link.client.ask(&ExtensionMethod::Tools(NoParams {})).await?;
-    let prompt = if tools.iter().any(|tool| tool.name.as_str() == "file_list") {
-        "List the files in this folder."
-    } else {
+    let model = Some(OFFLINE.into());
+    let open =
+        SessionOpen { model, channel: "run".to_owned(), answers: attended(), ..SessionOpen::default() };
+    let opened = link.open_session(open).await?;
+    let prompt = match opened.workspace {
+        Some(_) => "List the files in this folder.",
         // In a folder that tools may not touch.
-        "/kv_get {\"glob\": \"*\"}"
+        None => "/kv_get {\"glob\": \"*\"}",
     };
-    output.line(format!("A chat needs a terminal, so this is one demonstration turn.\n\n> {prompt}\n"))?;
-    let model = Some(OFFLINE.to_owned());
-    let command = Run { prompt: prompt.to_owned(), session: None, model, attach: Vec::new(), save: None };
+    output.lines(format!("A chat needs a terminal, so this is one demonstration turn.\n\n> {prompt}\n"))?;
+    let session = Some(opened.session.to_string());
+    let command = Run { prompt: prompt.to_owned(), session, model: None, attach: Vec::new(), save: None };
     let (opened, end) = turn(output, link, command).await?;
     let mut frames = Vec::new();
     for frame in link.frames_of_turn(&opened, &end).await? {
         let body = link.client.body(&frame).await?;
         frames.push(ReadFrame { seq: frame.envelope.seq, source: frame.envelope.source, body });
     }
-    output.line("\nThe call, frame by frame, as it was recorded before it took effect:\n")?;
+    output.lines("\nThe call, frame by frame, as it was recorded before it took effect:\n")?;
     for line in why(&frames, None) {
         output.line(line)?;
     }
-    output.line(format!(
+    output.lines(format!(
         "\nNext:\n  \
          holdfast                  in a terminal: a chat\n  \
          holdfast run \"…\"          one turn\n  \
@@ -112,12 +130,29 @@ pub(crate) async fn demonstrate(output: &Output, link: &mut Link) -> Result<Exit
     Ok(exit(&end.outcome))
 }
 
-/// The prompt: the argument, or all of standard input for `-`.
+/// The prompt: the argument, or all of standard input for `-`. What is piped in besides is appended to the argument.
 fn prompt(asked: String) -> Result<String, Problem> {
-    use holdfast_contract::problem::Code;
-    if asked != "-" {
-        return Ok(asked);
+    let prompt = match asked.as_str() {
+        "-" => piped()?,
+        _ if is_piped() => [asked.as_str(), &piped()?].join("\n\n").trim_end().to_owned(),
+        _ => asked,
+    };
+    match prompt.trim().is_empty() {
+        true => {
+            let problem = Problem::new(Code::UsageInvalid, "there is nothing to say: the message is empty");
+            Err(problem.help("Write it as the argument, or pipe it in: `holdfast run - < file`."))
+        }
+        false => Ok(prompt),
     }
+}
+
+/// Whether standard input is a pipe or a file. Of anything else, such as a terminal or `/dev/null`, nothing is read unasked.
+fn is_piped() -> bool {
+    let kind = rustix::fs::fstat(std::io::stdin()).map(|about| FileType::from_raw_mode(about.st_mode));
+    kind.is_ok_and(|kind| matches!(kind, FileType::Fifo | FileType::RegularFile))
+}
+
+fn piped() -> Result<String, Problem> {
     let mut bytes = Vec::new();
     std::io::Read::read_to_end(&mut std::io::stdin(), &mut bytes).map_err(|error| {
         Problem::new(Code::UsageInvalid, format!("standard input cannot be read: {error}"))

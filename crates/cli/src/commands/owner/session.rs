@@ -6,8 +6,9 @@ use holdfast_rpc::{LogErase, SessionFork, SessionMethod, SessionRename, SystemMe
 use serde_json::{Value, json};
 
 use crate::arguments::ChangeSession;
-use crate::chat::sanitize_for_terminal;
 use crate::client::link::Link;
+use crate::client::questions::ask_line;
+use crate::client::turn::attended;
 use crate::exit::Exit;
 use crate::output::Output;
 
@@ -17,13 +18,13 @@ pub(crate) async fn session(output: &Output, link: &Link, command: ChangeSession
             let session = StreamId::from(id.as_str());
             let rename = SessionMethod::Rename(SessionRename { session, name: name.clone() });
             link.client.ask::<Value>(&rename).await?;
-            say(
-                output,
-                json!({ "session": id, "name": name }),
-                &format!("{id} is now called {}", sanitize_for_terminal(&name)),
-            )
+            say(output, json!({ "session": id, "name": name }), &format!("{id} is now called {}", name))
         }
-        ChangeSession::Delete { id, reason } => {
+        ChangeSession::Delete { id, reason, yes } => {
+            if !yes && attended() && !confirmed(&id) {
+                say(output, json!({ "session": id, "erased": 0 }), "nothing was erased")?;
+                return Ok(Exit::Failed);
+            }
             let session = StreamId::from(id.as_str());
             let erase = SystemMethod::LogErase(LogErase { session, reason });
             let answer: Value = link.client.ask(&erase).await?;
@@ -40,10 +41,17 @@ pub(crate) async fn session(output: &Output, link: &Link, command: ChangeSession
     }
 }
 
+/// Whether the person at the terminal wants that.
+fn confirmed(id: &str) -> bool {
+    let prompt = format!("Erase the content of {id} permanently? (y erases it)");
+    ask_line(&prompt).is_some_and(|typed| matches!(typed.trim(), "y" | "yes"))
+}
+
 fn say(output: &Output, document: Value, text: &str) -> Result<Exit, Problem> {
-    match output.json {
-        true => output.document(&document)?,
-        false => output.line(text)?,
+    if output.json {
+        output.document(&document)?
+    } else {
+        output.line(text)?
     }
     Ok(Exit::Done)
 }

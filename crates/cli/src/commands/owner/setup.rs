@@ -1,28 +1,29 @@
 //! `holdfast setup ID`: shows what an extension needs, asks for it, and says what is still missing.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::IsTerminal;
 
+use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_rpc::{ExtensionMethod, SetupApply, SetupShow};
 use holdfast_runtime::{SetupQuestion, SetupState};
-use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use serde_json::Value;
 
 use crate::arguments::Setup;
-use crate::chat::sanitize_for_terminal;
+use crate::chat::one_line;
 use crate::client::link::Link;
+use crate::client::typed::{hidden_line, line, prompt};
 use crate::exit::Exit;
 use crate::output::Output;
 
 pub(crate) async fn setup(output: &Output, link: &mut Link, command: Setup) -> Result<Exit, Problem> {
-    let id: holdfast_contract::ids::ExtensionId = command.id.as_str().into();
+    let id: ExtensionId = command.id.as_str().into();
     let mut state: SetupState =
         link.client.ask(&ExtensionMethod::SetupShow(SetupShow { extension: id.clone() })).await?;
     let named = !command.set.is_empty() || !command.secret.is_empty();
     let mut answers: Vec<(String, Value)> = Vec::new();
     for pair in &command.set {
         let (name, value) = pair.split_once('=').ok_or_else(|| {
-            Problem::new(Code::UsageInvalid, format!("`{}` sets nothing", sanitize_for_terminal(pair)))
+            Problem::new(Code::UsageInvalid, format!("`{pair}` sets nothing"))
                 .help("Write `--set name=value`.")
         })?;
         if state.questions.iter().any(|question| question.name == name && question.secret) {
@@ -43,7 +44,9 @@ pub(crate) async fn setup(output: &Output, link: &mut Link, command: Setup) -> R
         introduce(&state);
         if std::io::stdin().is_terminal() {
             for question in &state.questions {
-                answers.extend(ask(question).map(|answer| (question.name.clone(), answer.into())));
+                answers.extend(
+                    ask(&state.extension, question).map(|answer| (question.name.clone(), answer.into())),
+                );
             }
         }
     }
@@ -58,9 +61,9 @@ pub(crate) async fn setup(output: &Output, link: &mut Link, command: Setup) -> R
 }
 
 fn introduce(state: &SetupState) {
-    let instructions = sanitize_for_terminal(state.instructions.trim());
+    let instructions = state.instructions.trim();
     if !instructions.is_empty() {
-        eprintln!("{instructions}\n");
+        eprintln!("`{}` says:\n{instructions}\n", state.extension);
     }
     if state.questions.is_empty() {
         eprintln!("{} asks for nothing.", state.extension);
@@ -68,50 +71,35 @@ fn introduce(state: &SetupState) {
 }
 
 /// Asks one question; an empty line leaves it as it is.
-fn ask(question: &SetupQuestion) -> Option<String> {
-    let about = sanitize_for_terminal(&question.description);
+fn ask(extension: &ExtensionId, question: &SetupQuestion) -> Option<String> {
+    let about = one_line(&question.description);
     let kind = match (question.required, question.answered) {
         (_, true) => "set; empty leaves it",
         (true, _) => "required",
         (false, _) => "optional",
     };
     let hint = if question.secret { ", not shown" } else { "" };
-    eprintln!("{}{}{about}", sanitize_for_terminal(&question.name), if about.is_empty() { "" } else { ": " });
-    eprint!("  ({kind}{hint}) ");
-    std::io::stderr().flush().ok()?;
-    let answer = if question.secret { unseen() } else { line() };
+    let name = one_line(&question.name);
+    eprintln!("`{extension}` asks for {name}{}{about}", if about.is_empty() { "" } else { ": " });
+    let asked = format!("  ({kind}{hint}) ");
+    let answer = if question.secret {
+        hidden_line(&asked)
+    } else {
+        prompt(&asked);
+        line()
+    };
     answer.filter(|answer| !answer.is_empty())
-}
-
-/// A line that the terminal does not show.
-fn unseen() -> Option<String> {
-    let stdin = rustix::stdio::stdin();
-    let before = tcgetattr(stdin).ok()?;
-    let mut quiet = before.clone();
-    quiet.local_modes.remove(LocalModes::ECHO);
-    tcsetattr(stdin, OptionalActions::Flush, &quiet).ok()?;
-    let answer = line();
-    let _shown = tcsetattr(stdin, OptionalActions::Now, &before);
-    eprintln!("");
-    answer
-}
-
-fn line() -> Option<String> {
-    let mut text = String::new();
-    match std::io::stdin().lock().read_line(&mut text) {
-        Ok(read) if read > 0 => Some(text.trim_end_matches(['\r', '\n']).to_owned()),
-        _ => None,
-    }
 }
 
 fn report(output: &Output, state: &SetupState) -> Result<(), Problem> {
     if output.json {
         return output.document(state);
     }
-    let word = sanitize_for_terminal(&state.word);
-    match state.complete {
-        true => eprintln!("{} is set up: {word}", state.extension),
-        false => eprintln!("{} is not set up: {word}", state.extension),
+    let word = one_line(&state.word);
+    if state.complete {
+        eprintln!("{} is set up: {word}", state.extension)
+    } else {
+        eprintln!("{} is not set up: {word}", state.extension)
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ pub(super) struct StateArguments {
     pub value: Option<Value>,
 }
 
-/// Reads a field that is present: `null` is a value like any other, and only a missing field is none.
+/// Reads a field that is present: `null` is a value like any other; only a missing field is `None`.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

@@ -6,18 +6,19 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::{LogLevel, Sinks};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_sandbox::{Network, ProcessLimits, Program, ProgramAccess, Running, SandboxReport, Switch};
+use holdfast_untrusted_files::TempFolder;
+use parking_lot::Mutex;
 use rustix::fs::{Mode, OFlags};
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -27,9 +28,13 @@ use crate::python::interpreter::Interpreter;
 
 /// The last lines of output that are part of the error message.
 const MAX_REPORTED_LINES: usize = 6;
+/// The longest line of output that is read as one; a longer one is several.
+const MAX_LINE_BYTES: u64 = 4 << 10;
 /// The largest file of a package, and the memory of an installer: machine-learning packages are large.
 const FILE_BYTES: u64 = 16 << 30;
 const MEMORY_BYTES: u64 = 8 << 30;
+/// The maximal number of processes and threads of a step.
+const MAX_TASKS: u32 = 512;
 /// How long one wait for the exit of a step lasts before it is repeated.
 const WAIT_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -45,7 +50,7 @@ struct Setup {
     /// The environment that is created.
     folder: PathBuf,
     /// A home and a temporary folder, removed at the end.
-    scratch: tempfile::TempDir,
+    scratch: TempFolder,
     variables: Vec<(String, OsString)>,
     readable: Vec<PathBuf>,
     report: SandboxReport,
@@ -66,9 +71,7 @@ impl<'a> Installer<'a> {
     ) -> Result<Self, Fault> {
         let io = |error: std::io::Error| failed("could not create the installer's folder", error);
         fs::create_dir(folder).map_err(io)?;
-        let private = fs::Permissions::from_mode(0o700);
-        let scratch = tempfile::Builder::new().prefix("holdfast-").permissions(private).tempdir();
-        let scratch = scratch.map_err(io)?;
+        let scratch = TempFolder::new().map_err(io)?;
         let [home, temporary] = ["home", "tmp"].map(|name| scratch.path().join(name));
         fs::create_dir(&home).map_err(io)?;
         fs::create_dir(&temporary).map_err(io)?;
@@ -86,7 +89,7 @@ impl<'a> Installer<'a> {
         ];
         variables.extend(fixed.map(|(name, value)| (name.to_owned(), value)));
         let mut readable = registry.readable;
-        readable.push(python.prefix.clone());
+        readable.extend(python.readable());
         // The interpreter of a virtual environment reads the location of its library from this file.
         let virtual_environment = python.executable.parent().and_then(Path::parent);
         readable.extend(virtual_environment.map(|folder| folder.join("pyvenv.cfg")));
@@ -128,21 +131,27 @@ impl<'a> Installer<'a> {
         if status.success() {
             return Ok(());
         }
-        let last = last.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let last = last.into_inner();
         Err(Fault::new(Code::PackagesFailed, format!("{status}: {}", last.join(" / "))))
     }
 
     async fn log(&self, stream: OwnedFd, last: &Mutex<Vec<String>>) {
         let (id, sinks) = self.log_target;
         let Ok(stream) = pipe::Receiver::from_owned_fd(stream) else { return };
-        let mut lines = BufReader::new(stream).lines();
-        while let Ok(Some(line)) = lines.next_line().await {
+        let (mut stream, mut bytes) = (BufReader::new(stream), Vec::new());
+        loop {
+            bytes.clear();
+            match (&mut stream).take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes).await {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+            let line = String::from_utf8_lossy(&bytes);
             let line = line.trim();
             if line.is_empty() {
                 continue;
             }
             sinks.log(id, LogLevel::Debug, line);
-            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = last.lock();
             last.push(line.to_owned());
             if last.len() > MAX_REPORTED_LINES {
                 last.remove(0);
@@ -197,9 +206,12 @@ impl Setup {
             environment: &environment,
             // Not the folder of the extension: installers look for configuration and packages in their working directory.
             folder: Path::new("/"),
+            folder_handle: None,
             reach: &ProgramAccess::new(&self.readable, Network::Open),
             writable: &writable,
+            read_only: &[],
             limits: ProcessLimits { file_bytes: FILE_BYTES, memory_bytes: MEMORY_BYTES, cpu_seconds: None },
+            tasks: MAX_TASKS,
             socket: false,
         };
         program.start(&self.report).map_err(|fault| match fault.code {

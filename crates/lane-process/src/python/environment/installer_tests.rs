@@ -73,14 +73,16 @@ async fn an_installer_reads_and_writes_no_file_of_the_users_and_has_no_variable_
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     let without = SandboxReport { namespaces: false, ..report() };
-    for (name, report) in [("with", report()), ("without", without)] {
+    // With namespaces a file outside is not visible, without them it is closed.
+    let (invisible, closed) = ("No such file or directory", "Permission denied");
+    for (name, report, read) in [("with", report(), invisible), ("without", without, closed)] {
         let installer = place.installer(name, report, Duration::from_secs(60));
         let told = place.folder.path().join(name).join("told.json");
         let words =
             [HOSTILE, secret.to_str().unwrap(), planted.to_str().unwrap(), &port, told.to_str().unwrap()];
         place.python(&installer, &words).await.unwrap();
         let told: Value = serde_json::from_slice(&fs::read(told).unwrap()).unwrap();
-        assert_eq!(told["read"], "Permission denied", "{told}");
+        assert_eq!(told["read"], read, "{told}");
         assert_eq!(told["list"], "Permission denied", "{told}");
         assert_ne!(told["write"], "written", "{told}");
         assert!(!planted.exists());
@@ -121,6 +123,19 @@ async fn the_last_lines_of_a_failed_installer_are_in_the_error() {
     let fault = place.python(&installer, &[fails]).await.unwrap_err();
     assert_eq!(fault.code, Code::PackagesFailed);
     assert!(fault.message.contains("the reason"), "{}", fault.message);
+}
+
+// Finding M7.
+#[tokio::test]
+async fn output_of_an_installer_is_read_in_pieces_and_need_not_be_text() {
+    let place = Place::new().await;
+    let installer = place.installer("long", report(), Duration::from_secs(60));
+    let fails =
+        r"import sys; sys.stdout.buffer.write(b'x' * (32 << 20) + b'\xff\nthe reason\n'); sys.exit(3)";
+    let fault = place.python(&installer, &[fails]).await.unwrap_err();
+    assert_eq!(fault.code, Code::PackagesFailed);
+    assert!(fault.message.ends_with("the reason"), "{}", fault.message);
+    assert!(fault.message.len() < 64 << 10, "{} bytes", fault.message.len());
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -219,10 +219,5 @@ fn is_separator(char: char) -> bool {
 
 /// The text of a regular file, if it is readable.
 fn contents(path: &Path) -> Option<String> {
-    if !fs::metadata(path).ok()?.is_file() {
-        return None;
-    }
-    let mut text = String::new();
-    File::open(path).ok()?.take(MAX_CONFIG_BYTES).read_to_string(&mut text).ok()?;
-    Some(text)
+    holdfast_untrusted_files::read_text(path, MAX_CONFIG_BYTES).ok()
 }

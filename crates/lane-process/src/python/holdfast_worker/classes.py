@@ -5,6 +5,7 @@ sends `hello` again.
 """
 
 import asyncio
+import functools
 import inspect
 import os
 import re
@@ -225,18 +226,19 @@ class ClassExtension:
         return {"decision": "inject", "content": text} if text else None
 
     def channel(self, function, arguments):
-        user = arguments.get("user")
+        user, delivery = arguments.get("user"), arguments.get("delivery")
         if function == "send-file":
-            return self.instance.send_file(user, sent_file(arguments["file"]))
+            return with_delivery(self.instance.send_file, delivery)(user, sent_file(arguments["file"]))
         text = arguments["text"]
         if function == "send-message" or not self.has("send_to_user"):
-            return self.instance.send_message(text)
-        return self.instance.send_to_user(user, text)
+            return with_delivery(self.instance.send_message, delivery)(text)
+        return with_delivery(self.instance.send_to_user, delivery)(user, text)
 
     def streaming_channel(self, function, arguments):
         name = f"on_stream_{function.removeprefix('stream-')}"
         said = [arguments[it] for it in ("chunk", "status", "text") if it in arguments][:1]
-        return getattr(self.instance, name)(arguments.get("user"), *said)
+        shown = with_delivery(getattr(self.instance, name), arguments.get("delivery"))
+        return shown(arguments.get("user"), *said)
 
     async def subscriber(self, function, arguments):
         event = event_of(arguments)
@@ -286,6 +288,15 @@ class ClassExtension:
             if known[name].kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
                 bound.arguments[name] = typed(value, hints.get(name, typing.Any))
         return function(*bound.args, **bound.kwargs)
+
+
+def with_delivery(method, delivery):
+    """A method of a channel that gets `delivery`, if it takes that: the delivery's `id`, and `repeat` if it may have been made before."""
+    if delivery is None:
+        return method
+    parameters = inspect.signature(method).parameters.values()
+    takes = any(it.name == "delivery" or it.kind is it.VAR_KEYWORD for it in parameters)
+    return functools.partial(method, delivery=delivery) if takes else method
 
 
 async def settled(result):

@@ -7,7 +7,7 @@ import sys
 
 from .docstrings import documented
 from .imports import load_file
-from .signatures import Signature, is_async
+from .signatures import Signature, checked_effects, is_async
 from .wire import INVALID, Failure
 
 PROTOCOL = "0.1"
@@ -35,6 +35,14 @@ def wanted(module, name):
     return function
 
 
+def assigned_at(path):
+    """The file and the line that assigns `__effects__`."""
+    with open(path, "rb") as file:
+        lines = enumerate(file.read().split(b"\n"), 1)
+    line = next((number for number, text in lines if text.startswith(b"__effects__")), 1)
+    return f"`__effects__` ({os.path.basename(path)}, line {line})"
+
+
 class Tool:
     """A file with `run`."""
 
@@ -46,7 +54,7 @@ class Tool:
         said = self.signature.description or documented(module.__doc__)[0]
         sheet = {"name": self.name, "description": said, "input_schema": self.signature.schema}
         if hasattr(module, "__effects__"):
-            sheet["effects"] = module.__effects__
+            sheet["effects"] = checked_effects(module.__effects__, lambda: assigned_at(path))
         self.welcome = {"protocol": PROTOCOL, "tools": [sheet]}
 
     def serve(self, method, params):

@@ -4,10 +4,19 @@ Most functions take texts and numbers. Those are read off here, without `inspect
 """
 
 from .docstrings import documented
+from .wire import Failure
 
 SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean"}
 FUNCTION = type(lambda: None)
 VARIADIC, COROUTINE = 0x0C, 0x80
+EFFECTS = ("pure", "read", "write", "exec", "network", "unknown")
+
+
+def checked_effects(effects, where):
+    """The effects that a tool declares. `where` says where it does, if they are none."""
+    if effects in EFFECTS:
+        return effects
+    raise Failure(f"{where()} is {effects!r}; it is one of {', '.join(EFFECTS)}")
 
 
 def is_async(function):

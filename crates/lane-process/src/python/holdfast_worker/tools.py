@@ -6,7 +6,7 @@ with a `name` and a `function`.
 
 import json
 
-from .signatures import Signature
+from .signatures import Signature, checked_effects
 from .wire import INVALID, Failure
 
 
@@ -29,6 +29,9 @@ class ClassTool:
             tool = cls.of(function)
             schema = it.get("input_schema") or it.get("parameters") or tool.sheet["input_schema"]
             more = {name: it[name] for name in ("description", "output_schema", "effects", "timeout_ms", "render") if name in it}
+            if "effects" in more:
+                name = it.get("name") or tool.sheet["name"]
+                checked_effects(more["effects"], lambda: f"`effects` of the tool `{name}`")
             return cls({**tool.sheet, "name": it.get("name") or tool.sheet["name"], "input_schema": schema, **more}, tool.call)
         if not callable(it):
             raise Failure(f"`get_tools` returned {it!r}, which is not a tool")

@@ -205,10 +205,18 @@ class Wire:
         elif self.asyncio and isinstance(error, self.asyncio.CancelledError):
             told = {"code": 1, "message": "cancelled"}
         else:
-            print_error(error)
+            self.log_traceback(error)
             told = {"code": 1, "message": described(error)[:MAX_MESSAGE_CHARS], "data": place_of(error)}
         self.done(number)
         self.say(id=number, error=told)
+
+    def log_traceback(self, error):
+        """Logs the traceback for who looks for details; the answer has the error itself in one line."""
+        import traceback
+
+        for part in traceback.format_exception(type(error), error, error.__traceback__):
+            for line in part.rstrip().split("\n"):
+                self.say(method="log", params={"level": "debug", "text": line[:MAX_MESSAGE_CHARS]})
 
     def say(self, **message):
         self.write(json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False) + "\n")

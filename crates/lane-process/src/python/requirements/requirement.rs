@@ -17,6 +17,9 @@ const OPERATORS: &[&str] = &["===", "==", "~=", "!=", "<=", ">=", "<", ">"];
 /// File extensions of archives. `pip` reads a requirement with such an ending as a file.
 const ARCHIVES: &[&str] = &["zip", "whl", "tar", "gz", "tgz", "bz2", "tbz", "xz", "txz", "lz", "tlz", "lzma"];
 
+/// Extensions that are part of package names, as in `backports.lzma`, and belong to an archive only after `tar`.
+const COMPRESSIONS: &[&str] = &["gz", "bz2", "xz", "lz", "lzma"];
+
 /// A package of the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Requirement {
@@ -41,6 +44,9 @@ impl Requirement {
         let (text, hashes) = split_hashes(text)?;
         let mut scan = Scan::new(text);
         let name = scan.identifier().ok_or("it does not begin with a package name")?;
+        if is_archive(name) {
+            return Err(format!("`{name}` is the name of an archive, and files are not installed"));
+        }
         scan.spaces();
         let extras = if scan.take("[") { extras(&mut scan)? } else { Vec::new() };
         scan.spaces();
@@ -107,6 +113,14 @@ fn split_hashes(text: &str) -> Result<(&str, Hashes), String> {
 fn normalized(name: &str) -> String {
     let words = name.split(['-', '_', '.']).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("-").to_ascii_lowercase()
+}
+
+/// Whether `pip` reads this name as a file. The normalized name would be another package, which was not meant.
+fn is_archive(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let Some((stem, extension)) = name.rsplit_once('.') else { return false };
+    let compressed = COMPRESSIONS.contains(&extension);
+    ARCHIVES.contains(&extension) && (!compressed || stem.ends_with(".tar"))
 }
 
 /// What follows `[`, up to `]`.

@@ -7,14 +7,18 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use holdfast_app::ApplicationConfig;
+use holdfast_contract::manifest::{Manifest, parse};
 use holdfast_contract::problem::Problem;
 use holdfast_loader::FolderWatcher;
 
-use super::{build, check, folder, grant, test};
+use super::test::cases_of;
+use super::{build, check, grant, place, test};
 use crate::arguments::GrantCommand;
 use crate::exit::Exit;
 use crate::output::{Output, report};
 
+/// The largest manifest that is read.
+const MAX_MANIFEST_BYTES: u64 = 16 << 20;
 /// Folders of tools, which change with every build.
 const TOOLS: &[&str] = &["target", "node_modules", "__pycache__"];
 
@@ -24,12 +28,15 @@ pub(crate) async fn dev(
     named: &Path,
     grants: bool,
 ) -> Result<Exit, Problem> {
-    let folder = folder(&plan.home, Some(named))?;
+    let folder = place(&plan.home, named)?;
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let watched = folder.clone();
     let _watch = FolderWatcher::begin(move || {
         let _nobody_listens = tell.send(());
-        folders(&watched)
+        match watched.is_file() {
+            true => watched.parent().map(Path::to_owned).into_iter().collect(),
+            false => folders(&watched),
+        }
     })?;
     let mut built = BTreeMap::new();
     let mut asked = grants;
@@ -56,8 +63,9 @@ async fn round(
     folder: &Path,
     asked: &mut bool,
 ) -> Result<(), Problem> {
-    let building = |output: &Output| build(output, &plan.home, Some(folder));
-    tokio::task::block_in_place(|| building(output))?;
+    if is_built(folder) {
+        tokio::task::block_in_place(|| build(output, &plan.home, Some(folder)))?;
+    }
     if std::mem::take(asked) {
         let id = folder.display().to_string();
         let all =
@@ -68,14 +76,31 @@ async fn round(
         }
     }
     check(output, plan, folder).await?;
-    if folder.join("tests.yaml").is_file() {
+    if cases_of(folder).is_file() {
         test(output, plan, folder).await?;
     }
     Ok(())
 }
 
+/// Whether there is something to build: a component, and neither a single file, a Python class, a program nor an agent in words.
+fn is_built(place: &Path) -> bool {
+    // What cannot be read is reported by the build.
+    let text = holdfast_untrusted_files::read_text(&place.join("manifest.yaml"), MAX_MANIFEST_BYTES);
+    let text = text.unwrap_or_default();
+    let Ok(parsed) = parse(Path::new("manifest.yaml"), &text) else { return !place.is_file() };
+    let Manifest { entrypoint, command, agent, .. } = parsed.manifest;
+    command.is_none() && entrypoint.map_or(agent.is_none(), |entrypoint| !entrypoint.contains(':'))
+}
+
 /// The extension's own files, by when they were changed. What a build makes is not among them.
 fn sources(folder: &Path) -> BTreeMap<PathBuf, Option<SystemTime>> {
+    if folder.is_file() {
+        let changed = |path: &Path| fs::metadata(path).and_then(|about| about.modified()).ok();
+        return [folder.to_owned(), cases_of(folder)]
+            .into_iter()
+            .map(|path| (path.clone(), changed(&path)))
+            .collect();
+    }
     let files =
         folders(folder).into_iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
     let own = files.map(|entry| entry.path()).filter(|path| {

@@ -10,6 +10,7 @@ use holdfast_policy::{Grant, Tie, effective_grant};
 use serde_json::json;
 
 use crate::arguments::GrantCommand;
+use crate::chat::sanitize_for_terminal;
 use crate::exit::Exit;
 use crate::output::Output;
 
@@ -43,9 +44,10 @@ pub(crate) fn grant(
         let help = format!("It asks for: {}. Only what a manifest asks for can be given.", json!(requested));
         return Err(Problem::new(Code::UsageInvalid, what).help(help));
     }
-    let tied_to = match command.folder {
-        true => Tie::Path(folder.display().to_string()),
-        false => Tie::Digest(candidate.bundle.content()),
+    let tied_to = if command.folder {
+        Tie::Path(folder.display().to_string())
+    } else {
+        Tie::Digest(candidate.bundle.content())
     };
     let grant = Grant { extension: candidate.manifest.id.clone(), tied_to, give };
     plan.home.remember_grant(&grant)?;
@@ -55,6 +57,10 @@ pub(crate) fn grant(
         let until =
             if command.folder { "as long as it is in this folder" } else { "until its content changes" };
         output.line(format!("`{}` may use {} {until}", grant.extension, json!(grant.give)))?;
+        let reason = &candidate.manifest.policy.reason;
+        if !reason.is_empty() {
+            output.line(format!("its author says why: {}", sanitize_for_terminal(reason)))?;
+        }
     }
     Ok(Exit::Done)
 }
@@ -62,11 +68,19 @@ pub(crate) fn grant(
 pub(crate) fn revoke(output: &Output, plan: &ApplicationConfig, id: &str) -> Result<Exit, Problem> {
     let id = ExtensionId::from(id);
     let before = plan.home.policy(None)?;
-    if !before.grants().iter().any(|grant| grant.extension == id) {
-        let problem = Problem::new(Code::UsageInvalid, format!("nothing was given to `{id}`"));
-        return Err(problem.help("`holdfast policy show` lists what was given."));
+    let mut granted: Vec<&str> = before.grants().iter().map(|grant| grant.extension.as_str()).collect();
+    granted.sort_unstable();
+    granted.dedup();
+    if !granted.contains(&id.as_str()) {
+        let empty = "No extension has grants.";
+        let (code, kind) = (Code::UsageInvalid, "grant to the extension");
+        return Err(Problem::unknown(code, kind, id.as_str(), &granted, empty));
     }
     plan.home.revoke_grants(&id)?;
-    output.line(format!("`{id}` has nothing any more"))?;
+    if output.json {
+        output.document(&json!({ "extension": id, "revoked": true }))?;
+    } else {
+        output.line(format!("revoked the grants of `{id}`"))?;
+    }
     Ok(Exit::Done)
 }

@@ -1,4 +1,4 @@
-//! `holdfast ext new` and `holdfast ext build`. Both need nobody who owns the home.
+//! `holdfast ext new` and `holdfast ext build`. Neither needs an owner of the home.
 
 use std::path::Path;
 

@@ -1,22 +1,23 @@
 //! `holdfast ext test`: the cases in an extension's `tests.yaml`.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use holdfast_app::ApplicationConfig;
 use holdfast_authoring::harness::Cases;
 use holdfast_contract::problem::{Code, Problem};
 
-use crate::chat::sanitize_for_terminal;
 use crate::exit::Exit;
 use crate::output::Output;
 
+/// The largest file of test cases.
+const MAX_CASES_BYTES: u64 = 16 << 20;
+
 pub(crate) async fn test(output: &Output, plan: &ApplicationConfig, named: &Path) -> Result<Exit, Problem> {
-    let folder = super::folder(&plan.home, Some(named))?;
-    let file = folder.join("tests.yaml");
-    let bytes = fs::read(&file).map_err(|error| {
+    let folder = super::place(&plan.home, named)?;
+    let file = cases_of(&folder);
+    let bytes = holdfast_untrusted_files::read(&file, MAX_CASES_BYTES).map_err(|error| {
         let problem = Problem::new(Code::UsageInvalid, format!("{} cannot be read: {error}", file.display()));
-        problem.help("`docs/extensions/README.md` shows what stands in it.")
+        problem.help("Write the cases there: `- call: TOOL`, `with: {…}`, `gives: …`. `holdfast ext new` writes an example.")
     })?;
     let cases = Cases::read(&file, &bytes)?;
     let bench = super::workbench(plan, &folder).await?;
@@ -27,19 +28,21 @@ pub(crate) async fn test(output: &Output, plan: &ApplicationConfig, named: &Path
     } else {
         for outcome in &outcomes {
             let mark = if outcome.ok { "ok    " } else { "FAILED" };
-            output.line(format!("{mark} {}", sanitize_for_terminal(&outcome.name)))?;
+            output.line(format!("{mark} {}", outcome.name))?;
             if !outcome.ok {
-                output.line(format!(
-                    "       expected {}",
-                    sanitize_for_terminal(&outcome.expected.to_string())
-                ))?;
-                output.line(format!(
-                    "       actual   {}",
-                    sanitize_for_terminal(&outcome.actual.to_string())
-                ))?;
+                output.line(format!("       expected {}", outcome.expected))?;
+                output.line(format!("       actual   {}", outcome.actual))?;
             }
         }
         output.line(format!("{} passed, {failed} failed", outcomes.len() - failed))?;
     }
     Ok((failed == 0).into())
+}
+
+/// The cases of an extension: `tests.yaml` in its folder, or `NAME.tests.yaml` beside a single file.
+pub(crate) fn cases_of(place: &Path) -> PathBuf {
+    match place.is_file() {
+        true => place.with_extension("tests.yaml"),
+        false => place.join("tests.yaml"),
+    }
 }

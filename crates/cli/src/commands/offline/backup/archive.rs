@@ -2,20 +2,29 @@
 //!
 //! The home is in use while it is copied: extensions write to files that are being read. A tar archive is a sequence of headers that say
 //! how many bytes follow, so a byte too many would be read as a header. What is written here has exactly the size of its header, whatever
-//! happens to the file meanwhile. What is read must be plain files and folders with relative paths, each of them once.
+//! happens to the file meanwhile. What is read must be plain files and folders with relative paths, each of them once, and exactly what the
+//! manifest at the end of the archive lists.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{self, Cursor, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
+use holdfast_contract::digest::Digest;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use tar::{Builder, EntryType, Header};
 
+use crate::commands::offline::backup::manifest::{MANIFEST, Manifest, Member, key};
+
 /// Bytes of a file that are read before its size is written: a file that has no more is copied as it was read.
 const READ_AHEAD: u64 = 4 << 20;
+/// The largest manifest that is read: about a million files.
+const MAX_MANIFEST_BYTES: u64 = 256 << 20;
+const COPY_BUFFER: usize = 128 << 10;
+/// The permissions of a file that are kept.
+const PERMISSIONS: u32 = 0o777;
 
 /// Which file this is, by whatever path: device and number.
 pub(super) type Identity = (u64, u64);
@@ -25,25 +34,95 @@ pub(super) fn identity(metadata: &Metadata) -> Identity {
 }
 
 /// How a file was copied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Copied {
     /// With what was in it.
     Whole,
-    /// It became shorter meanwhile. The archive has zeros in place of the rest.
+    /// It became shorter or unreadable meanwhile. The archive has zeros in place of the rest.
     Shortened,
     /// It was deleted, or replaced by something that is not a plain file, before it could be read.
     Gone,
+    /// It cannot be read.
+    Unreadable(io::Error),
 }
 
-/// Appends a plain file of a folder. No link on the way to it is followed: an extension may put one there at any time, in the place of a
-/// folder too.
-pub(super) fn append_file<W: Write>(tar: &mut Builder<W>, folder: &File, name: &Path) -> io::Result<Copied> {
-    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", name.display()));
-    match open(folder, name) {
-        Ok(file) => append(tar, &file, || file.metadata(), name).map_err(named),
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::NXIO) => Ok(Copied::Gone),
-        Err(error) => Err(named(error.into())),
+/// An archive that is being written, and what it has so far.
+pub(super) struct ArchiveWriter<W: Write> {
+    tar: Builder<W>,
+    files: BTreeMap<String, Member>,
+}
+
+impl<W: Write> ArchiveWriter<W> {
+    pub(super) fn new(to: W) -> Self {
+        Self { tar: Builder::new(to), files: BTreeMap::new() }
     }
+
+    /// Appends a plain file of a folder. No link on the way to it is followed: an extension may put one there at any time, in the
+    /// place of a folder too.
+    pub(super) fn append_file(&mut self, folder: &File, name: &Path) -> io::Result<Copied> {
+        match open(folder, name) {
+            Ok(file) => self.append(&file, || file.metadata(), name),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::NXIO) => Ok(Copied::Gone),
+            Err(error) => Ok(Copied::Unreadable(error.into())),
+        }
+    }
+
+    /// Appends what a file has, by what `metadata` says of it. Only an error of the archive itself is an error.
+    pub(super) fn append(
+        &mut self,
+        mut file: impl Read,
+        metadata: impl Fn() -> io::Result<Metadata>,
+        name: &Path,
+    ) -> io::Result<Copied> {
+        let mut first = Vec::new();
+        let (read, metadata) = match begin(&mut file, &metadata, &mut first) {
+            Ok(Some(begun)) => begun,
+            Ok(None) => return Ok(Copied::Gone),
+            Err(error) => return Ok(Copied::Unreadable(error)),
+        };
+        let size = if read < READ_AHEAD { read } else { metadata.len().max(read) };
+        let mut header = Header::new_gnu();
+        header.set_metadata(&metadata);
+        header.set_size(size);
+        let mut exact = Exact {
+            from: Cursor::new(first).chain(file),
+            left: size,
+            shortened: false,
+            hasher: blake3::Hasher::new(),
+        };
+        self.tar.append_data(&mut header, name, &mut exact)?;
+        let member =
+            Member { bytes: size, mode: metadata.mode() & PERMISSIONS, digest: digest(&exact.hasher) };
+        self.files.insert(key(name), member);
+        Ok(if exact.shortened { Copied::Shortened } else { Copied::Whole })
+    }
+
+    /// Ends the archive with its manifest.
+    pub(super) fn finish(mut self, skipped: Vec<String>) -> io::Result<W> {
+        let manifest = Manifest::new(self.files, skipped).write()?;
+        let mut header = Header::new_gnu();
+        header.set_mode(0o600);
+        header.set_size(manifest.len() as u64);
+        self.tar.append_data(&mut header, MANIFEST, manifest.as_slice())?;
+        self.tar.into_inner()
+    }
+}
+
+/// Reads the beginning of a plain file: how much of it there is, and what it is then.
+fn begin(
+    file: &mut impl Read,
+    metadata: &impl Fn() -> io::Result<Metadata>,
+    first: &mut Vec<u8>,
+) -> io::Result<Option<(u64, Metadata)>> {
+    if !metadata()?.is_file() {
+        return Ok(None);
+    }
+    let read = file.take(READ_AHEAD).read_to_end(first)? as u64;
+    Ok(Some((read, metadata()?)))
+}
+
+fn digest(hasher: &blake3::Hasher) -> Digest {
+    Digest::from_bytes(*hasher.finalize().as_bytes())
 }
 
 fn open(folder: &File, name: &Path) -> Result<File, Errno> {
@@ -63,40 +142,24 @@ fn open(folder: &File, name: &Path) -> Result<File, Errno> {
     rustix::fs::openat(folder, name, flags, Mode::empty()).map(File::from)
 }
 
-/// Appends what a file has, by what `metadata` says of it.
-pub(super) fn append<W: Write>(
-    tar: &mut Builder<W>,
-    mut file: impl Read,
-    metadata: impl Fn() -> io::Result<Metadata>,
-    name: &Path,
-) -> io::Result<Copied> {
-    if !metadata()?.is_file() {
-        return Ok(Copied::Gone);
-    }
-    let mut first = Vec::new();
-    let read = (&mut file).take(READ_AHEAD).read_to_end(&mut first)? as u64;
-    let metadata = metadata()?;
-    let size = if read < READ_AHEAD { read } else { metadata.len().max(read) };
-    let mut header = Header::new_gnu();
-    header.set_metadata(&metadata);
-    header.set_size(size);
-    let mut exact = Exact { from: Cursor::new(first).chain(file), left: size, shortened: false };
-    tar.append_data(&mut header, name, &mut exact)?;
-    Ok(if exact.shortened { Copied::Shortened } else { Copied::Whole })
-}
-
-/// Gives exactly as many bytes as are left: no more than these, and zeros where there are fewer.
+/// Gives exactly as many bytes as are left, and hashes them: no more than these, and zeros where there are fewer or where they cannot be
+/// read.
 struct Exact<R> {
     from: R,
     left: u64,
     shortened: bool,
+    hasher: blake3::Hasher,
 }
 
 impl<R: Read> Read for Exact<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
         let Some(buffer) = buffer.get_mut(..most).filter(|buffer| !buffer.is_empty()) else { return Ok(0) };
-        let read = if self.shortened { 0 } else { self.from.read(buffer)? };
+        let read = match self.from.read(buffer) {
+            _ if self.shortened => 0,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
+            read => read.unwrap_or(0),
+        };
         let given = if read == 0 {
             self.shortened = true;
             buffer.fill(0);
@@ -105,6 +168,7 @@ impl<R: Read> Read for Exact<R> {
             read
         };
         self.left -= given as u64;
+        self.hasher.update(buffer.get(..given).unwrap_or_default());
         Ok(given)
     }
 }
@@ -113,7 +177,9 @@ impl<R: Read> Read for Exact<R> {
 pub(super) enum Refusal {
     /// What is in it is not a backup. The text says which entry, and why.
     Invalid(String),
-    /// A file could not be read or written.
+    /// It is a backup, but not what was written.
+    Damaged(String),
+    /// A file could not be written.
     Io(io::Error),
 }
 
@@ -123,45 +189,103 @@ impl From<io::Error> for Refusal {
     }
 }
 
-/// Unpacks an archive into an empty folder.
-pub(super) fn unpack(archive: impl Read, folder: &Path) -> Result<(), Refusal> {
+fn damaged(error: io::Error) -> Refusal {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => Refusal::Damaged(format!("it ends too early ({error})")),
+        _ => Refusal::Damaged(format!("it cannot be read to its end ({error})")),
+    }
+}
+
+/// Unpacks an archive into an empty folder, and checks every byte of it. Returns the manifest.
+pub(super) fn unpack(archive: impl Read, folder: &Path) -> Result<Manifest, Refusal> {
+    let mut archive = tar::Archive::new(archive);
     let mut seen = HashSet::new();
-    for entry in tar::Archive::new(archive).entries()? {
-        let mut entry = entry?;
-        let name = entry.path()?.into_owned();
+    let mut found = BTreeMap::new();
+    let mut manifest = None;
+    for entry in archive.entries().map_err(damaged)? {
+        let mut entry = entry.map_err(damaged)?;
+        let name = entry.path().map_err(damaged)?.into_owned();
         let shown = name.display().to_string().escape_debug().to_string();
         let invalid = |why: &str| Refusal::Invalid(format!("`{shown}` {why}"));
         let path = relative(&name).ok_or_else(|| invalid("is not a relative path without `..`"))?;
         if !seen.insert(path.clone()) {
             return Err(invalid("is in it twice"));
         }
-        let kind = entry.header().entry_type();
+        if manifest.is_some() {
+            return Err(invalid("comes after the manifest"));
+        }
         let target = folder.join(&path);
-        match kind {
+        match entry.header().entry_type() {
+            EntryType::Regular if path == Path::new(MANIFEST) => {
+                let mut bytes = Vec::new();
+                (&mut entry).take(MAX_MANIFEST_BYTES).read_to_end(&mut bytes).map_err(damaged)?;
+                let read = Manifest::read(&bytes);
+                manifest = Some(read.map_err(|why| Refusal::Damaged(format!("the manifest: {why}")))?);
+            }
             EntryType::Directory => make_folder(&target)?,
             EntryType::Regular | EntryType::GNUSparse if !path.as_os_str().is_empty() => {
                 if let Some(parent) = target.parent() {
                     make_folder(parent)?;
                 }
-                let mode = entry.header().mode()? & 0o777;
-                let modified = entry.header().mtime()?;
-                let mut file = match File::options().write(true).create_new(true).mode(0o600).open(&target) {
+                let mode = entry.header().mode().map_err(damaged)? & PERMISSIONS;
+                let modified = entry.header().mtime().map_err(damaged)?;
+                let file = match File::options().write(true).create_new(true).mode(0o600).open(&target) {
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                         return Err(invalid("is in it twice"));
                     }
                     opened => opened?,
                 };
-                io::copy(&mut entry, &mut file)?;
+                let (bytes, digest) = copy(&mut entry, &file)?;
                 file.set_permissions(fs::Permissions::from_mode(mode))?;
                 let modified = std::time::UNIX_EPOCH.checked_add(std::time::Duration::from_secs(modified));
                 if let Some(modified) = modified {
                     file.set_modified(modified)?;
                 }
+                found.insert(key(&path), Member { bytes, mode, digest });
             }
             _ => return Err(invalid("is neither a plain file nor a folder")),
         }
     }
-    Ok(())
+    rest_is_empty(&mut archive.into_inner())?;
+    let manifest = manifest.ok_or_else(|| {
+        let what = "it has no manifest with checksums: it was cut, or an older version has written it";
+        Refusal::Damaged(what.to_owned())
+    })?;
+    match manifest.difference(&found) {
+        None => Ok(manifest),
+        Some(difference) => Err(Refusal::Damaged(difference)),
+    }
+}
+
+/// Copies an entry's bytes; returns how many, and their digest.
+fn copy(entry: &mut impl Read, mut file: &File) -> Result<(u64, Digest), Refusal> {
+    let (mut bytes, mut hasher) = (0, blake3::Hasher::new());
+    let mut buffer = vec![0; COPY_BUFFER];
+    loop {
+        let read = match entry.read(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read.map_err(damaged)?,
+        };
+        let Some(part) = buffer.get(..read).filter(|part| !part.is_empty()) else {
+            return Ok((bytes, digest(&hasher)));
+        };
+        hasher.update(part);
+        file.write_all(part)?;
+        bytes += read as u64;
+    }
+}
+
+/// After the last entry come zeros only. Reading them also makes the decoder compare its checksum.
+fn rest_is_empty(rest: &mut impl Read) -> Result<(), Refusal> {
+    let mut buffer = vec![0; COPY_BUFFER];
+    loop {
+        let read = rest.read(&mut buffer).map_err(damaged)?;
+        match buffer.get(..read) {
+            None | Some([]) => return Ok(()),
+            Some(part) if part.iter().all(|byte| *byte == 0) => {}
+            Some(_) => return Err(Refusal::Damaged("there is something after its end".to_owned())),
+        }
+    }
 }
 
 /// A path with nothing in it but names.

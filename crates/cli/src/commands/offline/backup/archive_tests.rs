@@ -5,9 +5,10 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use tar::{Builder, EntryType, Header};
+use tar::{EntryType, Header};
 
-use super::archive::{Copied, Refusal, append, append_file, unpack};
+use super::archive::{ArchiveWriter, Copied, Refusal, unpack};
+use super::manifest::{MANIFEST, Manifest, key};
 
 /// A file to which somebody does something after so many reads.
 struct Changing<'a> {
@@ -49,6 +50,13 @@ fn entry(name: &str, kind: EntryType, text: &str) -> Vec<u8> {
     bytes
 }
 
+/// Ends an archive, and reads what it has besides its manifest.
+fn finished(writer: ArchiveWriter<Vec<u8>>) -> Vec<(String, Vec<u8>)> {
+    let mut entries = entries(&writer.finish(Vec::new()).unwrap());
+    assert_eq!(entries.pop().unwrap().0, MANIFEST, "the manifest is the last entry");
+    entries
+}
+
 /// What an archive has: names and contents.
 fn entries(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut archive = tar::Archive::new(bytes);
@@ -69,12 +77,13 @@ fn copied(size: usize, at: usize, change: impl Fn(&mut File)) -> (Copied, Vec<(S
     let changed = || change(&mut File::options().append(true).open(&path).unwrap());
     let file = File::open(&path).unwrap();
     let reader = Changing { file: &file, reads: Cell::new(0), at, change: &changed };
-    let mut tar = Builder::new(Vec::new());
-    let how = append(&mut tar, reader, || file.metadata(), Path::new("data/notes")).unwrap();
+    let mut tar = ArchiveWriter::new(Vec::new());
+    let how = tar.append(reader, || file.metadata(), Path::new("data/notes")).unwrap();
     fs::write(folder.path().join("next"), "next").unwrap();
     let opened = File::open(folder.path()).unwrap();
-    assert_eq!(append_file(&mut tar, &opened, Path::new("next")).unwrap(), Copied::Whole);
-    (how, entries(&tar.into_inner().unwrap()))
+    let next = tar.append_file(&opened, Path::new("next")).unwrap();
+    assert!(matches!(next, Copied::Whole), "{next:?}");
+    (how, finished(tar))
 }
 
 fn names(entries: &[(String, Vec<u8>)]) -> Vec<&str> {
@@ -89,7 +98,7 @@ fn what_is_appended_to_a_file_while_it_is_copied_is_no_entry_of_the_backup() {
     for size in [0, 1, 512, 4 << 20, LARGE] {
         for at in [1, 2, 3, 20, 200] {
             let (how, entries) = copied(size, at, |file| file.write_all(&planted).unwrap());
-            assert_eq!(how, Copied::Whole);
+            assert!(matches!(how, Copied::Whole), "{how:?}");
             assert_eq!(names(&entries), ["data/notes", "next"], "{size} bytes, at read {at}");
             assert!(entries[0].1[..size].iter().all(|byte| *byte == 7));
             assert_eq!(entries[1].1, b"next");
@@ -118,19 +127,42 @@ fn a_file_that_becomes_shorter_while_it_is_copied_does_not_shift_what_comes_afte
         }
         metadata
     };
-    let mut tar = Builder::new(Vec::new());
-    let how = append(&mut tar, &file, metadata, Path::new("data/notes")).unwrap();
-    tar.append_data(&mut file_header(4), "next", &b"next"[..]).unwrap();
-    let entries = self::entries(&tar.into_inner().unwrap());
-    assert_eq!((how, names(&entries)), (Copied::Shortened, vec!["data/notes", "next"]));
+    let mut tar = ArchiveWriter::new(Vec::new());
+    let how = tar.append(&file, metadata, Path::new("data/notes")).unwrap();
+    fs::write(folder.path().join("next"), "next").unwrap();
+    tar.append_file(&File::open(folder.path()).unwrap(), Path::new("next")).unwrap();
+    let entries = finished(tar);
+    assert!(matches!(how, Copied::Shortened), "{how:?}");
+    assert_eq!(names(&entries), ["data/notes", "next"]);
     assert_eq!(entries[0].1.len(), LARGE);
     assert!(entries[0].1[5 << 20..].iter().all(|byte| *byte == 0));
 }
 
-fn file_header(size: u64) -> Header {
-    let mut header = Header::new_gnu();
-    header.set_size(size);
-    header
+/// Finding L8: a file that cannot be read is named, and the others are copied.
+#[test]
+fn a_file_that_cannot_be_read_does_not_end_the_backup() {
+    struct Unreadable;
+    impl Read for Unreadable {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::PermissionDenied.into())
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("next"), "next").unwrap();
+    fs::write(folder.path().join("large"), vec![7; LARGE]).unwrap();
+    let opened = File::open(folder.path()).unwrap();
+    let mut tar = ArchiveWriter::new(Vec::new());
+    let metadata = || fs::metadata(folder.path().join("large"));
+    let how = tar.append(Unreadable, metadata, Path::new("a")).unwrap();
+    assert!(matches!(how, Copied::Unreadable(_)), "{how:?}");
+    // The disk fails in the middle of a file whose size is written already.
+    let begins = File::open(folder.path().join("large")).unwrap().take(5 << 20).chain(Unreadable);
+    let how = tar.append(begins, metadata, Path::new("b")).unwrap();
+    assert!(matches!(how, Copied::Shortened), "{how:?}");
+    tar.append_file(&opened, Path::new("next")).unwrap();
+    let entries = finished(tar);
+    assert_eq!(names(&entries), ["b", "next"]);
+    assert_eq!(entries[0].1.len(), LARGE);
 }
 
 #[test]
@@ -145,14 +177,16 @@ fn what_is_no_plain_file_when_it_is_opened_is_left_out() {
     std::os::unix::fs::symlink(outer.path(), path("home/replaced")).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, path("home/pipe"), rustix::fs::Mode::RWXU).unwrap();
     let home = File::open(path("home")).unwrap();
-    let mut tar = Builder::new(Vec::new());
+    let mut tar = ArchiveWriter::new(Vec::new());
     for name in
         ["link", "inside", "replaced/secret", "../secret", "pipe", "folder", "missing", "folder/file/x"]
     {
-        assert_eq!(append_file(&mut tar, &home, Path::new(name)).unwrap(), Copied::Gone, "{name}");
+        let how = tar.append_file(&home, Path::new(name)).unwrap();
+        assert!(matches!(how, Copied::Gone), "{name}: {how:?}");
     }
-    assert_eq!(append_file(&mut tar, &home, Path::new("folder/file")).unwrap(), Copied::Whole);
-    assert_eq!(names(&entries(&tar.into_inner().unwrap())), ["folder/file"]);
+    let how = tar.append_file(&home, Path::new("folder/file")).unwrap();
+    assert!(matches!(how, Copied::Whole), "{how:?}");
+    assert_eq!(names(&finished(tar)), ["folder/file"]);
 }
 
 fn unpacked(entries: &[Vec<u8>]) -> Result<tempfile::TempDir, String> {
@@ -165,8 +199,8 @@ fn unpacked(entries: &[Vec<u8>]) -> Result<tempfile::TempDir, String> {
     let beside = fs::read_dir(outer.path()).unwrap().count();
     assert_eq!(beside, 1, "nothing is written beside the folder");
     match done {
-        Ok(()) => Ok(outer),
-        Err(Refusal::Invalid(why)) => Err(why),
+        Ok(_) => Ok(outer),
+        Err(Refusal::Invalid(why) | Refusal::Damaged(why)) => Err(why),
         Err(Refusal::Io(error)) => Err(error.to_string()),
     }
 }
@@ -204,10 +238,99 @@ fn what_is_unpacked_belongs_to_the_user_alone() {
     use std::os::unix::fs::PermissionsExt;
 
     let deep = entry("data/notes/x", EntryType::Regular, "text");
-    let outer = unpacked(&[entry("config", EntryType::Directory, ""), deep]).unwrap();
+    let config = entry("config", EntryType::Directory, "");
+    let outer = unpacked(&[config, deep, manifest_of(&[("data/notes/x", "text")])]).unwrap();
     let mode = |name: &str| fs::metadata(outer.path().join("home").join(name)).unwrap().permissions().mode();
     assert_eq!(mode("config") & 0o777, 0o700);
     assert_eq!(mode("data/notes") & 0o777, 0o700);
     assert_eq!(mode("data/notes/x") & 0o7777, 0o644);
     assert_eq!(fs::read_to_string(outer.path().join("home/data/notes/x")).unwrap(), "text");
+}
+
+/// The manifest of an archive with these files.
+fn manifest_of(files: &[(&str, &str)]) -> Vec<u8> {
+    let members = files.iter().map(|(name, text)| {
+        let digest = holdfast_contract::digest::Digest::of(text.as_bytes());
+        ((*name).to_owned(), super::manifest::Member { bytes: text.len() as u64, mode: 0o644, digest })
+    });
+    let manifest = Manifest::new(members.collect(), Vec::new()).write().unwrap();
+    entry(MANIFEST, EntryType::Regular, std::str::from_utf8(&manifest).unwrap())
+}
+
+/// The end of a compressed archive that was cut.
+struct EndsTooEarly;
+
+impl Read for EndsTooEarly {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+/// Findings D11 and B12: what is unpacked is exactly what was copied.
+#[test]
+fn an_archive_that_is_not_what_its_manifest_lists_is_refused() {
+    let file = |name: &str, text: &str| entry(name, EntryType::Regular, text);
+    let manifest = || manifest_of(&[("a", "first"), ("b", "other")]);
+    unpacked(&[file("a", "first"), file("b", "other"), manifest()]).unwrap();
+    for (why, entries) in [
+        ("`a` is not what was copied", vec![file("a", "other"), file("b", "first"), manifest()]),
+        ("`b` is missing", vec![file("a", "first"), manifest()]),
+        ("`b` has 6 bytes instead of 5", vec![file("a", "first"), file("b", "others"), manifest()]),
+        ("`c` was added", vec![file("a", "first"), file("b", "other"), file("c", ""), manifest()]),
+        ("no manifest", vec![file("a", "first"), file("b", "other")]),
+        ("no manifest", vec![]),
+        ("after the manifest", vec![file("a", "first"), manifest(), file("b", "other")]),
+        ("twice", vec![manifest(), manifest()]),
+        ("the manifest: ", vec![file(MANIFEST, "{}")]),
+    ] {
+        let refused = unpacked(&entries).expect_err(why);
+        assert!(refused.contains(why), "{refused}");
+    }
+    let whole = [file("a", "first"), manifest_of(&[("a", "first")]), vec![0; 1024]].concat();
+    let damaged = |archive: &mut dyn Read| match unpack(archive, tempfile::tempdir().unwrap().path()) {
+        Err(Refusal::Damaged(why)) => why,
+        _ => panic!("it is not refused as damaged"),
+    };
+    // In a header, in a file, in the padding after it, and in the manifest.
+    for (at, why) in [
+        (100, "cannot be read to its end"),
+        (515, "cannot be read to its end"),
+        (700, "cannot be read to its end"),
+        (1600, "the manifest: "),
+    ] {
+        let refused = damaged(&mut &whole[..at]);
+        assert!(refused.contains(why), "cut at {at}: {refused}");
+        let refused = damaged(&mut whole[..at].chain(EndsTooEarly));
+        assert!(refused.contains("ends too early"), "compressed, and cut at {at}: {refused}");
+    }
+    let refused = damaged(&mut &whole[..1024]);
+    assert!(refused.contains("no manifest"), "cut between entries: {refused}");
+    let refused = damaged(&mut [whole.as_slice(), b"something"].concat().as_slice());
+    assert!(refused.contains("after its end"), "{refused}");
+}
+
+#[test]
+fn every_changed_byte_of_a_manifest_is_noticed() {
+    let members =
+        [("a".to_owned(), super::manifest::Member { bytes: 1, mode: 0o644, digest: Default::default() })];
+    let written = Manifest::new(members.into(), vec!["b".to_owned()]).write().unwrap();
+    let whole = Manifest::read(&written).unwrap();
+    for at in 0..written.len() {
+        for bit in [1, 4, 32] {
+            let mut changed = written.clone();
+            changed[at] ^= bit;
+            assert_ne!(Manifest::read(&changed).ok().as_ref(), Some(&whole), "byte {at}: {changed:?}");
+        }
+    }
+}
+
+#[test]
+fn different_paths_have_different_keys() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let paths =
+        [&b"a"[..], b"a\\xff", b"a\xff", b"a\n", b"a\\n", "\u{e4}".as_bytes(), b"\\xc3\\xa4", b"a\\\\n"];
+    let keys: std::collections::BTreeSet<_> =
+        paths.iter().map(|path| key(Path::new(std::ffi::OsStr::from_bytes(path)))).collect();
+    assert_eq!(keys.len(), paths.len(), "{keys:?}");
 }

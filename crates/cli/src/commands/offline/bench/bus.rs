@@ -2,8 +2,8 @@
 //! plain SQLite journal that commits per event, and what one sync of the same disk takes.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use holdfast_bench::DiskTimes;
@@ -13,6 +13,7 @@ use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_runtime::{OsEntropy, SystemClock};
 use holdfast_store::{Store, StoreOptions};
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use serde_json::json;
 use tokio::sync::Notify;
@@ -96,10 +97,10 @@ impl Arrivals {
     }
 
     fn take(&self, delivery: &Delivery) {
-        let number = delivery.event.payload.value().and_then(|value| value["n"].as_u64()).unwrap_or_default();
+        let number = delivery.event.payload.value()["n"].as_u64().unwrap_or_default();
         let Some(published) = self.published.get(number as usize) else { return };
         let way = Duration::from_nanos(self.now().saturating_sub(published.load(Ordering::Relaxed)));
-        let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ways = self.ways.lock();
         ways.push(way);
         if ways.len() == self.published.len() {
             self.done.notify_one();
@@ -148,7 +149,7 @@ async fn through_the_bus(folder: &Path, publishers: u64, events: u64) -> Result<
     arrivals.done.notified().await;
     bus.close(Millis(10_000)).await;
     store.close();
-    let ways = std::mem::take(&mut *arrivals.ways.lock().unwrap_or_else(PoisonError::into_inner));
+    let ways = std::mem::take(&mut *arrivals.ways.lock());
     Ok(BusTimings { rate, ways })
 }
 
@@ -163,7 +164,7 @@ fn journal(folder: &Path, publishers: u64) -> rusqlite::Result<f64> {
     let publish = |publisher: u64| {
         for number in (publisher..JOURNALLED).step_by(publishers as usize) {
             let payload = json!({ "n": number, "text": "remember the milk" }).to_string();
-            let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+            let connection = connection.lock();
             let mut insert =
                 connection.prepare_cached("INSERT INTO events (topic, key, payload) VALUES (?, ?, ?)")?;
             insert.execute((format!("bench.{}", number % 50), format!("k{}", number % KEYS), payload))?;

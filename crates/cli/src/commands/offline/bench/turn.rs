@@ -75,8 +75,9 @@ fn one_turn_each(owner: &mut Owner, numbers: Range<usize>) -> std::io::Result<()
 }
 
 fn millis(time: Duration) -> String {
-    match time < Duration::from_millis(10) {
-        true => format!("{:.3} ms", time.as_secs_f64() * 1e3),
-        false => millis_of(time),
+    if time < Duration::from_millis(10) {
+        format!("{:.3} ms", time.as_secs_f64() * 1e3)
+    } else {
+        millis_of(time)
     }
 }

@@ -1,0 +1,168 @@
+//! Special files at the paths that the program opens: pipes, sockets, devices, folders, links and huge files. Each gets a problem with a
+//! code, nothing waits for ever, and the rest of the home works.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Command;
+
+use crate::shared::Scene;
+
+/// What is planted, by name.
+const KINDS: &[&str] =
+    &["pipe", "socket", "zero", "terminal", "kmsg", "folder", "dangling", "looping", "sparse", "closed"];
+
+/// Plants a special file.
+fn plant(kind: &str, path: &Path) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    match kind {
+        "pipe" => assert!(Command::new("mkfifo").arg(path).status().unwrap().success()),
+        // A path that is too long for a socket is reached by a shorter one.
+        "socket" => {
+            let short = tempfile::tempdir().unwrap();
+            symlink(path.parent().unwrap(), short.path().join("s")).unwrap();
+            drop(UnixListener::bind(short.path().join("s").join(path.file_name().unwrap())).unwrap());
+        }
+        "zero" => symlink("/dev/zero", path).unwrap(),
+        "terminal" => symlink("/dev/tty", path).unwrap(),
+        "kmsg" => symlink("/proc/kmsg", path).unwrap(),
+        "folder" => fs::create_dir(path).unwrap(),
+        "dangling" => symlink("nowhere", path).unwrap(),
+        "looping" => symlink(path, path).unwrap(),
+        "sparse" => File::create(path).unwrap().set_len(8 << 30).unwrap(),
+        "closed" => {
+            fs::write(path, "\u{1}: [unclosed").unwrap();
+            fs::set_permissions(path, Permissions::from_mode(0o000)).unwrap();
+        }
+        other => panic!("{other}"),
+    }
+}
+
+/// Whether modes mean nothing, as for root.
+fn reads_anything() -> bool {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::set_permissions(file.path(), Permissions::from_mode(0o000)).unwrap();
+    File::open(file.path()).is_ok()
+}
+
+/// A file of each kind at each place of an extension, all in one home.
+const PLACES: &[(&str, &str, &str)] = &[
+    ("manifest", "{}/manifest.yaml", ""),
+    ("python", "{}/main.py", "entrypoint: main.py\n"),
+    ("component", "{}/code.wasm", "entrypoint: code.wasm\n"),
+    ("prompt", "{}/prompt.jinja2", "agent: { instructions: help }\n"),
+    ("tool", "tools/{}.py", ""),
+];
+
+// Finding M7.
+#[test]
+fn special_files_of_extensions_are_reported_and_the_rest_works() {
+    let scene = Scene::new();
+    let extensions = scene.home().join("extensions");
+    let mut planted = Vec::new();
+    for (place, path, manifest) in PLACES {
+        for kind in KINDS {
+            let id = format!("{place}-{kind}");
+            if !manifest.is_empty() {
+                fs::create_dir_all(extensions.join(&id)).unwrap();
+                let text = format!("id: {id}\nname: x\n{manifest}");
+                fs::write(extensions.join(&id).join("manifest.yaml"), text).unwrap();
+            }
+            plant(kind, &extensions.join(path.replace("{}", &id)));
+            planted.push(id);
+        }
+    }
+    // Forty sparse files in one extension: none is too large, all of them together are.
+    fs::create_dir_all(extensions.join("many")).unwrap();
+    fs::write(extensions.join("many/manifest.yaml"), "id: many\nname: x\ncommand: [./run]\n").unwrap();
+    for number in 0..40 {
+        File::create(extensions.join(format!("many/{number}"))).unwrap().set_len(100 << 20).unwrap();
+    }
+    fs::create_dir_all(extensions.join("good")).unwrap();
+    let good = "id: good\nname: x\nagent: { instructions: help }\n";
+    fs::write(extensions.join("good/manifest.yaml"), good).unwrap();
+
+    let listed = scene.run(&["ext", "list"]);
+    let all = format!("{}{}", listed.out, listed.err);
+    assert!(all.contains("good"), "{listed:#?}");
+    // A dangling link is no file at all, and what root may read is no special file.
+    let is_plain = |id: &str| id.ends_with("dangling") || (id.ends_with("closed") && reads_anything());
+    let is_told = |id: &String| all.lines().any(|line| line.contains(id.as_str()) && line.contains("HF-"));
+    let silent: Vec<_> = planted.iter().filter(|id| !is_plain(id) && !is_told(id)).collect();
+    assert!(silent.is_empty(), "nothing was said about {silent:?}");
+    assert!(all.contains("more than 268435456 bytes"), "{all}");
+    scene.run(&["call", "file_list", "{}"]).ok();
+}
+
+/// The files of a home that the program opens by itself.
+const HOME_FILES: &[&str] = &[
+    "config/settings.yaml",
+    "config/policy.yaml",
+    ".env",
+    "secrets.age",
+    "secrets.lock",
+    "prompts/orchestrator.jinja2",
+    "lock",
+    "control.path",
+    "holdfast.db",
+    "holdfast.db-head",
+    "generations/executing",
+    "extensions",
+    "extensions/requirements.txt",
+    "extensions/tools",
+    "data/scheduler/schedules.json",
+];
+
+/// Folders of a home, and files that a library opens beside others. Only what could block is planted there.
+const MORE_PLACES: &[&str] = &[
+    "config",
+    "prompts",
+    "data",
+    "data/kv",
+    "data/kv/kv.db",
+    "data/kv/kv.db-wal",
+    "generations",
+    "holdfast.db-wal",
+    "holdfast.db-shm",
+    "holdfast.db-journal",
+    "control.sock",
+    ".restart_requested",
+    "extensions/channels",
+];
+
+// Finding M7.
+#[test]
+fn special_files_of_a_home_are_reported_and_never_waited_for() {
+    for (places, kinds) in [(HOME_FILES, KINDS), (MORE_PLACES, &["pipe", "zero", "looping"])] {
+        for (place, kind) in places.iter().flat_map(|place| kinds.iter().map(move |kind| (place, kind))) {
+            let scene = Scene::new();
+            let path = scene.home().join(place);
+            let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+            plant(kind, &path);
+            let ran = scene.run(&["call", "file_list", "{}"]);
+            let told = ran.err.contains("[HF-");
+            assert!(ran.code == Some(0) || told, "{place} as {kind}: {ran:#?}");
+            assert!(!ran.err.contains("panicked"), "{place} as {kind}: {ran:#?}");
+        }
+    }
+}
+
+// Finding M7.
+#[test]
+fn special_files_that_a_user_names_are_refused() {
+    let scene = Scene::new();
+    for kind in KINDS.iter().filter(|kind| **kind != "closed" || !reads_anything()) {
+        let path = scene.root().join(format!("named-{kind}"));
+        plant(kind, &path);
+        let named = path.to_str().unwrap();
+        for arguments in [
+            &["run", "hello", "--attach", named][..],
+            &["run", "hello", "--model", &format!("script:{named}")],
+            &["run", "hello", "--model", &format!("cassette:{named}")],
+        ] {
+            let ran = scene.run(arguments);
+            assert!(ran.code != Some(0) && ran.err.contains("[HF-"), "{arguments:?}: {ran:#?}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Progress that the calls of a session report. Each line passes the sanitizers of answers before it is shown.
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use futures_util::FutureExt;
+use holdfast_contract::ids::{ExtensionId, Seq, StreamId};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use super::preview::Preview;
+use crate::messaging::OutputStream;
+use crate::parts::{OutputDelta, OutputKind, SessionEvent};
+use crate::runtime::Inner;
+
+/// Lines of progress that may wait for the sanitizers. More are dropped.
+const MAX_WAITING_LINES: usize = 256;
+
+/// Shows progress on the surfaces and, if the turn is streamed, on its channel.
+pub(crate) struct ProgressOutput {
+    screen: ProgressScreen,
+    /// What the guardrails of the turn mean for it, once something was asked or called. Before that nothing is shown.
+    preview: OnceLock<Preview>,
+    /// To the lines that wait, once a sanitizer did not answer at once.
+    waiting: Mutex<Option<mpsc::Sender<ProgressLine>>>,
+    tasks: Handle,
+}
+
+/// A line on how a call is getting on.
+struct ProgressLine {
+    extension: ExtensionId,
+    under: Seq,
+    text: String,
+}
+
+/// Where lines are shown.
+#[derive(Clone)]
+struct ProgressScreen {
+    inner: Weak<Inner>,
+    session: StreamId,
+    output: Option<Arc<OutputStream>>,
+}
+
+impl ProgressScreen {
+    fn show(&self, line: ProgressLine) {
+        let Some(inner) = self.inner.upgrade() else { return };
+        let ProgressLine { extension, under, text } = line;
+        if let Some(output) = &self.output {
+            output.progress(&extension, &text);
+        }
+        let delta = OutputDelta { after: under, kind: OutputKind::Progress { extension }, text };
+        inner.surface.show(&self.session, SessionEvent::Output(delta));
+    }
+}
+
+impl ProgressOutput {
+    pub(super) fn new(
+        inner: &Arc<Inner>,
+        session: &StreamId,
+        output: Option<Arc<OutputStream>>,
+    ) -> Arc<Self> {
+        let screen = ProgressScreen { inner: Arc::downgrade(inner), session: session.clone(), output };
+        let (preview, waiting) = (OnceLock::new(), Mutex::default());
+        Arc::new(Self { screen, preview, waiting, tasks: Handle::current() })
+    }
+
+    /// Whether it is known what the guardrails mean for it.
+    pub(super) fn has_preview(&self) -> bool {
+        self.preview.get().is_some()
+    }
+
+    /// Takes what the guardrails of the turn mean for it. They are the same for the whole turn.
+    pub(super) fn set_preview(&self, preview: &Preview) {
+        self.preview.get_or_init(|| preview.clone());
+    }
+
+    /// Shows a line at once, on the thread that reports it, unless a sanitizer takes its time. It is no command to the actor: the
+    /// actor takes an answer that is ready at once directly, and a command in its inbox would come after it.
+    pub(crate) fn show(&self, extension: &ExtensionId, under: Seq, text: &str) {
+        let Some(inner) = self.screen.inner.upgrade() else { return };
+        let line = |text: String| ProgressLine { extension: extension.clone(), under, text };
+        let text = inner.home.redact_text(text.to_owned());
+        let sanitizers = match self.preview.get() {
+            None | Some(Preview::Hidden) => return,
+            Some(Preview::Open) => return self.screen.show(line(text)),
+            Some(Preview::Streamed(sanitizers) | Preview::Whole(sanitizers)) => sanitizers.clone(),
+        };
+        let mut waiting = self.waiting.lock();
+        if let Some(waiting) = &*waiting {
+            // Where too many wait, a later one says more.
+            drop(waiting.try_send(line(text)));
+            return;
+        }
+        let _runtime = self.tasks.enter();
+        let asked = sanitizers.clone();
+        let mut first = Box::pin(async move { asked.sanitize_line(&text).await });
+        if let Some(sanitized) = (&mut first).now_or_never() {
+            sanitized.into_iter().for_each(|text| self.screen.show(line(text)));
+            return;
+        }
+        let (sender, mut lines) = mpsc::channel::<ProgressLine>(MAX_WAITING_LINES);
+        *waiting = Some(sender);
+        let (screen, begun) = (self.screen.clone(), line(String::new()));
+        self.tasks.spawn(async move {
+            if let Some(text) = first.await {
+                screen.show(ProgressLine { text, ..begun });
+            }
+            while let Some(line) = lines.recv().await {
+                if let Some(text) = sanitizers.sanitize_line(&line.text).await {
+                    screen.show(ProgressLine { text, ..line });
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,24 @@
+//! Files and folders that untrusted code may have made: opened, measured and removed without trusting their kind, size or depth.
+//!
+//! [`read`] and [`open_regular`] open regular files only, never wait for another process, and read a bounded number of bytes;
+//! [`check_regular`] checks a file that a library opens, and [`found_owner`] tells who else can write what was found.
+//! [`walk`] looks through a tree of any depth, [`remove_tree`] removes one, and [`TempFolder`] is a temporary folder that is removed
+//! with it. None of them recurses, follows links or needs a path that fits the system's limit. Use this crate wherever the host
+//! touches what an extension, a command or a download has put on the disk. What a file means is decided by the callers.
+
+mod owner;
+mod regular;
+mod remove;
+mod walk;
+
+#[cfg(test)]
+mod owner_tests;
+#[cfg(test)]
+mod regular_tests;
+#[cfg(test)]
+mod tree_tests;
+
+pub use crate::owner::{FoundOwner, found_owner};
+pub use crate::regular::{FileError, check_regular, open_regular, read, read_text};
+pub use crate::remove::{TempFolder, remove_tree};
+pub use crate::walk::{FoundEntry, walk};
