@@ -354,7 +354,8 @@ fn without_a_terminal_a_demonstration_calls_a_tool() {
         command.current_dir(place.path(folder)).stdin(std::process::Stdio::null());
         let output = command.output().unwrap();
         let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success() && told.contains(&format!("I called `{tool}")), "{told}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && told.contains(&format!("I called `{tool}")), "{told}{errors}");
         assert!(told.contains(&format!("{tool} ran: ")) && told.contains("policy decided"), "{told}");
         assert!(!told.contains("It answered:\n\n{"), "a person reads it, not a parser: {told}");
     }

@@ -43,7 +43,7 @@ use holdfast_contract::ids::{CallId, HookId, Millis, ModelName, Seq, StreamId};
 use holdfast_contract::message::{Spent, UserText};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, RegistryPin};
-use holdfast_contract::session_frames::{Answer, TurnOutcome};
+use holdfast_contract::session_frames::{Answer, SessionSettings, TurnOutcome};
 use holdfast_contract::tool::ToolSpec;
 use holdfast_contract::wire;
 use holdfast_kernel::Pending;
@@ -179,6 +179,8 @@ pub struct SessionHandle {
     /// Set once the actor has left because nobody used the session. The next use resumes it.
     released: Arc<AtomicBool>,
     inner: Weak<Inner>,
+    /// Of a session that was opened, not resumed: what it was set to, known before its first frame is in the log.
+    pub(crate) settings: Option<Arc<SessionSettings>>,
 }
 
 impl SessionHandle {

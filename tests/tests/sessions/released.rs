@@ -72,3 +72,17 @@ async fn a_session_that_waits_for_a_person_is_in_use() {
     lab.session().approve(asked.approval, answer).await.unwrap();
     assert_eq!(turn.await.unwrap().outcome, TurnOutcome::Answered);
 }
+
+/// A client may open a session twice at once. The actor of the first has recorded nothing yet when the second asks: a test on one
+/// thread, where it runs only when this one waits.
+#[tokio::test]
+async fn a_session_that_was_opened_just_now_has_its_settings() {
+    let lab = Lab::build().script([ScriptStep::says("one")]).start().await;
+    let session = lab.open("new");
+    assert_eq!(lab.runtime.store().head(session.id()).unwrap(), None, "nothing is recorded yet");
+    let opened = lab.runtime.session_settings(session.id()).unwrap();
+    session.say("lab", "first").await.unwrap();
+    assert_eq!(lab.runtime.release_unused_sessions().await, 0);
+    assert_eq!(lab.runtime.release_unused_sessions().await, 1);
+    assert_eq!(lab.runtime.session_settings(session.id()).unwrap(), opened, "as its first frame has them");
+}

@@ -140,8 +140,12 @@ impl Inner {
         Ok(self.policy_in_force()?.under(settings.and_then(|settings| settings.pinned_profile)))
     }
 
-    /// What a session was set to when it started, from its first frame.
+    /// What a session was set to when it started. Of one that was opened just now, whose actor may not have recorded its first frame
+    /// yet, from its handle, else from that frame.
     pub(crate) fn session_settings(&self, session: &StreamId) -> Result<Arc<SessionSettings>, Problem> {
+        if let Some(settings) = self.sessions.get(session).and_then(|handle| handle.settings) {
+            return Ok(settings);
+        }
         self.store.flush()?;
         let first = self.store.frames(session, Seq(0)..=Seq(0))?.pop();
         let missing = || Problem::new(Code::StoreMissing, format!("there is no session `{session}`"));

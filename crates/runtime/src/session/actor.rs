@@ -109,6 +109,7 @@ impl SessionActor {
             inbox: inbox.clone(),
             released: released.clone(),
             inner: Arc::downgrade(&inner),
+            settings: None,
         };
         // Of a turn that is resumed, all the time of the session counts.
         let time_before = if session.is_busy() { Millis(0) } else { session.spent().time };

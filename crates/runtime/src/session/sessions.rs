@@ -182,6 +182,7 @@ impl Inner {
         settings.limits = policy.caps().narrow(settings.limits);
         settings.authoritative_routing &= policy.routing() == Routing::Authoritative;
         settings.profile = Some(policy.profile_name());
+        let settings = Arc::new(settings);
         let body = SessionStarted {
             kernel: BEHAVIOUR,
             origin,
@@ -189,11 +190,12 @@ impl Inner {
             instructions,
             parent,
             depth,
-            settings: settings.into(),
+            settings: settings.clone(),
         };
         let started =
             Input { at: self.clock.now(), source: FrameSource::Host, cause: None, body: body.into() };
-        let handle = SessionActor::start(self.clone(), Session::new(id.clone()), log, vec![started]);
+        let mut handle = SessionActor::start(self.clone(), Session::new(id.clone()), log, vec![started]);
+        handle.settings = Some(settings);
         sessions.insert(id, handle.clone());
         Ok(handle)
     }
