@@ -327,9 +327,15 @@ async fn set_up_functions_are_recorded_without_values_and_counted_when_nothing_c
     lab.runtime.settled().await.unwrap();
     let called = bodies(&lab.frames_of("system"), FrameKind::SetupCalled);
     let line = |it: &Value| {
-        let names: Vec<&str> = it["names"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let names: Vec<&str> =
+            it["names"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let fault = it["fault"]["message"].as_str().unwrap_or_default();
-        format!("{} {}: {} {fault}", it["id"].as_str().unwrap(), it["function"].as_str().unwrap(), names.join(","))
+        format!(
+            "{} {}: {} {fault}",
+            it["id"].as_str().unwrap(),
+            it["function"].as_str().unwrap(),
+            names.join(",")
+        )
     };
     assert_eq!(
         called.iter().map(line).collect::<Vec<_>>(),

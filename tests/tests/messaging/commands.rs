@@ -316,7 +316,8 @@ async fn a_renderer_that_answers_too_much_is_recorded_as_a_fault() {
     assert_eq!(shown, (None, None), "left to the surface");
     lab.runtime.settled().await.unwrap();
     let called = bodies(&lab.frames_of("system"), FrameKind::RendererCalled);
-    let faults: Vec<&str> = called[0]["faults"].as_array().unwrap().iter().map(|it| it["message"].as_str().unwrap()).collect();
+    let faults: Vec<&str> =
+        called[0]["faults"].as_array().unwrap().iter().map(|it| it["message"].as_str().unwrap()).collect();
     assert!(faults.len() == 2 && faults.iter().all(|it| it.contains("more than 65536 bytes")), "{faults:?}");
     lab.stop().await;
 }

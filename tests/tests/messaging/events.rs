@@ -244,6 +244,9 @@ async fn a_failure_in_any_phase_of_a_life_is_an_event_with_its_phase() {
             (&told[0]["payload"]["extension"], &told[0]["payload"]["phase"]),
             (&json!("ill"), &json!(phase))
         );
+        let reported = bodies(&lab.frames_of("system"), FrameKind::HealthReported);
+        let healthy: Vec<&Value> = reported.iter().map(|it| &it["healthy"]).collect();
+        assert_eq!(healthy, vec![&json!(false); usize::from(phase == "health check")]);
         lab.stop().await;
     }
 }
@@ -263,7 +266,8 @@ impl Lifecycle for Healthy {
 #[tokio::test]
 async fn health_checks_that_pass_are_counted_in_the_log() {
     let healthy = Healthy::default();
-    let extension = |n: usize| NativeExtension::new(&format!("ext-{n:02}"), "1.0.0").lifecycle(healthy.clone());
+    let extension =
+        |n: usize| NativeExtension::new(&format!("ext-{n:02}"), "1.0.0").lifecycle(healthy.clone());
     let extensions = (0..20).map(extension);
     let lab = extensions.fold(Lab::build().script([]), |lab, it| lab.extension(it)).start().await;
     let checked = |lab: &Lab| bodies(&lab.frames_of("system"), FrameKind::ExtensionsChecked);
@@ -309,6 +313,7 @@ async fn the_events_of_an_extension_that_is_down_wait_until_it_is_up() {
     fails.repaired.store(true, Ordering::SeqCst);
     lab.runtime.retry("list".into(), "test");
     lab.until("they are delivered", |_| takes.all().len() == 5).await;
+    assert_eq!(bodies(&lab.frames_of("system"), FrameKind::ExtensionRetried).len(), 1);
     assert!(
         takes.all().iter().all(|event| event["attempt"] == 1 && event["repeat"] == false),
         "{:?}",

@@ -19,7 +19,9 @@ use holdfast_lane_native::{NativeExtension, Tool};
 use holdfast_model::script::Script;
 use holdfast_runtime::secrets::{Chain, Digester, SecretName, SecretString, Secrets};
 use holdfast_secrets::{EncryptedFile, SecretStore, StoreKind};
+use holdfast_store::Retention;
 use holdfast_testkit::pieces::{agent, echo, failing_tool, spec};
+use holdfast_testkit::story::bodies;
 use holdfast_testkit::wasm::{MapVault, lane, manifest, streamer};
 use holdfast_testkit::{Lab, ScriptStep};
 use serde_json::{Value, json};
@@ -108,7 +110,10 @@ async fn the_chunks_that_a_channel_was_shown_are_one_frame_with_counts_and_diges
     let [shown] = all.as_slice() else { panic!("{all:?}") };
     let chunks = screen.told("ada", "chunk");
     assert_eq!(shown.channel.as_str(), "chat");
-    assert_eq!((shown.chunks, shown.statuses), (chunks.len() as u64, screen.told("ada", "status").len() as u64));
+    assert_eq!(
+        (shown.chunks, shown.statuses),
+        (chunks.len() as u64, screen.told("ada", "status").len() as u64)
+    );
     assert!(shown.statuses >= 2, "the call was shown");
     let lengths: Vec<u32> = chunks.iter().map(|chunk| chunk.len() as u32).take(64).collect();
     assert_eq!(shown.lengths, lengths);
@@ -118,9 +123,16 @@ async fn the_chunks_that_a_channel_was_shown_are_one_frame_with_counts_and_diges
     // What a stream of any length adds to the log is bounded.
     let frame = lab.frames_of("chat.ada").into_iter().find(|it| it.envelope.kind == FrameKind::StreamShown);
     let bytes = canonical(&frame.unwrap()).unwrap().len();
+    println!("a stream of {} chunks: {bytes} bytes", shown.chunks);
     assert!(bytes < 1_500, "{bytes} bytes");
     assert_eq!(lab.findings(), Vec::new());
     assert!(lab.replay("chat.ada").identical);
+    // It is collected like any other frame.
+    let retention = Retention { max_frames: Some(1), ..Retention::default() };
+    assert!(lab.runtime.collect(&"chat.ada".into(), retention).await.unwrap().unwrap().frames > 10);
+    let checkpoint = bodies(&lab.frames_of("system"), FrameKind::LogCheckpointed);
+    assert_eq!(checkpoint[0]["stream"], "chat.ada");
+    assert_eq!(lab.findings(), Vec::new());
     lab.stop().await;
 }
 

@@ -22,7 +22,10 @@ fn health_checks_are_recorded_at_first_and_then_once_an_hour() {
     let both = |healthy| vec![("a".to_owned(), healthy, 0), ("b".to_owned(), healthy, 0)];
     assert_eq!(records, [both(1)]);
     checks.passed(&activation("a", 1), Millis(121 * 30_000));
-    assert_eq!(counts(checks.due(Millis(121 * 30_000))), [("a".to_owned(), 121, 0), ("b".to_owned(), 120, 0)]);
+    assert_eq!(
+        counts(checks.due(Millis(121 * 30_000))),
+        [("a".to_owned(), 121, 0), ("b".to_owned(), 120, 0)]
+    );
     assert_eq!(checks.due(Millis(u64::MAX)), None, "nothing was counted since");
 }
 
@@ -40,7 +43,8 @@ fn another_activation_is_recorded_at_its_first_check() {
 #[test]
 fn set_up_answers_that_are_the_same_are_counted() {
     let (checks, it) = (RoutineChecks::default(), activation("a", 1));
-    let differs = |answer: &str, of| checks.setup_differs(of, "schema", Digest::of(answer.as_bytes()), Millis(0));
+    let differs =
+        |answer: &str, of| checks.setup_differs(of, "schema", Digest::of(answer.as_bytes()), Millis(0));
     assert!(differs("one", &it));
     assert!(!differs("one", &it));
     assert!(!differs("one", &it));

@@ -37,7 +37,8 @@ impl Runtime {
     ) -> Result<(Option<String>, Option<String>), Problem> {
         let unknown = || Problem::new(Code::ToolUnknown, format!("no renderer is registered for `{tool}`"));
         let extension = self.renderer_of(tool).ok_or_else(unknown)?;
-        let generation = self.inner().extensions.active(&extension).map(|it| it.generation).unwrap_or_default();
+        let generation =
+            self.inner().extensions.active(&extension).map(|it| it.generation).unwrap_or_default();
         let field = |content: &Content| content.value().clone();
         let asked = json!({ "tool": tool, "arguments": field(&arguments) });
         let call = self.shown_by(&extension, "render-call", asked.into()).await;
@@ -77,9 +78,12 @@ impl Runtime {
                 return Err(Fault::new(Code::ExtensionFault, message));
             }
         };
-        let Some(text) = said.value().as_str().filter(|text| !text.trim().is_empty()) else { return Ok(None) };
+        let Some(text) = said.value().as_str().filter(|text| !text.trim().is_empty()) else {
+            return Ok(None);
+        };
         if text.len() > MAX_RENDERED_BYTES {
-            let message = format!("`{function}` of `{extension}` answered with more than {MAX_RENDERED_BYTES} bytes");
+            let message =
+                format!("`{function}` of `{extension}` answered with more than {MAX_RENDERED_BYTES} bytes");
             return Err(Fault::new(Code::ExtensionFault, message));
         }
         Ok(Some(inner.home.redact_text(text.to_owned())))
