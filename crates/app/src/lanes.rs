@@ -9,6 +9,7 @@ use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::wire::Lane;
 use holdfast_home::Settings;
 use holdfast_lane_declarative::DeclarativeLane;
+use holdfast_lane_plugin::{PluginLane, PluginPlaces, ProfileCheck};
 use holdfast_lane_process::{Demand, Places, ProcessLane};
 use holdfast_lane_wasm::WasmLane;
 use holdfast_loader::{EmbeddedComponent, HomeVault};
@@ -34,7 +35,7 @@ pub(crate) fn lanes(
     vault: &Arc<HomeVault>,
     secrets: Option<&Arc<Secrets>>,
     progress: LaneProgress,
-) -> [Arc<dyn Lane>; 4] {
+) -> [Arc<dyn Lane>; 5] {
     let wanted = plan.log_level.unwrap_or(settings.log.level);
     // Where it is not known what to redact, nothing is shown.
     let log = plan.log.zip(secrets).map(|(tell, secrets)| {
@@ -57,6 +58,17 @@ pub(crate) fn lanes(
     let demand: Demand = Arc::new(move || {
         home.policy(profile.as_deref()).map_or(true, |policy| policy.profile_name() == Profile::Safe)
     });
+    let (home, profile) = (plan.home.clone(), plan.profile.clone());
+    // A policy that cannot be read allows nothing.
+    let trusted: ProfileCheck = Arc::new(move || {
+        home.policy(profile.as_deref()).is_ok_and(|policy| policy.allows_native_plugins())
+    });
+    let plugin_places = PluginPlaces {
+        code: places.code.join("plugin"),
+        data: places.data.clone(),
+        crashed: plan.home.generations().join("crashed"),
+    };
+    let mut plugins = PluginLane::new(vault.clone(), plugin_places, trusted);
     let mut programs = ProcessLane::new(vault.clone(), places.clone()).demanding(demand.clone());
     let mut python = ProcessLane::python(vault.clone(), places)
         .beside(&programs)
@@ -65,10 +77,11 @@ pub(crate) fn lanes(
     if let Some(log) = log {
         wasm = wasm.with_log(log.clone());
         programs = programs.with_log(log.clone());
+        plugins = plugins.with_log(log.clone());
         python = python.with_log(log);
     }
     let words = DeclarativeLane::new(vault.clone());
-    [Arc::new(wasm), Arc::new(words), Arc::new(programs), Arc::new(python)]
+    [Arc::new(wasm), Arc::new(words), Arc::new(programs), Arc::new(python), Arc::new(plugins)]
 }
 
 /// The lanes that run again what a home's log has recorded.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::{Generation, Millis};
 use holdfast_contract::log::LogSink;
-use holdfast_contract::manifest::{Grants, Manifest};
+use holdfast_contract::manifest::{Grants, LaneKind, Manifest};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::registry::{Descriptor, ExtensionRef};
 use holdfast_contract::role::Role;
@@ -18,6 +18,7 @@ use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::system_frames::LifecycleCommand;
 use holdfast_contract::wire::{Call, Instance, Lane, Reply};
 use holdfast_lane_declarative::DeclarativeLane;
+use holdfast_lane_plugin::{PluginLane, PluginPlaces, ProfileCheck};
 use holdfast_lane_process::{Places, ProcessLane};
 use holdfast_lane_wasm::WasmLane;
 use holdfast_loader::{Candidate, InMemoryVault, extension_at};
@@ -124,7 +125,7 @@ fn lane(
         return Ok(Arc::new(words));
     }
     for programs in
-        [ProcessLane::new(vault.clone(), places.clone()), ProcessLane::python(vault.clone(), places)]
+        [ProcessLane::new(vault.clone(), places.clone()), ProcessLane::python(vault.clone(), places.clone())]
     {
         if kind == programs.name() {
             let programs = programs.demanding(Arc::new(move || demands));
@@ -133,6 +134,15 @@ fn lane(
                 None => programs,
             }));
         }
+    }
+    if kind == LaneKind::Plugin.as_str() {
+        // Reading the extension has asked the policy.
+        let allowed: ProfileCheck = Arc::new(|| true);
+        let plugins = PluginLane::new(vault, PluginPlaces::within(&places.home), allowed);
+        return Ok(Arc::new(match log {
+            Some(log) => plugins.with_log(log),
+            None => plugins,
+        }));
     }
     let lane = WasmLane::new(options.few(), vault)?;
     Ok(Arc::new(match log {

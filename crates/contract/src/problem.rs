@@ -127,7 +127,7 @@ codes! {
     ExtensionCycle = "4002", "Extensions depend on each other in a cycle", "Remove one of the dependencies shown.";
     ExtensionFault = "4003", "An extension failed", "Fix what the message reports in the extension's code or settings, then run `holdfast ext restart ID`.";
     ExtensionUnhealthy = "4004", "An extension reported that it is unhealthy", "It was stopped. Fix what the message reports; `holdfast ext restart ID` starts it again.";
-    ExtensionQuarantined = "4006", "An extension is quarantined: the process died while it was starting", "Fix or remove it; `holdfast ext restart ID` tries it once more.";
+    ExtensionQuarantined = "4006", "An extension is quarantined: the process died while its code was running", "Fix or remove it; `holdfast ext restart ID` tries it once more.";
     CrashLoop = "4007", "The process is in a crash loop", "Run `holdfast ext doctor` and read the log to see what it did last.";
     ToolReserved = "4008", "The name of a tool is reserved for a built-in extension", "Give the tool another name, or give this name to the extension: `overrides: { tool: { NAME: { extension: ID } } }` in `config/settings.yaml`.";
     ToolDuplicate = "4009", "Several extensions register a tool of one name", "Rename one of them, or choose the one to use: `overrides: { tool: { NAME: { extension: ID } } }` in `config/settings.yaml`.";
@@ -154,6 +154,8 @@ codes! {
     PackagesFailed = "4203", "The packages of an extension could not be installed", "Fix the requirement that the installer's message names, or check the network.";
     PackagesRefused = "4204", "A requirement of an extension is refused", "Name packages of the index, with versions if needed; paths, URLs and options are not accepted.";
     InterpreterMissing = "4205", "The interpreter that an extension needs is not installed", "Install it on the `PATH`, and start again.";
+    PluginRefused = "4401", "Native plugins are loaded under the profile `trusted` only", "Read its code: nothing confines a plugin. If you trust it like this program, set `profile: trusted` in `config/policy.yaml`; otherwise build it as a component or a program.";
+    PluginStuck = "4402", "A native plugin does not return from a call", "Code in this process cannot be stopped: restart the program (`holdfast restart`), and fix the plugin so that it heeds `cancel`.";
     ScheduleCron = "4301", "Invalid cron expression", "Write five fields, minute, hour, day, month and weekday: `0 3 * * *` is every day at three.";
     ScheduleNever = "4302", "A schedule is never due", "Check the day and the month: no such date exists.";
     ScheduleInterval = "4303", "Invalid interval", "Write `every 15m`, `every 1h30m` or `PT15M`.";

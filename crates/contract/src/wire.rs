@@ -144,6 +144,11 @@ pub trait Lane: Send + Sync {
     fn runs_in_process(&self) -> bool {
         true
     }
+
+    /// The activations whose code ended an earlier process.
+    fn crashed(&self) -> Vec<Digest> {
+        Vec::new()
+    }
 }
 
 /// What one activation consists of, apart from the bytes of its files. Its digest is the activation's: other content, settings

@@ -8,7 +8,7 @@ use holdfast_contract::budgets::Budgets;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::host_call::topic::TopicRule;
-use holdfast_contract::ids::Millis;
+use holdfast_contract::ids::{ExtensionId, Millis};
 use holdfast_contract::manifest::{self, LaneKind, Manifest, Parsed, RESERVED_IDS, own_settings};
 use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_contract::system_frames::ScheduleSpec;
@@ -185,7 +185,8 @@ pub fn candidate(
     let inside: Vec<&str> = inside.iter().map(String::as_str).collect();
     let lane =
         manifest::lane(&manifest, &inside).map_err(|problem| problem.at(source.locate("entrypoint")))?;
-    let single = || inside.iter().find(|file| file.ends_with(".wasm")).map(|file| (*file).to_owned());
+    let is_code = |file: &&&str| [".wasm", ".so", ".dylib"].iter().any(|ending| file.ends_with(ending));
+    let single = || inside.iter().find(is_code).map(|file| (*file).to_owned());
     let (entrypoint, names) = match lane {
         LaneKind::Wasm => {
             let entrypoint = manifest.entrypoint.clone().or_else(single).unwrap_or_default();
@@ -194,6 +195,11 @@ pub fn candidate(
         LaneKind::Declarative => {
             let prompt = inside.contains(&PROMPT).then(|| PROMPT.to_owned());
             (String::new(), prompt.into_iter().collect())
+        }
+        LaneKind::Plugin => {
+            check_plugins(policy, &manifest.id).map_err(|problem| problem.at(source.locate("entrypoint")))?;
+            let entrypoint = manifest.entrypoint.clone().or_else(single).unwrap_or_default();
+            (entrypoint.clone(), vec![entrypoint])
         }
         LaneKind::Process => (String::new(), all_files(folder)?),
         LaneKind::Python => {
@@ -233,6 +239,14 @@ pub fn candidate(
     let refused = topics.filter(|topic| !held.may_subscribe(topic));
     warnings.extend(refused.map(|topic| unsubscribed(&manifest, topic).at(source.locate("events"))));
     Ok(Candidate { manifest, warnings, bundle, files: contents })
+}
+
+/// Refuses native plugins unless the profile loads them.
+pub(crate) fn check_plugins(policy: &Policy, id: &ExtensionId) -> Result<(), Problem> {
+    if policy.allows_native_plugins() {
+        return Ok(());
+    }
+    Err(Problem::new(Code::PluginRefused, format!("`{id}` is a native plugin, and the profile is another")))
 }
 
 /// Refuses schedules that would fill the log: every run leaves frames that are kept.

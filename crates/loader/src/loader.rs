@@ -21,7 +21,7 @@ use holdfast_policy::{Policy, effective_grant, rooted};
 use serde_json::{Map, Value};
 
 use crate::candidate::{
-    Candidate, DEPENDS_ON, REQUIREMENTS, SINGLE, candidate, helpers, single, single_file,
+    Candidate, DEPENDS_ON, REQUIREMENTS, SINGLE, candidate, check_plugins, helpers, single, single_file,
 };
 use crate::disk::{Stamp, check_owner, is_dir, names, stamp, stamps_of, tree, unreadable};
 use crate::embedded::EmbeddedComponent;
@@ -191,6 +191,9 @@ impl Loader {
         let read = |fault: Fault| Problem::new(fault.code, fault.message);
         let bundle = self.vault.bundle(found.digest).map_err(read)?;
         let manifest = bundle.parsed().map_err(read)?;
+        if bundle.lane == LaneKind::Plugin.as_str() {
+            check_plugins(policy, &found.id)?;
+        }
         let given = |path: PathBuf| policy.given(&found.id, &bundle.content(), path.to_str());
         // A folder gets what its manifest requests of what is given, and a single file all of that.
         let rooted = |grants: &Grants| rooted(grants, &self.user_folder, &self.working_folder);
@@ -332,6 +335,10 @@ impl Loader {
                 State::Disabled
             }
             Err(problem) => {
+                // A plugin that the profile does not load any more does not go on either.
+                if problem.code == Code::PluginRefused && matches!(before, Some(State::Usable(_))) {
+                    changes.removed.push(id.clone());
+                }
                 changes.rejected.push((id.clone(), problem.clone()));
                 State::Broken(problem)
             }

@@ -209,6 +209,7 @@ fn an_interface_is_held_by_lane_and_profile_or_by_a_grant() {
             ("python", Profile::FullAuto, true),
             ("process", Profile::Standard, false),
             ("process", Profile::Trusted, false),
+            ("plugin", Profile::Trusted, false),
             ("wasm", Profile::Trusted, false),
             ("declarative", Profile::Standard, false),
             ("unheard of", Profile::Trusted, false),
@@ -218,7 +219,7 @@ fn an_interface_is_held_by_lane_and_profile_or_by_a_grant() {
             assert!(held(lane, profile, &[capability.name()], capability), "{lane} {profile:?} {capability}");
         }
     }
-    for lane in ["native", "python", "process", "wasm"] {
+    for lane in ["native", "python", "process", "plugin", "wasm"] {
         let all: Vec<&str> = Capability::ALL.iter().map(|it| it.name()).chain(["*"]).collect();
         assert!(!held(lane, Profile::Trusted, &all, Capability::Shutdown), "{lane}");
         assert!(!held(lane, Profile::Trusted, &[], Capability::SystemEvents), "{lane}");

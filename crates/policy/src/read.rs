@@ -75,13 +75,8 @@ fn document(root: &Field<'_>) -> Result<Document> {
     })
 }
 
-/// A profile that this version has.
 fn profile_name(field: &Field<'_>) -> Result<Profile> {
-    let trusted = profile::name(Profile::Trusted);
-    if field.scalar_text() == Some(trusted) {
-        return Err(field.unavailable_value(trusted, "Use `full-auto`."));
-    }
-    field.choice(Profile::OFFERED)
+    field.choice(Profile::ALL)
 }
 
 fn rule(field: &Field<'_>, names: &mut BTreeSet<String>) -> Result<Rule> {

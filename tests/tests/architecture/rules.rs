@@ -22,6 +22,10 @@ const UNSAFE_ALLOWED: &[&str] = &[
     "crates/sandbox/src/linux/spawn.rs",
     "crates/sandbox/src/linux/init.rs",
     "crates/lane-wasm/src/component/precompiled.rs",
+    "crates/lane-plugin/src/crash.rs",
+    "crates/lane-plugin/src/library.rs",
+    "sdk/rust-plugin/src/abi.rs",
+    "sdk/rust-plugin/src/lib.rs",
     "crates/store/src/system_error.rs",
     "crates/testkit/src/disk/vfs.rs",
 ];
@@ -89,6 +93,7 @@ fn rank(folder: &str) -> Option<u8> {
         "sandbox" => 1,
         "jsonrpc" => 0,
         "sdk/rust" => 1,
+        "sdk/rust-plugin" => 0,
         "holdfast" => 8,
         "testkit" | "tests" | "benches" => SUPPORT,
         _ if short.starts_with("lane-") => 2,

@@ -49,6 +49,9 @@ bodies! {
         /// extension that was starting then is a suspect.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         executing: Option<Vec<Digest>>,
+        /// The content whose code ended the earlier process: the signal that it died of came in that code.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        crashed: Vec<Digest>,
         /// Whether the last good content of an extension takes the place of content that cannot be used.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         last_good: bool,

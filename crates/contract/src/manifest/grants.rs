@@ -97,15 +97,11 @@ pub enum Profile {
     Standard,
     /// Goes ahead within bounds, and logs.
     FullAuto,
-    /// Allows native plugins besides. It is reserved: this version refuses it.
-    #[schemars(skip)]
+    /// Goes ahead like `full-auto`, and loads native plugins.
     Trusted,
 }
 
 impl Profile {
     /// Every profile, the strictest first.
     pub const ALL: &'static [Profile] = &[Self::Safe, Self::Standard, Self::FullAuto, Self::Trusted];
-
-    /// The profiles that this version offers, the strictest first.
-    pub const OFFERED: &'static [Profile] = &[Self::Safe, Self::Standard, Self::FullAuto];
 }

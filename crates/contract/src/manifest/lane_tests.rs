@@ -33,7 +33,9 @@ fn each_lane_is_found() {
         ("entrypoint: ./dist/pack.js", &["dist"], LaneKind::Node),
         ("mcp: {command: npx server}", &[], LaneKind::Mcp),
         ("mcp: {url: 'https://example.com/mcp'}", &["main.py"], LaneKind::Mcp),
-        ("entrypoint: libx.so", &["libx.so"], LaneKind::Native),
+        ("entrypoint: libx.so", &["libx.so"], LaneKind::Plugin),
+        ("entrypoint: build/libx.dylib", &["build"], LaneKind::Plugin),
+        ("", &["manifest.yaml", "libx.so", "plugin.c"], LaneKind::Plugin),
         ("entrypoint: 'native:kv'", &[], LaneKind::Native),
     ] {
         assert_eq!(choose(fields, files), Ok(expected), "{fields} {files:?}");
