@@ -1,7 +1,8 @@
 //! One contract, many lanes: the same extension in every lane leaves the same frames.
 //!
 //! `tests/conformance/*.yaml` has the cases, `conformance/lanes.rs` the lanes, and the extension is written once for each of them:
-//! `conformance/native.rs` in Rust, `tests/conformance/guest/` in C, `process/` and `class/` in Python. To accept changed frames:
+//! `conformance/native.rs` in Rust, `tests/conformance/guest/` in C, `process/` and `class/` in Python, `plugin-rust/` and
+//! `plugin-c/` as native plugins. To accept changed frames:
 //! `INSTA_UPDATE=always cargo test -p holdfast-tests --test conformance`, then read the difference.
 
 #![allow(
@@ -19,6 +20,7 @@ mod conformance {
     pub mod files;
     pub mod lanes;
     pub mod native;
+    pub mod plugins;
 }
 
 use conformance::{calls, cases, commands, files, lanes};

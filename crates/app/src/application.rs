@@ -12,16 +12,18 @@ use holdfast_lane_native::Workspace;
 use holdfast_loader::{Changes, FolderWatcher, HomeVault, Loader};
 use holdfast_model::detect::DetectedProvider;
 use holdfast_policy::{Policy, Rule};
+use holdfast_runtime::secrets::Secrets;
 use holdfast_runtime::{
     HomeParts, NewSession, OsEntropy, Parts, Preparations, Routes, Runtime, SessionRequest, Surface,
     SystemClock, ToolsShown,
 };
+use holdfast_secrets::SecretString;
 use holdfast_store::{LostFrames, Retention, Store, StoreOptions};
 use parking_lot::Mutex;
 
 use crate::config::{ApplicationConfig, BuiltInContext};
 use crate::home_configuration::{HomeConfiguration, HomeExtensions, NativeExtensions, watch};
-use crate::lanes::{LaneProgress, lanes, quiet, reported};
+use crate::lanes::{LaneProgress, lanes, quiet, remotes, reported, token};
 use crate::models::ModelCatalog;
 use crate::secrets::secrets;
 use crate::session_factory::MainSessionFactory;
@@ -62,6 +64,7 @@ pub struct Application {
     /// The folder that the settings name.
     workspace: Option<PathBuf>,
     session_factory: Arc<MainSessionFactory>,
+    secrets: Option<Arc<Secrets>>,
     _watch: Option<FolderWatcher>,
 }
 
@@ -113,12 +116,13 @@ impl Application {
             warnings.push(Problem::warning(Code::StoreCut, what));
         }
         let vault = Arc::new(HomeVault::new(store.clone(), home.generations()));
+        let remote_ids = settings.remotes.keys().map(|name| format!("remote-{name}").into());
         let mut loader = Loader::new(
             home.extensions(),
             vault.clone(),
             settings.extensions.clone(),
             settings.wasm.budgets,
-            built_ins.extensions.iter().map(|found| found.id.clone()).collect(),
+            built_ins.extensions.iter().map(|found| found.id.clone()).chain(remote_ids).collect(),
         )
         .at((plan.environment)("HOME").as_deref().map(Path::new), workspace.as_deref())
         .carrying(built_ins.components);
@@ -149,7 +153,9 @@ impl Application {
             packages: reported(preparations.clone(), Arc::new(plan.progress)),
         };
         let lanes = lanes(plan, &settings, &vault, secrets.as_ref(), progress);
+        let remotes = remotes(plan, &settings, secrets.as_ref());
         let always = built_ins.extensions.iter().map(|found| found.id.clone()).collect();
+        built_ins.extensions.extend(remotes.found());
         let native = NativeExtensions::new(built_ins.extensions, &settings);
         let enabled = native.enabled();
         let extensions = Mutex::new(HomeExtensions { loader, native });
@@ -161,14 +167,14 @@ impl Application {
             clock,
             entropy: Arc::new(OsEntropy),
             models: offered.models,
-            lanes: built_ins.lanes.into_iter().chain(lanes).collect(),
+            lanes: built_ins.lanes.into_iter().chain(lanes).chain([Arc::new(remotes) as _]).collect(),
             extensions: enabled.into_iter().chain(found).collect(),
             policy,
             surface,
             routes: Routes { channels: settings.channels.clone(), opener: Some(session_factory.clone()) },
             home: HomeParts {
                 zone,
-                secrets,
+                secrets: secrets.clone(),
                 configuration: Some(configuration.clone()),
                 rejected: faults,
                 agents: settings.agents.clone(),
@@ -198,6 +204,7 @@ impl Application {
             profile,
             workspace,
             session_factory,
+            secrets,
             _watch: watch,
         })
     }
@@ -221,6 +228,11 @@ impl Application {
         let max_age = keep_days.map(|days| Millis(u64::from(days).saturating_mul(DAY.0)));
         self.runtime.watch_retention(Retention { max_age, max_frames: keep_frames });
         self.runtime.watch_unused_sessions(UNUSED_SESSIONS);
+    }
+
+    /// The value of a secret that the settings name as a token.
+    pub fn token(&self, name: &str) -> Result<SecretString, Problem> {
+        token(self.secrets.as_deref(), name)
     }
 
     /// A new session of the main agent, as the home is set.

@@ -15,6 +15,7 @@ pub mod log;
 pub mod manifest;
 pub mod problem;
 pub mod protocol;
+pub mod remote;
 pub mod wire;
 
 pub use extension::{

@@ -156,6 +156,9 @@ codes! {
     InterpreterMissing = "4205", "The interpreter that an extension needs is not installed", "Install it on the `PATH`, and start again.";
     PluginRefused = "4401", "Native plugins are loaded under the profile `trusted` only", "Read its code: nothing confines a plugin. If you trust it like this program, set `profile: trusted` in `config/policy.yaml`; otherwise build it as a component or a program.";
     PluginStuck = "4402", "A native plugin does not return from a call", "Code in this process cannot be stopped: restart the program (`holdfast restart`), and fix the plugin so that it heeds `cancel`.";
+    RemoteUnavailable = "4411", "A remote is not available", "Check that the other Holdfast is up and serves at the address shown, then run `holdfast ext restart ID`.";
+    RemoteRefused = "4412", "A remote was refused, or refused this home", "Check the address and the token on both sides; `holdfast docs remote-tools` says what is needed.";
+    RemoteChanged = "4413", "A remote offers other definitions than those that were accepted", "Look at what has changed on the other side; accept it as the message says, then run `holdfast ext restart ID`.";
     ScheduleCron = "4301", "Invalid cron expression", "Write five fields, minute, hour, day, month and weekday: `0 3 * * *` is every day at three.";
     ScheduleNever = "4302", "A schedule is never due", "Check the day and the month: no such date exists.";
     ScheduleInterval = "4303", "Invalid interval", "Write `every 15m`, `every 1h30m` or `PT15M`.";

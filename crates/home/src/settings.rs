@@ -89,6 +89,43 @@ pub struct Settings {
     /// How sandboxed components are run, and what a call of one may use up.
     #[serde(skip_serializing_if = "is_usual")]
     pub wasm: SandboxOptions,
+    /// Other Holdfasts whose tools are used here, by a name of your choice; a tool `x` of `office` is `office_x` here.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub remotes: BTreeMap<String, RemoteSettings>,
+    /// The tools that this home serves to other Holdfasts; none if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serve: Option<ServeSettings>,
+}
+
+/// Another Holdfast whose tools are used here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RemoteSettings {
+    /// Where it serves: host and port, `127.0.0.1:7441`.
+    pub address: String,
+    /// The secret that has the token.
+    pub token: String,
+    /// Whether it may be another machine. What is sent is not encrypted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub insecure: bool,
+    /// The digest of the definitions that you accept, after they have changed; those of the first contact if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definitions: Option<String>,
+}
+
+/// The tools that this home serves to other Holdfasts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServeSettings {
+    /// Where callers are listened for: an IP address and a port, `127.0.0.1:7441`.
+    pub address: String,
+    /// The tools that are offered.
+    pub tools: Vec<ToolName>,
+    /// The callers, by a name of your choice, each with the secret that has its token. The origin of a caller's calls is `remote/NAME`.
+    pub callers: BTreeMap<String, String>,
+    /// Whether other machines may call. What is sent is not encrypted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub insecure: bool,
 }
 
 fn is_usual(options: &SandboxOptions) -> bool {

@@ -52,8 +52,8 @@ pub(crate) struct Image {
     library: Library,
     mark: Mark,
     next: AtomicU64,
-    /// The calls in progress, and whether each was given up.
-    calls: Mutex<BTreeMap<u64, bool>>,
+    /// The calls in progress, each with whether it was given up.
+    calls: Mutex<BTreeMap<u64, watch::Sender<bool>>>,
     /// How many of them were given up.
     given_up: watch::Sender<usize>,
 }
@@ -73,9 +73,9 @@ pub(crate) async fn on_marked_thread<T: Send + 'static>(
 
 fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), Fault> {
     let thread = std::thread::Builder::new().name("plugin".to_owned()).spawn(work);
-    thread.map(drop).map_err(|error| {
-        Fault::new(Code::SlotsExhausted, format!("could not start a thread: {error}"))
-    })
+    thread
+        .map(drop)
+        .map_err(|error| Fault::new(Code::SlotsExhausted, format!("could not start a thread: {error}")))
 }
 
 /// A message as bytes.
@@ -101,7 +101,13 @@ pub(crate) fn response(id: u64, answer: Result<Vec<u8>, String>) -> Result<Value
 
 impl Image {
     pub(crate) fn new(library: Library, mark: Mark) -> Self {
-        Self { library, mark, next: AtomicU64::new(1), calls: Mutex::default(), given_up: watch::Sender::new(0) }
+        Self {
+            library,
+            mark,
+            next: AtomicU64::new(1),
+            calls: Mutex::default(),
+            given_up: watch::Sender::new(0),
+        }
     }
 
     /// Answers `hello`. It is no call: the plugin cannot ask anything meanwhile.
@@ -141,9 +147,11 @@ impl Image {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let lasts = matches!(message, ToExtension::Function { role: Role::Service, .. });
         let request = encoded(Some(id), message)?;
+        let given_up = self.begin(id)?;
         let link = HostLink {
             image: self.clone(),
             id,
+            given_up,
             host,
             runtime: Handle::current(),
             terms: terms.clone(),
@@ -152,7 +160,6 @@ impl Image {
             logged: AtomicUsize::new(0),
             shown: AtomicUsize::new(0),
         };
-        self.begin(id)?;
         let mut guard = CallGuard { image: self.clone(), id, terms: terms.clone(), answered: false };
         let image = self.clone();
         let work = move || {
@@ -165,32 +172,35 @@ impl Image {
         response(id, answer.inspect_err(|_| self.end(id))?)
     }
 
-    fn begin(&self, id: u64) -> Result<(), Fault> {
+    /// Begins a call, and gives what tells when it is given up.
+    fn begin(&self, id: u64) -> Result<watch::Receiver<bool>, Fault> {
         let mut calls = self.calls.lock();
         if calls.len() >= MAX_CALLS {
             let message = format!("too many calls are in progress (limit {MAX_CALLS})");
             return Err(Fault::new(Code::SlotsExhausted, message));
         }
-        calls.insert(id, false);
-        Ok(())
+        let given_up = watch::Sender::new(false);
+        let told = given_up.subscribe();
+        calls.insert(id, given_up);
+        Ok(told)
     }
 
     fn end(&self, id: u64) {
-        if self.calls.lock().remove(&id) == Some(true) {
+        if self.calls.lock().remove(&id).is_some_and(|given_up| *given_up.borrow()) {
             self.given_up.send_modify(|count| *count = count.saturating_sub(1));
         }
     }
 
     /// Whether a call goes on that somebody waits for.
     fn is_wanted(&self, id: u64) -> bool {
-        self.calls.lock().get(&id) == Some(&false)
+        self.calls.lock().get(&id).is_some_and(|given_up| !*given_up.borrow())
     }
 
     fn give_up(self: &Arc<Self>, id: u64, terms: &Terms) {
-        match self.calls.lock().get_mut(&id) {
-            Some(given_up) => *given_up = true,
+        match self.calls.lock().get(&id) {
+            Some(given_up) => given_up.send_replace(true),
             None => return,
-        }
+        };
         self.given_up.send_modify(|count| *count += 1);
         let Ok(cancel) = encoded(None, &ToExtension::Cancel { id }) else { return };
         let (image, terms) = (self.clone(), terms.clone());
@@ -243,6 +253,7 @@ fn read<T: DeserializeOwned>(params: Option<Value>) -> Result<T, RpcError> {
 struct HostLink {
     image: Arc<Image>,
     id: u64,
+    given_up: watch::Receiver<bool>,
     host: Arc<dyn Host>,
     runtime: Handle,
     terms: Terms,
@@ -298,12 +309,23 @@ impl HostLink {
             return Err(refused(Code::HostCallsExhausted, message));
         }
         let timeout = question.timeout_ms;
-        let call = HostCall::try_from(question)
-            .map_err(|message| RpcError { code: INVALID_PARAMS, message, data: None })?;
+        let call = HostCall::try_from(question).map_err(|message| RpcError {
+            code: INVALID_PARAMS,
+            message,
+            data: None,
+        })?;
         let (host, (done, answer)) = (self.host.clone(), mpsc::sync_channel(1));
+        let mut given_up = self.given_up.clone();
         self.runtime.spawn(async move {
+            let answer = tokio::select! {
+                answer = host.call_within(call, timeout) => answer,
+                // A call that nobody waits for must not wait for an answer either, or it would never return.
+                _ = given_up.wait_for(|given_up| *given_up) => {
+                    Err(Fault::new(Code::ToolCancelled, "the call was given up"))
+                }
+            };
             // The receiver waits as long as its thread lives.
-            let _ = done.send(host.call_within(call, timeout).await);
+            let _ = done.send(answer);
         });
         // The runtime drops the task when it shuts down.
         let stopped = |_| refused(Code::ToolCancelled, "the program is stopping".to_owned());

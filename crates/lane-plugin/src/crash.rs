@@ -3,8 +3,8 @@
 //! outside leaves no mark.
 //!
 //! This module holds `unsafe`: it handles signals. The argument: the handler reads a thread-local cell without a destructor, atomics and
-//! a table that was complete before it was installed, makes one system call on a file that is never closed, and passes the signal on to
-//! whoever handled it before. It takes no lock and allocates nothing.
+//! a table that was complete before it was installed, makes one system call on a file that is never closed, and ends the process, or
+//! passes the signal on to whoever handled it before. It takes no lock and allocates nothing.
 
 #![allow(unsafe_code, reason = "the argument is above")]
 
@@ -23,15 +23,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use holdfast_contract::digest::Digest;
 
 /// The signals that a fault in the code leads to.
-const DEADLY: [c_int; 7] = [
-    libc::SIGSEGV,
-    libc::SIGBUS,
-    libc::SIGILL,
-    libc::SIGFPE,
-    libc::SIGABRT,
-    libc::SIGTRAP,
-    libc::SIGSYS,
-];
+const DEADLY: [c_int; 7] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT, libc::SIGTRAP, libc::SIGSYS];
 
 /// The longest list that is read.
 const MAX_BYTES: u64 = 1 << 20;
@@ -132,8 +125,8 @@ fn install() {
     }
 }
 
-/// Appends the mark of this thread, if it has one.
-fn write_mark() {
+/// Appends the mark of this thread, if it has one. True if it has.
+fn write_mark() -> bool {
     // A thread that is ending has no cell any more, and runs no plugin's code.
     let mark = RUNNING.try_with(Cell::take).ok().flatten();
     let file = FILE.load(Ordering::SeqCst);
@@ -141,27 +134,34 @@ fn write_mark() {
         // SAFETY: the bytes are never freed. Nothing can be done about a failure.
         let _unwritten = unsafe { libc::write(file, line.as_ptr().cast(), line.len()) };
     }
+    mark.is_some()
+}
+
+/// Ends the process by this signal, as if nobody handled it.
+fn end_by(signal: c_int) {
+    // SAFETY: zeros are the default action. The signal is blocked in its handler, and ends the process when that returns.
+    unsafe {
+        let default: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, &raw const default, ptr::null_mut());
+        libc::raise(signal);
+    }
 }
 
 /// A plugin that calls `exit` does so on the thread that has its mark.
 extern "C" fn on_exit() {
-    write_mark();
+    let _marked = write_mark();
 }
 
 extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    write_mark();
+    // In a plugin's code it is nobody else's to handle: others would take it for theirs, or look at a stack that is not Rust's.
+    if write_mark() {
+        return end_by(signal);
+    }
     let at = DEADLY.iter().position(|it| *it == signal);
     let before = PREVIOUS.get().zip(at).and_then(|(all, at)| all.get(at));
     match before.map(|before| (before.sa_sigaction, before.sa_flags)) {
         Some((libc::SIG_IGN, _)) => {}
-        None | Some((libc::SIG_DFL, _)) => {
-            // SAFETY: zeros are the default action. The signal is blocked here, and ends the process when this returns.
-            unsafe {
-                let default: libc::sigaction = std::mem::zeroed();
-                libc::sigaction(signal, &raw const default, ptr::null_mut());
-                libc::raise(signal);
-            }
-        }
+        None | Some((libc::SIG_DFL, _)) => end_by(signal),
         Some((handler, flags)) if flags & libc::SA_SIGINFO != 0 => {
             type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
             // SAFETY: a handler that was installed with `SA_SIGINFO` has this type.

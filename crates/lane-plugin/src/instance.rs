@@ -51,7 +51,9 @@ pub(crate) async fn welcome(image: &Arc<Image>, hello: &ToExtension) -> Result<P
         return refused(format!("the plugin requires `{missing}`, which this program does not support"));
     }
     if welcome.later {
-        return refused("a plugin knows what it is before it is initialised: `later` is for programs".to_owned());
+        return refused(
+            "a plugin knows what it is before it is initialised: `later` is for programs".to_owned(),
+        );
     }
     Ok(welcome)
 }

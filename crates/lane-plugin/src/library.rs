@@ -118,8 +118,7 @@ unsafe extern "C" fn send<A: Answers>(context: *const c_void, message: *const u8
         return Buffer::EMPTY;
     }
     // SAFETY: the context is the one of a call that has not returned, and the plugin says that so many bytes are there.
-    let (host, message) =
-        unsafe { (&*context.cast::<A>(), std::slice::from_raw_parts(message, length)) };
+    let (host, message) = unsafe { (&*context.cast::<A>(), std::slice::from_raw_parts(message, length)) };
     let answer = catch_unwind(AssertUnwindSafe(|| host.answer(message))).unwrap_or_default();
     if answer.is_empty() {
         return Buffer::EMPTY;

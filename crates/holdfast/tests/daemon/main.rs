@@ -14,6 +14,7 @@ mod owners;
 #[cfg(target_os = "linux")]
 mod questions;
 mod reminder;
+mod remotes;
 #[path = "../shared/mod.rs"]
 mod shared;
 #[cfg(target_os = "linux")]

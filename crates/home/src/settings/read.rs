@@ -19,8 +19,8 @@ use serde_json::{Map, Value};
 
 use super::{
     AgentSettings, BreakerSettings, CallSettings, Channels, Health, LimitSettings, LogLevelSetting,
-    LogSettings, MAX_BYTES, ModelSettings, Models, OFFLINE, RetentionSettings, SecretPlace, SecretSettings,
-    SessionRule, Settings, ToolSettings,
+    LogSettings, MAX_BYTES, ModelSettings, Models, OFFLINE, RemoteSettings, RetentionSettings, SecretPlace,
+    SecretSettings, ServeSettings, SessionRule, Settings, ToolSettings,
 };
 
 type Result<T> = std::result::Result<T, Reported>;
@@ -80,6 +80,8 @@ fn root(root: &Field<'_>) -> Result<Settings> {
         let log = object.defaulted("log", LogSettings::default(), log);
         let secrets = object.defaulted("secrets", SecretSettings::default(), secrets);
         let wasm = object.defaulted("wasm", SandboxOptions::default(), sandbox);
+        let remotes = object.defaulted("remotes", Vec::new(), |field| field.entries(remote));
+        let serve = object.optional("serve", serve);
         planned.into_iter().collect::<Result<Vec<_>>>()?;
         Ok(Settings {
             models: models?,
@@ -97,8 +99,74 @@ fn root(root: &Field<'_>) -> Result<Settings> {
             log: log?,
             secrets: secrets?,
             wasm: wasm?,
+            remotes: keyed(remotes?),
+            serve: serve?,
         })
     })
+}
+
+/// The name of another Holdfast, which becomes a part of ids, of names of tools and of origins.
+fn peer_name(name: &str, field: &Field<'_>) -> Result<()> {
+    let fits = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-';
+    if !name.is_empty() && name.len() <= 32 && name.chars().all(fits) {
+        return Ok(());
+    }
+    let help = "Use up to 32 lower-case letters, digits and `-`.";
+    Err(field.reject(format!("`{name}` is no name for another Holdfast"), help))
+}
+
+fn remote(name: &str, field: &Field<'_>) -> Result<RemoteSettings> {
+    peer_name(name, field)?;
+    field.object(|object| {
+        let address = object.required("address", "127.0.0.1:7441", Field::filled);
+        let token = object.required("token", "OFFICE_TOKEN", Field::filled);
+        let insecure = object.defaulted("insecure", false, Field::boolean);
+        let definitions = object.optional("definitions", Field::filled);
+        Ok(RemoteSettings {
+            address: address?,
+            token: token?,
+            insecure: insecure?,
+            definitions: definitions?,
+        })
+    })
+}
+
+fn serve(field: &Field<'_>) -> Result<ServeSettings> {
+    field.object(|object| {
+        object.advise("clients", "Did you mean `callers`?");
+        let insecure = object.defaulted("insecure", false, Field::boolean);
+        let open = *insecure.as_ref().unwrap_or(&false);
+        let address = object.required("address", "127.0.0.1:7441", |field| listening_address(field, open));
+        let tools = object.required("tools", "[file_read]", |field| field.each(Field::filled));
+        let callers = object.required("callers", "{ laptop: LAPTOP_TOKEN }", |field| {
+            field.entries(|name, secret| peer_name(name, secret).and_then(|()| secret.filled()))
+        });
+        Ok(ServeSettings {
+            address: address?,
+            tools: tools?.into_iter().map(Into::into).collect(),
+            callers: keyed(callers?),
+            insecure: insecure?,
+        })
+    })
+}
+
+/// An address to listen on. Beyond this machine only if that is said.
+fn listening_address(field: &Field<'_>, insecure: bool) -> Result<String> {
+    let text = field.filled()?;
+    match text.parse::<std::net::SocketAddr>() {
+        Ok(address) if insecure || address.ip().is_loopback() => Ok(text),
+        Ok(_) => Err(field.reject(
+            format!(
+                "{} can be reached from other machines, and what is sent is not encrypted",
+                field.subject()
+            ),
+            "Use `127.0.0.1` and a tunnel, or set `insecure: true` beside it.",
+        )),
+        Err(_) => Err(field.reject(
+            format!("{} is no address to listen on", field.subject()),
+            "Write an IP address and a port, such as `127.0.0.1:7441`.",
+        )),
+    }
 }
 
 fn secrets(field: &Field<'_>) -> Result<SecretSettings> {

@@ -65,6 +65,11 @@ impl Secrets {
         Ok(())
     }
 
+    /// A secret of the home's own, such as a token that the settings name.
+    pub fn find(&self, name: &SecretName) -> Result<Option<FoundSecret>, Problem> {
+        self.chain.find(name)
+    }
+
     /// The secret that an extension means by a name.
     pub fn find_for(&self, extension: &ExtensionId, name: &str) -> Result<Option<FoundSecret>, Problem> {
         self.chain.find_for(extension, name)
