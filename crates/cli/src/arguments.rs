@@ -12,7 +12,7 @@ pub(crate) struct Arguments {
     /// The home folder [default: $HOLDFAST_HOME, else the user's data folder]
     #[arg(long, global = true, value_name = "DIR")]
     pub home: Option<PathBuf>,
-    /// The policy profile, in place of the one in config/policy.yaml: safe, standard or full-auto
+    /// The policy profile, in place of the one in config/policy.yaml: safe, standard, full-auto or trusted
     #[arg(long, global = true, value_name = "NAME")]
     pub profile: Option<String>,
     /// Print JSON: one document, or one object per line for streams

@@ -38,6 +38,8 @@ pub const FORMATS: &[FormatSource] = &[
             "ToolSettings",
             "LogSettings",
             "SecretSettings",
+            "RemoteSettings",
+            "ServeSettings",
         ],
         carriers: &["crates/home/src/settings/read.rs", "crates/home/src/settings/write.rs"],
     },

@@ -25,7 +25,7 @@ macro_rules! pages {
 const PAGES: &[Page] = pages! {
     "agents" "attachments" "backup" "builtin-tools" "bus" "chat" "commands" "concepts" "confinement" "context"
     "glossary" "guardrails" "home" "many-tools" "models" "native-extensions" "operations" "orchestrator"
-    "performance" "protocol" "python-classes" "python-files" "replay" "rpc" "schedules" "secrets" "streaming"
+    "performance" "plugins" "protocol" "python-classes" "python-files" "remote-tools" "replay" "rpc" "schedules" "secrets" "streaming"
     "extensions/README" "extensions/c" "extensions/javascript" "extensions/python" "extensions/rust"
     "reference/abi" "reference/cli" "reference/errors" "reference/frames" "reference/hooks"
     "reference/host-calls" "reference/manifest" "reference/policy" "reference/process" "reference/roles"
