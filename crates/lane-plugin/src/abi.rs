@@ -1,4 +1,6 @@
 //! What a plugin exports and what it is given, as C sees it. `sdk/c/holdfast_plugin.h` is the same for authors.
+//!
+//! This module holds `unsafe` in the types of C functions only; `library.rs` calls them, and argues why that is sound.
 
 use std::ffi::{CStr, c_void};
 

@@ -4,7 +4,7 @@
 //!
 //! This module holds `unsafe`: it handles signals. The argument: the handler reads a thread-local cell without a destructor, atomics and
 //! a table that was complete before it was installed, makes one system call on a file that is never closed, and ends the process, or
-//! passes the signal on to whoever handled it before. It takes no lock and allocates nothing.
+//! passes the signal on to the handler that was there before. It takes no lock and allocates nothing.
 
 #![allow(unsafe_code, reason = "the argument is above")]
 

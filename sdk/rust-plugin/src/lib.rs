@@ -95,7 +95,7 @@ impl Call<'_> {
         self.tell("log", json!({ "text": text }));
     }
 
-    /// Shows progress to whoever waits for the call.
+    /// Shows progress to those who wait for the call.
     pub fn progress(&self, text: &str) {
         self.tell("progress", json!({ "call": self.id, "text": text }));
     }

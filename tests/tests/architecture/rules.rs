@@ -22,6 +22,7 @@ const UNSAFE_ALLOWED: &[&str] = &[
     "crates/sandbox/src/linux/spawn.rs",
     "crates/sandbox/src/linux/init.rs",
     "crates/lane-wasm/src/component/precompiled.rs",
+    "crates/lane-plugin/src/abi.rs",
     "crates/lane-plugin/src/crash.rs",
     "crates/lane-plugin/src/library.rs",
     "sdk/rust-plugin/src/abi.rs",
