@@ -119,19 +119,16 @@ fn is_equal(a: &Digest, b: &Digest) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
 }
 
-/// A request of a caller, or why a line is none.
-fn request(line: &[u8]) -> Result<(Value, RemoteRequest), (Value, RpcError)> {
-    let refuse = |id: Value, code: i64, message: String| (id, RpcError { code, message, data: None });
+/// The id of a request, and what a caller asks, or why a line is no request.
+fn request(line: &[u8]) -> (Value, Result<RemoteRequest, RpcError>) {
+    let refuse = |code: i64, message: String| Err(RpcError { code, message, data: None });
     match RpcMessage::<RpcError>::parse(line) {
         Ok(RpcMessage::Request { id, method, params }) => {
             let whole = json!({ "method": method, "params": params });
-            match serde_json::from_value(whole) {
-                Ok(request) => Ok((id, request)),
-                Err(error) => Err(refuse(id, METHOD_NOT_FOUND, error.to_string())),
-            }
+            (id, serde_json::from_value(whole).or_else(|error| refuse(METHOD_NOT_FOUND, error.to_string())))
         }
-        Ok(_) => Err(refuse(Value::Null, INVALID_REQUEST, "this is no request".to_owned())),
-        Err(error) => Err(refuse(Value::Null, INVALID_REQUEST, error.to_string())),
+        Ok(_) => (Value::Null, refuse(INVALID_REQUEST, "this is no request".to_owned())),
+        Err(error) => (Value::Null, refuse(INVALID_REQUEST, error.to_string())),
     }
 }
 
@@ -160,16 +157,17 @@ impl Service {
         loop {
             line.clear();
             let Ok(true) = read_line(&mut stream, &mut line, REMOTE_LINE_BYTES).await else { return };
-            let (id, answer) = match request(&line) {
-                Ok((id, RemoteRequest::Call(call))) => {
+            let (id, asked) = request(&line);
+            let answer = match asked {
+                Ok(RemoteRequest::Call(call)) => {
                     let Some(answer) = self.call(&caller, call, &mut stream).await else { return };
-                    (id, answer.map_err(|fault| RpcError::from(&fault)))
+                    answer.map_err(|fault| RpcError::from(&fault))
                 }
-                Ok((id, RemoteRequest::Hello(_))) => {
+                Ok(RemoteRequest::Hello(_)) => {
                     let message = "the caller is known already".to_owned();
-                    (id, Err(RpcError { code: INVALID_REQUEST, message, data: None }))
+                    Err(RpcError { code: INVALID_REQUEST, message, data: None })
                 }
-                Err((id, error)) => (id, Err(error)),
+                Err(error) => Err(error),
             };
             if !say(&mut stream, &id, answer).await {
                 return;
@@ -181,9 +179,10 @@ impl Service {
     async fn hello(&self, stream: &mut BufReader<TcpStream>, peer: IpAddr) -> Option<String> {
         let mut line = Vec::new();
         let Ok(true) = read_line(stream, &mut line, HELLO_BYTES).await else { return None };
-        let (id, hello) = match request(&line) {
-            Ok((id, RemoteRequest::Hello(hello))) => (id, Some(hello)),
-            Ok((id, _)) | Err((id, _)) => (id, None),
+        let (id, asked) = request(&line);
+        let hello = match asked {
+            Ok(RemoteRequest::Hello(hello)) => Some(hello),
+            Ok(RemoteRequest::Call(_)) | Err(_) => None,
         };
         let caller = hello.as_ref().and_then(|hello| self.caller(hello));
         let Some(caller) = caller else {
