@@ -25,6 +25,7 @@ mod executor;
 mod instances;
 mod reply;
 mod schema_check;
+mod schema_cost;
 mod stream_windows;
 
 pub use call::{CallState, start_call, wait_timeout};
