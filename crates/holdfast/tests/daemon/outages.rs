@@ -242,6 +242,7 @@ fn hide(scene: &Scene, path: &Path, way: &str) -> impl FnOnce() + use<> {
     match way {
         "a loop of links" => symlink(&path, &path).unwrap(),
         "a file" => fs::write(&path, "not a folder").unwrap(),
+        "a dangling link" => symlink(scene.root().join("nowhere"), &path).unwrap(),
         other => panic!("{other}"),
     }
     move || {
@@ -255,8 +256,10 @@ fn a_folder_that_cannot_be_read_takes_no_gate_away() {
     for (what, way) in [
         ("", "a loop of links"),
         ("", "a file"),
+        ("", "a dangling link"),
         ("guard", "a loop of links"),
         ("guard", "a file"),
+        ("guard", "a dangling link"),
         ("guard/manifest.yaml", "a loop of links"),
         ("guard/guard.wasm", "a loop of links"),
     ] {
