@@ -19,22 +19,28 @@ pub(crate) fn is_asked_about(given: &str) -> bool {
     protected_name(Path::new(given)).is_some_and(|name| given.contains(protected_part(name)))
 }
 
-/// Asks about writes to protected paths among those that match this glob.
+/// Asks about writes to paths with a protected name, among those that match a glob: with this name, or with a hidden one.
 pub(crate) struct ProtectedFiles {
     glob: String,
+    name: Option<&'static str>,
 }
 
 impl ProtectedFiles {
     /// Gates that are called for few other paths: those with hidden entries, and those with one of the other protected names.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
+        let hidden = HIDDEN.map(|glob| Self { glob: glob.to_owned(), name: None });
         let others = PROTECTED_NAMES.iter().filter(|name| !name.starts_with('.'));
-        let others = others.map(|name| format!("*{}*", protected_part(name)));
-        HIDDEN.map(str::to_owned).into_iter().chain(others).map(|glob| Self { glob })
+        let others =
+            others.map(|name| Self { glob: format!("*{}*", protected_part(name)), name: Some(*name) });
+        hidden.into_iter().chain(others)
     }
 
-    fn decision(input: &HookInput) -> Decision {
+    fn decision(&self, input: &HookInput) -> Decision {
         let path = input.call.as_ref().and_then(|call| call.arguments.value().get("path")?.as_str());
-        let Some(name) = protected_name(Path::new(path.unwrap_or_default())) else {
+        let found = protected_name(Path::new(path.unwrap_or_default()));
+        // One gate asks about a name.
+        let Some(name) = found.filter(|found| self.name.map_or(found.starts_with('.'), |own| own == *found))
+        else {
             return Decision::Allow;
         };
         let reason = format!(
@@ -54,7 +60,7 @@ impl Hook for ProtectedFiles {
     }
 
     fn decide(&self, input: HookInput, _: Arc<dyn Host>) -> Later<Result<Decision, Fault>> {
-        now(Ok(Self::decision(&input)))
+        now(Ok(self.decision(&input)))
     }
 
     fn is_synchronous(&self) -> bool {
@@ -62,6 +68,6 @@ impl Hook for ProtectedFiles {
     }
 
     fn try_decide(&self, input: &HookInput) -> Option<Result<Decision, Fault>> {
-        Some(Ok(Self::decision(input)))
+        Some(Ok(self.decision(input)))
     }
 }

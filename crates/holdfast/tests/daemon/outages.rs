@@ -75,7 +75,7 @@ fn kill(mut child: Child) {
 }
 
 /// The processes below one.
-fn below(process: u32) -> Vec<u32> {
+pub(crate) fn below(process: u32) -> Vec<u32> {
     let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let of_threads = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
