@@ -17,11 +17,12 @@ pub(crate) struct HostCallRates {
     buckets: Mutex<FxHashMap<ExtensionId, Bucket>>,
 }
 
-/// What an extension may still do at a moment. Thousandths, so that every millisecond adds something.
+/// What an extension may still do at a moment. Thousandths, so that every millisecond adds something. Less than nothing is left after a
+/// call that was larger than what was left.
 #[derive(Clone, Copy)]
 struct Bucket {
-    calls: u64,
-    bytes: u64,
+    calls: i128,
+    bytes: i128,
     at: Millis,
     reported: Option<Millis>,
 }
@@ -35,29 +36,26 @@ impl HostCallRates {
     pub(crate) fn admit(&self, id: &ExtensionId, call: &HostCall, now: Millis) -> Result<(), Fault> {
         let (set, mut buckets) = (self.set, self.buckets.lock());
         let full = Bucket {
-            calls: u64::from(set.burst) * 1_000,
-            bytes: set.burst_bytes.saturating_mul(1_000),
+            calls: i128::from(set.burst) * 1_000,
+            bytes: i128::from(set.burst_bytes) * 1_000,
             at: now,
             reported: None,
         };
         let bucket = buckets.entry(id.clone()).or_insert(full);
-        let passed = now.0.saturating_sub(bucket.at.0);
-        let refilled =
-            |left: u64, rate: u64, most: u64| left.saturating_add(rate.saturating_mul(passed)).min(most);
-        bucket.calls = refilled(bucket.calls, u64::from(set.per_second), full.calls);
-        bucket.bytes = refilled(bucket.bytes, set.bytes_per_second, full.bytes);
+        let passed = i128::from(now.0.saturating_sub(bucket.at.0));
+        bucket.calls = full.calls.min(bucket.calls + i128::from(set.per_second) * passed);
+        bucket.bytes = full.bytes.min(bucket.bytes + i128::from(set.bytes_per_second) * passed);
         bucket.at = Millis(bucket.at.0.max(now.0));
-        // A call may be larger than what is left: then later ones wait for it.
-        if bucket.calls < 1_000 || bucket.bytes == 0 {
-            let (what, rate) = match bucket.bytes {
-                0 => ("bytes with host calls", set.bytes_per_second),
-                _ => ("host calls", u64::from(set.per_second)),
+        if bucket.calls < 1_000 || bucket.bytes <= 0 {
+            let (what, rate) = match bucket.bytes <= 0 {
+                true => ("bytes with host calls", set.bytes_per_second),
+                false => ("host calls", u64::from(set.per_second)),
             };
             let message = format!("`{id}` made too many {what}; it may make {rate} more each second");
             return Err(Fault::new(Code::HostCallRate, message));
         }
         bucket.calls -= 1_000;
-        bucket.bytes = bucket.bytes.saturating_sub(call.recorded_bytes().saturating_mul(1_000));
+        bucket.bytes -= i128::from(call.recorded_bytes()) * 1_000;
         Ok(())
     }
 
@@ -98,7 +96,8 @@ mod tests {
         let large = HostCall::Inject { text: Content::text("x".repeat(20_000)) };
         let rates = HostCallRates::new(set);
         assert_eq!(admitted(&rates, &large, 50, 0), 3);
-        assert_eq!(admitted(&rates, &large, 50, 1_000), 1);
+        assert_eq!(admitted(&rates, &large, 50, 1_000), 0, "the last one was larger than what was left");
+        assert_eq!(admitted(&rates, &large, 50, 12_000), 1);
         // A clock that was put back gives nothing, and takes nothing.
         assert_eq!(admitted(&rates, &large, 50, 0), 0);
     }
