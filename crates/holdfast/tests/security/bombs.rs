@@ -61,14 +61,14 @@ fn a_deep_tree_of_a_program_that_is_checked_is_removed() {
     fs::create_dir(&temporary).unwrap();
     fs::write(folder.join("manifest.yaml"), "id: deep\nname: Deep\ncommand: [python3, main.py]\n").unwrap();
     let code = "import json, os, sys\nfor line in sys.stdin:\n    request = json.loads(line)\n    if 'id' not in request: continue\n    \
-                if request['method'] == 'hello':\n        for _ in range(15000):\n            os.mkdir('d')\n            os.chdir('d')\n        \
+                if request['method'] == 'hello':\n        os.chdir(os.environ['HOME'])\n        for _ in range(15000):\n            os.mkdir('d')\n            os.chdir('d')\n        \
                 result = {'protocol': '0.1', 'tools': []}\n    else: result = None\n    \
                 print(json.dumps({'jsonrpc': '2.0', 'id': request['id'], 'result': result}), flush=True)\n";
     fs::write(folder.join("main.py"), code).unwrap();
     let mut command = scene.command(&["ext", "check", "deep"]);
     command.env("TMPDIR", &temporary).stdout(Stdio::piped()).stderr(Stdio::piped());
     let ran = finish(command.spawn().unwrap());
-    assert!(ran.code.is_some(), "it died of a signal: {ran:#?}");
+    assert!(ran.code == Some(1) && ran.err.contains("nested more than 256 deep"), "{ran:#?}");
     let left: Vec<_> = fs::read_dir(&temporary).unwrap().flatten().map(|entry| entry.file_name()).collect();
     assert!(left.is_empty(), "{left:?}: {ran:#?}");
 }
