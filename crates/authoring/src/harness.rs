@@ -26,6 +26,7 @@ use holdfast_policy::{Policy, Profile};
 use holdfast_replay::WhatIfCandidate;
 use holdfast_runtime::SystemClock;
 use holdfast_runtime::calls::{start_call, wait_timeout};
+use holdfast_untrusted_files::TempFolder;
 use serde_json::{Map, Value};
 
 pub use cases::{Case, CaseOutcome, Cases};
@@ -49,7 +50,7 @@ pub struct LoadedExtension {
     pub descriptors: Vec<Descriptor>,
     instance: Arc<dyn Instance>,
     /// The working directory of a program.
-    _temp_dir: tempfile::TempDir,
+    _temp_dir: TempFolder,
 }
 
 impl LoadedExtension {
@@ -68,7 +69,7 @@ impl LoadedExtension {
         let version = manifest.version.as_str().into();
         let (id, digest, generation) = (manifest.id.clone(), vault.digest(), Generation(1));
         let reference = ExtensionRef { id, version, digest, generation };
-        let temp_dir = tempfile::tempdir().map_err(|error| {
+        let temp_dir = TempFolder::new().map_err(|error| {
             Problem::new(Code::Internal, format!("could not create a temporary directory: {error}"))
         })?;
         let places = Places { environments, ..Places::within(temp_dir.path()) };

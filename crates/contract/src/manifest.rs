@@ -39,6 +39,10 @@ use crate::problem::{Code, Problem};
 /// `uses_tools`.
 pub const RESERVED_IDS: &[&str] = &["tools", "channels", "core_tools"];
 
+/// The folders of a home whose entries decide about agents, from its root. An entry that is a link decides where the link leads.
+pub const DECIDING_FOLDERS: &[&str] =
+    &["", "config", "prompts", "extensions", "extensions/tools", "extensions/channels"];
+
 /// How a manifest is read.
 pub const FORMAT: Format = Format {
     name: "manifest",

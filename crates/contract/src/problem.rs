@@ -200,6 +200,7 @@ codes! {
     SessionUnmade = "8012", "No session can be created for this", "Start `holdfast up` or a chat; this program creates sessions only for its own surface.";
     SubscriberDown = "8013", "The extension that an event is for is not up", "The event waits for it: `holdfast ext doctor ID` shows why it is down, `holdfast ext restart ID` starts it.";
     TopicUnknown = "8014", "No event of this topic is stored", "Run `holdfast bus list` to see the topics that have events.";
+    HostCallRate = "8015", "An extension makes too many host calls", "Let it wait between calls. `calls.host_rate` in `config/settings.yaml` sets how many each extension may make.";
     UsageInvalid = "9001", "Invalid command", "Run `holdfast help` for usage.";
     CommandUnknown = "9002", "There is no such slash command", "Type `/help` for the list.";
     AttachmentInvalid = "9003", "The file cannot be attached", "Attach a supported file within the size limits; see `holdfast docs attachments`.";

@@ -274,12 +274,40 @@ pub struct CallSettings {
     /// The circuit breaker of tools that fail repeatedly.
     #[serde(skip_serializing_if = "BreakerSettings::is_default")]
     pub breaker: BreakerSettings,
+    /// How many host calls each extension may make, the events that it publishes among them.
+    #[serde(skip_serializing_if = "HostCallRate::is_default")]
+    pub host_rate: HostCallRate,
 }
 
 impl Default for CallSettings {
     fn default() -> Self {
         let (per_extension, per_tool) = (BTreeMap::new(), BTreeMap::new());
-        Self { at_once: 64, per_extension, per_tool, breaker: BreakerSettings::default() }
+        let (breaker, host_rate) = (BreakerSettings::default(), HostCallRate::default());
+        Self { at_once: 64, per_extension, per_tool, breaker, host_rate }
+    }
+}
+
+/// How many host calls each extension may make. All of them are recorded, so this bounds what an extension writes to the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HostCallRate {
+    /// Calls in a second, on average.
+    #[schemars(range(min = 1))]
+    pub per_second: u32,
+    /// Calls that may be made at once, after a time with fewer of them.
+    #[schemars(range(min = 1))]
+    pub burst: u32,
+    /// Bytes of arguments in a second, on average.
+    #[schemars(range(min = 1))]
+    pub bytes_per_second: u64,
+    /// Bytes of arguments that may be sent at once.
+    #[schemars(range(min = 1))]
+    pub burst_bytes: u64,
+}
+
+impl Default for HostCallRate {
+    fn default() -> Self {
+        Self { per_second: 50, burst: 30_000, bytes_per_second: 64 << 10, burst_bytes: 128 << 20 }
     }
 }
 
@@ -523,6 +551,7 @@ macro_rules! emptiness {
 emptiness! {
     Models.is_empty Channels.is_empty LimitSettings.is_empty RetentionSettings.is_empty LogSettings.is_default CallSettings.is_default
     BreakerSettings.is_default
+    HostCallRate.is_default
 }
 
 /// The JSON Schema of `settings.yaml`.

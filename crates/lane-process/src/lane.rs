@@ -196,6 +196,8 @@ impl ProcessLane {
         let lay_out = async || Worker::lay_out(&self.places.code, &interpreter.executable);
         let worker = self.worker.get_or_try_init(lay_out).await?.clone();
         let (mut identity, mut readable) = (interpreter.identity(), interpreter.readable());
+        // Before anything is installed: it would not be started.
+        keep_home_closed(&self.places.home, &readable)?;
         let needed = Requirements::of(bundle, &*self.vault)?;
         if needed.is_empty() {
             return Ok(PythonInterpreter {

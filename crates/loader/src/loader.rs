@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 use crate::candidate::{
     Candidate, DEPENDS_ON, REQUIREMENTS, SINGLE, candidate, check_plugins, helpers, single, single_file,
 };
-use crate::disk::{Stamp, check_owner, is_dir, names, stamp, stamps_of, tree, unreadable};
+use crate::disk::{Stamp, check_owner, check_owners, is_dir, names, stamp, stamps_of, tree, unreadable};
 use crate::embedded::EmbeddedComponent;
 use crate::vault::HomeVault;
 
@@ -270,6 +270,7 @@ impl Loader {
     /// What is there: a folder each, or a single file. Where two have one name, the folder has it.
     fn there(&mut self, changes: &mut Changes) -> BTreeMap<ExtensionId, ExtensionLocation> {
         let (folders, single, blind) = listed(&self.folder);
+        let blind = blind.or_else(|| self.is_lost());
         changes.warnings.extend(blind.clone().map(|problem| problem.with(Severity::Warning)));
         self.blind = blind;
         let folders = folders.into_iter();
@@ -303,6 +304,17 @@ impl Loader {
             }
         }
         there
+    }
+
+    /// Why the folder of all extensions is not taken for empty, if it is not there although it was: removing an extension removes what
+    /// is in it.
+    fn is_lost(&self) -> Option<Problem> {
+        let was_there = self.seen.values().any(|seen| !seen.carried);
+        (was_there && fs::symlink_metadata(&self.folder).is_err()).then(|| {
+            let what = format!("{} is not there any more", self.folder.display());
+            let help = "Put it back; an empty folder there means that all extensions were removed.";
+            Problem::in_file(Code::ExtensionUnreadable, &self.folder, what).help(help)
+        })
     }
 
     fn look(&mut self, id: &ExtensionId, place: &ExtensionLocation, policy: &Policy, changes: &mut Changes) {
@@ -366,6 +378,7 @@ impl Loader {
         if enabled == Some(false) {
             return Ok(None);
         }
+        place.check_owners()?;
         let Candidate { manifest, warnings, mut bundle, files } = match place {
             ExtensionLocation::Folder(folder) => candidate(folder, policy, set, self.budgets)?,
             ExtensionLocation::File { folder, file } => single(folder, file, policy, set, self.budgets)?,
@@ -379,6 +392,7 @@ impl Loader {
             ExtensionLocation::Folder(folder) => reach_of(folder, &bundle),
             ExtensionLocation::File { .. } | ExtensionLocation::Carried(_) => FileDependencies::default(),
         };
+        reach.others.iter().try_for_each(|other| check_owners(other))?;
         let mut secrets: Vec<String> = Vec::new();
         for need in manifest.needed_secrets().filter(|need| !need.optional) {
             if !secrets.contains(&need.id) {
@@ -446,17 +460,30 @@ impl ExtensionLocation {
         }
     }
 
+    /// A problem if somebody else than the user can write what is read of it.
+    fn check_owners(&self) -> Result<(), Problem> {
+        match self {
+            Self::Folder(folder) => check_owners(folder),
+            Self::File { .. } => self.files().iter().try_for_each(|file| check_owner(file)),
+            Self::Carried(_) => Ok(()),
+        }
+    }
+
+    /// The files of a single file: itself, those beside it that it imports, and what they need.
+    fn files(&self) -> Vec<PathBuf> {
+        let Self::File { folder, file } = self else { return Vec::new() };
+        let beside = helpers(folder, file).unwrap_or_default().into_iter();
+        let beside = beside.map(|helper| folder.join(helper));
+        [self.path(), folder.join(REQUIREMENTS)].into_iter().chain(beside).collect()
+    }
+
     fn stamps(&self, reach: &FileDependencies) -> Vec<Stamp> {
         match self {
             Self::Folder(folder) => {
                 let others = reach.others.iter().flat_map(|other| stamps_of(other, true));
                 stamps_of(folder, reach.deep).into_iter().chain(others).collect()
             }
-            Self::File { folder, file } => {
-                let beside = helpers(folder, file).unwrap_or_default().into_iter();
-                let beside = beside.map(|helper| folder.join(helper));
-                [self.path(), folder.join(REQUIREMENTS)].into_iter().chain(beside).filter_map(stamp).collect()
-            }
+            Self::File { .. } => self.files().into_iter().filter_map(stamp).collect(),
             // The program does not change while it runs.
             Self::Carried(_) => Vec::new(),
         }

@@ -125,6 +125,11 @@ impl Inner {
         self.extensions.instance(extension).is_ok_and(|it| it.capabilities().roles.contains(role))
     }
 
+    /// Counts a host call that is recorded, whatever its answer is. One of too many is refused.
+    pub(crate) fn admit(&self, extension: &ExtensionRef, call: &HostCall) -> Result<(), Fault> {
+        self.calls.host_rates.admit(&extension.id, call, self.clock.steady())
+    }
+
     /// Serves a host call that is recorded by its name.
     pub(crate) fn serve(
         self: &Arc<Self>,
@@ -180,6 +185,22 @@ impl Inner {
                 failed(Fault::new(Code::ExtensionFault, message))
             }
         }
+    }
+
+    /// Records and reports that an extension makes too many host calls outside of a session. Most of them leave nothing behind.
+    fn flooded(
+        &self,
+        extension: &Arc<ExtensionRef>,
+        under: Option<Seq>,
+        call: &HostCall,
+        fault: Fault,
+    ) -> Fault {
+        if self.calls.host_rates.reports(&extension.id, self.clock.steady()) {
+            self.announce_flood(extension, &fault);
+            let body = self.host_called(extension, None, call.record_of_refusal(), &Err(fault.clone()));
+            self.system.tell_of(FrameSource::Extension(extension.clone()), under, body);
+        }
+        fault
     }
 
     /// The fact that records a host call and its answer. Of a secret it has a keyed digest.
@@ -305,6 +326,9 @@ impl Host for SystemHost {
                 // Like the clock, a timer brings in nothing but the time, and a loop waits for ever.
                 if matches!(call, HostCall::ScheduleWait(_)) && self.hook.is_none() {
                     return inner.serve(caller, call, timeout);
+                }
+                if let Err(fault) = inner.admit(&extension, &call) {
+                    return failed(inner.flooded(&extension, under, &call, fault));
                 }
                 let record = call.record();
                 let refusal =

@@ -201,6 +201,16 @@ impl Inner {
         self.announce(EXTENSION_ERROR, &ExtensionError { extension, generation, phase, fault });
     }
 
+    /// An extension makes too many host calls.
+    pub(crate) fn announce_flood(&self, extension: &ExtensionRef, fault: &Fault) {
+        let ExtensionRef { id: extension, generation, .. } = extension.clone();
+        let (generation, phase) = (Some(generation), "host call".to_owned());
+        self.announce(
+            EXTENSION_ERROR,
+            &ExtensionError { extension, generation, phase, fault: fault.clone() },
+        );
+    }
+
     /// A fact that the system is told of, before it is taken.
     pub(crate) fn follow_fact(self: &Arc<Self>, fact: &Body) {
         let error = match fact {

@@ -1,11 +1,13 @@
 //! Files and folders that untrusted code may have made: opened, measured and removed without trusting their kind, size or depth.
 //!
 //! [`read`] and [`open_regular`] open regular files only, never wait for another process, and read a bounded number of bytes;
-//! [`check_regular`] checks a file that a library opens, and [`found_owner`] tells who else can write what was found.
-//! [`walk`] looks through a tree of any depth, [`remove_tree`] removes one, and [`TempFolder`] is a temporary folder that is removed
+//! [`check_regular`] checks a file that a library opens, [`found_owner`] tells who else can write what was found, and [`places`] where
+//! a path leads.
+//! [`walk`] and [`walk_readable`] look through a tree of any depth, [`remove_tree`] removes one, and [`TempFolder`] is a temporary folder that is removed
 //! with it. None of them recurses, follows links or needs a path that fits the system's limit. Use this crate wherever the host
 //! touches what an extension, a command or a download has put on the disk. What a file means is decided by the callers.
 
+mod links;
 mod owner;
 mod regular;
 mod remove;
@@ -18,7 +20,8 @@ mod regular_tests;
 #[cfg(test)]
 mod tree_tests;
 
+pub use crate::links::{linked_places, places};
 pub use crate::owner::{FoundOwner, found_owner};
 pub use crate::regular::{FileError, check_regular, open_regular, read, read_text};
 pub use crate::remove::{TempFolder, remove_tree};
-pub use crate::walk::{FoundEntry, walk};
+pub use crate::walk::{FoundEntry, walk, walk_readable};

@@ -176,3 +176,35 @@ fn a_link_does_not_lead_around_the_question_about_protected_files() {
     let own = json!({ "path": ".git/config", "text": "mine", "overwrite": true });
     fixture.call("file_write", own).unwrap();
 }
+
+// Finding M10: git reads the configuration of a folder that has three entries, whatever it is called.
+#[test]
+fn no_file_makes_a_bare_repository_or_changes_one() {
+    let orders = [
+        ["d/HEAD", "d/objects/x", "d/refs/x"],
+        ["d/objects/x", "d/refs/x", "d/HEAD"],
+        ["d/refs/x", "d/HEAD", "d/objects/x"],
+        ["HEAD", "refs/x", "objects/x"],
+    ];
+    for order in orders {
+        let fixture = Fixture::new();
+        let write = |path: &str| fixture.call("file_write", json!({ "path": path, "text": "x" }));
+        write("d/config").unwrap();
+        let done = order.map(|path| write(path).is_ok());
+        assert_eq!(done, [true, true, false], "{order:?}");
+        assert!(!fixture.at(order[2]).exists(), "{order:?}");
+        write("other/HEAD").unwrap();
+    }
+    let fixture = Fixture::new();
+    for folder in ["d/objects", "d/refs"] {
+        fs::create_dir_all(fixture.at(folder)).unwrap();
+    }
+    fs::write(fixture.at("d/HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::write(fixture.at("d/config"), "HOME").unwrap();
+    for path in ["d/config", "d/HEAD", "d/commondir", "d/hooks/post-commit"] {
+        for (tool, arguments) in on_file(path).into_iter().skip(1) {
+            assert!(fixture.call(tool, arguments).is_err(), "{tool} {path}");
+        }
+    }
+    assert_eq!(fs::read_to_string(fixture.at("d/config")).unwrap(), "HOME");
+}

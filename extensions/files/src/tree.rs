@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use holdfast_contract::problem::Fault;
-use holdfast_lane_native::{Workspace, protected_name};
+use holdfast_lane_native::{BARE_REPOSITORY, Workspace, protected_name};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
@@ -162,7 +162,25 @@ impl Tree {
         let inside = true_path(parent, root, path.parent().unwrap_or(Path::new("")));
         let inside = inside.map_err(|error| cannot_open(given, error))?;
         let target = inside.strip_prefix(root).unwrap_or(&inside).join(path.file_name().unwrap_or_default());
-        if is_hidden(given, &target) { Err(hidden(given)) } else { Ok(()) }
+        if is_hidden(given, &target) {
+            return Err(hidden(given));
+        }
+        match self.is_in_bare_repository(&target) {
+            true => {
+                Err(refused(given, "it would be part of a git repository, whose configuration runs programs"))
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a folder above a path is a git repository without the name `.git`, or would be one with it.
+    fn is_in_bare_repository(&self, target: &Path) -> bool {
+        let steps = target.ancestors().filter_map(|path| Some((path.parent()?, path.file_name()?)));
+        let exists =
+            |path: &Path| rustix::fs::statat(&self.workspace, path, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        steps.into_iter().any(|(folder, next)| {
+            BARE_REPOSITORY.iter().all(|part| next == *part || exists(&folder.join(part)))
+        })
     }
 
     /// The folder at this path. Missing folders are created.

@@ -33,6 +33,7 @@ pub const FORMATS: &[FormatSource] = &[
             "LimitSettings",
             "CallSettings",
             "BreakerSettings",
+            "HostCallRate",
             "RetentionSettings",
             "Health",
             "ToolSettings",

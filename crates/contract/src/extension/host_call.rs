@@ -538,6 +538,22 @@ impl HostCall {
         }
     }
 
+    /// What a frame records of it if there were too many: its arguments would make the log long.
+    pub fn record_of_refusal(&self) -> CallRecord {
+        CallRecord { kind: self.kind(), name: self.name().to_owned(), arguments: Content::default() }
+    }
+
+    /// About how many bytes a frame has that records it.
+    pub fn recorded_bytes(&self) -> u64 {
+        match self {
+            Self::StateSet { key, value } => {
+                key.len() as u64 + value.as_ref().map_or(0, Content::approximate_bytes)
+            }
+            Self::Inject { text } => text.approximate_bytes(),
+            other => other.sent().map_or(0, Content::approximate_bytes),
+        }
+    }
+
     /// What a frame records of it.
     pub fn record(&self) -> CallRecord {
         let kind = self.kind();

@@ -193,6 +193,11 @@ fn it_is_set_up() {
     until("it asks", || scene.run(&["setup", "many", "--json"]).out.contains("token"));
     scene.run_with(&["setup", "many", "--secret", "token"], b"s3cret-value\n");
     notes_have(&scene, "many", "config token=s3cret-value");
+    // Finding B19: what is required cannot be set to nothing.
+    for empty in [&b"\n"[..], b"  \n"] {
+        scene.run_with(&["setup", "many", "--secret", "token"], empty).fails(2, "HF-9001");
+    }
+    notes_have(&scene, "many", "config token=s3cret-value");
     let done = scene.run(&["setup", "many", "--set", "parse_mode=HTML"]).ok();
     assert!(format!("{}{}", done.out, done.err).contains("all is well"), "{done:#?}");
     notes_have(&scene, "many", "config parse_mode=HTML");

@@ -269,6 +269,19 @@ fn check_finds_what_cannot_work_and_a_single_file_has_tests() {
         assert!(checked.err.contains(named), "{named}: {checked:#?}");
     }
     assert!(!checked.out.contains("it would load"), "{checked:#?}");
+    // Finding B16: a schedule that nothing runs, and a type that no schema has.
+    let timer = scene.home().join("extensions/timer");
+    fs::create_dir_all(&timer).unwrap();
+    let manifest = "id: timer\nname: Timer\nentrypoint: main:Timer\nschedules:\n  - { name: daily, cron: '0 9 * * *', task: tell }\n";
+    fs::write(timer.join("manifest.yaml"), manifest).unwrap();
+    let code = "class Timer:\n    def get_tools(self):\n        def tell(**all):\n            return 'x'\n        \
+                schema = {'type': 'object', 'properties': {'a': {'type': 'strng'}}}\n        \
+                return [{'name': 'tell', 'description': 'x', 'input_schema': schema, 'function': tell}]\n";
+    fs::write(timer.join("main.py"), code).unwrap();
+    let checked = scene.run(&["ext", "check", "timer"]).fails(1, "HF-1007");
+    for named in ["`daily` has nothing to call", "strng"] {
+        assert!(checked.err.contains(named), "{named}: {checked:#?}");
+    }
     let tools = scene.home().join("extensions/tools");
     fs::create_dir_all(&tools).unwrap();
     fs::write(tools.join("words.py"), "__effects__ = \"pure\"\ndef run(text: str) -> int:\n    \"\"\"Count.\"\"\"\n    return len(text.split())\n").unwrap();

@@ -18,9 +18,9 @@ use holdfast_yaml::{Field, Object, Reported, nearest};
 use serde_json::{Map, Value};
 
 use super::{
-    AgentSettings, BreakerSettings, CallSettings, Channels, Health, LimitSettings, LogLevelSetting,
-    LogSettings, MAX_BYTES, ModelSettings, Models, OFFLINE, RemoteSettings, RetentionSettings, SecretPlace,
-    SecretSettings, ServeSettings, SessionRule, Settings, ToolSettings,
+    AgentSettings, BreakerSettings, CallSettings, Channels, Health, HostCallRate, LimitSettings,
+    LogLevelSetting, LogSettings, MAX_BYTES, ModelSettings, Models, OFFLINE, RemoteSettings,
+    RetentionSettings, SecretPlace, SecretSettings, ServeSettings, SessionRule, Settings, ToolSettings,
 };
 
 type Result<T> = std::result::Result<T, Reported>;
@@ -415,8 +415,23 @@ fn calls(field: &Field<'_>) -> Result<CallSettings> {
         let per_extension = object.defaulted("per_extension", Vec::new(), each);
         let per_tool = object.defaulted("per_tool", Vec::new(), each);
         let breaker = object.defaulted("breaker", usual.breaker, breaker);
+        let host_rate = object.defaulted("host_rate", usual.host_rate, host_rate);
         let (per_extension, per_tool) = (keyed(per_extension?), keyed(per_tool?));
-        Ok(CallSettings { at_once: at_once?, per_extension, per_tool, breaker: breaker? })
+        let (breaker, host_rate) = (breaker?, host_rate?);
+        Ok(CallSettings { at_once: at_once?, per_extension, per_tool, breaker, host_rate })
+    })
+}
+
+fn host_rate(field: &Field<'_>) -> Result<HostCallRate> {
+    field.object(|object| {
+        let usual = HostCallRate::default();
+        let bytes = |field: &Field<'_>| field.whole(1..=MAX_EXACT_INTEGER);
+        let per_second = object.defaulted("per_second", usual.per_second, at_least_one);
+        let burst = object.defaulted("burst", usual.burst, at_least_one);
+        let bytes_per_second = object.defaulted("bytes_per_second", usual.bytes_per_second, bytes);
+        let burst_bytes = object.defaulted("burst_bytes", usual.burst_bytes, bytes);
+        let (per_second, burst) = (per_second?, burst?);
+        Ok(HostCallRate { per_second, burst, bytes_per_second: bytes_per_second?, burst_bytes: burst_bytes? })
     })
 }
 

@@ -9,7 +9,7 @@ use holdfast_contract::content::Content;
 use holdfast_contract::digest::canonical;
 use holdfast_contract::effect::{Act, Effects, Input};
 use holdfast_contract::frame::{Draft, FrameSource};
-use holdfast_contract::ids::{Millis, Seq, StreamId};
+use holdfast_contract::ids::{Millis, ModelName, Seq, StreamId};
 use holdfast_contract::message::Spent;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, Registry};
@@ -77,6 +77,8 @@ pub(crate) struct SessionActor {
     pub(super) asked: HashMap<Seq, oneshot::Sender<Result<Content, Fault>>>,
     /// The questions whose answers are not written down.
     pub(super) unsaid: HashSet<Seq>,
+    /// The models without a price that the user was told of.
+    pub(super) unpriced: HashSet<ModelName>,
     /// The children that run for this session, by the frame that opened them.
     pub(super) children: HashMap<Seq, StreamId>,
     /// The time of the session's turns before this one.
@@ -138,6 +140,7 @@ impl SessionActor {
             approvals: HashMap::new(),
             asked: HashMap::new(),
             unsaid: HashSet::new(),
+            unpriced: HashSet::new(),
             children: HashMap::new(),
             time_before,
             searched: 0,

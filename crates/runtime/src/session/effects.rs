@@ -28,7 +28,7 @@ use super::{SessionActor, SessionCommand, ToolAnswer, TurnReport};
 use crate::calls::{Admission, CallKey, CallState, later, result_of, run, start_call, wait, wait_timeout};
 use crate::clock::SteadyTime;
 use crate::host::SessionHost;
-use crate::parts::SessionEvent;
+use crate::parts::{OutputDelta, OutputKind, SessionEvent};
 use crate::runtime::Inner;
 use crate::usage::cap_place;
 use crate::usage::used_by_model;
@@ -279,6 +279,9 @@ impl SessionActor {
             self.queue.push_back(input);
             return;
         }
+        if !model.price_known() {
+            self.tell_of_missing_price(&act);
+        }
         let back = FactSender { owner, ..back };
         let preview = self.preview(&act.registry, &act.turn);
         let (session, output) = (self.session.id(), self.output.clone());
@@ -303,6 +306,23 @@ impl SessionActor {
                 None => {}
             }
         });
+    }
+
+    /// Tells the user, once for each model, that a limit on money which the profile sets does not hold for it.
+    fn tell_of_missing_price(&mut self, act: &ModelAct) {
+        let Some(micros) = self.session.settings().limits.session_cost_micros else { return };
+        if !self.unpriced.insert(act.model.clone()) {
+            return;
+        }
+        let text = format!(
+            "the price of `{}` is unknown, so the limit of {} dollars for this session does not count for it; limits on tokens and time \
+             do. Set `price_in` and `price_out` of it (0 if it is free).",
+            act.model,
+            micros / 1_000_000
+        );
+        let kind = OutputKind::Progress { extension: "policy".into() };
+        let delta = OutputDelta { after: act.decided_by, kind, text };
+        self.inner.surface.show(self.session.id(), SessionEvent::Output(delta));
     }
 
     /// Whether the user limits money. What a profile sets where nobody says anything is no such limit.

@@ -46,6 +46,10 @@ impl SessionActor {
         (call, timeout): (HostCall, Option<Millis>),
         reply: oneshot::Sender<Result<Content, Fault>>,
     ) {
+        if let Err(fault) = self.inner.admit(extension, &call) {
+            let (extension, call, answer) = (extension.clone(), call.record_of_refusal(), Err(fault));
+            return self.answered(HostAnswer { extension, under, hook, call, answer, spent: None, reply });
+        }
         let id = extension.id.clone();
         let recorded = match call {
             HostCall::Clock => self.clock_read(id, hook),

@@ -81,8 +81,11 @@ impl<'a> MountView<'a> {
         for (path, handle) in writable {
             add(path, Access { writable: true, forced: false, expected: Some(*handle) })?;
         }
-        for path in read_only.iter().filter(|path| path.exists()) {
-            add(path, Access { forced: true, ..READ })?;
+        for path in read_only {
+            // What cannot be looked at is not left writable.
+            if path.try_exists()? {
+                add(path, Access { forced: true, ..READ })?;
+            }
         }
         // What may only be read and lies in something that is mounted is visible there.
         let kept = |path: &Path| path.ancestors().skip(1).any(|above| mounts.contains_key(above));
