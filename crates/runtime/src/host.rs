@@ -10,7 +10,7 @@ mod context;
 pub(crate) mod discovery;
 mod events;
 mod extensions;
-pub(crate) mod network;
+pub(crate) mod outside;
 mod results;
 mod schedules;
 pub mod secrets;
@@ -40,6 +40,7 @@ use holdfast_policy::{HeldInterfaces, Profile};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use self::extensions::content_of;
+use self::outside::files::FileDeed;
 use crate::runtime::Inner;
 use crate::session::{ProgressOutput, SessionCommand};
 use crate::usage::DelegatedBudget;
@@ -160,6 +161,14 @@ impl Inner {
             HostCall::NetworkConnect(it) => self.network_connect(caller, it.read),
             // The outcome of a connection is a fact: it is recorded, and nothing else is done.
             HostCall::NetworkConnected(_) => ready(Ok(Content::default())),
+            HostCall::HttpRequest(it) => self.http_request(caller, it.read, timeout),
+            HostCall::FileRead(it) => self.file(&caller, it.read, FileDeed::Read),
+            HostCall::FileList(it) => self.file(&caller, it.read, FileDeed::List),
+            HostCall::FileStat(it) => self.file(&caller, it.read, FileDeed::Stat),
+            HostCall::FileWrite(it) => self.file_write(&caller, it.read),
+            HostCall::FileRemove(it) => self.file(&caller, it.read, FileDeed::Remove),
+            HostCall::FileMakeFolder(it) => self.file(&caller, it.read, FileDeed::MakeFolder),
+            HostCall::EnvironmentGet(it) => ready(self.environment_get(&caller, &it.read.0)),
             HostCall::SystemRestart(it) => ready(self.system_restart(&caller, it.read)),
             HostCall::SystemShutdown(_) => ready(Err(shutdown_refused(&caller.extension))),
             HostCall::ResultRead(it) => self.result_read(&caller, it.read),

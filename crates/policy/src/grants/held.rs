@@ -22,12 +22,17 @@ impl HeldInterfaces {
         Self { lane: lane.to_owned(), profile, granted }
     }
 
-    /// Whether the capability is held. Secrets and hosts are granted one by one, so their modules check each call.
+    /// Whether the capability is held. Secrets, hosts, folders and variables are granted one by one, so their modules
+    /// check each call.
     pub fn hold(&self, capability: Capability) -> bool {
         let granted = || reaches(&self.granted, capability.name());
         let in_lane = |lane: LaneKind| self.lane == lane.as_str();
         match capability.grant() {
-            GrantRule::Everyone | GrantRule::EachSecret | GrantRule::EachHost => true,
+            GrantRule::Everyone
+            | GrantRule::EachSecret
+            | GrantRule::EachHost
+            | GrantRule::EachFolder
+            | GrantRule::EachVariable => true,
             GrantRule::Components => {
                 let default = [LaneKind::Native, LaneKind::Python, LaneKind::Process, LaneKind::Declarative];
                 default.into_iter().any(in_lane) || granted()
