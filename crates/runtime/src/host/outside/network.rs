@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
-use holdfast_contract::host_call::HostCall;
 use holdfast_contract::host_call::arguments::ConnectArguments;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::manifest::{Grants, Profile};
@@ -164,7 +163,7 @@ impl Inner {
         }
         let prompt =
             format!("`{id}` wants to reach {}, which it was not granted. May it?", place(host, *port));
-        let asked = user.call(HostCall::Ui(UiQuestion::Select { prompt, options }));
+        let asked = user.ask(UiQuestion::Select { prompt, options });
         let answer = tokio::time::timeout(QUESTION_TIMEOUT, asked).await;
         let answer = answer.unwrap_or_else(|_| Ok(Content::default()))?;
         match answer.value().as_str() {
