@@ -12,7 +12,10 @@ use holdfast_lane_native::Workspace;
 use holdfast_loader::{Changes, FolderWatcher, HomeVault, Loader};
 use holdfast_model::detect::DetectedProvider;
 use holdfast_policy::{Policy, Rule};
-use holdfast_runtime::{FilePlaces, HomeParts, NewSession, OsEntropy, Parts, Preparations, Routes, Runtime, SessionRequest, Surface, SystemClock, ToolsShown};
+use holdfast_runtime::{
+    FilePlaces, HomeParts, NewSession, OsEntropy, Parts, Preparations, Routes, Runtime, SessionRequest,
+    Surface, SystemClock, ToolsShown,
+};
 use holdfast_store::{LostFrames, Retention, Store, StoreOptions};
 use parking_lot::Mutex;
 

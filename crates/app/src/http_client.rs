@@ -57,7 +57,8 @@ async fn send(request: OutgoingRequest) -> Result<IncomingResponse, SendError> {
         .resolve_to_addrs(url.host_str().unwrap_or_default(), &addresses)
         .user_agent(concat!("holdfast/", env!("CARGO_PKG_VERSION")))
         .build()?;
-    let method = Method::from_bytes(method.as_bytes()).map_err(|_| SendError::Invalid("this is no method"))?;
+    let method =
+        Method::from_bytes(method.as_bytes()).map_err(|_| SendError::Invalid("this is no method"))?;
     let mut sent = client.request(method, url);
     for (name, value) in headers {
         sent = sent.header(name, value);

@@ -21,7 +21,7 @@ use holdfast_lane_declarative::DeclarativeLane;
 use holdfast_lane_process::{Places, ProcessLane};
 use holdfast_lane_wasm::WasmLane;
 use holdfast_loader::{Candidate, InMemoryVault, extension_at};
-use holdfast_policy::{Policy, Profile};
+use holdfast_policy::{HeldInterfaces, Policy, Profile};
 use holdfast_replay::WhatIfCandidate;
 use holdfast_runtime::SystemClock;
 use holdfast_runtime::calls::{start_call, wait_timeout};
@@ -44,6 +44,8 @@ pub struct LoadedExtension {
     pub requested: Grants,
     /// What it has.
     pub granted: Grants,
+    /// The interfaces of the host that it holds.
+    pub held: HeldInterfaces,
     /// What it registers.
     pub descriptors: Vec<Descriptor>,
     instance: Arc<dyn Instance>,
@@ -84,7 +86,9 @@ impl LoadedExtension {
             ));
         };
         let requested = manifest.requests();
+        let held = HeldInterfaces::new(&kind, policy.profile_name(), granted.interfaces.clone());
         Ok(Self {
+            held,
             manifest,
             warnings,
             content,

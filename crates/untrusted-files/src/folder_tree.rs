@@ -171,7 +171,9 @@ impl FolderTree {
         let is_folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
         let flags = if is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         match rustix::fs::unlinkat(&parent, name, flags) {
-            Err(Errno::NOTEMPTY | Errno::EXIST) => Err(TreeError::Refused("the folder is not empty".to_owned())),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => {
+                Err(TreeError::Refused("the folder is not empty".to_owned()))
+            }
             removed => Ok(removed?),
         }
     }

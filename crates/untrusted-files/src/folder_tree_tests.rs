@@ -40,19 +40,30 @@ fn files_are_written_read_listed_and_removed() {
     assert_eq!(it.read("b/c/file").unwrap(), b"new");
     let names = |path: &str| {
         let entries = it.tree.list(Path::new(path), 10).unwrap();
-        entries.into_iter().map(|entry| format!("{} {} {}", entry.name, entry.kind, entry.bytes)).collect::<Vec<_>>()
+        entries
+            .into_iter()
+            .map(|entry| format!("{} {} {}", entry.name, entry.kind, entry.bytes))
+            .collect::<Vec<_>>()
     };
     assert_eq!(names(""), ["a folder 0", "b folder 0"]);
     assert_eq!(names("b/c"), ["file file 3"], "no temporary file stays");
     assert_eq!(it.tree.stat(Path::new("a/file")).unwrap().bytes, 4);
-    assert!(matches!(it.tree.remove(Path::new("b")), Err(TreeError::Refused(why)) if why.contains("not empty")));
+    assert!(
+        matches!(it.tree.remove(Path::new("b")), Err(TreeError::Refused(why)) if why.contains("not empty"))
+    );
     it.tree.remove(Path::new("b/c/file")).unwrap();
     it.tree.remove(Path::new("b/c")).unwrap();
     assert_eq!(it.tree.stat(Path::new("b/c")), Err(TreeError::NotFound));
     it.tree.make_folder(Path::new("x/y")).unwrap();
     it.tree.make_folder(Path::new("x/y")).unwrap();
-    assert!(matches!(it.tree.list(Path::new(""), 2), Err(TreeError::Refused(_))), "more entries than asked for");
-    assert!(matches!(it.tree.read(Path::new("a/file"), 3), Err(TreeError::Refused(_))), "more bytes than asked for");
+    assert!(
+        matches!(it.tree.list(Path::new(""), 2), Err(TreeError::Refused(_))),
+        "more entries than asked for"
+    );
+    assert!(
+        matches!(it.tree.read(Path::new("a/file"), 3), Err(TreeError::Refused(_))),
+        "more bytes than asked for"
+    );
 }
 
 #[test]

@@ -60,7 +60,8 @@ impl Server {
                     None => "HTTP/1.1 200 OK".to_owned(),
                 };
                 let length = body.len();
-                let _ = write!(stream, "{head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+                let _ =
+                    write!(stream, "{head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
             }
         });
         Self { port, heard }
@@ -146,7 +147,11 @@ fn prepared() -> (Scene, PathBuf) {
 
 async fn open(scene: &Scene) -> Application {
     let house = scene.open().await;
-    house.runtime.set_secret(SecretName::global("TOKEN").unwrap(), SecretString::from(SECRET.to_owned())).await.unwrap();
+    house
+        .runtime
+        .set_secret(SecretName::global("TOKEN").unwrap(), SecretString::from(SECRET.to_owned()))
+        .await
+        .unwrap();
     serves(&house, "courier", 1).await;
     house
 }
@@ -177,7 +182,9 @@ fn without_digests(value: Value) -> Value {
     match value {
         Value::String(text) if Digest::parse(&text).is_some() => "#".into(),
         Value::Array(items) => items.into_iter().map(without_digests).collect(),
-        Value::Object(fields) => fields.into_iter().map(|(name, value)| (name, without_digests(value))).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (name, without_digests(value))).collect()
+        }
         other => other,
     }
 }
@@ -193,7 +200,8 @@ pub async fn compare() {
         grant(&scene, &place, asks);
         let house = open(&scene).await;
         let answer = deliver(&house, "one", &server.url(), &folder).await;
-        let expected = "200 heard authorization: Bearer [secret TOKEN] | remember the milk | inner note.txt way-out";
+        let expected =
+            "200 heard authorization: Bearer [secret TOKEN] | remember the milk | inner note.txt way-out";
         assert_eq!(answer, expected, "{form}");
         let heard = server.heard();
         assert!(heard.len() == 1 && heard[0].contains(&format!("Bearer {SECRET}")), "{form}: {heard:?}");
@@ -203,7 +211,8 @@ pub async fn compare() {
         let all: String = story.iter().map(|(_, body)| body.to_string()).collect();
         assert!(!all.contains(SECRET), "{form}: a frame has the secret");
         let asked: Vec<&str> = story.iter().filter_map(|(_, body)| body["ask"].as_str()).collect();
-        let calls = ["secret.reference", "http.request", "file.read", "file.write", "file.list", "event.subscribe"];
+        let calls =
+            ["secret.reference", "http.request", "file.read", "file.write", "file.list", "event.subscribe"];
         assert_eq!(asked, calls, "{form}");
         // Without the server, the folder and what was written, the session is the same.
         fs::remove_file(folder.join("note.txt")).unwrap();

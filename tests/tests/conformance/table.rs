@@ -183,7 +183,9 @@ async fn lab(
     let (mut bundles, mut builder) = (Vec::new(), Lab::build().script(steps).profile(profile).unattended());
     for lane in LANES {
         let (native, mut inside, mut found) = (NativeLane::default(), BTreeMap::new(), Vec::new());
-        for (id, given) in [(format!("{lane}_with"), grants(&folder)), (format!("{lane}_without"), Grants::default())] {
+        for (id, given) in
+            [(format!("{lane}_with"), grants(&folder)), (format!("{lane}_without"), Grants::default())]
+        {
             let made = extension(NativeExtension::new(&id, "1.0.0"), &id);
             if lane == "native" {
                 let interfaces: Vec<&str> = given.interfaces.iter().map(String::as_str).collect();
@@ -248,7 +250,8 @@ type Told = BTreeMap<String, BTreeMap<String, String>>;
 /// Lets every extension make every call, and checks that what was refused is recorded.
 async fn told(profile: Profile) -> Told {
     let place = tempfile::tempdir().unwrap();
-    let ids: Vec<String> = LANES.iter().flat_map(|lane| [format!("{lane}_with"), format!("{lane}_without")]).collect();
+    let ids: Vec<String> =
+        LANES.iter().flat_map(|lane| [format!("{lane}_with"), format!("{lane}_without")]).collect();
     let steps = ids.iter().map(|id| ScriptStep::calls([(id.as_str(), json!({}))]));
     let steps = steps.chain([ScriptStep::says("done")]).collect();
     let folder: Arc<Path> = place.path().join("granted").into();
@@ -258,11 +261,13 @@ async fn told(profile: Profile) -> Told {
     .await;
     lab.say("go").await;
     let frames = lab.frames();
-    let returned: Vec<Value> = holdfast_testkit::story::bodies(&frames, holdfast_contract::body::FrameKind::ToolReturned);
+    let returned: Vec<Value> =
+        holdfast_testkit::story::bodies(&frames, holdfast_contract::body::FrameKind::ToolReturned);
     assert_eq!(returned.len(), ids.len(), "{profile:?}");
     let mut all = Told::new();
     for (id, body) in ids.iter().zip(returned) {
-        let outcomes = body["outcome"]["result"]["json"].as_object().unwrap_or_else(|| panic!("{id}: {body}")).clone();
+        let outcomes =
+            body["outcome"]["result"]["json"].as_object().unwrap_or_else(|| panic!("{id}: {body}")).clone();
         let recorded = asked(&frames, id);
         for (call, outcome) in &outcomes {
             let outcome = outcome.as_str().unwrap();
@@ -275,7 +280,8 @@ async fn told(profile: Profile) -> Told {
         all.insert(id.clone(), outcomes.iter().map(text).collect());
     }
     let asks = frames.iter().filter(|frame| frame.envelope.kind.as_str() == "ui.requested");
-    let hosts = asks.filter(|frame| frame.body.as_ref().unwrap().to_string().contains("wants to reach")).count();
+    let hosts =
+        asks.filter(|frame| frame.body.as_ref().unwrap().to_string().contains("wants to reach")).count();
     let expected = if profile == Profile::Safe { 0 } else { 2 * (LANES.len() - 1) };
     assert_eq!(hosts, expected, "without a grant the user is asked about a host, except under `safe`");
     all
@@ -306,12 +312,21 @@ pub async fn compare() {
                     // Native code is the program's own, and has no grants for hosts, folders and variables.
                     let [first, .., last] = LANES;
                     let first = if has_grants_by_name(*kind) { "wasm" } else { first };
-                    assert!(LANES.iter().filter(|lane| **lane != "native" || first == "native").all(|lane| of(lane) == of(last)), "{kind}: {outcomes:?}");
+                    assert!(
+                        LANES
+                            .iter()
+                            .filter(|lane| **lane != "native" || first == "native")
+                            .all(|lane| of(lane) == of(last)),
+                        "{kind}: {outcomes:?}"
+                    );
                 }
                 for lane in LANES {
                     let (with, without) = (&told[&format!("{lane}_with")][kind.name()], of(lane));
                     let refused = [Code::ComponentImport, Code::ToolDenied].map(|code| code.to_string());
-                    assert!(without == with || refused.iter().any(|code| code == without), "{kind}: {lane} {without}");
+                    assert!(
+                        without == with || refused.iter().any(|code| code == without),
+                        "{kind}: {lane} {without}"
+                    );
                 }
                 rows.entry((place, granted)).or_default().entry(outcomes.join(", ")).or_default().push(name);
             }
@@ -320,8 +335,13 @@ pub async fn compare() {
     let mut golden = String::new();
     for ((place, granted), outcomes) in rows {
         for (outcome, profiles) in outcomes {
-            let profiles = if profiles.len() == Profile::OFFERED.len() { "every profile".to_owned() } else { profiles.join(" ") };
-            writeln!(golden, "{:<18} {granted:<8} {profiles:<19} {outcome}", HostCallKind::ALL[place].name()).unwrap();
+            let profiles = if profiles.len() == Profile::OFFERED.len() {
+                "every profile".to_owned()
+            } else {
+                profiles.join(" ")
+            };
+            writeln!(golden, "{:<18} {granted:<8} {profiles:<19} {outcome}", HostCallKind::ALL[place].name())
+                .unwrap();
         }
     }
     let mut settings = insta::Settings::clone_current();
@@ -351,10 +371,16 @@ pub async fn sweep_hooks() {
                 for kind in HostCallKind::ALL {
                     let body = recorded.get(kind.name());
                     let refused = body.and_then(code) == Some(&*Code::HookSideEffect.to_string());
-                    assert_eq!(refused, !kind.is_for_hooks(point), "{lane} {granted}: {kind} at {point:?}: {body:?}");
+                    assert_eq!(
+                        refused,
+                        !kind.is_for_hooks(point),
+                        "{lane} {granted}: {kind} at {point:?}: {body:?}"
+                    );
                 }
             }
         }
-        assert!(!place.path().join("granted/new.txt").exists() && !place.path().join("granted/made").exists());
+        assert!(
+            !place.path().join("granted/new.txt").exists() && !place.path().join("granted/made").exists()
+        );
     }
 }

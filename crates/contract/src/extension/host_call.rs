@@ -18,9 +18,10 @@ use serde::Deserialize;
 
 use self::arguments::{
     AnyArguments, ApiCallArguments, ConnectArguments, DoctorArguments, EnrichArguments, FileArguments,
-    FileWriteArguments, FindToolsArguments, HttpArguments, NameArgument, NotifyArguments, PublishArguments, ReadResultArguments, ScheduleNextArguments,
-    ScheduleWaitArguments, SecretKeepArguments, ServiceCallArguments, ServiceGetArguments,
-    SetupApplyArguments, ShutdownArguments, TaskArguments, TopicArguments,
+    FileWriteArguments, FindToolsArguments, HttpArguments, NameArgument, NotifyArguments, PublishArguments,
+    ReadResultArguments, ScheduleNextArguments, ScheduleWaitArguments, SecretKeepArguments,
+    ServiceCallArguments, ServiceGetArguments, SetupApplyArguments, ShutdownArguments, TaskArguments,
+    TopicArguments,
 };
 use self::topic::TopicRule;
 use crate::content::Content;

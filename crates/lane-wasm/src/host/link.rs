@@ -357,7 +357,8 @@ fn agents(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
             Ok((answer.map(content).map_err(Failure::from),))
         })
     })?;
-    for (function, kind) in [("task", HostCallKind::AgentTask), ("background", HostCallKind::AgentBackground)] {
+    for (function, kind) in [("task", HostCallKind::AgentTask), ("background", HostCallKind::AgentBackground)]
+    {
         type Started = (Option<String>, String, Recipient);
         at.func_wrap_async(
             function,

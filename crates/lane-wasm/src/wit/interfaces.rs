@@ -93,7 +93,8 @@ impl Import {
 
     /// Whether a hook at this point may make all its calls.
     pub(crate) fn is_for_hooks(&self, point: HookPoint) -> bool {
-        let mut calls = HostCallKind::ALL.iter().filter(|kind| kind.capability().wit_interface() == self.name);
+        let mut calls =
+            HostCallKind::ALL.iter().filter(|kind| kind.capability().wit_interface() == self.name);
         calls.all(|kind| kind.is_for_hooks(point))
     }
 }

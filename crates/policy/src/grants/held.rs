@@ -46,6 +46,20 @@ impl HeldInterfaces {
         }
     }
 
+    /// The interfaces that are held, by name. Where each secret, host, folder or variable is granted by itself, the interface is held.
+    pub fn names(&self) -> Vec<&'static str> {
+        Capability::ALL.iter().filter(|it| self.hold(**it)).map(|it| it.name()).collect()
+    }
+
+    /// What of the interfaces that a manifest asks for is not held.
+    pub fn lacking(&self, requested: &[String]) -> Vec<String> {
+        let held = |name: &String| {
+            let known = Capability::ALL.iter().find(|it| it.name() == name);
+            known.map_or_else(|| reaches(&self.granted, name), |it| self.hold(*it))
+        };
+        requested.iter().filter(|name| !held(name)).cloned().collect()
+    }
+
     /// Whether it may subscribe to a pattern.
     pub fn may_subscribe(&self, pattern: &str) -> bool {
         match TopicRule::to_subscribe(pattern) {

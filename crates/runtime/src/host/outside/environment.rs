@@ -12,7 +12,11 @@ use crate::runtime::Inner;
 
 impl Inner {
     /// A granted variable; null where it is not set. A value that is a secret is refused: what is recorded of it would differ.
-    pub(in crate::host) fn environment_get(self: &Arc<Self>, caller: &Caller, name: &str) -> Result<Content, Fault> {
+    pub(in crate::host) fn environment_get(
+        self: &Arc<Self>,
+        caller: &Caller,
+        name: &str,
+    ) -> Result<Content, Fault> {
         let id = &caller.extension.id;
         let bundle = self.activation(caller.extension.digest)?;
         if !GrantedAccess::of(&bundle.grants).environment(name) {

@@ -189,7 +189,8 @@ fn check_quota(folder: &Path, more: u64, quota: u64) -> Result<(), Fault> {
         used = used.saturating_add(entry.disk_bytes);
         std::ops::ControlFlow::Continue(())
     });
-    walked.map_err(|error| Fault::new(Code::ToolFailed, format!("the data folder cannot be read: {error}")))?;
+    walked
+        .map_err(|error| Fault::new(Code::ToolFailed, format!("the data folder cannot be read: {error}")))?;
     if used > quota {
         let message = format!("the data folder would have more than its {quota} bytes (`disk_bytes`)");
         return Err(Fault::new(Code::ToolFailed, message));

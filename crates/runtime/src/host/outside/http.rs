@@ -36,8 +36,17 @@ const MAX_REDIRECTS: usize = 5;
 
 /// Headers that the host sets, because they decide where a request ends and to whom it goes.
 const SET_BY_THE_HOST: &[&str] = &[
-    "host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "keep-alive",
-    "proxy-authorization", "proxy-connection", "expect",
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "upgrade",
+    "te",
+    "trailer",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "expect",
 ];
 
 /// Headers that are not carried to another host.
@@ -114,11 +123,17 @@ impl Inner {
     }
 
     /// Sends a request, and follows redirects within what is granted. Only the waiting for answers is timed, not that for the user.
-    async fn fetch(&self, caller: &Caller, mut draft: Draft, late: String) -> Result<IncomingResponse, Fault> {
+    async fn fetch(
+        &self,
+        caller: &Caller,
+        mut draft: Draft,
+        late: String,
+    ) -> Result<IncomingResponse, Fault> {
         let mut addresses = self.connect(caller, &draft.target()?).await?;
         for followed in 0.. {
             let (request, has_secrets) = self.filled_in(caller, &draft, addresses).await?;
-            let client = self.home.http().ok_or_else(|| denied("this system has no HTTP client".to_owned()))?;
+            let client =
+                self.home.http().ok_or_else(|| denied("this system has no HTTP client".to_owned()))?;
             let response = tokio::time::timeout(draft.timeout, client.send(request)).await;
             let response = response.map_err(|_| Fault::new(Code::ToolFailed, late.clone()))??;
             let Some(next) = draft.redirected(&response).filter(|_| followed < MAX_REDIRECTS) else {
@@ -148,8 +163,10 @@ impl Inner {
         let body = std::str::from_utf8(&draft.body).unwrap_or_default();
         let texts = draft.headers.iter().map(|(_, value)| value.as_str());
         let names: Vec<String> = {
-            let texts = [draft.url.path(), draft.url.query().unwrap_or_default(), body].into_iter().chain(texts);
-            let mut names: Vec<String> = texts.flat_map(|text| referred(&caller.extension.id, text)).collect();
+            let texts =
+                [draft.url.path(), draft.url.query().unwrap_or_default(), body].into_iter().chain(texts);
+            let mut names: Vec<String> =
+                texts.flat_map(|text| referred(&caller.extension.id, text)).collect();
             // A name that begins with another is replaced first.
             names.sort_by_key(|name| std::cmp::Reverse(name.len()));
             names.dedup();
@@ -188,7 +205,12 @@ impl Inner {
     }
 
     /// Refuses to send secrets to a host that no grant covers, or for others to read on the way.
-    fn check_destination(&self, caller: &Caller, draft: &Draft, addresses: &[SocketAddr]) -> Result<(), Fault> {
+    fn check_destination(
+        &self,
+        caller: &Caller,
+        draft: &Draft,
+        addresses: &[SocketAddr],
+    ) -> Result<(), Fault> {
         let (id, target) = (&caller.extension.id, draft.target()?);
         let ConnectArguments { host, port } = &target;
         if !self.takes_secrets(caller, &target)? {
@@ -233,7 +255,10 @@ impl Draft {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(invalid("`url` has no user and no password; use a header".to_owned()));
         }
-        if method.is_empty() || !method.bytes().all(|letter| letter.is_ascii_uppercase()) || method == "CONNECT" {
+        if method.is_empty()
+            || !method.bytes().all(|letter| letter.is_ascii_uppercase())
+            || method == "CONNECT"
+        {
             return Err(invalid(format!("`{method}` is no method that can be sent")));
         }
         check_headers(&headers)?;

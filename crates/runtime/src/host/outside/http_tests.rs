@@ -5,7 +5,10 @@ use super::*;
 fn draft(method: &str, url: &str, headers: &[(&str, &str)]) -> Result<Draft, Fault> {
     let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let body = SentBytes::Text("question".to_owned());
-    Draft::read(HttpArguments { method: method.to_owned(), url: url.to_owned(), headers, body, timeout_ms: None }, None)
+    Draft::read(
+        HttpArguments { method: method.to_owned(), url: url.to_owned(), headers, body, timeout_ms: None },
+        None,
+    )
 }
 
 fn redirect(status: u16, to: &str) -> IncomingResponse {
@@ -17,13 +20,20 @@ fn what_decides_where_a_request_goes_is_refused() {
     let refused = |method: &str, url: &str, headers: &[(&str, &str)]| {
         draft(method, url, headers).err().map(|fault| fault.code) == Some(Code::ToolArguments)
     };
-    for url in ["ftp://a.example", "a.example", "https://", "http://user:word@a.example", "file:///etc/passwd"] {
+    for url in
+        ["ftp://a.example", "a.example", "https://", "http://user:word@a.example", "file:///etc/passwd"]
+    {
         assert!(refused("GET", url, &[]), "{url}");
     }
     for method in ["", "get", "CONNECT", "GET /"] {
         assert!(refused(method, "http://a.example", &[]), "{method}");
     }
-    for header in [("Host", "b.example"), ("content-length", "0"), ("Transfer-Encoding", "chunked"), ("X", "a\r\nHost: b")] {
+    for header in [
+        ("Host", "b.example"),
+        ("content-length", "0"),
+        ("Transfer-Encoding", "chunked"),
+        ("X", "a\r\nHost: b"),
+    ] {
         assert!(refused("GET", "http://a.example", &[header]), "{header:?}");
     }
     assert!(draft("GET", "http://[::1]:8080/a", &[("X", "a")]).is_ok());

@@ -187,8 +187,9 @@ impl Inner {
     }
 
     /// What an activation consists of.
-    pub(super) fn activation(&self, digest: Digest) -> Result<Bundle, Fault> {
-        let none = || denied("only extensions of the home have grants for hosts, folders and variables".to_owned());
+    pub(crate) fn activation(&self, digest: Digest) -> Result<Bundle, Fault> {
+        let none =
+            || denied("only extensions of the home have grants for hosts, folders and variables".to_owned());
         let bytes = self.store.object(digest).map_err(|problem| problem.to_fault())?.ok_or_else(none)?;
         serde_json::from_slice(&bytes).map_err(|_| none())
     }
