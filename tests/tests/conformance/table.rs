@@ -74,7 +74,7 @@ fn arguments(kind: HostCallKind, folder: &Path) -> Value {
     }
 }
 
-/// Makes every call, and says what came of each.
+/// Makes every call, and returns the outcome of each.
 async fn make_all(host: &Arc<dyn Host>, folder: &Path) -> Value {
     let mut outcomes = serde_json::Map::new();
     for kind in HostCallKind::ALL {

@@ -4,7 +4,7 @@
 //! becomes the interface's `failure` where the signature has one, and stops the guest where it has not.
 
 use holdfast_contract::content::Content;
-use holdfast_contract::host_call::{HostCall, HostCallKind};
+use holdfast_contract::host_call::{Capability, HostCall, HostCallKind};
 use holdfast_contract::log::LogLevel;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::UiQuestion;
@@ -18,6 +18,9 @@ use crate::host::{outside, wasi};
 use crate::instance::guest::Guest;
 use crate::wit::abi::{ContentOut, Failure, Level, NewEvent, Recipient, TurnInfo};
 use crate::wit::interfaces::Name;
+
+/// The interface for files.
+const FILES: &str = Capability::Files.wit_interface();
 
 /// Random bytes per call.
 pub(crate) const RANDOM_LIMIT: u64 = 4096;
@@ -58,7 +61,7 @@ pub(crate) fn link(linker: &mut Linker<Guest>, component: &Component) -> Result<
             "prompts" => outside::prompts(&mut at)?,
             "system" => outside::system(&mut at)?,
             "http" => outside::http(&mut at)?,
-            "files" => outside::files(&mut at)?,
+            FILES => outside::files(&mut at)?,
             "environment" => outside::environment(&mut at)?,
             _ => {}
         }
