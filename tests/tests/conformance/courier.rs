@@ -219,7 +219,8 @@ pub async fn compare() {
         fs::remove_file(&data).unwrap();
         let verdict = again(&scene, &house, "one");
         assert!(verdict.identical, "{form}: {verdict:#?}");
-        assert_eq!(verdict.mocked.is_empty(), how.ends_with(".wasm"), "{form}: a component runs again");
+        let is_mocked = how.ends_with(".wasm") && !verdict.mocked.is_empty();
+        assert!(!is_mocked, "{form}: a component runs again");
         assert!(server.heard().len() == 1 && !data.exists(), "{form}: a replay does nothing");
         house.runtime.stop("the test is over").await.unwrap();
         match &first {
