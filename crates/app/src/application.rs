@@ -14,8 +14,8 @@ use holdfast_model::detect::DetectedProvider;
 use holdfast_policy::{Policy, Rule};
 use holdfast_runtime::secrets::Secrets;
 use holdfast_runtime::{
-    HomeParts, NewSession, OsEntropy, Parts, Preparations, Routes, Runtime, SessionRequest, Surface,
-    SystemClock, ToolsShown,
+    FilePlaces, HomeParts, NewSession, OsEntropy, Parts, Preparations, Routes, Runtime, SessionRequest,
+    Surface, SystemClock, ToolsShown,
 };
 use holdfast_secrets::SecretString;
 use holdfast_store::{LostFrames, Retention, Store, StoreOptions};
@@ -23,6 +23,7 @@ use parking_lot::Mutex;
 
 use crate::config::{ApplicationConfig, BuiltInContext};
 use crate::home_configuration::{HomeConfiguration, HomeExtensions, NativeExtensions, watch};
+use crate::http_client::PinnedClient;
 use crate::lanes::{LaneProgress, lanes, quiet, remotes, reported, token};
 use crate::models::ModelCatalog;
 use crate::secrets::secrets;
@@ -186,6 +187,13 @@ impl Application {
                 executing: Some(home.generations().join("executing")),
                 preparations: Some(preparations),
                 inspects: purpose == Purpose::Inspect,
+                places: Some(Arc::new(FilePlaces {
+                    data: home.all_data(),
+                    home: home.root().to_owned(),
+                    user: (plan.environment)("HOME").map(PathBuf::from).unwrap_or_default(),
+                })),
+                http: Some(Arc::new(PinnedClient)),
+                variables: plan.environment,
             },
         })
         .await?;

@@ -22,7 +22,7 @@ use holdfast_lane_plugin::{PluginLane, PluginPlaces, ProfileCheck};
 use holdfast_lane_process::{Places, ProcessLane};
 use holdfast_lane_wasm::WasmLane;
 use holdfast_loader::{Candidate, InMemoryVault, extension_at};
-use holdfast_policy::{Policy, Profile};
+use holdfast_policy::{HeldInterfaces, Policy, Profile};
 use holdfast_replay::WhatIfCandidate;
 use holdfast_runtime::SystemClock;
 use holdfast_runtime::calls::{start_call, wait_timeout};
@@ -46,6 +46,8 @@ pub struct LoadedExtension {
     pub requested: Grants,
     /// What it has.
     pub granted: Grants,
+    /// The interfaces of the host that it holds.
+    pub held: HeldInterfaces,
     /// What it registers.
     pub descriptors: Vec<Descriptor>,
     instance: Arc<dyn Instance>,
@@ -86,7 +88,9 @@ impl LoadedExtension {
             ));
         };
         let requested = manifest.requests();
+        let held = HeldInterfaces::new(&kind, policy.profile_name(), granted.interfaces.clone());
         Ok(Self {
+            held,
             manifest,
             warnings,
             content,

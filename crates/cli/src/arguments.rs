@@ -289,7 +289,7 @@ pub(crate) struct Setup {
     pub secret: Vec<String>,
 }
 
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(crate) struct GrantCommand {
     /// Its id
     pub id: String,
@@ -302,6 +302,15 @@ pub(crate) struct GrantCommand {
     /// A host to connect to
     #[arg(long, value_name = "HOST")]
     pub network: Vec<String>,
+    /// A folder or file to read, as its manifest names it
+    #[arg(long, value_name = "PATH")]
+    pub read: Vec<String>,
+    /// A folder or file to read and change, as its manifest names it
+    #[arg(long, value_name = "PATH")]
+    pub write: Vec<String>,
+    /// An environment variable of the host
+    #[arg(long, value_name = "NAME")]
+    pub environment: Vec<String>,
     /// For any future content of its folder, not only the current content; for development
     #[arg(long)]
     pub folder: bool,

@@ -31,6 +31,7 @@ pub use self::model::{
     McpServer, Publication, Schedule, Scope, SecretNeed, ToolHint,
 };
 pub use self::read::matcher as read_matcher;
+pub use self::read::variable;
 pub use self::user_settings::{ENABLED, enabled_by_user, own_settings};
 use self::yaml::{Codes, Format, YamlRead, YamlRejected, YamlSource};
 use crate::problem::{Code, Problem};

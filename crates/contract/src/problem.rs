@@ -111,12 +111,13 @@ codes! {
     ToolInterrupted = "3106", "The tool was interrupted and its outcome is unknown", "Check whether it took effect before you call it again.";
     ToolResult = "3107", "The tool's result does not fit its output schema", "Report it to the extension's author.";
     ToolCancelled = "3108", "The call was cancelled", "If the tool has side effects, check whether they happened.";
-    PathRefused = "3109", "The path is refused", "Name a regular file inside the workspace; the message says why this path is refused.";
+    PathRefused = "3109", "The path is refused", "Name a regular file inside the workspace, or inside a folder that the extension is granted; the message says why this path is refused.";
     Unconfined = "3110", "Commands cannot be confined on this machine", "Nothing was run. `holdfast docs builtin-tools` lists what the operating system's kernel must support.";
     ConfinementPartial = "3111", "A confinement layer is missing on this machine", "`holdfast docs confinement` lists what the operating system's kernel must support; the profile `safe` runs no program without all of it.";
     ToolSuspended = "3112", "The tool is suspended: its circuit breaker is open after repeated failures", "Call it again after the pause shown; `holdfast ext doctor` shows the failures.";
     ToolBusy = "3113", "Timeout while waiting for a free slot to run the tool", "Ask for fewer calls at a time, or raise the tool's `concurrency` or the limits under `calls:` in the settings.";
     ResultUnknown = "3114", "There is no such result", "Name a call of this session whose result was truncated, and an offset within it.";
+    FileMissing = "3115", "There is no such file", "Check the path; `file.list` lists a folder.";
     HookTimeout = "3201", "A hook timed out", "Raise its `timeout_ms` or fix it; a gate that times out denies.";
     HookFault = "3202", "A hook failed", "Run `holdfast ext doctor` to see the fault and fix the extension; a gate that fails denies.";
     HookNonsense = "3203", "A hook returned an answer that is invalid at its hook point", "Return one of the decisions that the hook point accepts; a gate may allow, deny or ask.";

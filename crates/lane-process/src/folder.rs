@@ -37,6 +37,8 @@ pub(crate) struct FolderPlan {
     pub writable: Vec<PathBuf>,
     /// The folders of the extensions that it depends on, which it may read.
     pub neighbours: Vec<(ExtensionId, Arc<TempFolder>)>,
+    /// The granted environment variables of the host, by name.
+    pub variables: Vec<String>,
     /// Its disk quota in bytes.
     pub disk_bytes: u64,
     /// The confinement that this machine offers.
@@ -91,6 +93,7 @@ pub(crate) fn plan(
         readable,
         writable: granted(Access::Write).collect(),
         neighbours: Vec::new(),
+        variables: bundle.grants.environment.clone(),
         disk_bytes: bundle.budgets.disk_bytes,
         report,
     })

@@ -193,9 +193,10 @@ fn watch(plan: &FolderPlan, life: &ProgramState, scratch: &Path) -> Option<Strin
     }
 }
 
-/// The environment variables of a program. Those for proxies name the gateway, its only access to the network.
-fn environment(plan: &FolderPlan, scratch: &Path, report: &SandboxReport) -> Vec<(&'static str, OsString)> {
-    let mut environment = vec![
+/// The environment variables of a program. Those for proxies name the gateway, its only access to the network. Granted variables of the
+/// host do not replace any of them.
+fn environment<'a>(plan: &'a FolderPlan, scratch: &Path, report: &SandboxReport) -> Vec<(&'a str, OsString)> {
+    let mut environment: Vec<(&str, OsString)> = vec![
         ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into()),
         ("HOME", plan.data.clone().into()),
         ("LANG", "C.UTF-8".into()),
@@ -212,6 +213,13 @@ fn environment(plan: &FolderPlan, scratch: &Path, report: &SandboxReport) -> Vec
             .iter()
             .map(|(id, folder)| (id.to_string(), Value::String(folder.path().display().to_string())));
         environment.push(("HOLDFAST_DEPENDS_ON", Value::Object(folders.collect()).to_string().into()));
+    }
+    for name in &plan.variables {
+        if let Some(value) = std::env::var_os(name)
+            && environment.iter().all(|(set, _)| set != name)
+        {
+            environment.push((name, value));
+        }
     }
     environment
 }

@@ -195,6 +195,13 @@ impl GrantedAccess {
         })
     }
 
+    /// The granted folder or file that a path is in, for this access; the widest where there are several.
+    pub fn file_root(&self, path: &str, access: Access) -> Option<String> {
+        let path = Tree::parse(path).ok()?;
+        let roots = self.files.iter().filter(|(tree, granted)| *granted >= access && tree.contains(&path));
+        roots.map(|(tree, _)| tree.to_string()).min_by_key(String::len)
+    }
+
     /// Whether a secret may be used.
     pub fn secret(&self, name: &str) -> bool {
         reaches(&self.names.secrets, name)

@@ -226,3 +226,18 @@ fn an_interface_is_held_by_lane_and_profile_or_by_a_grant() {
         assert!(held(lane, Profile::Safe, &["system-events"], Capability::SystemEvents), "{lane}");
     }
 }
+
+#[test]
+fn interfaces_are_listed_as_held_or_lacking() {
+    let asked = ["events", "agents", "setup", "moon"].map(str::to_owned);
+    let held = |lane, granted: &[&str]| {
+        let granted = granted.iter().map(|name| (*name).to_owned()).collect();
+        HeldInterfaces::new(lane, Profile::Standard, granted)
+    };
+    assert_eq!(held("wasm", &[]).lacking(&asked), asked);
+    assert_eq!(held("wasm", &["events", "setup"]).lacking(&asked), ["agents", "moon"]);
+    assert_eq!(held("python", &[]).lacking(&asked), ["setup", "moon"]);
+    assert!(held("python", &[]).names().contains(&"agents"));
+    assert!(!held("process", &[]).names().contains(&"agents"));
+    assert!(!held("python", &["*"]).names().contains(&"shutdown"), "nobody holds it");
+}

@@ -10,7 +10,7 @@ mod context;
 pub(crate) mod discovery;
 mod events;
 mod extensions;
-pub(crate) mod network;
+pub(crate) mod outside;
 mod results;
 mod schedules;
 pub mod secrets;
@@ -28,11 +28,11 @@ use holdfast_contract::host_call::topic::TopicRule;
 use holdfast_contract::host_call::{
     CallRecord, Capability, GrantRule, HostCall, HostCallKind, InvalidCall, Redaction,
 };
-use holdfast_contract::ids::{HookId, Millis, Seq, StreamId};
+use holdfast_contract::ids::{ExtensionId, HookId, Millis, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::role::Role;
-use holdfast_contract::session_frames::{HostCalled, SecretUsed};
+use holdfast_contract::session_frames::{HostCalled, SecretUsed, UiQuestion};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Host, Later};
@@ -40,6 +40,7 @@ use holdfast_policy::{HeldInterfaces, Profile};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use self::extensions::content_of;
+use self::outside::files::FileDeed;
 use crate::runtime::Inner;
 use crate::session::{ProgressOutput, SessionCommand};
 use crate::usage::DelegatedBudget;
@@ -60,7 +61,7 @@ pub(crate) struct Caller {
     /// What its session may use, for agents that it invokes.
     pub budget: Option<DelegatedBudget>,
     /// Through whom the user can be asked, where one can.
-    pub user: Option<Arc<dyn Host>>,
+    pub user: Option<SessionUser>,
 }
 
 impl Caller {
@@ -70,18 +71,7 @@ impl Caller {
     }
 
     fn require_for(&self, capability: Capability, what: &str) -> Result<(), Fault> {
-        if self.grants.hold(capability) {
-            return Ok(());
-        }
-        let id = &self.extension.id;
-        let why = match capability.grant() {
-            GrantRule::Nobody => "no extension may, and it cannot be granted".to_owned(),
-            _ => {
-                let help = format!("`holdfast ext grant {id} --interface {capability}`");
-                format!("the interface `{capability}` is not granted: {help}")
-            }
-        };
-        Err(Fault::new(Code::ComponentImport, format!("`{id}` may not {what}: {why}")))
+        require(&self.grants, &self.extension.id, capability, what)
     }
 
     /// Refuses a topic of the program that the extension may not publish on or subscribe to.
@@ -106,6 +96,26 @@ impl Caller {
             }
         }
     }
+}
+
+/// Refuses what needs a capability that an extension does not hold.
+pub(crate) fn require(
+    grants: &HeldInterfaces,
+    id: &ExtensionId,
+    capability: Capability,
+    what: &str,
+) -> Result<(), Fault> {
+    if grants.hold(capability) {
+        return Ok(());
+    }
+    let why = match capability.grant() {
+        GrantRule::Nobody => "no extension may, and it cannot be granted".to_owned(),
+        _ => {
+            let help = format!("`holdfast ext grant {id} --interface {capability}`");
+            format!("the interface `{capability}` is not granted: {help}")
+        }
+    };
+    Err(Fault::new(Code::ComponentImport, format!("`{id}` may not {what}: {why}")))
 }
 
 impl Inner {
@@ -165,6 +175,14 @@ impl Inner {
             HostCall::NetworkConnect(it) => self.network_connect(caller, it.read),
             // The outcome of a connection is a fact: it is recorded, and nothing else is done.
             HostCall::NetworkConnected(_) => ready(Ok(Content::default())),
+            HostCall::HttpRequest(it) => self.http_request(caller, it.read, timeout),
+            HostCall::FileRead(it) => self.file(&caller, it.read, FileDeed::Read),
+            HostCall::FileList(it) => self.file(&caller, it.read, FileDeed::List),
+            HostCall::FileStat(it) => self.file(&caller, it.read, FileDeed::Stat),
+            HostCall::FileWrite(it) => self.file_write(&caller, it.read),
+            HostCall::FileRemove(it) => self.file(&caller, it.read, FileDeed::Remove),
+            HostCall::FileMakeFolder(it) => self.file(&caller, it.read, FileDeed::MakeFolder),
+            HostCall::EnvironmentGet(it) => ready(self.environment_get(&caller, &it.read.0)),
             HostCall::SystemRestart(it) => ready(self.system_restart(&caller, it.read)),
             HostCall::SystemShutdown(_) => ready(Err(shutdown_refused(&caller.extension))),
             HostCall::ResultRead(it) => self.result_read(&caller, it.read),
@@ -266,6 +284,26 @@ impl Host for SessionHost {
 
     fn progress(&self, text: &str) {
         self.progress.show(&self.extension.id, self.under, text);
+    }
+}
+
+/// The user of a session, as the host asks them about what an extension wants to do. The extension needs no grant for that.
+pub(crate) struct SessionUser {
+    pub inbox: mpsc::UnboundedSender<SessionCommand>,
+    pub extension: Arc<ExtensionRef>,
+    pub under: Seq,
+    pub hook: Option<HookId>,
+}
+
+impl SessionUser {
+    /// Asks a question; nothing is the answer where there is none.
+    pub(crate) async fn ask(&self, question: UiQuestion) -> Result<Content, Fault> {
+        let (reply, answer) = oneshot::channel();
+        let (extension, under, hook) = (self.extension.clone(), self.under, self.hook.clone());
+        let gone = || Fault::new(Code::SessionEnded, "the session has ended");
+        let asked = SessionCommand::Question { extension, under, hook, question, reply };
+        self.inbox.send(asked).map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
     }
 }
 

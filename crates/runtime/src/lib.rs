@@ -25,6 +25,7 @@ mod usage;
 pub use clock::{Clock, SystemClock};
 pub use extensions::{Preparations, diagnosis};
 pub use history::{CollectionReport, Machine, rebuild, upkeep};
+pub use host::outside::http::{HttpClient, IncomingResponse, OutgoingRequest};
 pub use host::secrets;
 pub use host::setup::{SetupQuestion, SetupState};
 pub use messaging::{
@@ -32,8 +33,9 @@ pub use messaging::{
     SessionRequest, UserMessage, UserNotice,
 };
 pub use parts::{
-    Configuration, Entropy, ExtensionChanges, HomeParts, InstalledExtension, OsEntropy, OutputDelta,
-    OutputKind, Parts, RemovedExtension, ReportChanges, SessionEvent, SilentSurface, Surface, Zone,
+    Configuration, Entropy, ExtensionChanges, FilePlaces, HomeParts, InstalledExtension, OsEntropy,
+    OutputDelta, OutputKind, Parts, RemovedExtension, ReportChanges, SessionEvent, SilentSurface, Surface,
+    Variables, Zone,
 };
 pub use runtime::{Runtime, ShutdownRequest};
 pub use session::{NewSession, SessionHandle, TurnReport};

@@ -1,6 +1,7 @@
 //! The parts of a runtime, and what it reports to surfaces.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ use serde_json::{Map, Value};
 
 use crate::clock::Clock;
 use crate::extensions::Preparations;
+use crate::host::outside::http::HttpClient;
 use crate::host::secrets::Secrets;
 use crate::messaging::Routes;
 use crate::tools::ToolsShown;
@@ -79,6 +81,26 @@ pub struct HomeParts {
     /// Whether extensions are loaded only to be listed. They are then not initialised or started, no service or schedule runs, and no
     /// event is delivered.
     pub inspects: bool,
+    /// Where the files are that extensions may have; none where there is no home.
+    pub places: Option<Arc<FilePlaces>>,
+    /// What sends the HTTP requests of extensions; none where nothing does.
+    pub http: Option<Arc<dyn HttpClient>>,
+    /// The variables of the process.
+    pub variables: Variables,
+}
+
+/// Reads an environment variable.
+pub type Variables = fn(&str) -> Option<OsString>;
+
+/// Where the files are that extensions may have.
+#[derive(Clone, Debug)]
+pub struct FilePlaces {
+    /// Has a folder for the data of each extension.
+    pub data: PathBuf,
+    /// The home, which no granted folder includes.
+    pub home: PathBuf,
+    /// The user's own folder, `~` in paths.
+    pub user: PathBuf,
 }
 
 impl Default for HomeParts {
@@ -97,6 +119,9 @@ impl Default for HomeParts {
             executing: None,
             preparations: None,
             inspects: false,
+            places: None,
+            http: None,
+            variables: |_| None,
         }
     }
 }

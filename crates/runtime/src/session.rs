@@ -43,7 +43,7 @@ use holdfast_contract::ids::{CallId, HookId, Millis, ModelName, Seq, StreamId};
 use holdfast_contract::message::{Spent, UserText};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, RegistryPin};
-use holdfast_contract::session_frames::{Answer, SessionSettings, TurnOutcome};
+use holdfast_contract::session_frames::{Answer, SessionSettings, TurnOutcome, UiQuestion};
 use holdfast_contract::tool::ToolSpec;
 use holdfast_contract::wire;
 use holdfast_kernel::Pending;
@@ -94,6 +94,14 @@ pub(crate) enum SessionCommand {
         hook: Option<HookId>,
         call: HostCall,
         timeout: Option<Millis>,
+        reply: oneshot::Sender<Result<Content, Fault>>,
+    },
+    /// The host asks the user about what an extension wants to do.
+    Question {
+        extension: Arc<ExtensionRef>,
+        under: Seq,
+        hook: Option<HookId>,
+        question: UiQuestion,
         reply: oneshot::Sender<Result<Content, Fault>>,
     },
     /// A host call that is served outside the session was answered.

@@ -195,6 +195,12 @@ impl LabBuilder {
         self
     }
 
+    /// With these parts of a home.
+    pub fn home(mut self, change: impl FnOnce(&mut HomeParts)) -> Self {
+        change(&mut self.home);
+        self
+    }
+
     /// Only to list what is there.
     pub fn inspects(mut self) -> Self {
         self.home.inspects = true;

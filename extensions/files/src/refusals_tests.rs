@@ -2,15 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
 
 use holdfast_contract::problem::Code;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use crate::FilesOptions;
-use crate::beneath::stepwise;
 use crate::files_tests::Fixture;
 
 /// Every tool that takes a path to a file, with its other arguments.
@@ -135,24 +132,6 @@ fn the_owner_may_allow_more_but_never_the_home() {
     for (tool, arguments) in on_file("linked") {
         assert!(fixture.fails(tool, arguments).contains("a file of the home folder"));
     }
-}
-
-#[test]
-fn without_openat2_links_are_not_followed() {
-    let fixture = Fixture::new();
-    fixture.put("real/a.txt", "one");
-    symlink("real", fixture.at("folder")).unwrap();
-    symlink("real/a.txt", fixture.at("file")).unwrap();
-    let root = fs::File::open(fixture.at(".")).unwrap();
-    let find = |path: &str| stepwise::find(&root, Path::new(path)).map(drop);
-    assert_eq!(find("real/a.txt"), Ok(()));
-    assert_eq!(find("./real/./a.txt"), Ok(()));
-    assert_eq!(find("folder/a.txt"), Err(Errno::NOTDIR));
-    assert_eq!(find("file"), Err(Errno::LOOP));
-    assert_eq!(find("real/../real/a.txt"), Err(Errno::XDEV));
-    assert_eq!(find("/etc/passwd"), Err(Errno::XDEV));
-    assert!(stepwise::folder(&root, Path::new("real")).is_ok());
-    assert_eq!(stepwise::folder(&root, Path::new("folder")).map(drop), Err(Errno::NOTDIR));
 }
 
 // Finding M10.

@@ -55,8 +55,8 @@ pub use bindings::tool_modify::exports::holdfast::extension::tool_modify::Modifi
 pub use bindings::types::holdfast::extension::types::{Artifact, Content, Effects, Failure, ToolCall};
 pub use bindings::verdicts::holdfast::extension::verdicts::{Sanitized, Verdict};
 pub use host::{
-    agents, clock, config, events, extensions, log, messages, random, secrets, services, session, state,
-    subscriptions, timers, ui,
+    agents, channels, clock, config, environment, events, extensions, files, http, log, messages, prompts,
+    random, secrets, services, session, state, subscriptions, system, timers, ui,
 };
 pub use roles::{Setup, StreamingChannel};
 

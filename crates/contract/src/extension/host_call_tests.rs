@@ -34,7 +34,7 @@ fn the_interface_of_a_wit_function_is_the_capability() {
     for kind in HostCallKind::ALL {
         for function in kind.wit_functions() {
             let interface = function.split('.').next();
-            assert_eq!(interface, Some(kind.capability().name()), "{kind}");
+            assert_eq!(interface, Some(kind.capability().wit_interface()), "{kind}");
         }
     }
 }

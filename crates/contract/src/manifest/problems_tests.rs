@@ -435,9 +435,9 @@ error[HF-1007]: `a` depends on itself
 error[HF-1007]: `../secrets` has `..` in it
   --> m.yaml:6:11 (grants.files[0])
   help: Write the folder that is meant.
-error[HF-1009]: `grants.environment` is not available in this version
-  --> m.yaml:7:16 (grants.environment)
-  help: Remove it.",
+error[HF-1007]: `A=1` is not the name of an environment variable
+  --> m.yaml:7:17 (grants.environment[0])
+  help: Write each name in full: letters, digits and `_`, such as `LANG`.",
         ),
         (
             "entrypoint: ../other/main.wasm\n",

@@ -452,8 +452,7 @@ fn grants(field: &Field<'_>) -> Result<Grants> {
         let network = object.defaulted("network", Vec::new(), |field| field.each(host));
         let files = object.defaulted("files", Vec::new(), |field| field.each(file));
         let secrets = object.defaulted("secrets", Vec::new(), |field| field.each(Field::word));
-        let environment =
-            object.defaulted("environment", Vec::new(), |field| Err::<Vec<String>, _>(field.unavailable()));
+        let environment = object.defaulted("environment", Vec::new(), |field| field.each(variable));
         let extensions = object.defaulted("extensions", Vec::new(), |field| field.each(extension_id));
         let interfaces = object.defaulted("interfaces", Vec::new(), |field| field.each(Field::word));
         object.advise("env", "Did you mean `environment`?");
@@ -467,6 +466,22 @@ fn grants(field: &Field<'_>) -> Result<Grants> {
             interfaces: interfaces?,
         })
     })
+}
+
+/// A variable's whole name: no pattern, so that none is given by accident that holds a secret.
+pub fn variable(field: &Field<'_>) -> Result<String> {
+    let name = field.word()?;
+    if is_variable(&name) {
+        return Ok(name);
+    }
+    let what = format!("`{name}` is not the name of an environment variable");
+    Err(field.reject(what, "Write each name in full: letters, digits and `_`, such as `LANG`."))
+}
+
+fn is_variable(name: &str) -> bool {
+    let mut letters = name.bytes();
+    letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
 }
 
 fn host(field: &Field<'_>) -> Result<String> {

@@ -257,3 +257,77 @@ pub(crate) struct TurnInfo {
     pub channel: String,
     pub user: Option<String>,
 }
+
+/// `events.new-event`.
+#[derive(ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct NewEvent {
+    pub topic: String,
+    pub payload: String,
+    pub key: Option<String>,
+    pub correlation: Option<String>,
+    pub idempotency: Option<String>,
+}
+
+/// `agents.recipient`.
+#[derive(ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct Recipient {
+    pub channel: Option<String>,
+    pub user: Option<String>,
+    pub correlation: Option<String>,
+}
+
+/// `channels.known-channels`.
+#[derive(ComponentType, Lower)]
+#[component(record)]
+pub(crate) struct KnownChannels {
+    pub ids: Vec<String>,
+    #[component(name = "default-id")]
+    pub default_id: Option<String>,
+}
+
+/// `http.request`.
+#[derive(ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct Request {
+    pub method: String,
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+    #[component(name = "timeout-ms")]
+    pub timeout_ms: Option<u32>,
+}
+
+/// `http.response`.
+#[derive(ComponentType, Lower)]
+#[component(record)]
+pub(crate) struct Response {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+/// `files.entry-kind`.
+#[derive(Clone, Copy, ComponentType, Lower)]
+#[component(enum)]
+#[repr(u8)]
+pub(crate) enum EntryKind {
+    #[component(name = "file")]
+    File,
+    #[component(name = "folder")]
+    Folder,
+    #[component(name = "link")]
+    Link,
+    #[component(name = "other")]
+    Other,
+}
+
+/// `files.entry`.
+#[derive(ComponentType, Lower)]
+#[component(record)]
+pub(crate) struct Entry {
+    pub name: String,
+    pub kind: EntryKind,
+    pub size: u64,
+}

@@ -2,7 +2,7 @@
 
 use holdfast_contract::digest::{Digest, MAX_EXACT_INTEGER};
 use holdfast_contract::ids::{ExtensionId, Millis};
-use holdfast_contract::manifest::{Access, FileGrant, Grants};
+use holdfast_contract::manifest::{Access, FileGrant, Grants, variable};
 use holdfast_yaml::{Field, Object};
 
 use super::Result;
@@ -67,8 +67,7 @@ fn grants(field: &Field<'_>) -> Result<Grants> {
         let network = object.defaulted("network", Vec::new(), |field| field.each(host));
         let files = object.defaulted("files", Vec::new(), |field| field.each(file));
         let secrets = names(object, "secrets");
-        let environment =
-            object.defaulted("environment", Vec::new(), |field| Err::<Vec<String>, _>(field.unavailable()));
+        let environment = object.defaulted("environment", Vec::new(), |field| field.each(variable));
         let extensions = names(object, "extensions");
         let interfaces = names(object, "interfaces");
         Ok(Grants {

@@ -565,7 +565,16 @@ impl Host for Recorded {
         if call.kind().is_some_and(|kind| kind.redaction() == Redaction::Answer) {
             return Box::pin(std::future::pending());
         }
-        let next = self.0.lock().pop_front();
+        let next = {
+            let mut recorded = self.0.lock();
+            // The host asked the user about it, and the extension has not.
+            if call.kind().is_some_and(HostCallKind::may_ask_the_user) {
+                while recorded.front().is_some_and(|(recorded, _)| matches!(recorded, HostCall::Ui(_))) {
+                    recorded.pop_front();
+                }
+            }
+            recorded.pop_front()
+        };
         let answer = match next {
             Some((recorded, answer)) if recorded == call => answer,
             Some((recorded, _)) => {

@@ -136,7 +136,10 @@ impl Connection {
             let tools =
                 registry.tools.iter().filter(|entry| entry.stack.iter().any(|it| own(&it.extension.id)));
             let hooks = registry.hooks.iter().filter(|hook| own(&hook.extension.id));
+            let (interfaces, lacking) = self.owner.runtime.interfaces(&view.id);
             ExtensionInfo {
+                interfaces,
+                lacking,
                 tools: tools.map(|entry| entry.name.clone()).collect(),
                 hooks: hooks.map(|hook| format!("{} at {}", hook.id, word(&hook.spec.point))).collect(),
                 id: view.id.to_string(),
@@ -233,6 +236,8 @@ fn disabled(extension: InstalledExtension) -> ExtensionInfo {
         conflicts: Vec::new(),
         warnings: Vec::new(),
         grants: Vec::new(),
+        interfaces: Vec::new(),
+        lacking: Vec::new(),
     }
 }
 

@@ -235,7 +235,7 @@ impl Inner {
     }
 
     /// An extension's own secret, or a global one that it is granted.
-    fn find_secret(self: &Arc<Self>, caller: &Caller, name: String) -> Later<Result<FoundSecret, Fault>> {
+    pub(super) fn find_secret(&self, caller: &Caller, name: String) -> Later<Result<FoundSecret, Fault>> {
         let id = caller.extension.id.clone();
         let granted = self
             .extensions

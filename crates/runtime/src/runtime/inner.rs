@@ -20,7 +20,7 @@ use super::{Runtime, ShutdownRequest};
 use crate::calls::Calls;
 use crate::clock::Clock;
 use crate::extensions::{ActiveRegistry, Extensions};
-use crate::host::network::HostAnswers;
+use crate::host::outside::network::HostAnswers;
 use crate::host::services::SharedServices;
 use crate::host::setup::SetupState;
 use crate::messaging::Messaging;
@@ -85,6 +85,9 @@ impl Inner {
             executing,
             preparations,
             inspects,
+            places,
+            http,
+            variables,
         } = home;
         let (system, commands) = SystemHandle::new();
         let messaging = Messaging::open(store.clone(), clock.clone(), entropy.clone(), routes).await?;
@@ -96,7 +99,18 @@ impl Inner {
             sessions: Sessions::default(),
             calls: Calls::new(calls),
             usage: Usage::new(zone.clone(), clock.now()),
-            home: HomeSettings { zone, secrets, configuration, agents, limits, context, tools },
+            home: HomeSettings {
+                zone,
+                secrets,
+                configuration,
+                agents,
+                limits,
+                context,
+                tools,
+                places,
+                http,
+                variables,
+            },
             store,
             clock,
             entropy,

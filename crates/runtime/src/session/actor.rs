@@ -320,6 +320,10 @@ impl SessionActor {
             SessionCommand::HostCall { extension, under, hook, call, timeout, reply } => {
                 self.host_call(&extension, (under, hook), (call, timeout), reply);
             }
+            SessionCommand::Question { reply, .. } if reply.is_closed() => {}
+            SessionCommand::Question { extension, under, hook, question, reply } => {
+                self.ask_user(&extension, (under, hook), question, reply);
+            }
             SessionCommand::Command { command, arguments, output, reply } => {
                 let source = FrameSource::Surface("command".into());
                 let arguments = self.inner.home.redact_text(arguments);

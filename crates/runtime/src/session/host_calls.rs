@@ -22,7 +22,7 @@ use holdfast_contract::tool::ToolOutcome;
 use tokio::sync::oneshot;
 
 use super::{HostAnswer, SessionActor, SessionCommand};
-use crate::host::{Caller, refuse_in_hook};
+use crate::host::{Caller, SessionUser, refuse_in_hook, require};
 use crate::usage::DelegatedBudget;
 
 /// A host call that has a frame of its own: the frame, and the answer.
@@ -61,7 +61,14 @@ impl SessionActor {
             HostCall::Inject { text } => {
                 RecordedCall::new(MessageInjected { extension: id, hook, text }, Content::default())
             }
-            HostCall::Ui(question) => return self.ask_user(extension, (under, hook), question, reply),
+            HostCall::Ui(question) => match self.may_call(extension, HostCallKind::Ui) {
+                Ok(()) => return self.ask_user(extension, (under, hook), question, reply),
+                Err(refusal) => {
+                    let (extension, call) = (extension.clone(), HostCall::Ui(question).record());
+                    let (answer, spent) = (Err(refusal), None);
+                    return self.answered(HostAnswer { extension, under, hook, call, answer, spent, reply });
+                }
+            },
             call => return self.serve_call(extension, (under, hook), (call, timeout), reply),
         };
         let input = self.fact(FrameSource::Extension(extension.clone()), Some(under), recorded.body);
@@ -94,7 +101,7 @@ impl SessionActor {
     }
 
     /// Asks the user. The answer is sent when the user has given it.
-    fn ask_user(
+    pub(super) fn ask_user(
         &mut self,
         extension: &Arc<ExtensionRef>,
         (under, hook): (Seq, Option<HookId>),
@@ -157,6 +164,11 @@ impl SessionActor {
         });
     }
 
+    /// Refuses a call of a capability that the extension does not hold.
+    fn may_call(&self, extension: &ExtensionRef, kind: HostCallKind) -> Result<(), Fault> {
+        require(&self.inner.grants_of(extension), &extension.id, kind.capability(), &format!("call `{kind}`"))
+    }
+
     /// Why a hook may not make a call, if it may not.
     fn refuses_hook(&mut self, hook: Option<&HookId>, call: &HostCall) -> Option<Fault> {
         let (hook, kind) = (hook?, call.kind()?);
@@ -172,14 +184,14 @@ impl SessionActor {
         (under, hook): (Seq, Option<HookId>),
         budget: DelegatedBudget,
     ) -> Caller {
-        let user = self.session_host(extension, under, hook);
+        let user = SessionUser { inbox: self.inbox.clone(), extension: extension.clone(), under, hook };
         Caller {
             grants: self.inner.grants_of(extension),
             extension: extension.clone(),
             session: Some(self.session.id().clone()),
             under: Some(under),
             budget: Some(budget),
-            user: Some(Arc::new(user)),
+            user: Some(user),
         }
     }
 

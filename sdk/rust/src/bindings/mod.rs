@@ -116,3 +116,15 @@ pub mod extensions;
 pub mod services;
 #[rustfmt::skip]
 pub mod agents;
+#[rustfmt::skip]
+pub mod channels;
+#[rustfmt::skip]
+pub mod prompts;
+#[rustfmt::skip]
+pub mod system;
+#[rustfmt::skip]
+pub mod http;
+#[rustfmt::skip]
+pub mod files;
+#[rustfmt::skip]
+pub mod environment;

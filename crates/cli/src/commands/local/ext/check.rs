@@ -36,6 +36,7 @@ pub(crate) async fn check(output: &Output, plan: &ApplicationConfig, named: &Pat
         let location = Location { file: place.clone(), ..Location::default() };
         eprintln!("{}", Problem::from(fault.clone()).at(location));
     }
+    let (held, lacking) = (&bench.held, bench.held.lacking(&bench.requested.interfaces));
     let refused = conflicts.iter().filter(|fault| fault.code == Code::ToolReserved).count();
     if output.json {
         output.document(&json!({
@@ -45,6 +46,8 @@ pub(crate) async fn check(output: &Output, plan: &ApplicationConfig, named: &Pat
             "descriptors": bench.descriptors,
             "requested": bench.requested,
             "granted": bench.granted,
+            "interfaces": held.names(),
+            "lacking": lacking,
             "conflicts": conflicts,
             "faults": faults,
         }))?;
@@ -57,6 +60,10 @@ pub(crate) async fn check(output: &Output, plan: &ApplicationConfig, named: &Pat
     for descriptor in &bench.descriptors {
         let (name, value) = described(descriptor);
         line(name, &value)?;
+    }
+    line("holds", &held.names().join(", "))?;
+    if !lacking.is_empty() {
+        line("lacks", &lacking.join(", "))?;
     }
     if bench.requested != bench.granted {
         line("requests", &json!(bench.requested).to_string())?;

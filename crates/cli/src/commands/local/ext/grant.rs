@@ -2,7 +2,7 @@
 
 use holdfast_app::ApplicationConfig;
 use holdfast_contract::ids::ExtensionId;
-use holdfast_contract::manifest::Grants;
+use holdfast_contract::manifest::{Access, FileGrant, Grants};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::Settings;
 use holdfast_loader::{candidate, single, single_file};
@@ -25,7 +25,13 @@ pub(crate) fn grant(
         interfaces: command.interface.clone(),
         secrets: command.secret.clone(),
         network: command.network.clone(),
-        ..Grants::default()
+        environment: command.environment.clone(),
+        files: {
+            let with = |access| move |path: &String| FileGrant { path: path.clone(), access };
+            let read = command.read.iter().map(with(Access::Read));
+            read.chain(command.write.iter().map(with(Access::Write))).collect()
+        },
+        extensions: Vec::new(),
     };
     let all = plan.home.extensions();
     // A single file has no manifest that could ask for anything, so that what is named is what it gets.

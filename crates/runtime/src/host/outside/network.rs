@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
-use holdfast_contract::host_call::HostCall;
 use holdfast_contract::host_call::arguments::ConnectArguments;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::manifest::{Grants, Profile};
@@ -20,7 +19,7 @@ use holdfast_policy::{Grant, GrantedAccess, Tie, effective_grant};
 use parking_lot::Mutex;
 use serde_json::json;
 
-use super::Caller;
+use crate::host::Caller;
 use crate::runtime::Inner;
 
 /// How long resolving a name may take.
@@ -67,55 +66,71 @@ enum Granted {
     Matched,
 }
 
-fn denied(message: String) -> Fault {
+pub(super) fn denied(message: String) -> Fault {
     Fault::new(Code::ToolDenied, message)
 }
 
 impl Inner {
     /// Whether a connection may be made, and to which addresses.
-    pub(super) fn network_connect(
+    pub(in crate::host) fn network_connect(
         self: &Arc<Self>,
         caller: Caller,
         target: ConnectArguments,
     ) -> Later<Result<Content, Fault>> {
         let inner = self.clone();
-        Box::pin(async move { inner.connect(caller, target).await })
+        Box::pin(async move {
+            let addresses = inner.connect(&caller, &target).await?;
+            Ok(Content::new(json!({ "addresses": addresses })))
+        })
     }
 
-    async fn connect(&self, caller: Caller, target: ConnectArguments) -> Result<Content, Fault> {
-        let ConnectArguments { host, port } = &target;
-        let granted = self.granted(&caller, &target).await?;
-        let looked_up =
-            tokio::time::timeout(LOOKUP_TIMEOUT, tokio::net::lookup_host((host.as_str(), *port))).await;
-        let missing = |why: String| Fault::new(Code::ToolFailed, format!("`{host}` has no address: {why}"));
-        let found = looked_up
-            .map_err(|late| missing(late.to_string()))?
-            .map_err(|error| missing(error.to_string()))?;
-        let (open, closed): (Vec<SocketAddr>, Vec<SocketAddr>) =
-            found.partition(|address| may_be(address.ip(), host, granted));
-        if open.is_empty() {
-            let Some(address) = closed.first() else { return Err(missing("none was found".to_owned())) };
-            let message = format!(
-                "`{host}` is {}, which is no address of the public network: only a grant that names it reaches it",
-                address.ip()
-            );
-            return Err(denied(message));
+    /// The addresses of a host that may be connected to. The user is asked where that is possible.
+    pub(super) async fn connect(
+        &self,
+        caller: &Caller,
+        target: &ConnectArguments,
+    ) -> Result<Vec<SocketAddr>, Fault> {
+        let granted = self.granted(caller, target).await?;
+        resolve(target, granted).await
+    }
+
+    /// The addresses of a host that is granted; nothing where it is not. Nobody is asked.
+    pub(super) async fn connect_if_granted(
+        &self,
+        caller: &Caller,
+        target: &ConnectArguments,
+    ) -> Result<Option<Vec<SocketAddr>>, Fault> {
+        match self.by_grant(caller, target)? {
+            Some(granted) => resolve(target, granted).await.map(Some),
+            None => Ok(None),
         }
-        Ok(Content::new(json!({ "addresses": open })))
+    }
+
+    /// Whether a grant covers the host.
+    fn by_grant(&self, caller: &Caller, target: &ConnectArguments) -> Result<Option<Granted>, Fault> {
+        let bundle = self.activation(caller.extension.digest)?;
+        let reach = GrantedAccess::of(&bundle.grants);
+        let ConnectArguments { host, port } = target;
+        Ok(if reach.names_host(host, *port) {
+            Some(Granted::Named)
+        } else {
+            reach.host(host, *port).then_some(Granted::Matched)
+        })
+    }
+
+    /// Whether secrets may be sent to a host: a grant covers it. The user's answer to a question is not enough.
+    pub(super) fn takes_secrets(&self, caller: &Caller, target: &ConnectArguments) -> Result<bool, Fault> {
+        Ok(self.by_grant(caller, target)?.is_some())
     }
 
     /// Why the host may be connected to: by a grant, or by the user's answer.
     async fn granted(&self, caller: &Caller, target: &ConnectArguments) -> Result<Granted, Fault> {
         let ConnectArguments { host, port } = target;
         let (id, digest) = (caller.extension.id.clone(), caller.extension.digest);
+        if let Some(granted) = self.by_grant(caller, target)? {
+            return Ok(granted);
+        }
         let bundle = self.activation(digest)?;
-        let reach = GrantedAccess::of(&bundle.grants);
-        if reach.names_host(host, *port) {
-            return Ok(Granted::Named);
-        }
-        if reach.host(host, *port) {
-            return Ok(Granted::Matched);
-        }
         let key = (digest, host.to_ascii_lowercase(), *port);
         let wanted = Grants { network: vec![place(host, *port)], ..Grants::default() };
         let lasting = can_last(&bundle, &wanted);
@@ -148,7 +163,7 @@ impl Inner {
         }
         let prompt =
             format!("`{id}` wants to reach {}, which it was not granted. May it?", place(host, *port));
-        let asked = user.call(HostCall::Ui(UiQuestion::Select { prompt, options }));
+        let asked = user.ask(UiQuestion::Select { prompt, options });
         let answer = tokio::time::timeout(QUESTION_TIMEOUT, asked).await;
         let answer = answer.unwrap_or_else(|_| Ok(Content::default()))?;
         match answer.value().as_str() {
@@ -172,8 +187,9 @@ impl Inner {
     }
 
     /// What an activation consists of.
-    fn activation(&self, digest: Digest) -> Result<Bundle, Fault> {
-        let none = || denied("only extensions of the home have a way to the network".to_owned());
+    pub(crate) fn activation(&self, digest: Digest) -> Result<Bundle, Fault> {
+        let none =
+            || denied("only extensions of the home have grants for hosts, folders and variables".to_owned());
         let bytes = self.store.object(digest).map_err(|problem| problem.to_fault())?.ok_or_else(none)?;
         serde_json::from_slice(&bytes).map_err(|_| none())
     }
@@ -186,6 +202,27 @@ impl Inner {
         let broken = |error| Fault::new(Code::Internal, format!("the grant was not written: {error}"));
         written.map_err(broken)?.map_err(|problem| problem.to_fault())
     }
+}
+
+/// The addresses of a host, as far as it may have them.
+async fn resolve(target: &ConnectArguments, granted: Granted) -> Result<Vec<SocketAddr>, Fault> {
+    let ConnectArguments { host, port } = target;
+    let looked_up =
+        tokio::time::timeout(LOOKUP_TIMEOUT, tokio::net::lookup_host((host.as_str(), *port))).await;
+    let missing = |why: String| Fault::new(Code::ToolFailed, format!("`{host}` has no address: {why}"));
+    let found =
+        looked_up.map_err(|late| missing(late.to_string()))?.map_err(|error| missing(error.to_string()))?;
+    let (open, closed): (Vec<SocketAddr>, Vec<SocketAddr>) =
+        found.partition(|address| may_be(address.ip(), host, granted));
+    if !open.is_empty() {
+        return Ok(open);
+    }
+    let Some(address) = closed.first() else { return Err(missing("none was found".to_owned())) };
+    let message = format!(
+        "`{host}` is {}, which is no address of the public network: only a grant that names it reaches it",
+        address.ip()
+    );
+    Err(denied(message))
 }
 
 /// Whether a lasting grant would have an effect: a manifest must ask for it, and a single file has no manifest.
