@@ -4,6 +4,7 @@
 //! lane that runs it. Roles are not in a manifest: they follow from the functions that the extension exports.
 //! [`yaml`] reads YAML files under error codes; settings and policies use it too. Nothing here opens a file.
 
+mod agent;
 mod command;
 mod grants;
 mod lane;

@@ -19,6 +19,7 @@ use holdfast_schedules::{Timetable, Zone};
 use serde_json::{Map, Value};
 
 use crate::disk::{MAX_FILES, Tree, is_dir, is_file, names, tree};
+use crate::python_head::PythonHead;
 use crate::reader::ExtensionReader;
 
 /// An extension as its folder has it, before anything of it runs.
@@ -109,13 +110,20 @@ pub fn single(
     let path = folder.join(file);
     let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let text = format!("id: {name}\nname: {name}\nentrypoint: {file}\n");
-    let Parsed { manifest, warnings, .. } = manifest::parse(&path, &text).map_err(|_| {
+    manifest::parse(&path, &text).map_err(|_| {
         let what = format!("`{name}` is no name that an extension may have");
         Problem::in_file(Code::ManifestValue, &path, what)
             .help("Rename the file: letters, digits, `-` and `_`.")
     })?;
     let mut reader = ExtensionReader::default();
     let mut all = with_helpers(folder, file, &mut reader)?;
+    let own = all.first().map(|(_, content)| String::from_utf8_lossy(content)).unwrap_or_default();
+    let text = text + &PythonHead::read(&path, &own)?.manifest();
+    let Parsed { manifest, warnings, .. } = manifest::parse(&path, &text).map_err(|rejected| {
+        let why: Vec<String> = rejected.errors.into_iter().map(|problem| problem.what).collect();
+        let what = format!("the head of the file cannot be used: {}", why.join("; "));
+        Problem::in_file(Code::ManifestValue, &path, what)
+    })?;
     if is_file(&folder.join(REQUIREMENTS))? {
         all.push((REQUIREMENTS.to_owned(), reader.read(folder, REQUIREMENTS)?));
     }
@@ -125,7 +133,7 @@ pub fn single(
         manifest: text,
         entrypoint: file.to_owned(),
         files,
-        config: Content::new(Value::Object(own_settings(set))),
+        config: configured(&manifest, set),
         grants: Default::default(),
         budgets,
     };
@@ -221,14 +229,12 @@ pub fn candidate(
         imported(folder, &manifest, &mut all, &mut reader)?;
     }
     let (files, contents) = content_addressed(all);
-    let mut config = Value::Object(manifest.config.clone());
-    overlay(&mut config, &Value::Object(own_settings(set)));
     let mut bundle = Bundle {
         lane: lane.as_str().to_owned(),
         manifest: String::from_utf8_lossy(&bytes).into_owned(),
         entrypoint,
         files,
-        config: Content::new(config),
+        config: configured(&manifest, set),
         grants: Default::default(),
         budgets,
     };
@@ -352,6 +358,13 @@ fn all_files(folder: &Path) -> Result<Vec<String>, Problem> {
     let mut files: Vec<String> = inside.filter(|name| *name != "manifest.yaml").map(str::to_owned).collect();
     files.sort();
     Ok(files)
+}
+
+/// The configuration of an extension: the user's settings over the manifest's.
+fn configured(manifest: &Manifest, set: Option<&Map<String, Value>>) -> Content {
+    let mut config = Value::Object(manifest.config.clone());
+    overlay(&mut config, &Value::Object(own_settings(set)));
+    Content::new(config)
 }
 
 /// The user's settings over the manifest's, field by field.

@@ -9,14 +9,16 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use holdfast_contract::agents::AgentSpec;
 use holdfast_contract::budgets::Budgets;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::hook::HookSpec;
 use holdfast_contract::ids::ExtensionId;
-use holdfast_contract::manifest::{Grants, LaneKind, RESERVED_IDS, enabled_by_user};
+use holdfast_contract::manifest::{Grants, LaneKind, Manifest, RESERVED_IDS, enabled_by_user};
 use holdfast_contract::problem::{Code, Fault, Problem, Severity};
 use holdfast_contract::system_frames::{FoundExtension, ScheduleSpec, SetupSpec, SubscriptionSpec};
 use holdfast_contract::wire::{Bundle, Vault};
+use holdfast_lane_declarative::{PROMPT, declared_agent};
 use holdfast_policy::{Policy, effective_grant, rooted};
 use serde_json::{Map, Value};
 
@@ -399,6 +401,7 @@ impl Loader {
                 secrets.push(need.id.clone());
             }
         }
+        let agent = coded_agent(&manifest, &bundle, &files, &place.path())?;
         let setup = SetupSpec { instructions: manifest.setup_instructions.clone(), secrets };
         let found = FoundExtension {
             id: id.clone(),
@@ -422,9 +425,25 @@ impl Loader {
                 ExtensionLocation::Carried(component) => Some(component.built_in()),
                 ExtensionLocation::Folder(_) | ExtensionLocation::File { .. } => None,
             },
+            agent,
         };
         Ok(Some((found, warnings, reach)))
     }
+}
+
+/// The agent that a manifest declares beside its code, with the prompt in its folder.
+fn coded_agent(
+    manifest: &Manifest,
+    bundle: &Bundle,
+    files: &BTreeMap<Digest, Vec<u8>>,
+    place: &Path,
+) -> Result<Option<AgentSpec>, Problem> {
+    if bundle.lane == LaneKind::Declarative.as_str() {
+        return Ok(None);
+    }
+    let prompt = bundle.files.get(PROMPT).and_then(|digest| files.get(digest));
+    let prompt = prompt.map(|bytes| String::from_utf8_lossy(bytes)).unwrap_or_default();
+    declared_agent(manifest, &prompt).map_err(|fault| Problem::in_file(fault.code, place, fault.message))
 }
 
 /// The longest description that is kept in mind.

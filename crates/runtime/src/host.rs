@@ -35,14 +35,14 @@ use holdfast_contract::role::Role;
 use holdfast_contract::session_frames::{HostCalled, SecretUsed, UiQuestion};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::tool::ToolOutcome;
-use holdfast_contract::wire::{Host, Later};
+use holdfast_contract::wire::{Host, Later, UpdateSink};
 use holdfast_policy::{HeldInterfaces, Profile};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use self::extensions::content_of;
 use self::outside::files::FileDeed;
 use crate::runtime::Inner;
-use crate::session::{ProgressOutput, SessionCommand};
+use crate::session::{ProgressOutput, SessionCommand, SessionHostCall};
 use crate::usage::DelegatedBudget;
 
 /// How long a host call may take that names no timeout of its own.
@@ -62,6 +62,8 @@ pub(crate) struct Caller {
     pub budget: Option<DelegatedBudget>,
     /// Through whom the user can be asked, where one can.
     pub user: Option<SessionUser>,
+    /// Who is told what happens while the call is served, if anybody is.
+    pub updates: Option<Arc<dyn UpdateSink>>,
 }
 
 impl Caller {
@@ -166,6 +168,9 @@ impl Inner {
             HostCall::AgentTask(it) => self.agent_task(&caller, it.read),
             HostCall::AgentBackground(it) => self.agent_background(&caller, it.read),
             HostCall::AgentInvoke(it) => self.agent_invoke(caller, it.read, timeout),
+            HostCall::ToolInvoke(it) => self.tool_invoke(caller, it.read, timeout),
+            HostCall::ModelInvoke(it) => self.model_invoke(caller, it.read, timeout),
+            HostCall::AgentDescribe(it) => ready(self.agent_describe(&caller, &it.read)),
             HostCall::ContextEnrich(it) => self.context_enrich(&caller, it.read),
             HostCall::ScheduleNext(it) => ready(self.schedule_next(&it.read)),
             HostCall::ScheduleWait(it) => self.schedule_wait(it.read),
@@ -269,17 +274,38 @@ pub(crate) struct SessionHost {
     pub hook: Option<HookId>,
 }
 
-impl Host for SessionHost {
-    fn call_within(&self, call: HostCall, timeout: Option<Millis>) -> Later<Result<Content, Fault>> {
+impl SessionHost {
+    fn send(
+        &self,
+        call: HostCall,
+        timeout: Option<Millis>,
+        updates: Option<Arc<dyn UpdateSink>>,
+    ) -> Later<Result<Content, Fault>> {
         let (reply, answer) = oneshot::channel();
-        let (extension, hook) = (self.extension.clone(), self.hook.clone());
-        let command = SessionCommand::HostCall { extension, under: self.under, hook, call, timeout, reply };
+        let (extension, under, hook) = (self.extension.clone(), self.under, self.hook.clone());
+        let call = SessionHostCall { extension, under, hook, call, timeout, updates, reply };
+        let command = SessionCommand::HostCall(Box::new(call));
         let sent = self.inbox.send(command);
         Box::pin(async move {
             let gone = || Fault::new(Code::SessionEnded, "the session has ended");
             sent.map_err(|_| gone())?;
             answer.await.map_err(|_| gone())?
         })
+    }
+}
+
+impl Host for SessionHost {
+    fn call_within(&self, call: HostCall, timeout: Option<Millis>) -> Later<Result<Content, Fault>> {
+        self.send(call, timeout, None)
+    }
+
+    fn call_streamed(
+        &self,
+        call: HostCall,
+        timeout: Option<Millis>,
+        updates: Arc<dyn UpdateSink>,
+    ) -> Later<Result<Content, Fault>> {
+        self.send(call, timeout, Some(updates))
     }
 
     fn progress(&self, text: &str) {
@@ -337,6 +363,26 @@ pub(crate) fn refuse_in_hook(kind: HostCallKind, point: HookPoint) -> Option<Fau
 
 impl Host for SystemHost {
     fn call_within(&self, call: HostCall, timeout: Option<Millis>) -> Later<Result<Content, Fault>> {
+        self.answer(call, timeout, None)
+    }
+
+    fn call_streamed(
+        &self,
+        call: HostCall,
+        timeout: Option<Millis>,
+        updates: Arc<dyn UpdateSink>,
+    ) -> Later<Result<Content, Fault>> {
+        self.answer(call, timeout, Some(updates))
+    }
+}
+
+impl SystemHost {
+    fn answer(
+        &self,
+        call: HostCall,
+        timeout: Option<Millis>,
+        updates: Option<Arc<dyn UpdateSink>>,
+    ) -> Later<Result<Content, Fault>> {
         let Some(inner) = self.inner.upgrade() else {
             return failed(Fault::new(Code::ExtensionFault, "the runtime has stopped"));
         };
@@ -360,6 +406,7 @@ impl Host for SystemHost {
                     under,
                     budget: None,
                     user: None,
+                    updates,
                 };
                 // Like the clock, a timer brings in nothing but the time, and a loop waits for ever.
                 if matches!(call, HostCall::ScheduleWait(_)) && self.hook.is_none() {

@@ -7,17 +7,21 @@
 //! | `channels.rs` | the active channels as a user sees them |
 //! | `streams.rs`, `channel_stream.rs` | answers on a channel while they are written |
 //! | `turns.rs` | turns that no surface started |
+//! | `turn_events.rs` | events about turns that are kept in memory only |
+//! | `invocations.rs` | agents, tools and models that extensions ask for an answer |
 //! | `topics.rs` | the payloads of the program's own topics |
 //!
 //! What extensions may call of all this is in `host/events.rs` and `host/agents.rs`.
 
 mod channel_stream;
 mod channels;
+mod invocations;
 mod router;
 mod routes;
 mod streams;
 mod subscriptions;
 mod topics;
+mod turn_events;
 mod turns;
 
 use std::collections::HashMap;
@@ -43,9 +47,11 @@ use crate::parts::Entropy;
 use crate::runtime::{Inner, Runtime};
 use streams::Streams;
 use subscriptions::Subscriptions;
+use turn_events::TurnEvents;
 
 pub(crate) use channel_stream::{OutputStream, StreamChunk};
 pub use channels::ChannelView;
+pub(crate) use invocations::Invocation;
 pub use routes::{Routes, SessionFactory, SessionRequest};
 pub use topics::{AgentTask, ExtensionError, ExtensionStateEvent, OutgoingMessage, UserMessage, UserNotice};
 
@@ -73,6 +79,8 @@ pub(crate) struct Messaging {
     last_users: Mutex<HashMap<ExtensionId, String>>,
     /// The answers that are shown on channels while they are written.
     streams: Streams,
+    /// The events about turns that subscribers have not been handed yet.
+    turn_events: TurnEvents,
 }
 
 impl Runtime {
@@ -105,6 +113,7 @@ impl Messaging {
             opened: AtomicU64::default(),
             last_users: Mutex::default(),
             streams: Streams::default(),
+            turn_events: TurnEvents::default(),
         })
     }
 

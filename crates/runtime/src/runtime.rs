@@ -28,6 +28,7 @@ use crate::extensions::StartWait;
 use crate::parts::Parts;
 use crate::system::SystemCommand;
 
+pub(crate) use code_agent::code_of;
 pub(crate) use inner::Inner;
 
 /// A running system. Cheap to clone; dropping the last handle does not stop it, [`Runtime::stop`] does.

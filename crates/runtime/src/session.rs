@@ -45,7 +45,7 @@ use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, RegistryPin};
 use holdfast_contract::session_frames::{Answer, SessionSettings, TurnOutcome, UiQuestion};
 use holdfast_contract::tool::ToolSpec;
-use holdfast_contract::wire;
+use holdfast_contract::wire::{self, UpdateSink};
 use holdfast_kernel::Pending;
 use tokio::sync::{mpsc, oneshot};
 
@@ -88,14 +88,7 @@ pub(crate) enum SessionCommand {
     /// A tool has answered.
     Returned(Box<ToolAnswer>),
     /// An extension calls the host in the middle of a call.
-    HostCall {
-        extension: Arc<ExtensionRef>,
-        under: Seq,
-        hook: Option<HookId>,
-        call: HostCall,
-        timeout: Option<Millis>,
-        reply: oneshot::Sender<Result<Content, Fault>>,
-    },
+    HostCall(Box<SessionHostCall>),
     /// The host asks the user about what an extension wants to do.
     Question {
         extension: Arc<ExtensionRef>,
@@ -141,6 +134,19 @@ impl SessionCommand {
     }
 }
 
+/// A host call of an extension in the middle of a call.
+pub(crate) struct SessionHostCall {
+    pub extension: Arc<ExtensionRef>,
+    /// The frame that had the extension called.
+    pub under: Seq,
+    pub hook: Option<HookId>,
+    pub call: HostCall,
+    pub timeout: Option<Millis>,
+    /// Who is told what happens meanwhile.
+    pub updates: Option<Arc<dyn UpdateSink>>,
+    pub reply: oneshot::Sender<Result<Content, Fault>>,
+}
+
 /// What a tool has answered.
 pub(crate) struct ToolAnswer {
     pub call: CallId,
@@ -176,6 +182,8 @@ pub(crate) struct UserInput {
     pub pin: Option<RegistryPin>,
     /// Where the turn is shown while it runs, besides the surfaces.
     pub output: Option<Arc<OutputStream>>,
+    /// Whether events are raised about the turn.
+    pub watched: bool,
     pub reply: ReplySender<TurnReport>,
 }
 
@@ -199,7 +207,7 @@ impl SessionHandle {
 
     /// Gives the session an input and waits for its turn to end. Inputs are taken one after the other.
     pub async fn say(&self, surface: &str, text: impl Into<Content>) -> Result<TurnReport, Problem> {
-        self.say_pinned(surface, text.into(), None).await
+        self.say_with(surface, text, Vec::new()).await
     }
 
     /// The same with files. Where one cannot be attached, nothing is said.
@@ -218,8 +226,30 @@ impl SessionHandle {
         text: Content,
         pin: Option<RegistryPin>,
     ) -> Result<TurnReport, Problem> {
-        let (surface, attachments, message_id, output) = (surface.into(), Vec::new(), None, None);
-        self.say_whole(|reply| UserInput { surface, text, attachments, message_id, pin, output, reply }).await
+        self.say_unwatched(surface, text, pin, None).await
+    }
+
+    /// The same, shown there while its turn runs.
+    pub(crate) async fn say_shown(
+        &self,
+        surface: &str,
+        text: Content,
+        output: Arc<OutputStream>,
+    ) -> Result<TurnReport, Problem> {
+        self.say_unwatched(surface, text, None, Some(output)).await
+    }
+
+    /// Says something in a session that an agent or an extension has opened, which is nobody's conversation.
+    async fn say_unwatched(
+        &self,
+        surface: &str,
+        text: Content,
+        pin: Option<RegistryPin>,
+        output: Option<Arc<OutputStream>>,
+    ) -> Result<TurnReport, Problem> {
+        let (surface, attachments, message_id, watched) = (surface.into(), Vec::new(), None, false);
+        let input = |reply| UserInput { surface, text, attachments, message_id, pin, output, watched, reply };
+        self.say_whole(input).await
     }
 
     /// The same with its cause, and where it is shown.
@@ -231,8 +261,9 @@ impl SessionHandle {
         output: Option<Arc<OutputStream>>,
     ) -> Result<TurnReport, Problem> {
         attachment::check(&said.1)?;
-        let (surface, (text, attachments), pin) = (surface.into(), said, None);
-        self.say_whole(|reply| UserInput { surface, text, attachments, message_id, pin, output, reply }).await
+        let (surface, (text, attachments), pin, watched) = (surface.into(), said, None, true);
+        let input = |reply| UserInput { surface, text, attachments, message_id, pin, output, watched, reply };
+        self.say_whole(input).await
     }
 
     async fn say_whole(

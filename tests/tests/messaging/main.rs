@@ -11,6 +11,7 @@ mod agents;
 mod artifacts;
 mod attachments;
 mod chunks;
+mod code_agents;
 mod commands;
 mod events;
 mod file_models;

@@ -17,11 +17,10 @@ use std::fmt;
 use serde::Deserialize;
 
 use self::arguments::{
-    AnyArguments, ApiCallArguments, ConnectArguments, DoctorArguments, EnrichArguments, FileArguments,
-    FileWriteArguments, FindToolsArguments, HttpArguments, NameArgument, NotifyArguments, PublishArguments,
-    ReadResultArguments, ScheduleNextArguments, ScheduleWaitArguments, SecretKeepArguments,
-    ServiceCallArguments, ServiceGetArguments, SetupApplyArguments, ShutdownArguments, TaskArguments,
-    TopicArguments,
+    AnyArguments, ApiCallArguments, ConnectArguments, DescribeAgentArguments, DoctorArguments, EnrichArguments, FileArguments,
+    FileWriteArguments, FindToolsArguments, HttpArguments, InvokeModelArguments, InvokeToolArguments, NameArgument, NotifyArguments,
+    PublishArguments, ReadResultArguments, ScheduleNextArguments, ScheduleWaitArguments, SecretKeepArguments, ServiceCallArguments,
+    ServiceGetArguments, SetupApplyArguments, ShutdownArguments, TaskArguments, TopicArguments,
 };
 use self::topic::TopicRule;
 use crate::content::Content;
@@ -244,6 +243,12 @@ host_calls! {
         "Starts a turn of an agent in the background.";
     AgentInvoke(TaskArguments) = "agent.invoke", Agents, Acts, ["agents.invoke"],
         "Runs an agent in a child session and returns its answer.";
+    ToolInvoke(InvokeToolArguments) = "tool.invoke", Agents, Acts, [],
+        "Runs a tool that the extension's agent has, as a model's call of it would run, and returns its result.";
+    ModelInvoke(InvokeModelArguments) = "model.invoke", Agents, Acts, [],
+        "Asks the model that an agent uses, within the budget of the turn, and returns its text.";
+    AgentDescribe(DescribeAgentArguments) = "agent.describe", Context, Reads, [],
+        "Returns the models of an agent and, of the extension's own, its instructions, tools, limits and parameters.";
     ContextEnrich(EnrichArguments) = "context.enrich", Context, Reads, ["prompts.enrich"],
         "Returns the texts of all context providers followed by a prompt.";
     ScheduleNext(ScheduleNextArguments) = "schedule.next", Timers, Reads, ["timers.next-due"],

@@ -23,10 +23,16 @@ impl Contents for Descriptor {
     fn contents(&mut self, visit: &mut dyn FnMut(&mut Content)) {
         match &mut self.payload {
             Payload::Tool(spec) => tool_contents(spec, visit),
-            Payload::Agent(AgentSpec { instructions, .. }) => visit(instructions),
+            Payload::Agent(agent) => agent.contents(visit),
             Payload::Other(content) => visit(content),
             Payload::Hook(_) => {}
         }
+    }
+}
+
+impl Contents for AgentSpec {
+    fn contents(&mut self, visit: &mut dyn FnMut(&mut Content)) {
+        visit(&mut self.instructions);
     }
 }
 
@@ -85,7 +91,7 @@ bodies! {
     struct ExtensionsFound {
         /// Everything that was found new or changed at once, so that dependencies are judged on the whole.
         found: Vec<FoundExtension>,
-    };
+    } holds found;
 
     /// An extension as discovery met it; the kernel assigns its generation.
     #[derive(Default)]
@@ -131,7 +137,10 @@ bodies! {
         /// Set where the program brings the extension along; none for what others install.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         built_in: Option<BuiltIn>,
-    };
+        /// The agent that its manifest declares beside its code, with the prompt rendered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentSpec>,
+    } holds agent;
 
     /// What an extension has because it is built in.
     #[derive(Default)]

@@ -16,6 +16,9 @@ use crate::registry::AgentMode;
 use crate::system_frames::{MissedPolicy, ScheduleSpec, SubscriptionSpec};
 use crate::tool::EffectClass;
 
+/// The parameters that models take from agents.
+pub(super) const PARAMETERS: [&str; 5] = ["temperature", "top_p", "max_tokens", "seed", "stop"];
+
 /// An extension's passport: who it is, how it is started, what it needs. There is no `type`: what an
 /// extension does is found by what it exports.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -8,7 +8,7 @@ use super::command::{ProgramCommand, Transport};
 use super::grants::{Access, FileGrant, Grants, PolicyHints};
 use super::model::{
     AgentLimits, AgentSection, DescriptorHint, Events, HandlerSpec, HookHint, Manifest, ManifestSubscription,
-    McpServer, Publication, Schedule, Scope, SecretNeed, ToolHint, first_version,
+    McpServer, PARAMETERS, Publication, Schedule, Scope, SecretNeed, ToolHint, first_version,
 };
 use crate::digest::MAX_EXACT_INTEGER;
 use crate::hook::HookPoint;
@@ -285,13 +285,15 @@ fn texts(field: &Field<'_>) -> Result<BTreeMap<String, String>> {
     Ok(field.entries(|_, value| value.text())?.into_iter().collect())
 }
 
-/// Of the agent's configuration the model is read.
+/// Of the agent's configuration the model and its parameters are read.
 fn agent_config(field: &Field<'_>) -> Result<serde_json::Map<String, serde_json::Value>> {
-    let entries = field.entries(|name, each| {
-        if name != "model" {
+    let entries = field.entries(|name, each| match name {
+        "model" => each.json(),
+        name if PARAMETERS.contains(&name) => parameter(name, each),
+        _ => {
             each.ignored();
+            each.json()
         }
-        each.json()
     })?;
     Ok(entries.into_iter().collect())
 }
@@ -326,18 +328,22 @@ fn parameters(field: &Field<'_>) -> Result<serde_json::Map<String, serde_json::V
     field.object(|object| {
         object.advise("max_output_tokens", "Did you mean `max_tokens`?");
         object.advise("stop_sequences", "Did you mean `stop`?");
-        let temperature = object.optional("temperature", share);
-        let top_p = object.optional("top_p", share);
-        let tokens = object.optional("max_tokens", |field| field.whole(1..=u32::MAX));
-        let seed = object.optional("seed", |field| field.whole(0..=MAX_EXACT_INTEGER));
-        let stop = object.optional("stop", |field| field.each(Field::text));
+        let read = PARAMETERS.map(|name| (name, object.optional(name, |field| parameter(name, field))));
         let mut all = serde_json::Map::new();
-        all.extend(temperature?.map(|value| ("temperature".to_owned(), value)));
-        all.extend(top_p?.map(|value| ("top_p".to_owned(), value)));
-        all.extend(tokens?.map(|tokens| ("max_tokens".to_owned(), tokens.into())));
-        all.extend(seed?.map(|seed| ("seed".to_owned(), seed.into())));
-        all.extend(stop?.map(|stop| ("stop".to_owned(), stop.into())));
+        for (name, value) in read {
+            all.extend(value?.map(|value| (name.to_owned(), value)));
+        }
         Ok(all)
+    })
+}
+
+/// A parameter of a model, by its name.
+fn parameter(name: &str, field: &Field<'_>) -> Result<serde_json::Value> {
+    Ok(match name {
+        "max_tokens" => field.whole(1..=u32::MAX)?.into(),
+        "seed" => field.whole(0..=MAX_EXACT_INTEGER)?.into(),
+        "stop" => field.each(Field::text)?.into(),
+        _ => share(field)?,
     })
 }
 

@@ -23,7 +23,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// A home with these classes, whose owner lets every tool run. Notices go to `many`.
-fn scene(classes: &[&str]) -> Scene {
+pub fn scene(classes: &[&str]) -> Scene {
     let scene = Scene::new();
     scene.run(&["init"]).ok();
     scene.settings(&format!("models: {{ default: offline }}\nchannels: {{ default: {} }}\n", classes[0]));
@@ -35,23 +35,23 @@ fn scene(classes: &[&str]) -> Scene {
 }
 
 #[track_caller]
-fn call(scene: &Scene, tool: &str, arguments: &Value) -> Value {
+pub fn call(scene: &Scene, tool: &str, arguments: &Value) -> Value {
     let ran = scene.run(&["call", tool, &arguments.to_string()]).ok();
     serde_json::from_str(&ran.out).unwrap_or(Value::String(ran.out.trim().to_owned()))
 }
 
-fn refused(scene: &Scene, tool: &str, arguments: &Value) -> String {
+pub fn refused(scene: &Scene, tool: &str, arguments: &Value) -> String {
     let ran = scene.run(&["call", tool, &arguments.to_string()]);
     assert_ne!(ran.code, Some(0), "{ran:#?}");
     ran.err
 }
 
-fn notes(scene: &Scene, class: &str) -> String {
+pub fn notes(scene: &Scene, class: &str) -> String {
     fs::read_to_string(scene.home().join("data").join(class).join("notes")).unwrap_or_default()
 }
 
 #[track_caller]
-fn notes_have(scene: &Scene, class: &str, line: &str) {
+pub fn notes_have(scene: &Scene, class: &str, line: &str) {
     until(&format!("`{line}` in the notes"), || notes(scene, class).lines().any(|it| it == line));
 }
 
@@ -133,7 +133,7 @@ fn it_lives_hears_and_speaks() {
     notes_have(&scene, "many", "alert many.alert fire c1");
     notes_have(&scene, "many", "out: alert: fire");
     scene.run(&["bus", "publish", "many.ask", r#"{"text": "help"}"#]).ok();
-    notes_have(&scene, "many", "out: done: help for nobody");
+    notes_have(&scene, "many", "out: done: help for extension/many");
     // What it says before a turn.
     let said = scene.run(&["run", "what about the weather", "--session", "w"]).ok();
     assert!(!said.out.is_empty());

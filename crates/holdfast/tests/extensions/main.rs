@@ -7,6 +7,8 @@
 )]
 
 #[cfg(target_os = "linux")]
+mod agents;
+#[cfg(target_os = "linux")]
 mod classes;
 mod commands;
 #[cfg(target_os = "linux")]

@@ -8,9 +8,11 @@ use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::{LogLevel, LogSink};
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::protocol::{CallStep, HostQuestion, LogLine, RpcError, ToExtension, ToHost, plain};
+use holdfast_contract::protocol::{
+    CallStep, HostQuestion, LogLine, QuestionUpdate, RpcError, ToExtension, ToHost, plain,
+};
 use holdfast_contract::role::Role;
-use holdfast_contract::wire::Host;
+use holdfast_contract::wire::{CallUpdate, Host, Later, UpdateSink};
 use holdfast_jsonrpc::error_code::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use holdfast_jsonrpc::{
     Completion, EncodeError, PendingRequests, RpcMessage, encode_request, encode_response, read_line,
@@ -330,7 +332,7 @@ fn asked(
 /// Answers a question of the process when the host has.
 fn ask(question: HostQuestion, id: Value, shared: &Arc<Shared>, answers: &Weak<Writer>) {
     let host = permitted(&question, shared);
-    let timeout = question.timeout_ms;
+    let (timeout, updates) = (question.timeout_ms, question.updates);
     let call = host.and_then(|host| match HostCall::try_from(question) {
         Ok(call) => Ok((host, call)),
         Err(message) => {
@@ -343,13 +345,38 @@ fn ask(question: HostQuestion, id: Value, shared: &Arc<Shared>, answers: &Weak<W
         Err(error) => return say(answers, &id, Err(error)),
     };
     let (shared, answers) = (shared.clone(), answers.clone());
-    let answer = host.call_within(call, timeout);
+    let answer = if updates {
+        let sink = ProcessUpdates { question: id.clone(), answers: answers.clone() };
+        host.call_streamed(call, timeout, Arc::new(sink))
+    } else {
+        host.call_within(call, timeout)
+    };
     tokio::spawn(async move {
         let answer = answer.await;
         shared.state().questions -= 1;
         let answer = answer.as_ref().map(plain).map_err(RpcError::from);
         say(&answers, &id, answer);
     });
+}
+
+/// Sends a process the updates of one of its questions.
+struct ProcessUpdates {
+    question: Value,
+    answers: Weak<Writer>,
+}
+
+impl UpdateSink for ProcessUpdates {
+    fn send(&self, update: CallUpdate) -> Later<()> {
+        let message = ToExtension::Update(QuestionUpdate::new(self.question.clone(), update));
+        let (line, writer) = (outgoing(None, &message), self.answers.upgrade());
+        Box::pin(async move {
+            // An update that is too long for a line is left out: the answer has all of the text.
+            if let (Ok(line), Some(writer)) = (line, writer) {
+                // A process that is gone needs no updates.
+                let _ = writer.send(line).await;
+            }
+        })
+    }
 }
 
 /// The host of the call that a question belongs to, if the call may ask once more.

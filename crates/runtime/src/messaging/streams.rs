@@ -233,6 +233,8 @@ impl Inner {
                 StreamChunk::Begins => ("stream-start", json!({})),
                 StreamChunk::Text(text) => ("stream-chunk", json!({ "text": text })),
                 StreamChunk::Status(status, _) => ("stream-status", json!({ "status": status })),
+                // Its status says that it has started.
+                StreamChunk::Call(_) => continue,
             };
             self.tell_channel(stream, function, more, CHUNK_TIMEOUT).await?;
         }

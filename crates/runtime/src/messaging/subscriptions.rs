@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdfast_bus::{Delivery, Overflow, Pattern, Subscription};
 use holdfast_contract::content::Content;
+use holdfast_contract::host_call::topic::is_in_memory;
 use holdfast_contract::ids::{ExtensionId, Generation, Millis, Topic};
 use holdfast_contract::manifest::HandlerSpec;
 use holdfast_contract::problem::{Code, Fault, Problem};
@@ -67,6 +68,14 @@ impl Subscriptions {
         self.installed.get(id).is_some_and(has)
             || self.asked.contains_key(id)
             || self.current.as_ref().is_some_and(subscribed)
+    }
+
+    /// The extensions that handle the events of a topic that is kept in memory only.
+    pub(super) fn in_memory(&self, topic: &str) -> Vec<ExtensionId> {
+        let of_topic =
+            |key: &&SubscriptionKey| key.topic.as_str() == topic && key.handler == HandlerKind::Itself;
+        let current = self.current.iter().flatten();
+        current.filter(of_topic).map(|key| key.extension.clone()).collect()
     }
 
     /// Whether an extension wants events of this topic.
@@ -199,7 +208,8 @@ impl Inner {
             return Ok(());
         }
         // One that cannot be read is left out; the loader has refused the extension for it.
-        let theirs = wanted.iter().filter_map(|wanted| self.subscription(wanted).ok());
+        let on_bus = wanted.iter().filter(|wanted| !is_in_memory(wanted.topic.as_str()));
+        let theirs = on_bus.filter_map(|wanted| self.subscription(wanted).ok());
         let theirs: Vec<Subscription> = theirs.collect();
         let patterns = theirs.iter().flat_map(|subscription| subscription.patterns.clone()).collect();
         let mut all = self.routing()?;

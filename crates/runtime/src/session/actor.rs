@@ -9,8 +9,9 @@ use holdfast_contract::content::Content;
 use holdfast_contract::digest::canonical;
 use holdfast_contract::effect::{Act, Effects, Input};
 use holdfast_contract::frame::{Draft, FrameSource};
+use holdfast_contract::host_call::topic::{TURN_ANSWER, TURN_MESSAGE};
 use holdfast_contract::ids::{Millis, ModelName, Seq, StreamId};
-use holdfast_contract::message::Spent;
+use holdfast_contract::message::{Origin, Spent};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, Registry};
 use holdfast_contract::session_frames::{
@@ -19,7 +20,9 @@ use holdfast_contract::session_frames::{
 };
 use holdfast_contract::system_frames::HeadAnchored;
 use holdfast_kernel::{Pending, Session, barrier};
+use holdfast_model::direct::NAME as DIRECT;
 use holdfast_store::StreamLog;
+use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 use super::hooks::RoundAnswers;
@@ -85,6 +88,12 @@ pub(crate) struct SessionActor {
     time_before: Millis,
     /// How many searches for tools there were, as far as they are not kept in the session.
     pub(super) searched: u64,
+    /// The model call in which an agent's code was asked last.
+    pub(super) code_asked: Option<Seq>,
+    /// Which attempt at its model call is the last one.
+    pub(super) attempt: u32,
+    /// Whether events are raised about the running turn.
+    watched: bool,
     /// Whether the running turn may have made files.
     made: bool,
     broken: Option<Problem>,
@@ -144,6 +153,9 @@ impl SessionActor {
             children: HashMap::new(),
             time_before,
             searched: 0,
+            code_asked: None,
+            attempt: 1,
+            watched: false,
             broken: None,
             used: true,
             over: false,
@@ -315,11 +327,9 @@ impl SessionActor {
             SessionCommand::Fact(input) => self.queue.push_back(*input),
             SessionCommand::Returned(returned) => self.returned(*returned),
             // The caller has stopped waiting meanwhile.
-            SessionCommand::HostCall { reply, .. } if reply.is_closed() => {}
+            SessionCommand::HostCall(call) if call.reply.is_closed() => {}
             SessionCommand::Answered(answered) => self.answered(*answered),
-            SessionCommand::HostCall { extension, under, hook, call, timeout, reply } => {
-                self.host_call(&extension, (under, hook), (call, timeout), reply);
-            }
+            SessionCommand::HostCall(call) => self.host_call(*call),
             SessionCommand::Question { reply, .. } if reply.is_closed() => {}
             SessionCommand::Question { extension, under, hook, question, reply } => {
                 self.ask_user(&extension, (under, hook), question, reply);
@@ -453,22 +463,41 @@ impl SessionActor {
     }
 
     fn begin_turn(&mut self, say: UserInput) {
-        let UserInput { surface, text, attachments, message_id, pin, output, reply } = say;
+        let UserInput { surface, text, attachments, message_id, pin, output, watched, reply } = say;
         if message_id.is_some() && reply.is_closed() {
             return;
         }
         let registry = pin.unwrap_or_else(|| self.inner.registry.pin());
+        let said = watched.then(|| text.clone());
         let body = InputReceived { text, attachments, message_id, registry };
         let input = self.fact(FrameSource::Surface(surface), None, body);
         self.made = false;
+        // A call of a tool without a model is no conversation.
+        self.watched = watched && self.session.settings().models.iter().any(|it| it.as_str() != DIRECT);
         self.show_in(output.inspect(|output| output.begins(self.inbox.clone())));
         match self.step(input) {
-            Ok(()) => self.answering.push(reply),
+            Ok(()) => {
+                self.answering.push(reply);
+                said.into_iter().for_each(|text| self.raise(TURN_MESSAGE, &text));
+            }
             Err(problem) => {
                 self.show_in(None);
                 drop(reply.send(Err(problem)));
             }
         }
+    }
+
+    /// Raises an event about the running turn for those who watch it.
+    fn raise(&self, topic: &str, text: &Content) {
+        if !self.watched {
+            return;
+        }
+        let Origin { channel, user } = self.session.origin();
+        self.inner.raise_turn_event(topic, || {
+            let text = self.inner.home.redact_text(text.to_text());
+            let (session, agent) = (self.session.id(), self.session.agent());
+            json!({ "text": text, "user_id": user, "channel_id": channel, "session_id": session, "agent_id": agent })
+        });
     }
 
     /// Shows the turn in this stream, besides the surfaces.
@@ -510,6 +539,11 @@ impl SessionActor {
             output.see(&frames);
         }
         self.made |= artifacts::may_be_in(&frames);
+        let attempts = frames.iter().filter_map(|frame| match &frame.body {
+            Body::ModelRequested(fact) => Some(fact.attempt),
+            _ => None,
+        });
+        self.attempt = attempts.last().unwrap_or(self.attempt);
         self.unlogged.push(frames);
         self.acts.extend(acts);
         let since = self.session.next_seq().0 - self.snapshot_at.0;
@@ -564,6 +598,9 @@ impl SessionActor {
     fn ended(&mut self, ended: Seq, outcome: TurnOutcome, answer: Option<Content>) {
         self.delivering = false;
         self.show_in(None);
+        if let (TurnOutcome::Answered, Some(answer)) = (&outcome, &answer) {
+            self.raise(TURN_ANSWER, answer);
+        }
         let limit_set_in = self.inner.limit_set_in(&outcome, self.session.id(), ended);
         self.approvals.clear();
         // A call that has ended no longer waits for the answer to its question.

@@ -19,6 +19,7 @@ use holdfast_contract::session_frames::{
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Call, Host, Instance};
 use holdfast_kernel::Pending;
+use holdfast_model::Model;
 use holdfast_policy::PolicyRequest;
 
 use super::preview::Preview;
@@ -29,7 +30,7 @@ use crate::calls::{Admission, CallKey, CallState, later, result_of, run, start_c
 use crate::clock::SteadyTime;
 use crate::host::SessionHost;
 use crate::parts::{OutputDelta, OutputKind, SessionEvent};
-use crate::runtime::Inner;
+use crate::runtime::{Inner, code_of};
 use crate::usage::cap_place;
 use crate::usage::used_by_model;
 
@@ -248,8 +249,11 @@ impl SessionActor {
 
     fn call_model(&mut self, act: Box<ModelAct>) {
         let back = self.back(FrameSource::Model(act.model.clone()), act.decided_by);
-        let code = self.inner.code_agent(&act.model);
-        let model = match code.map_or_else(|| self.inner.models.get(&act.model), Ok) {
+        let model = match code_of(&act) {
+            Some(code) => code.and_then(|extension| self.ask_code(&act, extension)),
+            None => self.inner.models.get(&act.model),
+        };
+        let model = match model {
             Ok(model) => model,
             Err(fault) => {
                 let failed = ModelFailed::new(fault, false);
@@ -323,6 +327,18 @@ impl SessionActor {
         let kind = OutputKind::Progress { extension: "policy".into() };
         let delta = OutputDelta { after: act.decided_by, kind, text };
         self.inner.surface.show(self.session.id(), SessionEvent::Output(delta));
+    }
+
+    /// The code of an extension in place of a model. Like a tool, it runs again after a crash only if that changes nothing.
+    fn ask_code(&mut self, act: &ModelAct, extension: Arc<ExtensionRef>) -> Result<Arc<dyn Model>, Fault> {
+        let agent = act.registry.agent(&act.turn.agent);
+        if self.attempt > 1 && agent.is_some_and(|agent| !agent.effects.may_run_again()) {
+            let message = "the agent was interrupted by a crash: what it has done is unknown";
+            return Err(Fault::new(Code::ToolInterrupted, message));
+        }
+        self.code_asked = Some(act.decided_by);
+        let host = Arc::new(self.session_host(&extension, act.decided_by, None));
+        Ok(self.inner.code_agent(extension, host))
     }
 
     /// Whether the user limits money. What a profile sets where nobody says anything is no such limit.
@@ -400,7 +416,7 @@ impl SessionActor {
 impl Inner {
     /// Makes a call on the code that a turn is pinned to. An exclusive extension may have to be replaced by its next generation: such a
     /// call waits while that happens, and is made only if this is still the code that serves.
-    pub(super) fn make_pinned(
+    pub(crate) fn make_pinned(
         self: &Arc<Self>,
         extension: &Arc<ExtensionRef>,
         instance: &Arc<dyn Instance>,

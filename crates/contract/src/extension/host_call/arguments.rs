@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::ids::{AgentId, CallId, ExtensionId, Millis, Topic};
+use crate::ids::{AgentId, CallId, ExtensionId, Millis, ToolName, Topic};
 
 /// Arguments that the host does not read.
 #[derive(Clone, Copy, Debug, Default)]
@@ -177,6 +177,40 @@ pub struct TaskArguments {
     /// What the task answers.
     #[serde(default, alias = "correlation_id")]
     pub correlation: Option<String>,
+}
+
+/// `tool.invoke`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InvokeToolArguments {
+    /// The tool.
+    pub tool: ToolName,
+    /// What it is called with.
+    #[serde(default)]
+    pub arguments: Value,
+}
+
+/// `model.invoke`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InvokeModelArguments {
+    /// What the model is asked.
+    pub prompt: String,
+    /// Its instructions.
+    #[serde(default)]
+    pub instructions: String,
+    /// The agent whose model it is; the extension's own if none is named.
+    #[serde(default)]
+    pub agent: Option<AgentId>,
+}
+
+/// `agent.describe`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DescribeAgentArguments {
+    /// The agent; the extension's own if none is named.
+    #[serde(default)]
+    pub agent: Option<AgentId>,
 }
 
 /// `context.enrich`

@@ -1,5 +1,5 @@
 """Plain files as extensions: a tool has `run`, a channel has `connect`, `recv` and `send`. They import nothing of this program;
-`Message` is a builtin if they use it."""
+`Message`, `get_secret` and `get_setting` are builtins if they use them."""
 
 import builtins
 import os
@@ -13,19 +13,38 @@ from .wire import INVALID, Failure
 PROTOCOL = "0.1"
 
 
-def module_of(path, name):
-    """The module of a file. `Message` is defined only if the file or a helper beside it uses it."""
+class Settings:
+    """The settings of a file, from the first `hello` on."""
+
+    def __init__(self):
+        self.config = {}
+
+    def get_setting(self, name, default=None):
+        return self.config.get(name, default)
+
+
+def module_of(path, name, wire, settings):
+    """The module of a file. Each builtin is defined only if the file or a helper beside it uses it."""
     folder = os.path.dirname(path)
-    if any(names_message(os.path.join(folder, it)) for it in os.listdir(folder) if it.endswith(".py")):
+    texts = [text_of(os.path.join(folder, it)) for it in os.listdir(folder) if it.endswith(".py")]
+    used = lambda word: any(word in text for text in texts)
+    if used(b"Message"):
         from .message import Message
 
         builtins.Message = Message
+    if used(b"get_setting"):
+        builtins.get_setting = settings.get_setting
+    if used(b"get_secret"):
+        from .context import secret
+
+        warn = lambda text, *more: print(text % more, file=sys.stderr)
+        builtins.get_secret = lambda name: secret(wire, name, warn, sys._getframe(1))
     return load_file(path, name)
 
 
-def names_message(path):
+def text_of(path):
     with open(path, "rb") as file:
-        return b"Message" in file.read()
+        return file.read()
 
 
 def wanted(module, name):
@@ -47,8 +66,8 @@ class Tool:
     """A file with `run`."""
 
     def __init__(self, path, wire):
-        self.name = os.path.splitext(os.path.basename(path))[0]
-        module = module_of(path, self.name)
+        self.name, self.settings = os.path.splitext(os.path.basename(path))[0], Settings()
+        module = module_of(path, self.name, wire, self.settings)
         self.run = wanted(module, "run")
         self.signature = Signature(self.run)
         said = self.signature.description or documented(module.__doc__)[0]
@@ -59,6 +78,7 @@ class Tool:
 
     def serve(self, method, params):
         if method == "hello":
+            self.settings.config = params["config"]
             return self.welcome
         try:
             given = self.signature.arguments(params["arguments"])
@@ -72,7 +92,8 @@ class Channel:
 
     def __init__(self, path, wire):
         self.name, self.wire, self.metadata = os.path.splitext(os.path.basename(path))[0], wire, {}
-        module = module_of(path, self.name)
+        self.settings = Settings()
+        module = module_of(path, self.name, wire, self.settings)
         self.connect, self.recv, self.send = (wanted(module, it) for it in ("connect", "recv", "send"))
         said = documented(module.__doc__)[0] or documented(self.connect.__doc__)[0]
         functions = {"service": ["run-background"], "channel": ["send-to-user"]}
@@ -83,6 +104,7 @@ class Channel:
 
     def serve(self, method, params):
         if method == "hello":
+            self.settings.config = params["config"]
             return self.welcome
         if params["function"] == "run-background":
             return self.live()

@@ -34,9 +34,13 @@ pub(crate) fn grant(
         extensions: Vec::new(),
     };
     let all = plan.home.extensions();
-    // A single file has no manifest that could ask for anything, so that what is named is what it gets.
+    // A single file gets what is named, also if its head does not ask for it.
     let (candidate, folder, requested) = match single_file(&all, &command.id) {
-        Some(file) => (single(&all, &file, &policy, None, budgets)?, all.join(file), named.clone()),
+        Some(file) => {
+            let candidate = single(&all, &file, &policy, None, budgets)?;
+            let asked = if named.is_empty() { candidate.manifest.requests() } else { named.clone() };
+            (candidate, all.join(file), asked)
+        }
         None => {
             let folder = super::folder(&plan.home, Some(command.id.as_ref()))?;
             let candidate = candidate(&folder, &policy, None, budgets)?;
