@@ -73,6 +73,9 @@ pub(crate) enum Command {
     /// Durable events, their subscribers, and what could not be delivered
     #[command(subcommand)]
     Bus(Bus),
+    /// Approvals and questions that wait for a person, in any session
+    #[command(subcommand)]
+    Questions(Questions),
     /// What extensions do at certain times
     #[command(subcommand)]
     Schedule(Schedule),
@@ -430,6 +433,19 @@ pub(crate) struct Explain {
     /// Where the call would come from, such as `chat`
     #[arg(long, value_name = "CHANNEL")]
     pub from: Option<String>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Questions {
+    /// List what waits for an answer, the oldest first
+    List,
+    /// Answer one
+    Answer {
+        /// Its id, as `questions list` shows it: SESSION/FRAME
+        id: String,
+        /// yes, session, always or no, which a reason may follow; for an extension's question what it asks for. Asked for in the terminal if left out
+        answer: Vec<String>,
+    },
 }
 
 #[derive(Subcommand)]

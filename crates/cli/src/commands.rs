@@ -12,8 +12,8 @@ use std::path::PathBuf;
 
 use crate::arguments::{
     Bench, Bus, Call, ChangeLog, ChangePolicy, ChangeSession, Chat, Command, Demo, Explain, Ext, Init,
-    LocalExt, Log, Model, OfflineExt, OwnerExt, Policy, ReadLog, ReadSession, Replay, Run, Schedule, Schema,
-    Secret, Session, Setup, Up,
+    LocalExt, Log, Model, OfflineExt, OwnerExt, Policy, Questions, ReadLog, ReadSession, Replay, Run,
+    Schedule, Schema, Secret, Session, Setup, Up,
 };
 
 /// A command, sorted by what it needs.
@@ -71,6 +71,7 @@ pub(crate) enum OwnerCommand {
     PolicyExplain(Explain),
     Log(ChangeLog),
     Bus(Bus),
+    Questions(Questions),
     Schedule(Schedule),
     Secret(Secret),
 }
@@ -111,6 +112,7 @@ impl From<Command> for Task {
             Command::Policy(Policy::Explain(command)) => Self::Owner(OwnerCommand::PolicyExplain(command)),
             Command::Log(Log::Change(command)) => Self::Owner(OwnerCommand::Log(command)),
             Command::Bus(command) => Self::Owner(OwnerCommand::Bus(command)),
+            Command::Questions(command) => Self::Owner(OwnerCommand::Questions(command)),
             Command::Schedule(command) => Self::Owner(OwnerCommand::Schedule(command)),
             Command::Secret(command) => Self::Owner(OwnerCommand::Secret(command)),
         }

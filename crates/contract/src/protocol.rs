@@ -212,6 +212,7 @@ impl ProcessWelcome {
                 messages: self.has(Role::Channel, "send-message"),
                 streams: streams.functions().all(|function| self.has(streams, function.name())),
                 files: self.has(Role::Channel, "send-file"),
+                questions: self.has(Role::Channel, "send-question"),
             }),
         }
     }

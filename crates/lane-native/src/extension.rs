@@ -260,5 +260,10 @@ impl NativeExtension {
 
 /// What a channel can do, if it does not stream.
 fn features(channel: &dyn Channel) -> ChannelFeatures {
-    ChannelFeatures { messages: channel.has_messages(), streams: false, files: channel.has_files() }
+    ChannelFeatures {
+        messages: channel.has_messages(),
+        streams: false,
+        files: channel.has_files(),
+        questions: channel.has_questions(),
+    }
 }

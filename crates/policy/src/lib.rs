@@ -40,7 +40,7 @@ mod testing;
 pub use holdfast_contract::manifest::Profile;
 
 pub use caps::{Cap, Caps, Dollars};
-pub use document::{Document, schema};
+pub use document::{Document, OwnerIdentity, schema};
 pub use explain::{ExplainOutcome, ExplainStep, Explanation};
 pub use grants::{Grant, GrantedAccess, HeldInterfaces, Tie, effective_grant, rooted};
 pub use policy::{Policy, PolicyRequest, PolicyVerdict};

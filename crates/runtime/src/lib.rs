@@ -29,8 +29,9 @@ pub use host::outside::http::{HttpClient, IncomingResponse, OutgoingRequest};
 pub use host::secrets;
 pub use host::setup::{SetupQuestion, SetupState};
 pub use messaging::{
-    AgentTask, ChannelView, ExtensionError, ExtensionStateEvent, OutgoingMessage, Routes, SessionFactory,
-    SessionRequest, UserMessage, UserNotice,
+    AgentTask, ChannelView, ExpectedAnswer, ExtensionError, ExtensionStateEvent, OutgoingMessage,
+    QuestionRef, QuestionSubject, Routes, SessionFactory, SessionRequest, UserMessage, UserNotice,
+    WaitingQuestion,
 };
 pub use parts::{
     Configuration, Entropy, ExtensionChanges, FilePlaces, HomeParts, InstalledExtension, OsEntropy,

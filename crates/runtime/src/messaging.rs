@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `subscriptions.rs` | the bus's subscribers: what installed extensions subscribe to |
 //! | `router.rs`, `routes.rs` | a user's message to its session, an answer to its channel |
+//! | `places.rs` | where the user is reached, and turns that are typed on a surface |
+//! | `questions.rs` | approvals and questions that wait for the owner of the home |
 //! | `channels.rs` | the active channels as a user sees them |
 //! | `streams.rs`, `channel_stream.rs` | answers on a channel while they are written |
 //! | `turns.rs` | turns that no surface started |
@@ -16,6 +18,8 @@
 mod channel_stream;
 mod channels;
 mod invocations;
+mod places;
+mod questions;
 mod router;
 mod routes;
 mod streams;
@@ -45,6 +49,8 @@ use tokio::sync::{mpsc, watch};
 use crate::clock::Clock;
 use crate::parts::Entropy;
 use crate::runtime::{Inner, Runtime};
+use places::ActivePlace;
+use questions::Questions;
 use streams::Streams;
 use subscriptions::Subscriptions;
 use turn_events::TurnEvents;
@@ -52,8 +58,12 @@ use turn_events::TurnEvents;
 pub(crate) use channel_stream::{OutputStream, StreamChunk};
 pub use channels::ChannelView;
 pub(crate) use invocations::Invocation;
+pub use questions::{ExpectedAnswer, QuestionSubject, WaitingQuestion};
+pub(crate) use questions::{QuestionEnd, told_answer};
 pub use routes::{Routes, SessionFactory, SessionRequest};
-pub use topics::{AgentTask, ExtensionError, ExtensionStateEvent, OutgoingMessage, UserMessage, UserNotice};
+pub use topics::{
+    AgentTask, ExtensionError, ExtensionStateEvent, OutgoingMessage, QuestionRef, UserMessage, UserNotice,
+};
 
 /// How long handlers may go on when the system stops. What is not finished then is for the next start.
 const CLOSE_TIMEOUT: Millis = Millis(5_000);
@@ -77,6 +87,10 @@ pub(crate) struct Messaging {
     opened: AtomicU64,
     /// The user who wrote last, by channel.
     last_users: Mutex<HashMap<ExtensionId, String>>,
+    /// Where the user was last active.
+    last_place: Mutex<Option<ActivePlace>>,
+    /// The questions that wait for a person.
+    pub(crate) questions: Questions,
     /// The answers that are shown on channels while they are written.
     streams: Streams,
     /// The events about turns that subscribers have not been handed yet.
@@ -112,6 +126,8 @@ impl Messaging {
             announcements,
             opened: AtomicU64::default(),
             last_users: Mutex::default(),
+            last_place: Mutex::default(),
+            questions: Questions::default(),
             streams: Streams::default(),
             turn_events: TurnEvents::default(),
         })

@@ -75,6 +75,10 @@ pub struct TurnReport {
     pub limit_set_in: Option<String>,
 }
 
+/// The source of an answer that came over a surface, to an approval and to a question.
+const APPROVAL: &str = "approval";
+const UI: &str = "ui";
+
 pub(crate) type ReplySender<T> = oneshot::Sender<Result<T, Problem>>;
 
 /// Something for a session's actor.
@@ -112,9 +116,9 @@ pub(crate) enum SessionCommand {
     /// What is to be approved.
     Approval { approval: Seq, reply: ReplySender<Pending> },
     /// A person's answer to an approval.
-    Approve { approval: Seq, answer: Answer, reply: ReplySender<()> },
+    Approve { approval: Seq, answer: Answer, by: Arc<str>, reply: ReplySender<()> },
     /// The user's answer to an extension's question.
-    AnswerUi { request: Seq, answer: Option<Content>, reply: ReplySender<()> },
+    AnswerUi { request: Seq, answer: Option<Content>, by: Arc<str>, reply: ReplySender<()> },
     /// A turn's end is durable.
     Ended { ended: Seq, outcome: TurnOutcome, answer: Option<Content> },
     /// The log cannot be written.
@@ -130,7 +134,7 @@ impl SessionCommand {
     /// A question without a user to answer it.
     fn dismissed(request: Seq) -> Self {
         let (reply, _nobody_waits) = oneshot::channel();
-        SessionCommand::AnswerUi { request, answer: None, reply }
+        SessionCommand::AnswerUi { request, answer: None, by: UI.into(), reply }
     }
 }
 
@@ -176,8 +180,10 @@ pub(crate) struct UserInput {
     pub surface: Arc<str>,
     pub text: Content,
     pub attachments: Vec<Artifact>,
-    /// What caused it, if that can be delivered again. A message that no one waits for any more when its turn comes is skipped, because it is delivered again.
+    /// The event that caused it.
     pub message_id: Option<String>,
+    /// Whether that event is delivered again: then a message that no one waits for any more when its turn comes is skipped.
+    pub delivered_again: bool,
     /// The registry to use in place of the current one: a child runs on its parent's.
     pub pin: Option<RegistryPin>,
     /// Where the turn is shown while it runs, besides the surfaces.
@@ -247,9 +253,43 @@ impl SessionHandle {
         pin: Option<RegistryPin>,
         output: Option<Arc<OutputStream>>,
     ) -> Result<TurnReport, Problem> {
-        let (surface, attachments, message_id, watched) = (surface.into(), Vec::new(), None, false);
-        let input = |reply| UserInput { surface, text, attachments, message_id, pin, output, watched, reply };
-        self.say_whole(input).await
+        let (surface, attachments, message_id) = (surface.into(), Vec::new(), None);
+        let (delivered_again, watched) = (false, false);
+        let said = |reply| UserInput {
+            surface,
+            text,
+            attachments,
+            message_id,
+            delivered_again,
+            pin,
+            output,
+            watched,
+            reply,
+        };
+        self.say_whole(said).await
+    }
+
+    /// Says what a user wrote, with the event under which it was published. Its turn is run here, whether or not anybody waits for it.
+    pub(crate) async fn say_published(
+        &self,
+        surface: &str,
+        (text, attachments): UserText,
+        event: String,
+    ) -> Result<TurnReport, Problem> {
+        let (surface, message_id, pin, output) = (surface.into(), Some(event), None, None);
+        let (delivered_again, watched) = (false, true);
+        let said = |reply| UserInput {
+            surface,
+            text,
+            attachments,
+            message_id,
+            delivered_again,
+            pin,
+            output,
+            watched,
+            reply,
+        };
+        self.say_whole(said).await
     }
 
     /// The same with its cause, and where it is shown.
@@ -261,9 +301,20 @@ impl SessionHandle {
         output: Option<Arc<OutputStream>>,
     ) -> Result<TurnReport, Problem> {
         attachment::check(&said.1)?;
-        let (surface, (text, attachments), pin, watched) = (surface.into(), said, None, true);
-        let input = |reply| UserInput { surface, text, attachments, message_id, pin, output, watched, reply };
-        self.say_whole(input).await
+        let (surface, (text, attachments), pin) = (surface.into(), said, None);
+        let (delivered_again, watched) = (message_id.is_some(), true);
+        let said = |reply| UserInput {
+            surface,
+            text,
+            attachments,
+            message_id,
+            delivered_again,
+            pin,
+            output,
+            watched,
+            reply,
+        };
+        self.say_whole(said).await
     }
 
     async fn say_whole(
@@ -306,12 +357,29 @@ impl SessionHandle {
 
     /// Answers an approval.
     pub async fn approve(&self, approval: Seq, answer: Answer) -> Result<(), Problem> {
-        self.ask(|reply| SessionCommand::Approve { approval, answer, reply }).await
+        self.approve_as(APPROVAL, approval, answer).await
+    }
+
+    /// The same by a named person.
+    pub(crate) async fn approve_as(&self, by: &str, approval: Seq, answer: Answer) -> Result<(), Problem> {
+        let by = by.into();
+        self.ask(|reply| SessionCommand::Approve { approval, answer, by, reply }).await
     }
 
     /// Answers an extension's question; none dismisses it.
     pub async fn answer(&self, request: Seq, answer: Option<Content>) -> Result<(), Problem> {
-        self.ask(|reply| SessionCommand::AnswerUi { request, answer, reply }).await
+        self.answer_as(UI, request, answer).await
+    }
+
+    /// The same by a named person.
+    pub(crate) async fn answer_as(
+        &self,
+        by: &str,
+        request: Seq,
+        answer: Option<Content>,
+    ) -> Result<(), Problem> {
+        let by = by.into();
+        self.ask(|reply| SessionCommand::AnswerUi { request, answer, by, reply }).await
     }
 
     /// Closes the session in this process. It can be resumed.

@@ -57,6 +57,9 @@ pub struct ChannelFeatures {
     /// It sends files.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub files: bool,
+    /// It shows questions with choices, such as buttons.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub questions: bool,
 }
 
 impl ChannelFeatures {

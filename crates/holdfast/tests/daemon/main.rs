@@ -6,6 +6,7 @@
     reason = "a test that cannot go on should stop loudly"
 )]
 
+mod answers;
 #[cfg(target_os = "linux")]
 mod edits;
 #[cfg(target_os = "linux")]

@@ -106,6 +106,7 @@ impl Known {
                 messages: self.has(Function::SendMessage),
                 streams: self.has(Function::StreamStart) && self.has(Function::StreamStatus),
                 files: self.has(Function::SendFile),
+                questions: self.has(Function::SendQuestion),
             }),
             ..Exports::default()
         })

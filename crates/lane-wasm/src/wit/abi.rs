@@ -67,6 +67,14 @@ pub(crate) struct File<'a> {
     pub content: &'a [u8],
 }
 
+/// `channel-question.choice`.
+#[derive(Clone, Copy, ComponentType, Lower)]
+#[component(record)]
+pub(crate) struct Choice<'a> {
+    pub label: &'a str,
+    pub answer: &'a str,
+}
+
 /// `subscriber.event`.
 #[derive(Clone, Copy, Default, ComponentType, Lower)]
 #[component(record)]

@@ -40,6 +40,7 @@ impl Shape {
             Function::SendToUser => Self::Send,
             Function::SendMessage => Self::Message,
             Function::SendFile => Self::File,
+            Function::SendQuestion => Self::Question,
             Function::StreamStart => Self::StreamStart,
             Function::StreamChunk | Function::StreamStatus => Self::StreamPiece,
             Function::StreamEnd => Self::StreamEnd,

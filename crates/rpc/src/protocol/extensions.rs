@@ -188,6 +188,9 @@ pub struct ChannelInfo {
     pub streams: bool,
     /// Whether it sends files.
     pub files: bool,
+    /// Whether it shows questions with choices.
+    #[serde(default)]
+    pub questions: bool,
     /// Whether it reaches the user where nothing else is said.
     pub default: bool,
     /// How many sessions of its users the log has.

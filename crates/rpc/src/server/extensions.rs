@@ -121,6 +121,7 @@ impl Connection {
             generation: channel.extension.generation.0,
             streams: channel.features.streams,
             files: channel.features.files,
+            questions: channel.features.questions,
             default: channel.is_default,
             sessions: channel.sessions,
             users: channel.users,

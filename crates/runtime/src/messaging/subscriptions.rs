@@ -182,11 +182,15 @@ impl Inner {
     /// The fault of a delivery. If the extension is installed and not active, the event waits and the attempt does not count.
     pub(super) fn postponed_if_down(&self, id: &ExtensionId, fault: Fault) -> Fault {
         let is_missing = matches!(fault.code, Code::ExtensionUnknown | Code::ChannelUnknown);
-        let installed = self.messaging.subscriptions().installed.contains_key(id);
-        match is_missing && installed && self.extensions.active(id).is_none() {
+        match is_missing && self.is_installed(id) && self.extensions.active(id).is_none() {
             true => Fault::new(Code::SubscriberDown, format!("`{id}` is not active")),
             false => fault,
         }
+    }
+
+    /// Whether an extension is installed, up or not.
+    pub(super) fn is_installed(&self, id: &ExtensionId) -> bool {
+        self.messaging.subscriptions().installed.contains_key(id)
     }
 
     pub(crate) fn sync_subscriptions_later(self: &Arc<Self>) {

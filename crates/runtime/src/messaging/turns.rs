@@ -19,6 +19,7 @@ use holdfast_contract::session_frames::TurnOutcome;
 use holdfast_model::direct::NAME as DIRECT;
 
 use super::OutputStream;
+use super::places::ActivePlace;
 use super::routes::SessionRequest;
 use super::topics::{UserNotice, message_text};
 use crate::history::find_last_before;
@@ -307,28 +308,15 @@ impl Inner {
         if let Some(user) = self.messaging.last_users().get(channel) {
             return Ok(Some(user.clone()));
         }
-        let found = self.recorded_user(channel)?;
+        let is_there =
+            |place: &ActivePlace| matches!(place, ActivePlace::Channel { channel: at, .. } if at == channel);
+        let found = match self.recorded_place(is_there)? {
+            Some(ActivePlace::Channel { user, .. }) => Some(user),
+            _ => None,
+        };
         if let Some(user) = &found {
             self.messaging.last_users().entry(channel.clone()).or_insert_with(|| user.clone());
         }
         Ok(found)
-    }
-
-    fn recorded_user(&self, channel: &ExtensionId) -> Result<Option<String>, Problem> {
-        let expected = Origin::channel(channel, "").channel;
-        let mut sessions = self.store.streams()?;
-        sessions.retain(|info| info.id.is_session());
-        sessions.sort_by_key(|info| std::cmp::Reverse(info.last_at));
-        for info in sessions {
-            let first = self.store.frames(&info.id, Seq(0)..=Seq(0))?;
-            let Some(body) = first.first().and_then(|frame| frame.body.as_ref()) else { continue };
-            let origin = &body["origin"];
-            if let (true, Some(user)) =
-                (origin["channel"].as_str() == Some(&*expected), origin["user"].as_str())
-            {
-                return Ok(Some(user.to_owned()));
-            }
-        }
-        Ok(None)
     }
 }

@@ -8,7 +8,7 @@ use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::SessionSettings;
 use holdfast_contract::system_frames::LogMigrated;
-use holdfast_policy::{Policy, Unattended};
+use holdfast_policy::Policy;
 use holdfast_store::Store;
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -172,11 +172,5 @@ impl Inner {
                 Err(Problem::new(Code::StoreCorrupt, format!("`{session}` does not begin as a session does")))
             }
         }
-    }
-
-    /// Whether a question to the user may be asked: a user is present, or the policy lets it wait for one.
-    pub(crate) fn waits_for_a_person(&self, session: &StreamId) -> bool {
-        self.surface.attended(session)
-            || self.policy_in_force().is_ok_and(|policy| policy.unattended() == Unattended::Wait)
     }
 }

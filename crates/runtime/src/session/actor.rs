@@ -33,7 +33,7 @@ use crate::clock::SteadyTime;
 use crate::extensions::{PINNED_WAIT, START_WAIT, StartWait, crash_in, named_in};
 use crate::history::Machine;
 use crate::history::artifacts;
-use crate::messaging::OutputStream;
+use crate::messaging::{OutputStream, QuestionEnd, told_answer};
 use crate::parts::SessionEvent;
 use crate::runtime::Inner;
 
@@ -205,6 +205,7 @@ impl SessionActor {
                     _ => self.broken.clone().map_or(Ok(()), Err),
                 };
                 self.inner.sessions.forget(self.session.id(), &self.inbox);
+                self.inner.messaging.questions.forget(self.session.id());
                 drop(reply.send(closed));
                 return;
             }
@@ -368,7 +369,7 @@ impl SessionActor {
                 let missing = || Self::not_asked("approval", approval);
                 drop(reply.send(self.approvals.get(&approval).cloned().ok_or_else(missing)));
             }
-            SessionCommand::Approve { approval, mut answer, reply } => {
+            SessionCommand::Approve { approval, mut answer, by, reply } => {
                 if let Answer::Approve { scope } = &mut answer
                     && !self.inner.policy_in_force().is_ok_and(|policy| {
                         policy.under(self.session.settings().pinned_profile).remembers_answers()
@@ -376,19 +377,19 @@ impl SessionActor {
                 {
                     *scope = ApprovalScope::Once;
                 }
-                let source = FrameSource::Surface("approval".into());
+                let source = FrameSource::Surface(by);
                 let input = self.fact(source, Some(approval), ApprovalAnswered { approval, answer });
                 self.answer_step(reply, input);
             }
             SessionCommand::AnswerUi { request, reply, .. } if !self.asked.contains_key(&request) => {
                 drop(reply.send(Err(Self::not_asked("question", request))));
             }
-            SessionCommand::AnswerUi { request, answer, reply } => {
+            SessionCommand::AnswerUi { request, answer, by, reply } => {
                 let value = answer.clone();
                 // What must not be shown is not written down either.
                 let hidden = self.unsaid.remove(&request);
                 let answer = answer.map(|answer| if hidden { Content::text("[secret]") } else { answer });
-                let source = FrameSource::Surface("ui".into());
+                let source = FrameSource::Surface(by);
                 let input = self.fact(source, Some(request), UiAnswered { request, answer });
                 self.answer_step(reply, input);
                 if let Some(asked) = self.asked.remove(&request) {
@@ -463,8 +464,18 @@ impl SessionActor {
     }
 
     fn begin_turn(&mut self, say: UserInput) {
-        let UserInput { surface, text, attachments, message_id, pin, output, watched, reply } = say;
-        if message_id.is_some() && reply.is_closed() {
+        let UserInput {
+            surface,
+            text,
+            attachments,
+            message_id,
+            delivered_again,
+            pin,
+            output,
+            watched,
+            reply,
+        } = say;
+        if delivered_again && reply.is_closed() {
             return;
         }
         let registry = pin.unwrap_or_else(|| self.inner.registry.pin());
@@ -522,12 +533,15 @@ impl SessionActor {
         self.inner.home.redact(&mut input.body);
         let faulted = crash_in(&input);
         let answered = match &input.body {
-            Body::ApprovalAnswered(fact) => Some(fact.approval),
+            Body::ApprovalAnswered(fact) => Some((fact.approval, told_answer(&fact.answer))),
+            Body::UiAnswered(fact) => Some((fact.request, "answered".to_owned())),
             _ => None,
         };
+        let answered = answered.map(|(request, words)| (request, words, input.source.clone()));
         let Effects { frames, acts } = self.session.step(input)?;
-        if let Some(approval) = answered {
-            self.approvals.remove(&approval);
+        if let Some((request, words, by)) = answered {
+            self.approvals.remove(&request);
+            self.inner.question_ended(self.session.id(), request, QuestionEnd::Answered { by, words });
         }
         if let Some(ending) = ending {
             self.instances.end(&ending);
@@ -605,6 +619,7 @@ impl SessionActor {
         self.approvals.clear();
         // A call that has ended no longer waits for the answer to its question.
         self.asked.retain(|_, reply| !reply.is_closed());
+        self.inner.turn_ended_for(self.session.id(), |request| self.asked.contains_key(&request));
         if let Some(head) = self.log.head() {
             let stream = self.session.id().clone();
             self.inner.system.tell(HeadAnchored { stream, seq: head.seq, hash: head.hash });
@@ -640,6 +655,7 @@ impl SessionActor {
             drop(reply.send(Err(problem.clone())));
         }
         self.inner.sessions.forget(self.session.id(), &self.inbox);
+        self.inner.messaging.questions.forget(self.session.id());
         self.broken = Some(problem);
     }
 }

@@ -29,6 +29,7 @@ use super::{SessionActor, SessionCommand, ToolAnswer, TurnReport};
 use crate::calls::{Admission, CallKey, CallState, later, result_of, run, start_call, wait, wait_timeout};
 use crate::clock::SteadyTime;
 use crate::host::SessionHost;
+use crate::messaging::{QuestionSubject, WaitingQuestion};
 use crate::parts::{OutputDelta, OutputKind, SessionEvent};
 use crate::runtime::{Inner, code_of};
 use crate::usage::cap_place;
@@ -45,12 +46,16 @@ impl SessionActor {
             Act::AskApproval(act) => self.ask_approval(*act),
             Act::AskUi { decided_by, extension, question } => {
                 let (inner, session) = (self.inner.clone(), self.session.id().clone());
-                let inbox = self.inbox.clone();
+                let (inbox, asker, asked) = (self.inbox.clone(), extension.clone(), question.clone());
+                let waits =
+                    self.open_question(decided_by, QuestionSubject::Extension { extension, question });
                 self.behind_barrier(decided_by, async move {
-                    if inner.waits_for_a_person(&session) {
+                    let (extension, question) = (asker, asked);
+                    if waits {
                         let asked = SessionEvent::Question { request: decided_by, extension, question };
                         inner.surface.show(&session, asked);
-                    } else {
+                    }
+                    if !waits || inner.ask_owner(&session, decided_by).await {
                         drop(inbox.send(SessionCommand::dismissed(decided_by)))
                     }
                 });
@@ -368,15 +373,40 @@ impl SessionActor {
         let pending = Pending { approval, call, extension, implementation, reasons };
         self.approvals.insert(approval, pending.clone());
         let (inner, session) = (self.inner.clone(), self.session.id().clone());
+        let waits = self.open_question(
+            approval,
+            QuestionSubject::Approval {
+                tool: pending.call.tool.clone(),
+                extension: pending.extension.clone(),
+                arguments: pending.call.arguments.clone(),
+                reasons: pending.reasons.clone(),
+            },
+        );
         let back = self.back(FrameSource::Host, approval);
         self.behind_barrier(approval, async move {
-            if inner.waits_for_a_person(&session) {
-                inner.surface.show(&session, SessionEvent::Approval(pending))
+            let reason = if waits {
+                inner.surface.show(&session, SessionEvent::Approval(pending));
+                inner.ask_owner(&session, approval).await.then_some("nobody answered in time")
             } else {
-                let answer = Answer::Deny { reason: "nobody is there to ask".to_owned() };
+                Some("nobody is there to ask")
+            };
+            if let Some(reason) = reason {
+                let answer = Answer::Deny { reason: reason.to_owned() };
                 back.send(ApprovalAnswered { approval, answer });
             }
         });
+    }
+
+    /// Notes a question if it may wait for a person, and says whether it may.
+    fn open_question(&self, request: Seq, subject: QuestionSubject) -> bool {
+        let (inner, session) = (&self.inner, self.session.id().clone());
+        let waits = inner.waits_for_a_person(&session, request);
+        if waits {
+            let origin = inner.session_origin(&session).unwrap_or_default();
+            let since = inner.clock.now();
+            inner.messaging.questions.add(WaitingQuestion { session, request, origin, since, subject });
+        }
+        waits
     }
 
     fn open_child(&mut self, act: ChildAct) {

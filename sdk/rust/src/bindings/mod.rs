@@ -35,6 +35,8 @@ pub mod channel_message;
 #[rustfmt::skip]
 pub mod channel_file;
 #[rustfmt::skip]
+pub mod channel_question;
+#[rustfmt::skip]
 pub mod streaming_channel;
 #[rustfmt::skip]
 pub mod streaming_status;

@@ -22,7 +22,9 @@ from .wire import INVALID, Failure
 
 PROTOCOL = "0.1"
 LIFE = {"initialize": "initialize", "start": "start", "stop": "stop", "destroy": "destroy", "health_check": "health-check"}
-CHANNEL = {"send_to_user": "send-to-user", "send_message": "send-message", "send_file": "send-file"}
+CHANNEL = {
+    "send_to_user": "send-to-user", "send_message": "send-message", "send_file": "send-file", "send_question": "send-question",
+}  # fmt: skip
 STREAM = {f"on_stream_{it}": f"stream-{it}" for it in ("start", "chunk", "status", "end")}
 SETUP = {"get_setup_schema": "schema", "apply_config": "apply", "on_setup_complete": "complete"}
 RENDER = {"render_call": "render-call", "render_result": "render-result"}
@@ -237,6 +239,8 @@ class ClassExtension:
         if function == "send-file":
             return with_delivery(self.instance.send_file, delivery)(user, sent_file(arguments["file"]))
         text = arguments["text"]
+        if function == "send-question":
+            return with_delivery(self.instance.send_question, delivery)(user, text, arguments["choices"])
         if function == "send-message" or not self.has("send_to_user"):
             return with_delivery(self.instance.send_message, delivery)(text)
         return with_delivery(self.instance.send_to_user, delivery)(user, text)

@@ -100,6 +100,9 @@ class Channel:
         self.send_file = getattr(module, "send_file", None)
         if callable(self.send_file):
             functions["channel"].append("send-file")
+        self.send_question = getattr(module, "send_question", None)
+        if callable(self.send_question):
+            functions["channel"].append("send-question")
         self.welcome = {"protocol": PROTOCOL, "description": said, "functions": functions}
 
     def serve(self, method, params):
@@ -113,6 +116,8 @@ class Channel:
         arguments = params["arguments"]
         if params["function"] == "send-file":
             return self.send_file(sent_file(arguments["file"]), arguments.get("user"))
+        if params["function"] == "send-question":
+            return self.send_question(arguments["text"], arguments["choices"], arguments["user"])
         # The metadata of a user's message, such as a thread or chat id, is passed back with the answer.
         metadata = {**self.metadata.get(arguments["user"], {}), "delivery": arguments["delivery"]}
         return self.send(Message(arguments["text"], arguments["user"], self.name, metadata))
