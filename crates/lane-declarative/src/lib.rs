@@ -66,7 +66,7 @@ pub fn agent(manifest: &Manifest, prompt: &str) -> Result<AgentSpec, Fault> {
     if manifest.agent.is_none() {
         return Err(Fault::new(Code::ManifestMissingField, "the manifest has no `agent`"));
     }
-    Ok(manifest.agent_spec(&prompt::render(&manifest, prompt)?))
+    Ok(manifest.agent_spec(&prompt::render(manifest, prompt)?))
 }
 
 /// The agent that a manifest declares beside its code, with the text of its prompt file; none if it declares nothing of the kind.

@@ -131,7 +131,7 @@ impl<'t> Literal<'t> {
     fn read(mut self) -> Result<Value, String> {
         let value = self.value(0)?;
         // Behind it the line ends.
-        while let Some(next) = self.rest.next() {
+        for next in self.rest.by_ref() {
             match next {
                 '\n' | '#' => break,
                 ' ' | '\t' | '\r' => {}

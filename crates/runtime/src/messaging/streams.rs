@@ -116,6 +116,8 @@ impl ShownRecord {
                 self.statuses += 1;
                 ("stream-status", status.as_str())
             }
+            // It is not given to the channel.
+            StreamChunk::Call(_) => return,
         };
         for part in [function, text] {
             self.shown.update(part.as_bytes()).update(&[0]);

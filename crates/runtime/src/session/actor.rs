@@ -553,11 +553,11 @@ impl SessionActor {
             output.see(&frames);
         }
         self.made |= artifacts::may_be_in(&frames);
-        let attempts = frames.iter().filter_map(|frame| match &frame.body {
+        let mut attempts = frames.iter().rev().filter_map(|frame| match &frame.body {
             Body::ModelRequested(fact) => Some(fact.attempt),
             _ => None,
         });
-        self.attempt = attempts.last().unwrap_or(self.attempt);
+        self.attempt = attempts.next().unwrap_or(self.attempt);
         self.unlogged.push(frames);
         self.acts.extend(acts);
         let since = self.session.next_seq().0 - self.snapshot_at.0;
