@@ -184,7 +184,7 @@ impl Scene {
     }
 
     /// Each extension with its state, the generation that serves, and what is wrong.
-    fn states(&self) -> Vec<String> {
+    pub(crate) fn states(&self) -> Vec<String> {
         let word = |view: ExtensionView| {
             let state = view.state();
             let serves = view.active.map(|it| format!("@{}", it.generation.0)).unwrap_or_default();

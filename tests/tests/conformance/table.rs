@@ -54,6 +54,8 @@ fn arguments(kind: HostCallKind, folder: &Path) -> Value {
         K::UserNotify => json!({ "text": "hello" }),
         // The grant is checked first. Where it is held, no agent runs: it would make all these calls again.
         K::AgentTask | K::AgentBackground | K::AgentInvoke => json!({ "task": 1 }),
+        K::ToolInvoke | K::ModelInvoke => json!({ "agent": 1 }),
+        K::AgentDescribe => json!({}),
         K::ContextEnrich => json!({ "prompt": "hello" }),
         K::ScheduleNext => json!({ "in": "1h" }),
         K::ScheduleWait => json!({ "until": 0 }),
@@ -296,7 +298,7 @@ fn has_grants_by_name(kind: HostCallKind) -> bool {
 /// Compares all of it with the golden table.
 pub async fn compare() {
     let mut rows: BTreeMap<(usize, &str), BTreeMap<String, Vec<&str>>> = BTreeMap::new();
-    for profile in Profile::OFFERED {
+    for profile in Profile::ALL {
         let told = told(*profile).await;
         let name = match profile {
             Profile::Safe => "safe",
@@ -335,7 +337,7 @@ pub async fn compare() {
     let mut golden = String::new();
     for ((place, granted), outcomes) in rows {
         for (outcome, profiles) in outcomes {
-            let profiles = if profiles.len() == Profile::OFFERED.len() {
+            let profiles = if profiles.len() == Profile::ALL.len() {
                 "every profile".to_owned()
             } else {
                 profiles.join(" ")

@@ -17,10 +17,12 @@ use std::fmt;
 use serde::Deserialize;
 
 use self::arguments::{
-    AnyArguments, ApiCallArguments, ConnectArguments, DescribeAgentArguments, DoctorArguments, EnrichArguments, FileArguments,
-    FileWriteArguments, FindToolsArguments, HttpArguments, InvokeModelArguments, InvokeToolArguments, NameArgument, NotifyArguments,
-    PublishArguments, ReadResultArguments, ScheduleNextArguments, ScheduleWaitArguments, SecretKeepArguments, ServiceCallArguments,
-    ServiceGetArguments, SetupApplyArguments, ShutdownArguments, TaskArguments, TopicArguments,
+    AnyArguments, ApiCallArguments, ConnectArguments, DescribeAgentArguments, DoctorArguments,
+    EnrichArguments, FileArguments, FileWriteArguments, FindToolsArguments, HttpArguments,
+    InvokeModelArguments, InvokeToolArguments, NameArgument, NotifyArguments, PublishArguments,
+    ReadResultArguments, ScheduleNextArguments, ScheduleWaitArguments, SecretKeepArguments,
+    ServiceCallArguments, ServiceGetArguments, SetupApplyArguments, ShutdownArguments, TaskArguments,
+    TopicArguments,
 };
 use self::topic::TopicRule;
 use crate::content::Content;
