@@ -35,7 +35,6 @@ pub const PROTECTED_NAMES: &[&str] = &[
     ".vimrc",
     ".exrc",
     ".dir-locals.el",
-    ".claude",
     ".mcp.json",
     ".aider*",
     // CI.

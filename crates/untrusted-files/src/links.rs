@@ -1,4 +1,4 @@
-//! Where paths lead. Whoever can replace a link decides as much as whoever can write what it leads to, so both count.
+//! Where paths lead. Who can replace a link decides as much as who can write what it leads to, so both count.
 
 use std::ffi::OsString;
 use std::fs;

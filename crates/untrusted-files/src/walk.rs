@@ -68,7 +68,7 @@ struct Level {
 /// Visits every entry below a folder, until the visitor breaks. Links are visited and not followed. What was removed meanwhile is
 /// passed over; what cannot be read is an error, and so is a tree that is moved while its depths are read.
 pub fn walk(root: &Path, visit: &mut dyn FnMut(&FoundEntry) -> ControlFlow<()>) -> io::Result<()> {
-    walk_all(root, &mut |error| Err(error), visit)
+    walk_all(root, &mut Err::<(), io::Error>, visit)
 }
 
 /// The same, and passes over what cannot be read and what is moved meanwhile: for trees whose owner may do that at will.

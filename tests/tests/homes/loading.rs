@@ -62,7 +62,7 @@ fn loader(folder: &Path) -> Loader {
     Loader::new(folder.join("extensions"), vault, BTreeMap::new(), Budgets::default(), BTreeSet::new())
 }
 
-// Finding C2: whoever can write the code of an extension decides as it does.
+// Finding C2: a user who can write the code of an extension decides as it does.
 #[test]
 fn an_extension_that_somebody_else_can_write_is_not_read_and_not_removed() {
     let folder = tempfile::tempdir().unwrap();

@@ -365,7 +365,7 @@ fn no_number_of_days_collects_what_is_newer() {
     scene.verifies();
 }
 
-// Finding C2: an extension may be a link, and whoever can write what it leads to decides as the extension does.
+// Finding C2: an extension may be a link, and a user who can write what it leads to decides as the extension does.
 #[test]
 fn a_workspace_that_an_extension_is_linked_from_is_not_one() {
     let scene = Scene::new();

@@ -33,7 +33,6 @@ fn no_rule_and_no_profile_allows_writing_what_runs_on_the_host() {
         ".woodpecker/build.yml",
         ".yarnrc.yml",
         ".cargo/config.toml",
-        ".claude/settings.json",
         "own.git/hooks/post-update",
         "JENKINSFILE",
         "./.git/config",

@@ -60,11 +60,11 @@ impl<'s> SchemaCost<'s> {
     /// The steps that checking a value takes at most, as far as they are counted: not further than the limit.
     pub(super) fn steps(&self, schema: &'s Value, value: &Value, limit: u64) -> u64 {
         let mut steps = 0;
-        self.count(&vec![(schema, 1)], value, limit, &mut steps);
+        self.count(&[(schema, 1)], value, limit, &mut steps);
         steps
     }
 
-    fn count(&self, schemas: &Applied<'s>, value: &Value, limit: u64, steps: &mut u64) {
+    fn count(&self, schemas: &[(&'s Value, u64)], value: &Value, limit: u64, steps: &mut u64) {
         let mut applied = Applied::new();
         for (schema, times) in schemas {
             // What asks for too much alone was refused; together it counts as too much.
@@ -162,7 +162,7 @@ fn check_references(fields: &Map<String, Value>, is_root: bool) -> Result<(), St
     }
 }
 
-fn of_field<'s>(applied: &Applied<'s>, name: &str) -> Applied<'s> {
+fn of_field<'s>(applied: &[(&'s Value, u64)], name: &str) -> Applied<'s> {
     let mut next = Applied::new();
     for (schema, times) in applied {
         let own = schema.get("properties").and_then(|properties| properties.get(name));
@@ -180,7 +180,7 @@ fn of_field<'s>(applied: &Applied<'s>, name: &str) -> Applied<'s> {
     next
 }
 
-fn of_item<'s>(applied: &Applied<'s>, place: usize) -> Applied<'s> {
+fn of_item<'s>(applied: &[(&'s Value, u64)], place: usize) -> Applied<'s> {
     let mut next = Applied::new();
     for (schema, times) in applied {
         let listed = |name: &str| schema.get(name).and_then(Value::as_array)?.get(place);
