@@ -154,8 +154,8 @@ impl Inner {
             HostCall::ContextEnrich(it) => self.context_enrich(&caller, it.read),
             HostCall::ScheduleNext(it) => ready(self.schedule_next(&it.read)),
             HostCall::ScheduleWait(it) => self.schedule_wait(it.read),
-            HostCall::SecretReference(it) => self.secret_reference(&caller, it.read.0),
-            HostCall::SecretGet(it) => self.secret_get(&caller, it.read.0),
+            HostCall::SecretReference(it) => self.secret_reference(caller, it.read.0),
+            HostCall::SecretGet(it) => self.secret_get(caller, it.read.0),
             HostCall::SecretKeep(it) => self.secret_keep(&caller, it.read),
             HostCall::NetworkConnect(it) => self.network_connect(caller, it.read),
             // The outcome of a connection is a fact: it is recorded, and nothing else is done.

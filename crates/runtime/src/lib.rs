@@ -35,7 +35,7 @@ pub use parts::{
     Configuration, Entropy, ExtensionChanges, HomeParts, InstalledExtension, OsEntropy, OutputDelta,
     OutputKind, Parts, RemovedExtension, ReportChanges, SessionEvent, SilentSurface, Surface, Zone,
 };
-pub use runtime::{Runtime, ShutdownRequest};
+pub use runtime::{DefaultModel, Runtime, ShutdownRequest};
 pub use session::{NewSession, SessionHandle, TurnReport};
 pub use system::{RunOutcome, ScheduleRun, ScheduleView};
 pub use tools::{CommandDone, CommandInfo, ToolsShown};

@@ -20,7 +20,7 @@ mod subscriptions;
 mod topics;
 mod turns;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -28,7 +28,7 @@ use holdfast_bus::topics::{AGENT_BACKGROUND, AGENT_TASK, EXTENSION_ERROR};
 use holdfast_bus::{Bus, BusSettings, NewEvent, Published};
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::{ExtensionId, Millis};
+use holdfast_contract::ids::{ExtensionId, Generation, Millis};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::system_frames::{
@@ -71,6 +71,8 @@ pub(crate) struct Messaging {
     opened: AtomicU64,
     /// The user who wrote last, by channel.
     last_users: Mutex<HashMap<ExtensionId, String>>,
+    /// Generations without an agent whose manifest gives events to one, which was reported.
+    agentless: Mutex<HashSet<(ExtensionId, Generation)>>,
     /// The answers that are shown on channels while they are written.
     streams: Streams,
 }
@@ -104,6 +106,7 @@ impl Messaging {
             announcements,
             opened: AtomicU64::default(),
             last_users: Mutex::default(),
+            agentless: Mutex::default(),
             streams: Streams::default(),
         })
     }

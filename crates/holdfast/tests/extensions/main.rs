@@ -12,6 +12,8 @@ mod commands;
 #[cfg(target_os = "linux")]
 mod packages;
 #[cfg(target_os = "linux")]
+mod ported;
+#[cfg(target_os = "linux")]
 mod programs;
 #[cfg(target_os = "linux")]
 mod python;

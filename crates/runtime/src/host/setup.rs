@@ -9,7 +9,9 @@ use holdfast_contract::content::Content;
 use holdfast_contract::host_call::arguments::{DoctorArguments, NameArgument, SetupApplyArguments};
 use holdfast_contract::ids::{ExtensionId, Millis};
 use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::role::Role;
+use holdfast_contract::system_frames::ExtensionRetried;
 use holdfast_contract::wire::{Call, Later, Reply};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -116,7 +118,7 @@ impl Inner {
 
     /// The state of an extension's setup.
     pub(crate) async fn setup(self: &Arc<Self>, id: &ExtensionId) -> Result<SetupState, Problem> {
-        let Some(serving) = self.extensions.active(id) else {
+        let Some(serving) = self.started_for_setup(id).await? else {
             let what = format!("`{id}` is not active");
             let help = "`holdfast ext list` shows what is installed, and what is wrong with it.";
             return Err(Problem::new(Code::ExtensionUnknown, what).help(help));
@@ -161,17 +163,37 @@ impl Inner {
             word: "everything is there".to_owned(),
         };
         let missing = state.missing().join(", ");
-        if has_role {
-            match self.ask_setup(id, "complete", Content::default()).await {
-                Ok(word) => state.word = word.to_text(),
-                Err(fault) => (state.complete, state.word) = (false, fault.message),
-            }
-        }
-        let absent = state.questions.iter().any(|it| it.secret && it.required && !it.answered);
-        if absent || (state.complete && !has_role && !missing.is_empty()) {
-            (state.complete, state.word) = (false, format!("missing: {missing}"));
+        // The extension's own word decides. One that has none is set up when nothing that is required is missing.
+        match if has_role {
+            self.ask_setup(id, "complete", Content::default()).await.map(Some)
+        } else {
+            Ok(None)
+        } {
+            Ok(word) => match word.filter(|word| !word.value().is_null()) {
+                Some(word) => state.word = word.to_text(),
+                None if missing.is_empty() => {}
+                None => (state.complete, state.word) = (false, format!("missing: {missing}")),
+            },
+            Err(fault) => (state.complete, state.word) = (false, fault.message),
         }
         Ok(state)
+    }
+
+    /// The generation that serves. An extension that is down is started: without its setup it may have had no way to be well.
+    async fn started_for_setup(&self, id: &ExtensionId) -> Result<Option<Arc<ExtensionRef>>, Problem> {
+        let serving = self.extensions.active(id);
+        if serving.is_some() {
+            return Ok(serving);
+        }
+        let reason = "it is to be set up".to_owned();
+        self.system.tell(ExtensionRetried { id: id.clone(), reason, reload: false });
+        self.system.ask(SystemCommand::Settled).await?;
+        Ok(self.extensions.active(id))
+    }
+
+    /// Whether an active extension says that it is not set up, or lacks what it requires.
+    pub(crate) async fn needs_setup(self: &Arc<Self>, id: &ExtensionId) -> bool {
+        self.not_set_up().await.iter().any(|state| state.extension == *id)
     }
 
     /// Sets a parameter.
@@ -213,7 +235,16 @@ impl Inner {
             self.ask_setup(id, "apply", Content::new(serde_json::json!({ name: told }))).await?;
         }
         self.setup_changed();
-        self.setup(id).await
+        let state = self.setup(id).await?;
+        // A loop that had ended for want of its setup is started with the extension.
+        let ended = self.extensions.active(id).is_some_and(|serving| self.background_has_ended(&serving));
+        if state.complete && ended {
+            let reason = "it was set up".to_owned();
+            self.system.tell(ExtensionRetried { id: id.clone(), reason, reload: true });
+            self.system.ask(SystemCommand::Settled).await?;
+            return self.setup(id).await;
+        }
+        Ok(state)
     }
 
     /// Stores a secret.

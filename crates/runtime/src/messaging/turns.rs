@@ -17,6 +17,7 @@ use holdfast_contract::message::Origin;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::role::Role;
 use holdfast_contract::session_frames::{Parent, TurnOutcome};
+use holdfast_contract::system_frames::ExtensionFaulted;
 use serde_json::json;
 
 use super::OutputStream;
@@ -297,6 +298,7 @@ impl Inner {
                 let report = self.turn_alone(request).await?;
                 (answer_of(&report), report.files)
             }
+            None if !self.is_agent(extension) => return Ok(()),
             None => {
                 let task = json!({ "task": text }).into();
                 let said = self.call_role(extension, Role::Agent, "invoke", task).await?;
@@ -304,6 +306,25 @@ impl Inner {
             }
         };
         self.notify(UserNotice::text(text), files, delivery).await
+    }
+
+    /// Whether an extension has an agent of its own. One that has none cannot take an event that its manifest gives to its agent: the event
+    /// is skipped, and the first time `ext doctor` says so. One that is down may have one.
+    fn is_agent(&self, id: &ExtensionId) -> bool {
+        let Some(serving) = self.extensions.active(id) else { return true };
+        let is_agent = self
+            .extensions
+            .instance(&serving)
+            .map_or(true, |instance| instance.capabilities().roles.contains(Role::Agent));
+        let told = || self.messaging.agentless.lock().insert((id.clone(), serving.generation));
+        if !is_agent && told() {
+            let message =
+                "its manifest subscribes with `invoke_agent`, and it has no agent: the event was skipped";
+            let (phase, fault) = ("event".to_owned(), Fault::new(Code::EventRefused, message));
+            let (id, generation) = (id.clone(), serving.generation);
+            self.system.tell(ExtensionFaulted { id, generation, phase, fault });
+        }
+        is_agent
     }
 
     /// Asks an agent for an extension, in a session of its own, and gives the answer.

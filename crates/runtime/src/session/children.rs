@@ -49,11 +49,15 @@ impl Inner {
     pub(crate) fn set_agents(&self, descriptors: &mut [Descriptor]) {
         for descriptor in descriptors {
             let Payload::Agent(agent) = &mut descriptor.payload else { continue };
-            let Some(set) = self.home.agent(&agent.id) else { continue };
+            let Some(set) = self.home.agent(&agent.id) else {
+                self.models.configure(&mut agent.models);
+                continue;
+            };
             if let Some(model) = &set.model {
                 agent.models = vec![model.clone()];
             }
             agent.models.extend(set.fallback.iter().cloned());
+            self.models.configure(&mut agent.models);
             if let Some(more) = &set.instructions {
                 agent.instructions = Content::text(format!("{}\n\n{more}", agent.instructions.to_text()));
             }
