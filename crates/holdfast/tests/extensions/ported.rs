@@ -454,8 +454,13 @@ fn plain_connections_and_names_go_through_the_gateway() {
     scene.run(&["ext", "grant", "plain", "--network", &format!("127.0.0.1:{port}")]).ok();
     assert!(call(&scene, "plain", &there).contains("heard"));
     // A name has an address, and what is not granted is refused when it is connected to.
-    let named = call(&scene, "plain", &json!({ "host": "granted.example", "port": 443 }));
-    assert!(named.contains("ConnectionResetError") || named.contains("BrokenPipeError"), "{named}");
+    for (host, port) in [("granted.example", 443), ("169.254.169.254", 80), ("127.0.0.1", 8080)] {
+        let named = call(&scene, "plain", &json!({ "host": host, "port": port }));
+        assert!(
+            named.contains("ConnectionResetError") || named.contains("BrokenPipeError"),
+            "{host}: {named}"
+        );
+    }
     let log = scene.run(&["log", "export", "system"]).out + &scene.run(&["ext", "doctor", "plain"]).out;
     assert!(!log.contains("192.88.99"), "the host is asked about names: {log}");
     scene.verifies();
