@@ -176,8 +176,9 @@ class It:
         return [ping, need]
 ";
     class(&scene, "strict", "", code);
-    assert!(call(&scene, "ping", &json!({})).contains("xNonexNone"));
-    assert!(call(&scene, "need", &json!({})).contains("HF-3102"));
+    // A command waits some seconds only for an extension that starts.
+    until("its defaults count", || call(&scene, "ping", &json!({})).contains("xNonexNone"));
+    until("the rest is required", || call(&scene, "need", &json!({})).contains("HF-3102"));
 }
 
 #[test]
@@ -420,9 +421,10 @@ fn a_notice_goes_to_the_channel_that_the_event_names() {
 fn a_missing_package_is_named_with_what_to_do() {
     let scene = scene();
     class(&scene, "needs", "", "import nothing_of_that_name\n");
-    scene.run(&["ext", "list"]);
-    let doctor = scene.run(&["ext", "doctor", "needs"]).out;
-    assert!(doctor.contains("extensions/needs/requirements.txt"), "{doctor}");
+    until("it is named", || {
+        scene.run(&["ext", "list"]);
+        scene.run(&["ext", "doctor", "needs"]).out.contains("extensions/needs/requirements.txt")
+    });
 }
 
 /// A tool that connects without a proxy: it looks a name up, and speaks its own protocol.
@@ -489,7 +491,7 @@ fn foreign_project(scene: &Scene) -> std::path::PathBuf {
     put("sandbox/data/kv/values.json", r#"{"u.name": "Ada"}"#);
     put(
         "config/settings.yaml",
-        "extensions: { notes: { colour: red } }\nagents: { default: { provider: openai, model: m } }\n",
+        "extensions: { notes: { colour: red }, fetches: { enabled: false } }\nagents: { default: { provider: openai, model: m } }\n",
     );
     put("config/policy.yaml", "profile: full-auto\n");
     put(".env", "# keys\nOTHER_KEY=\"canary-3391-import\"\n");

@@ -16,6 +16,7 @@ const FORBIDDEN: &[&str] = &["EPERM", "ENOSYS"];
 const NOBODY: &[&str] = &["ESRCH", "EPERM", "ENOSYS"];
 const LINKED: &[&str] = &["ENOENT", "EACCES", "EXDEV", "EPERM", "EROFS"];
 const UNREACHED: &[&str] = &["EACCES", "EPERM", "ENETUNREACH", "ECONNREFUSED"];
+const RESET: &[&str] = &["ECONNRESET", "EPIPE"];
 const NO_SOCKET: &[&str] = &["EPERM", "EAFNOSUPPORT"];
 const REFUSED: &[&str] = &["HTTP/1.1 403"];
 const NONSENSE: &[&str] = &["HTTP/1.1 400", "HTTP/1.1 411"];
@@ -136,12 +137,15 @@ fn network() -> Vec<Case> {
         "this machine by zero", "connect(socket.AF_INET, socket.SOCK_STREAM, ('0.0.0.0', PORT))", UNREACHED;
         "this machine by IPv6", "connect(socket.AF_INET6, socket.SOCK_STREAM, ('::1', PORT))", &["EACCES", "EPERM", "ENETUNREACH", "ECONNREFUSED", "EADDRNOTAVAIL"];
         "this machine, mapped", "connect(socket.AF_INET6, socket.SOCK_STREAM, ('::ffff:127.0.0.1', PORT))", UNREACHED;
-        "credentials of the cloud's", "connect(socket.AF_INET, socket.SOCK_STREAM, ('169.254.169.254', 80))", UNREACHED;
-        "a public address", "connect(socket.AF_INET, socket.SOCK_STREAM, ('1.1.1.1', 443))", UNREACHED;
+        // The gateway accepts these, and resets them when the host has said no.
+        "credentials of the cloud's", "answered(connect(socket.AF_INET, socket.SOCK_STREAM, ('169.254.169.254', 80)))", RESET;
+        "a public address", "answered(connect(socket.AF_INET, socket.SOCK_STREAM, ('1.1.1.1', 443)))", RESET;
+        "a server on this machine by a port of the web", "answered(connect(socket.AF_INET, socket.SOCK_STREAM, ('127.0.0.1', 8080)))", RESET;
+        "a name that leads elsewhere", "answered(connect(socket.AF_INET, socket.SOCK_STREAM, (socket.gethostbyname('other.example'), 443)))", RESET;
         "a public address on the gateway's port", "connect(socket.AF_INET, socket.SOCK_STREAM, ('1.1.1.1', 3128))", UNREACHED;
         "a datagram", "connect(socket.AF_INET, socket.SOCK_DGRAM, ('127.0.0.1', PORT))", NO_SOCKET;
         "a name by a datagram", "connect(socket.AF_INET, socket.SOCK_DGRAM, ('1.1.1.1', 53))", NO_SOCKET;
-        "a name", "result = socket.gethostbyname('example.com')", &["Temporary failure", "Name or service", "No address"];
+        "a name at another resolver", "connect(socket.AF_INET, socket.SOCK_STREAM, ('1.1.1.1', 53))", UNREACHED;
         "a raw packet", "socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)", NO_SOCKET;
         "a packet of the link's", "socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)", NO_SOCKET;
         "netlink", "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)", NO_SOCKET;

@@ -1,10 +1,9 @@
 //! Copying folders of another program. Links and special files are left, and what is there already is kept.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
-
-use std::io::Write;
 
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_untrusted_files::read;
@@ -74,7 +73,10 @@ fn copy_folder(from: &Path, to: &Path, dry: bool, copied: &mut Copied) -> Result
             copied.left.get_or_insert(format!("left all but {MAX_FILES} files"));
             return Ok(());
         }
-        if fs::symlink_metadata(&target).is_ok() {
+        // A file that an extension has taken over has another name since.
+        let mut taken_over = target.clone().into_os_string();
+        taken_over.push(".imported");
+        if [target.as_path(), Path::new(&taken_over)].iter().any(|path| fs::symlink_metadata(path).is_ok()) {
             copied.kept += 1;
             continue;
         }

@@ -13,7 +13,6 @@ use super::{Importer, Outcome};
 /// Packages whose modules have other names.
 const MODULES: &[(&str, &str)] = &[
     ("beautifulsoup4", "bs4"),
-    ("openai-agents", "agents"),
     ("pillow", "PIL"),
     ("python-dotenv", "dotenv"),
     ("pyyaml", "yaml"),
@@ -109,8 +108,10 @@ fn packages(project: &str) -> Vec<(String, String)> {
         .map(|line| {
             let end = line.find(|letter: char| !(letter.is_ascii_alphanumeric() || "-_.".contains(letter)));
             let package = line[..end.unwrap_or(line.len())].to_ascii_lowercase();
-            let module =
-                MODULES.iter().find(|(name, _)| *name == package).map(|(_, module)| (*module).to_owned());
+            // Several packages have agents in a module of that name.
+            let agents = package.ends_with("-agents").then(|| "agents".to_owned());
+            let listed = MODULES.iter().find(|(name, _)| *name == package);
+            let module = listed.map(|(_, module)| (*module).to_owned()).or(agents);
             (module.unwrap_or_else(|| package.replace('-', "_")), line.to_owned())
         })
         .collect()
