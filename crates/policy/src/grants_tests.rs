@@ -5,7 +5,7 @@ use holdfast_contract::host_call::Capability;
 use holdfast_contract::manifest::{Access, FileGrant, Grants, Profile};
 
 use crate::testing::policy;
-use crate::{GrantedAccess, HeldInterfaces, effective_grant, rooted};
+use crate::{GrantedAccess, HeldInterfaces, effective_grant, granted_to, rooted};
 
 fn texts(list: &[&str]) -> Vec<String> {
     list.iter().map(|text| (*text).to_owned()).collect()
@@ -224,4 +224,18 @@ fn an_interface_is_held_by_lane_and_profile_or_by_a_grant() {
         assert!(!held(lane, Profile::Trusted, &[], Capability::SystemEvents), "{lane}");
         assert!(held(lane, Profile::Safe, &["system-events"], Capability::SystemEvents), "{lane}");
     }
+}
+
+#[test]
+fn a_manifest_without_grants_gets_the_hosts_and_secrets_that_are_named() {
+    let manifest = |more: &str| {
+        let text = format!("id: it\nname: It\nentrypoint: main:It\n{more}");
+        holdfast_contract::manifest::parse(std::path::Path::new("m.yaml"), &text).unwrap().manifest
+    };
+    let mut given = Grants { secrets: texts(&["KEY"]), ..network(&["api.example.com:443", "no host"]) };
+    given.interfaces = texts(&["ui"]);
+    let expected = Grants { secrets: texts(&["KEY"]), ..network(&["api.example.com:443"]) };
+    assert_eq!(granted_to(&manifest(""), &given), expected, "interfaces need a request");
+    let asks = manifest("grants: { network: [other.example.com] }\n");
+    assert_eq!(granted_to(&asks, &given), Grants::default(), "a manifest with grants is a limit");
 }

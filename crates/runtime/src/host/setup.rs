@@ -116,16 +116,22 @@ impl Inner {
         })
     }
 
-    /// The state of an extension's setup.
+    /// The state of an extension's setup. One that is down is started for it.
     pub(crate) async fn setup(self: &Arc<Self>, id: &ExtensionId) -> Result<SetupState, Problem> {
         let Some(serving) = self.started_for_setup(id).await? else {
             let what = format!("`{id}` is not active");
             let help = "`holdfast ext list` shows what is installed, and what is wrong with it.";
             return Err(Problem::new(Code::ExtensionUnknown, what).help(help));
         };
+        self.setup_of(&serving).await
+    }
+
+    /// The state of the setup of an active generation.
+    async fn setup_of(self: &Arc<Self>, serving: &Arc<ExtensionRef>) -> Result<SetupState, Problem> {
+        let id = &serving.id;
         let spec = self.extensions.found(&serving.digest).and_then(|found| found.setup).unwrap_or_default();
         let mut questions = Vec::new();
-        let has_role = self.extensions.instance(&serving)?.capabilities().roles.contains(Role::Setup);
+        let has_role = self.extensions.instance(serving)?.capabilities().roles.contains(Role::Setup);
         if has_role {
             let schema = self.ask_setup(id, "schema", Content::default()).await?;
             let read = serde_json::from_value(schema.value().clone());
@@ -274,7 +280,7 @@ impl Inner {
         let mut open = Vec::new();
         for extension in self.extensions.all_active() {
             // One whose state cannot be read reports that when it is asked directly.
-            if let Ok(state) = self.setup(&extension.id).await
+            if let Ok(state) = self.setup_of(&extension).await
                 && !state.complete
             {
                 open.push(state);

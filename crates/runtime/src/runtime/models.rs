@@ -24,8 +24,11 @@ pub struct DefaultModel {
     /// Its name.
     pub name: ModelName,
     /// Another model of its provider, by the provider's own id; none where the default has no provider, as a script.
-    pub sibling: Arc<dyn Fn(&ModelName) -> Option<Arc<dyn Model>> + Send + Sync>,
+    pub sibling: Arc<SiblingModel>,
 }
+
+/// Makes another model of a provider, by the provider's own id.
+type SiblingModel = dyn Fn(&ModelName) -> Option<Arc<dyn Model>> + Send + Sync;
 
 impl Models {
     pub(crate) fn new(
