@@ -253,7 +253,10 @@ impl Inner {
                         action: format!("use the secret `{name}`"),
                         option: format!("--secret {name}"),
                     };
-                    let bundle = inner.activation(caller.extension.digest)?;
+                    // Nobody is asked about what is not an extension of the home.
+                    let bundle = inner.activation(caller.extension.digest).map_err(|_| {
+                        Fault::new(Code::ToolDenied, format!("the secret `{name}` is not granted to `{id}`"))
+                    })?;
                     inner.consent(&caller, &bundle, asked).await.map(|()| found)
                 }
                 None => {
