@@ -25,7 +25,7 @@ use crate::config::{ApplicationConfig, BuiltInContext};
 use crate::home_configuration::{HomeConfiguration, HomeExtensions, NativeExtensions, watch};
 use crate::http_client::PinnedClient;
 use crate::lanes::{LaneProgress, lanes, quiet, remotes, reported, token};
-use crate::models::ModelCatalog;
+use crate::models::{ModelCatalog, default_model};
 use crate::secrets::secrets;
 use crate::session_factory::MainSessionFactory;
 use crate::zone::host_zone;
@@ -131,6 +131,7 @@ impl Application {
         warnings.extend(loader_warnings);
         let faults = rejected.iter().map(|(id, problem)| (id.clone(), problem.to_located_fault())).collect();
         let unusable = rejected.into_iter().map(|(_, problem)| problem.with(Severity::Warning));
+        let stand_in = default_model(&offered, &settings, environment);
         let model = offered.default;
         warnings.extend(offered.warnings);
         let session_factory =
@@ -157,7 +158,7 @@ impl Application {
         let remotes = remotes(plan, &settings, secrets.as_ref());
         let always = built_ins.extensions.iter().map(|found| found.id.clone()).collect();
         built_ins.extensions.extend(remotes.found());
-        let native = NativeExtensions::new(built_ins.extensions, &settings);
+        let native = NativeExtensions::new(built_ins.extensions, &settings, home.extensions());
         let enabled = native.enabled();
         let extensions = Mutex::new(HomeExtensions { loader, native });
         let configuration =
@@ -179,6 +180,7 @@ impl Application {
                 configuration: Some(configuration.clone()),
                 rejected: faults,
                 agents: settings.agents.clone(),
+                default_model: Some(stand_in),
                 limits: settings.limits,
                 calls: settings.calls.clone(),
                 context: settings.context.clone(),
@@ -227,7 +229,15 @@ impl Application {
             let message = format!("`overrides.{kind}.{id}` names nothing that is registered");
             Problem::warning(Code::OverrideUnknown, message)
         });
-        Ok(reserved.chain(unused).collect())
+        let models = self.runtime.unconfigured_models().into_iter().map(|name| {
+            let message = format!("an agent names the model `{name}`, which is not configured");
+            let help = format!(
+                "The default provider is asked for it, and otherwise `{}` is used. `models: {{ {name}: … }}` in the settings configures it.",
+                self.model
+            );
+            Problem::warning(Code::ModelUnknown, message).help(help)
+        });
+        Ok(reserved.chain(unused).chain(models).collect())
     }
 
     /// Applies the retention of the settings now and every day, and releases sessions that nobody uses, as long as the home is open.

@@ -32,6 +32,9 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Create a home: detect keys and local model servers, write commented settings
     Init(Init),
+    /// Take over what you have in another program: extensions, settings, secrets, data
+    #[command(subcommand)]
+    Import(Import),
     /// Chat in the terminal: streaming, history, slash commands, inline approvals [the default command]
     Chat(Chat),
     /// Run one turn and print the answer; with --json every frame of the turn
@@ -121,6 +124,23 @@ pub(crate) struct Init {
     /// Ask nothing; use what was detected
     #[arg(long, short = 'y')]
     pub yes: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Import {
+    /// From assistant4 (yodoca): the folder of the whole project
+    Yodoca(ImportSource),
+    /// From pith: the folder with its `config.yaml`
+    Pith(ImportSource),
+}
+
+#[derive(Args)]
+pub(crate) struct ImportSource {
+    /// The other program's folder; nothing in it is changed
+    pub path: PathBuf,
+    /// Show what would be imported, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 #[derive(Args)]

@@ -135,7 +135,7 @@ codes! {
     ExtensionUnreadable = "4010", "An extension cannot be read", "Make its folder and files readable again. What served goes on; a gate that does not serve denies until it does.";
     OverrideUnknown = "4011", "An override names nothing that is registered", "Correct the id under `overrides` in `config/settings.yaml`, or remove the entry; `holdfast tools` and `holdfast ext list` show what there is.";
     ExtensionUnknown = "4005", "There is no such extension", "Run `holdfast ext list` to see what is installed.";
-    ProcessKilled = "4012", "An extension's process was killed while it started", "Something outside of it killed the process, for example a lack of memory. It is started again after a pause; `holdfast ext restart ID` does so at once.";
+    ProcessKilled = "4012", "An extension's process was killed while it started", "Something outside of it killed the process, for example a lack of memory, or it did not answer in time because the machine is busy. It is started again after a pause; `holdfast ext restart ID` does so at once.";
     ComponentInvalid = "4101", "The file is not a valid component", "Build it with `holdfast ext build`; `holdfast ext check` shows the details.";
     ComponentVersion = "4102", "The component was built for another version of the interface", "Build it again with this program's `holdfast ext build`.";
     ComponentImport = "4103", "The extension uses an interface of the host that is not granted", "Grant it with the command shown, or remove the import or the call.";

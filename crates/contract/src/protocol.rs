@@ -126,6 +126,9 @@ pub struct ProcessHello {
     pub features: Vec<String>,
     /// Its manifest, read.
     pub manifest: Value,
+    /// The names of the secrets that it is granted. Their values are read with the host call `secret.get`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
 }
 
 /// What this host understands.

@@ -98,6 +98,7 @@ impl PluginLane {
             line_bytes: MAX_MESSAGE_BYTES as u64,
             features: FEATURES.iter().map(|feature| (*feature).to_owned()).collect(),
             manifest: serde_json::to_value(&manifest).unwrap_or_default(),
+            secrets: bundle.grants.secrets.clone(),
         });
         let welcome = welcome(&image, &hello).await?;
         let descriptors = welcome.exports().descriptors(&manifest)?;

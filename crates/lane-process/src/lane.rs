@@ -61,6 +61,8 @@ pub(crate) struct PythonInterpreter {
     pub readable: Vec<PathBuf>,
     /// Distinguishes it from other interpreters.
     pub identity: String,
+    /// Whether it is an environment with packages.
+    pub has_packages: bool,
     /// The worker that it runs.
     pub worker: Arc<Worker>,
 }
@@ -204,6 +206,7 @@ impl ProcessLane {
                 executable: interpreter.executable.clone(),
                 readable,
                 identity,
+                has_packages: false,
                 worker,
             });
         }
@@ -212,7 +215,8 @@ impl ProcessLane {
         let environment = PythonEnvironment::with(&needed, interpreter, place, report.clone(), told).await?;
         identity.push_str(&format!(" {}", environment.folder.display()));
         readable.push(environment.folder.clone());
-        Ok(PythonInterpreter { executable: environment.python(), readable, identity, worker })
+        let executable = environment.python();
+        Ok(PythonInterpreter { executable, readable, identity, has_packages: true, worker })
     }
 }
 

@@ -14,7 +14,7 @@ use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_contract::system_frames::ScheduleSpec;
 use holdfast_contract::wire::Bundle;
 use holdfast_lane_declarative::PROMPT;
-use holdfast_policy::{HeldInterfaces, Policy, effective_grant};
+use holdfast_policy::{HeldInterfaces, Policy, granted_to};
 use holdfast_schedules::{Timetable, Zone};
 use serde_json::{Map, Value};
 
@@ -239,7 +239,7 @@ pub fn candidate(
         budgets,
     };
     let given = policy.given(&manifest.id, &bundle.content(), folder.to_str());
-    bundle.grants = effective_grant(&manifest.requests(), &given);
+    bundle.grants = granted_to(&manifest, &given);
     let held = HeldInterfaces::new(&bundle.lane, policy.profile_name(), bundle.grants.interfaces.clone());
     let topics = manifest.events.subscribes.iter().map(|subscription| subscription.topic.as_str());
     let refused = topics.filter(|topic| !held.may_subscribe(topic));

@@ -14,12 +14,14 @@ use holdfast_contract::budgets::Budgets;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::hook::HookSpec;
 use holdfast_contract::ids::ExtensionId;
-use holdfast_contract::manifest::{Grants, LaneKind, Manifest, RESERVED_IDS, enabled_by_user};
+use holdfast_contract::manifest::{
+    Grants, LaneKind, Manifest, RESERVED_IDS, enabled_by_user, replaces_built_in,
+};
 use holdfast_contract::problem::{Code, Fault, Problem, Severity};
 use holdfast_contract::system_frames::{FoundExtension, ScheduleSpec, SetupSpec, SubscriptionSpec};
 use holdfast_contract::wire::{Bundle, Vault};
 use holdfast_lane_declarative::{PROMPT, declared_agent};
-use holdfast_policy::{Policy, effective_grant, rooted};
+use holdfast_policy::{Policy, granted_to, rooted};
 use serde_json::{Map, Value};
 
 use crate::candidate::{
@@ -200,7 +202,7 @@ impl Loader {
         // A folder gets what its manifest requests of what is given, and a single file all of that.
         let rooted = |grants: &Grants| rooted(grants, &self.user_folder, &self.working_folder);
         let given_to_folder = given(self.folder.join(found.id.as_str()));
-        let of_folder = rooted(&effective_grant(&manifest.requests(), &given_to_folder));
+        let of_folder = rooted(&granted_to(&manifest, &given_to_folder));
         let of_file = rooted(&given(self.folder.join(&bundle.entrypoint)));
         if [Grants::default(), of_folder, of_file].contains(&bundle.grants) {
             return Ok(());
@@ -271,8 +273,12 @@ impl Loader {
 
     /// What is there: a folder each, or a single file. Where two have one name, the folder has it.
     fn there(&mut self, changes: &mut Changes) -> BTreeMap<ExtensionId, ExtensionLocation> {
-        let (folders, single, blind) = listed(&self.folder);
+        let (mut folders, single, blind) = listed(&self.folder);
         let blind = blind.or_else(|| self.is_lost());
+        // One that lost its manifest while it was in use is reported; a folder that never had one is no extension.
+        folders.retain(|name| {
+            self.seen.contains_key(&name.as_str().into()) || has_manifest(&self.folder.join(name.as_str()))
+        });
         changes.warnings.extend(blind.clone().map(|problem| problem.with(Severity::Warning)));
         self.blind = blind;
         let folders = folders.into_iter();
@@ -296,13 +302,14 @@ impl Loader {
             );
         }
         for component in &self.carried {
-            if component.is_overridable() && there.contains_key(&component.extension()) {
+            let id = component.extension();
+            let gives_way = component.is_overridable() || replaces_built_in(self.settings.get(&id));
+            if gives_way && there.contains_key(&id) {
                 continue;
             }
-            if let Some(other) = there.insert(component.extension(), ExtensionLocation::Carried(*component)) {
-                let what = format!("`{}` is the id of a built-in extension", component.id);
-                let help = "Give it another name: this one is passed over.";
-                changes.warnings.push(Problem::in_file(Code::ManifestValue, &other.path(), what).help(help));
+            if let Some(other) = there.insert(id.clone(), ExtensionLocation::Carried(*component)) {
+                let taken = taken_by_built_in(&id, &other.path());
+                changes.warnings.push(taken.with(Severity::Warning));
             }
         }
         there
@@ -368,13 +375,10 @@ impl Loader {
         place: &ExtensionLocation,
         policy: &Policy,
     ) -> Result<Option<(FoundExtension, Vec<Problem>, FileDependencies)>, Problem> {
-        if self.built_in.contains(id) {
-            let what = format!("`{id}` is the id of a built-in extension");
-            return Err(
-                Problem::in_file(Code::ManifestValue, &place.path(), what).help("Give it another name.")
-            );
-        }
         let set = self.settings.get(id);
+        if self.built_in.contains(id) && !replaces_built_in(set) {
+            return Err(taken_by_built_in(id, &place.path()));
+        }
         let enabled = enabled_by_user(set);
         // What the user has disabled is not even read.
         if enabled == Some(false) {
@@ -444,6 +448,14 @@ fn coded_agent(
     let prompt = bundle.files.get(PROMPT).and_then(|digest| files.get(digest));
     let prompt = prompt.map(|bytes| String::from_utf8_lossy(bytes)).unwrap_or_default();
     declared_agent(manifest, &prompt).map_err(|fault| Problem::in_file(fault.code, place, fault.message))
+}
+
+/// A folder has the id of a built-in extension, and the user has not said which of the two is meant.
+fn taken_by_built_in(id: &ExtensionId, path: &Path) -> Problem {
+    let what = format!("`{id}` is the id of a built-in extension, which is used");
+    Problem::in_file(Code::ManifestValue, path, what).help(format!(
+        "Give it another name, or let it take the place of the built-in one: `extensions: {{ {id}: {{ replace: true }} }}` in the settings."
+    ))
 }
 
 /// The longest description that is kept in mind.
@@ -540,6 +552,15 @@ fn listed(folder: &Path) -> (Vec<String>, Vec<(&'static str, String)>, Option<Pr
         }
     }
     (folders, files, unread)
+}
+
+/// Whether a folder has a manifest, under any name that could be meant as one. What cannot be read is reported when it is read.
+fn has_manifest(folder: &Path) -> bool {
+    let is_manifest = |name: &String| {
+        let name = name.to_ascii_lowercase();
+        name.strip_prefix("manifest").is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    names(folder).map_or(true, |names| names.iter().any(is_manifest))
 }
 
 /// The folders of extensions in the folder of all of them. What is there and cannot be looked at is taken for one, and reported when

@@ -5,7 +5,7 @@ use holdfast_contract::host_call::Capability;
 use holdfast_contract::manifest::{Access, FileGrant, Grants, Profile};
 
 use crate::testing::policy;
-use crate::{GrantedAccess, HeldInterfaces, effective_grant, rooted};
+use crate::{GrantedAccess, HeldInterfaces, effective_grant, granted_to, rooted};
 
 fn texts(list: &[&str]) -> Vec<String> {
     list.iter().map(|text| (*text).to_owned()).collect()
@@ -240,4 +240,18 @@ fn interfaces_are_listed_as_held_or_lacking() {
     assert!(held("python", &[]).names().contains(&"agents"));
     assert!(!held("process", &[]).names().contains(&"agents"));
     assert!(!held("python", &["*"]).names().contains(&"shutdown"), "nobody holds it");
+}
+
+#[test]
+fn a_manifest_without_grants_gets_the_hosts_and_secrets_that_are_named() {
+    let manifest = |more: &str| {
+        let text = format!("id: it\nname: It\nentrypoint: main:It\n{more}");
+        holdfast_contract::manifest::parse(std::path::Path::new("m.yaml"), &text).unwrap().manifest
+    };
+    let mut given = Grants { secrets: texts(&["KEY"]), ..network(&["api.example.com:443", "no host"]) };
+    given.interfaces = texts(&["ui"]);
+    let expected = Grants { secrets: texts(&["KEY"]), ..network(&["api.example.com:443"]) };
+    assert_eq!(granted_to(&manifest(""), &given), expected, "interfaces need a request");
+    let asks = manifest("grants: { network: [other.example.com] }\n");
+    assert_eq!(granted_to(&asks, &given), Grants::default(), "a manifest with grants is a limit");
 }

@@ -49,6 +49,7 @@ use crate::usage::DelegatedBudget;
 const CALL_TIMEOUT: Millis = Millis(60_000);
 
 /// Who makes a host call.
+#[derive(Clone)]
 pub(crate) struct Caller {
     /// The extension, with its generation.
     pub extension: Arc<ExtensionRef>,
@@ -174,8 +175,8 @@ impl Inner {
             HostCall::ContextEnrich(it) => self.context_enrich(&caller, it.read),
             HostCall::ScheduleNext(it) => ready(self.schedule_next(&it.read)),
             HostCall::ScheduleWait(it) => self.schedule_wait(it.read),
-            HostCall::SecretReference(it) => self.secret_reference(&caller, it.read.0),
-            HostCall::SecretGet(it) => self.secret_get(&caller, it.read.0),
+            HostCall::SecretReference(it) => self.secret_reference(caller, it.read.0),
+            HostCall::SecretGet(it) => self.secret_get(caller, it.read.0),
             HostCall::SecretKeep(it) => self.secret_keep(&caller, it.read),
             HostCall::NetworkConnect(it) => self.network_connect(caller, it.read),
             // The outcome of a connection is a fact: it is recorded, and nothing else is done.
@@ -314,6 +315,7 @@ impl Host for SessionHost {
 }
 
 /// The user of a session, as the host asks them about what an extension wants to do. The extension needs no grant for that.
+#[derive(Clone)]
 pub(crate) struct SessionUser {
     pub inbox: mpsc::UnboundedSender<SessionCommand>,
     pub extension: Arc<ExtensionRef>,

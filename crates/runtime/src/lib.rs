@@ -38,7 +38,7 @@ pub use parts::{
     OutputDelta, OutputKind, Parts, RemovedExtension, ReportChanges, SessionEvent, SilentSurface, Surface,
     Variables, Zone,
 };
-pub use runtime::{Runtime, ShutdownRequest};
+pub use runtime::{DefaultModel, Runtime, ShutdownRequest};
 pub use session::{NewSession, SessionHandle, TurnReport};
 pub use system::{RunOutcome, ScheduleRun, ScheduleView};
 pub use tools::{CommandDone, CommandInfo, ToolsShown};

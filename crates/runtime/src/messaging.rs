@@ -28,7 +28,7 @@ mod topics;
 mod turn_events;
 mod turns;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -36,7 +36,7 @@ use holdfast_bus::topics::{AGENT_BACKGROUND, AGENT_TASK, EXTENSION_ERROR};
 use holdfast_bus::{Bus, BusSettings, NewEvent, Published};
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::{ExtensionId, Millis};
+use holdfast_contract::ids::{ExtensionId, Generation, Millis};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::system_frames::{
@@ -91,6 +91,8 @@ pub(crate) struct Messaging {
     last_place: Mutex<Option<ActivePlace>>,
     /// The questions that wait for a person.
     pub(crate) questions: Questions,
+    /// Generations without an agent whose manifest gives events to one, which was reported.
+    agentless: Mutex<HashSet<(ExtensionId, Generation)>>,
     /// The answers that are shown on channels while they are written.
     streams: Streams,
     /// The events about turns that subscribers have not been handed yet.
@@ -128,6 +130,7 @@ impl Messaging {
             last_users: Mutex::default(),
             last_place: Mutex::default(),
             questions: Questions::default(),
+            agentless: Mutex::default(),
             streams: Streams::default(),
             turn_events: TurnEvents::default(),
         })

@@ -26,6 +26,7 @@ use crate::extensions::Preparations;
 use crate::host::outside::http::HttpClient;
 use crate::host::secrets::Secrets;
 use crate::messaging::Routes;
+use crate::runtime::DefaultModel;
 use crate::tools::ToolsShown;
 
 /// The parts of a runtime.
@@ -64,6 +65,8 @@ pub struct HomeParts {
     pub rejected: Vec<(ExtensionId, Fault)>,
     /// What is different for agents, by their ids.
     pub agents: BTreeMap<AgentId, AgentSettings>,
+    /// What stands in for models that agents name and that are not configured; none where such agents fail.
+    pub default_model: Option<DefaultModel>,
     /// What a turn and a session of the main agent may use up.
     pub limits: LimitSettings,
     /// How tool calls are run.
@@ -111,6 +114,7 @@ impl Default for HomeParts {
             configuration: None,
             rejected: Vec::new(),
             agents: BTreeMap::new(),
+            default_model: None,
             limits: LimitSettings::default(),
             calls: CallSettings::default(),
             context: ContextBudget::default(),

@@ -13,6 +13,8 @@ mod code_agent;
 mod home_settings;
 mod inner;
 mod models;
+
+pub use self::models::DefaultModel;
 mod policies;
 pub(crate) mod summary;
 

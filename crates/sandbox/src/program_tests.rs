@@ -16,7 +16,7 @@ const LIMITS: ProcessLimits = ProcessLimits { file_bytes: 1 << 20, memory_bytes:
 fn script(report: &SandboxReport, text: &str) -> (String, String, ExitStatus) {
     let words = ["sh", "-c", text].map(str::to_owned);
     let running = start(report, &words).unwrap();
-    let Running { input, output, errors, gateway: _gateway, life } = running;
+    let Running { input, output, errors, gateway: _gateway, life, .. } = running;
     drop(input);
     assert!(life.wait(Duration::from_secs(60)), "it ends");
     let status = life.end(&Switch::default()).unwrap();

@@ -285,6 +285,7 @@ pub struct ManifestSubscription {
     /// The topic.
     pub topic: Topic,
     /// What happens with its events.
+    #[serde(default)]
     pub handler: HandlerSpec,
 }
 
@@ -295,7 +296,7 @@ impl From<&ManifestSubscription> for SubscriptionSpec {
 }
 
 /// What happens with an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HandlerSpec {
     /// The user is sent the event's `text`.
@@ -303,6 +304,7 @@ pub enum HandlerSpec {
     /// The extension's agent is invoked, and the user is sent its answer.
     InvokeAgent,
     /// The extension itself takes it: its `subscriber` role is called.
+    #[default]
     Custom,
 }
 

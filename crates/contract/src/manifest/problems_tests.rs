@@ -141,10 +141,7 @@ fn fields_that_are_missing_further_down() {
     check_lines(&[
         (
             "events: {subscribes: [{topic: a.b}, {handler: custom}]}\n",
-            "error[HF-1006]: `events.subscribes[0].handler` is missing
-  --> m.yaml:4:23 (events.subscribes[0].handler)
-  help: Add `handler: notify_user`, `invoke_agent` or `custom`.
-error[HF-1006]: `events.subscribes[1].topic` is missing
+            "error[HF-1006]: `events.subscribes[1].topic` is missing
   --> m.yaml:4:37 (events.subscribes[1].topic)
   help: Add `topic: alert.urgent`.",
         ),

@@ -422,9 +422,8 @@ fn publication(field: &Field<'_>) -> Result<Publication> {
 fn subscription(field: &Field<'_>) -> Result<ManifestSubscription> {
     field.object(|object| {
         let topic = object.required("topic", "alert.urgent", Field::word);
-        let handler = object.required("handler", "notify_user`, `invoke_agent` or `custom", |field| {
-            field.choice(HandlerSpec::ALL)
-        });
+        let handler =
+            object.defaulted("handler", HandlerSpec::default(), |field| field.choice(HandlerSpec::ALL));
         Ok(ManifestSubscription { topic: topic?.into(), handler: handler? })
     })
 }

@@ -78,9 +78,10 @@ fn one_that_is_broken_says_why_and_stops_nobody() {
     install(&scene, "answer", TOOL, "");
     install(&scene, "half", &TOOL[..TOOL.len() / 2], "");
     install(&scene, "other", TOOL, "id: another\n");
-    fs::create_dir_all(scene.home().join("extensions/empty")).unwrap();
+    fs::create_dir_all(scene.home().join("extensions/misnamed")).unwrap();
+    fs::write(scene.home().join("extensions/misnamed/manifest.yml"), "id: misnamed\n").unwrap();
     let listed = scene.run(&["ext", "list", "--json"]).ok();
-    for (id, code) in [("half", "HF-4101"), ("other", "HF-1007"), ("empty", "HF-1001")] {
+    for (id, code) in [("half", "HF-4101"), ("other", "HF-1007"), ("misnamed", "HF-1001")] {
         let line = listed.lines().into_iter().find(|line| line["id"] == id).unwrap();
         assert_eq!(line["state"], "ERROR", "{line}");
         assert!(line["fault"].as_str().unwrap().contains(code), "{line}");

@@ -16,6 +16,8 @@ mod packages;
 #[cfg(target_os = "linux")]
 mod plugins;
 #[cfg(target_os = "linux")]
+mod ported;
+#[cfg(target_os = "linux")]
 mod programs;
 #[cfg(target_os = "linux")]
 mod python;

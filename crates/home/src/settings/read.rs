@@ -7,8 +7,8 @@ use std::path::Path;
 use holdfast_contract::context::ContextBudget;
 use holdfast_contract::digest::MAX_EXACT_INTEGER;
 use holdfast_contract::ids::{ExtensionId, Millis, ModelName};
-use holdfast_contract::manifest::ENABLED;
 use holdfast_contract::manifest::yaml::{self, Codes, Format, YamlRead, YamlRejected};
+use holdfast_contract::manifest::{ENABLED, REPLACE};
 use holdfast_contract::names::KINDS;
 use holdfast_contract::problem::Code;
 use holdfast_contract::registry::Override;
@@ -212,7 +212,9 @@ fn models(field: &Field<'_>) -> Result<Models> {
 
 /// A model may also come from an extension, so an unknown name is odd and no more.
 fn doubt_unknown(field: &Field<'_>, name: &ModelName, models: &Models) {
-    if name.as_str() == OFFLINE || models.named.contains_key(name) {
+    // A file is opened by its name alone.
+    let is_file = ["script:", "cassette:"].iter().any(|kind| name.as_str().starts_with(kind));
+    if name.as_str() == OFFLINE || models.named.contains_key(name) || is_file {
         return;
     }
     let known = models.named.keys().map(ModelName::as_str).chain([OFFLINE]);
@@ -223,16 +225,16 @@ fn doubt_unknown(field: &Field<'_>, name: &ModelName, models: &Models) {
     field.warn(format!("there is no model `{name}` in these settings"), help);
 }
 
-/// What is set for an extension. All of it is the extension's own, except whether it is enabled.
+/// What is set for an extension. All of it is the extension's own, except whether it is enabled and whether it replaces a built-in one.
 fn extension(field: &Field<'_>) -> Result<Map<String, Value>> {
     let set = field.json_map()?;
-    match set.get(ENABLED) {
-        None | Some(Value::Bool(_)) => Ok(set),
-        Some(other) => Err(field.reject(
-            format!("`{ENABLED}` is {other}, and must be `true` or `false`"),
-            "Write `enabled: true` or `enabled: false`.",
-        )),
+    for name in [ENABLED, REPLACE] {
+        if let Some(other) = set.get(name).filter(|value| !value.is_boolean()) {
+            let what = format!("`{name}` is {other}, and must be `true` or `false`");
+            return Err(field.reject(what, format!("Write `{name}: true` or `{name}: false`.")));
+        }
     }
+    Ok(set)
 }
 
 fn model(field: &Field<'_>) -> Result<ModelSettings> {

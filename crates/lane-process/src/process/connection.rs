@@ -81,6 +81,8 @@ struct Waiting {
     left: Option<u32>,
     /// Bytes of progress that were reported.
     shown: usize,
+    /// Whether it is a tool call, which a turn waits for.
+    in_turn: bool,
 }
 
 impl Shared {
@@ -150,10 +152,11 @@ impl Connection {
         }
     }
 
-    /// The host of the oldest pending call, for host calls that the gateway makes on its behalf.
+    /// The host of the oldest pending call that belongs to a turn, where the user can be asked, or else of the oldest call: for host calls
+    /// that the gateway makes on its behalf.
     pub(crate) fn oldest(&self) -> Result<Arc<dyn Host>, Fault> {
         let mut state = self.shared.state();
-        let Some(waiting) = state.waiting.oldest_mut() else {
+        let Some(waiting) = state.waiting.oldest_by_mut(|waiting| !waiting.in_turn) else {
             let message = "no call is in progress that the connection could belong to";
             return Err(Fault::new(Code::ToolDenied, message));
         };
@@ -176,7 +179,8 @@ impl Connection {
         let (reply, answer) = oneshot::channel();
         let lasts = matches!(message, ToExtension::Function { role: Role::Service, .. });
         let left = (!lasts).then_some(self.shared.terms.host_calls);
-        let id = self.begin(Waiting { reply, host, left, shown: 0 })?;
+        let in_turn = matches!(message, ToExtension::Tool(_));
+        let id = self.begin(Waiting { reply, host, left, shown: 0, in_turn })?;
         let mut guard = RequestGuard { connection: self, id, answered: false };
         self.send(Some(id), message).await?;
         let answer = answer.await;

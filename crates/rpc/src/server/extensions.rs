@@ -198,7 +198,7 @@ impl Connection {
             phase: trouble.phase,
             code: trouble.code.to_owned(),
             message: trouble.message,
-            fix: trouble.fix.to_owned(),
+            fix: trouble.fix,
         };
         Ok(conflicts.chain(troubles.into_iter().map(line)).collect())
     }

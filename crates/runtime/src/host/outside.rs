@@ -1,6 +1,7 @@
 //! The capabilities that reach outside of the program: `network`, `http`, `files` and `environment`. Each call is granted by what it names:
 //! a host, a folder, a variable.
 
+pub(crate) mod consent;
 mod environment;
 pub(super) mod files;
 pub(crate) mod http;

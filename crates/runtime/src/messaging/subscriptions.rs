@@ -321,10 +321,15 @@ impl Inner {
         content_of(answer?, id, function)
     }
 
-    /// Shows the user what an event says, because a manifest wants it so.
+    /// Shows the user what an event says, because a manifest wants it so: on the channel that the event names, if it names one.
     async fn notify_of(&self, delivery: &Delivery) -> Result<(), Fault> {
-        let text = topics::message_text(&delivery.event.payload);
-        let notice = topics::UserNotice::text(text);
+        let payload = &delivery.event.payload;
+        let word = |name: &str| payload.value().get(name)?.as_str().filter(|word| !word.is_empty());
+        let notice = topics::UserNotice {
+            channel_id: word("channel_id").map(Into::into),
+            user_id: word("user_id").map(str::to_owned),
+            ..topics::UserNotice::text(topics::message_text(payload))
+        };
         self.notify(notice, Vec::new(), delivery).await
     }
 }

@@ -15,7 +15,9 @@ use holdfast_contract::hook::Artifact;
 use holdfast_contract::ids::{AgentId, ExtensionId, Millis, ModelName, Seq, StreamId};
 use holdfast_contract::message::Origin;
 use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::role::Role;
 use holdfast_contract::session_frames::TurnOutcome;
+use holdfast_contract::system_frames::ExtensionFaulted;
 use holdfast_model::direct::NAME as DIRECT;
 
 use super::OutputStream;
@@ -291,6 +293,9 @@ impl Inner {
         let mut theirs = theirs.filter(|active| active.extension.id == *extension);
         let agent = theirs.find_map(|active| active.agent.as_ref()?.agent().cloned());
         let Some(agent) = agent else {
+            if !self.is_agent(extension) {
+                return Ok(());
+            }
             let missing = Fault::new(Code::ExtensionUnknown, format!("`{extension}` has no active agent"));
             return Err(self.postponed_if_down(extension, missing));
         };
@@ -301,6 +306,25 @@ impl Inner {
         let report = self.turn_alone(request).await?;
         let (text, files) = (answer_of(&report), report.files);
         self.notify(UserNotice::text(text), files, delivery).await
+    }
+
+    /// Whether an extension has an agent of its own. One that has none cannot take an event that its manifest gives to its agent: the event
+    /// is skipped, and the first time `ext doctor` says so. One that is down may have one.
+    fn is_agent(&self, id: &ExtensionId) -> bool {
+        let Some(serving) = self.extensions.active(id) else { return true };
+        let is_agent = self
+            .extensions
+            .instance(&serving)
+            .map_or(true, |instance| instance.capabilities().roles.contains(Role::Agent));
+        let told = || self.messaging.agentless.lock().insert((id.clone(), serving.generation));
+        if !is_agent && told() {
+            let message =
+                "its manifest subscribes with `invoke_agent`, and it has no agent: the event was skipped";
+            let (phase, fault) = ("event".to_owned(), Fault::new(Code::EventRefused, message));
+            let (id, generation) = (id.clone(), serving.generation);
+            self.system.tell(ExtensionFaulted { id, generation, phase, fault });
+        }
+        is_agent
     }
 
     /// The user who wrote on a channel last. The log is searched once per channel; from then on every message is noted.

@@ -20,7 +20,7 @@ use super::{Runtime, ShutdownRequest};
 use crate::calls::Calls;
 use crate::clock::Clock;
 use crate::extensions::{ActiveRegistry, Extensions};
-use crate::host::outside::network::HostAnswers;
+use crate::host::outside::consent::ConsentAnswers;
 use crate::host::services::SharedServices;
 use crate::host::setup::SetupState;
 use crate::messaging::Messaging;
@@ -57,7 +57,7 @@ pub(crate) struct Inner {
     /// The services that extensions share.
     pub shared: SharedServices,
     /// The user's answers about network hosts.
-    pub answers: HostAnswers,
+    pub answers: ConsentAnswers,
     /// The extensions that are not set up, if that is known.
     pub unfinished: Mutex<Option<Arc<Vec<SetupState>>>>,
     /// Whether extensions are loaded only to be listed: they are not initialised or started, and no event is delivered.
@@ -77,6 +77,7 @@ impl Inner {
             configuration,
             rejected,
             agents,
+            default_model,
             limits,
             calls,
             context,
@@ -92,7 +93,7 @@ impl Inner {
         let (system, commands) = SystemHandle::new();
         let messaging = Messaging::open(store.clone(), clock.clone(), entropy.clone(), routes).await?;
         let inner = Arc::new(Self {
-            models: Models::new(models),
+            models: Models::new(models, default_model),
             policies: Policies::new(store.clone()),
             registry: ActiveRegistry::default(),
             extensions: Extensions::new(lanes, clock.clone(), preparations),
@@ -122,7 +123,7 @@ impl Inner {
             background: Background::default(),
             routine_checks: RoutineChecks::default(),
             shared: SharedServices::default(),
-            answers: HostAnswers::default(),
+            answers: ConsentAnswers::default(),
             unfinished: Mutex::default(),
             shutdown: watch::Sender::default(),
         });

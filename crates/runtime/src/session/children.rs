@@ -58,11 +58,14 @@ impl Inner {
 
     /// Gives an agent what the settings say of it.
     pub(crate) fn set_agent(&self, agent: &mut AgentSpec) {
-        let Some(set) = self.home.agent(&agent.id) else { return };
+        let Some(set) = self.home.agent(&agent.id) else {
+            return self.models.configure(&mut agent.models);
+        };
         if let Some(model) = &set.model {
             agent.models = vec![model.clone()];
         }
         agent.models.extend(set.fallback.iter().cloned());
+        self.models.configure(&mut agent.models);
         if let Some(more) = &set.instructions {
             agent.instructions = Content::text(format!("{}\n\n{more}", agent.instructions.to_text()));
         }

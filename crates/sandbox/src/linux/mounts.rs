@@ -57,12 +57,13 @@ struct Access<'a> {
 const READ: Access<'static> = Access { writable: false, forced: false, expected: None };
 
 impl<'a> MountView<'a> {
-    /// A view with these paths, of which some are writable, except for what is in them and is to stay read-only. What does not exist is
-    /// left out, unless it is to be writable.
+    /// A view with these paths, of which some are writable, except for what is in them and is to stay read-only, and with files that
+    /// stand at other paths. What does not exist is left out, unless it is to be writable.
     pub(crate) fn new<'p>(
         readable: impl Iterator<Item = &'p Path>,
         writable: &[(&Path, BorrowedFd<'a>)],
         read_only: &[PathBuf],
+        substitutes: impl Iterator<Item = (&'p Path, &'static Path)>,
     ) -> io::Result<Self> {
         // By its true path each is mounted once, with the rights that come last. Sorted, a folder comes before what is in it.
         let mut mounts: BTreeMap<PathBuf, Access<'a>> = BTreeMap::new();
@@ -97,7 +98,9 @@ impl<'a> MountView<'a> {
             let access = mounts.get(path).copied().unwrap_or(READ);
             ViewMount::new(path, alias, access, true)
         });
-        Ok(Self { mounts: own.chain(others).collect::<io::Result<_>>()? })
+        let substitutes =
+            substitutes.map(|(source, target)| ViewMount::new(&source.canonicalize()?, target, READ, false));
+        Ok(Self { mounts: own.chain(others).chain(substitutes).collect::<io::Result<_>>()? })
     }
 
     /// Makes this the view of the calling process, which has a mount namespace of its own. Allocates nothing.

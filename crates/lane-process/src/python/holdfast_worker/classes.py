@@ -129,7 +129,7 @@ class ClassExtension:
             priority = getattr(self.instance, "context_priority", 100)
             priority = priority() if callable(priority) else priority
             welcome["hooks"].append("context")
-            welcome["priorities"] = {"context": int(priority)}
+            welcome["priorities"] = {"context": 100 if priority is None else int(priority)}
         return welcome
 
     def tools(self):

@@ -62,11 +62,32 @@ def assigned_at(path):
     return f"`__effects__` ({os.path.basename(path)}, line {line})"
 
 
+class Granted:
+    """The secrets that a file was granted, for `os.environ`. They are asked for with the first call, because `hello` may ask nothing."""
+
+    def __init__(self, wire):
+        self.wire, self.names = wire, []
+
+    def expect(self, params):
+        self.names = [it for it in params.get("secrets") or [] if it not in os.environ]
+
+    def fill(self):
+        while self.names:
+            name = self.names.pop()
+            os.environ[name] = self.wire.ask("secret.get", name)
+
+    async def fill_later(self):
+        while self.names:
+            name = self.names.pop()
+            os.environ[name] = await self.wire.ask_later("secret.get", name)
+
+
 class Tool:
     """A file with `run`."""
 
     def __init__(self, path, wire):
         self.name, self.settings = os.path.splitext(os.path.basename(path))[0], Settings()
+        self.granted = Granted(wire)
         module = module_of(path, self.name, wire, self.settings)
         self.run = wanted(module, "run")
         self.signature = Signature(self.run)
@@ -79,7 +100,9 @@ class Tool:
     def serve(self, method, params):
         if method == "hello":
             self.settings.config = params["config"]
+            self.granted.expect(params)
             return self.welcome
+        self.granted.fill()
         try:
             given = self.signature.arguments(params["arguments"])
         except Exception as error:
@@ -88,11 +111,12 @@ class Tool:
 
 
 class Channel:
-    """A file with `connect`, `recv` and `send`."""
+    """A file with `connect`, `recv` and `send`. `recv` returns a `Message` or a mapping with `text`; `send` takes a `Message`, or the
+    mapping that it answers and a text."""
 
     def __init__(self, path, wire):
         self.name, self.wire, self.metadata = os.path.splitext(os.path.basename(path))[0], wire, {}
-        self.settings = Settings()
+        self.settings, self.granted = Settings(), Granted(wire)
         module = module_of(path, self.name, wire, self.settings)
         self.connect, self.recv, self.send = (wanted(module, it) for it in ("connect", "recv", "send"))
         said = documented(module.__doc__)[0] or documented(self.connect.__doc__)[0]
@@ -108,6 +132,7 @@ class Channel:
     def serve(self, method, params):
         if method == "hello":
             self.settings.config = params["config"]
+            self.granted.expect(params)
             return self.welcome
         if params["function"] == "run-background":
             return self.live()
@@ -118,22 +143,44 @@ class Channel:
             return self.send_file(sent_file(arguments["file"]), arguments.get("user"))
         if params["function"] == "send-question":
             return self.send_question(arguments["text"], arguments["choices"], arguments["user"])
+        if takes_pair(self.send):
+            return self.send(self.metadata.get(arguments["user"]) or incoming_from(arguments["user"]), arguments["text"])
         # The metadata of a user's message, such as a thread or chat id, is passed back with the answer.
         metadata = {**self.metadata.get(arguments["user"], {}), "delivery": arguments["delivery"]}
         return self.send(Message(arguments["text"], arguments["user"], self.name, metadata))
 
     async def live(self):
+        await self.granted.fill_later()
         await called(self.connect)
         while True:
-            message = await called(self.recv)
-            if not hasattr(message, "text") or not hasattr(message, "sender"):
-                raise Failure(f"`recv` returned {message!r}, which is not a Message")
-            sender, metadata = str(message.sender), getattr(message, "metadata", None) or {}
+            text, sender, metadata = received(await called(self.recv))
             self.metadata[sender] = metadata
-            payload = {"text": message.text, "user_id": sender, "channel_id": self.name}
+            payload = {"text": text, "user_id": sender, "channel_id": self.name}
             if metadata.get("message_id") is not None:
                 payload["message_id"] = str(metadata["message_id"])
             await self.wire.ask_later("event.publish", {"topic": "user.message", "payload": payload})
+
+
+def received(message):
+    """The text, the sender and what belongs to a message: an object with `text` and `sender`, or a mapping with `text`."""
+    if isinstance(message, dict) and isinstance(message.get("text"), str):
+        senders = [message[it] for it in ("sender", "user_id", "chat_id") if message.get(it) is not None]
+        return message["text"], str(senders[0]) if senders else "user", message
+    if not hasattr(message, "text") or not hasattr(message, "sender"):
+        raise Failure(f"`recv` returned {message!r}, which is neither a Message nor a mapping with `text`")
+    return message.text, str(message.sender), getattr(message, "metadata", None) or {}
+
+
+def takes_pair(send):
+    """Whether `send` takes what it answers and a text."""
+    code, preset = getattr(send, "__code__", None), getattr(send, "__defaults__", None) or ()
+    return code is not None and code.co_argcount - len(preset) == 2
+
+
+def incoming_from(user):
+    """What a user would have sent, for a message that answers nothing."""
+    number = int(user) if user and user.lstrip("-").isdigit() else user
+    return {"text": "", "sender": user, "user_id": number, "chat_id": number}
 
 
 async def called(function, *arguments):

@@ -247,8 +247,13 @@ class Wire:
         return self.loop
 
     def run_loop(self, loop):
+        """Runs the event loop. What ends it, such as `sys.exit` in a task, ends the process: nothing could be served any more."""
         self.asyncio.set_event_loop(loop)
-        loop.run_forever()
+        try:
+            loop.run_forever()
+        except BaseException as error:
+            print_error(error)
+        os._exit(1)
 
     def start(self, number, awaitable):
         self.running_loop().call_soon_threadsafe(self.start_task, number, awaitable)

@@ -124,7 +124,7 @@ impl Inner {
 
     /// Sends a request, and follows redirects within what is granted. Only the waiting for answers is timed, not that for the user.
     async fn fetch(
-        &self,
+        self: &Arc<Self>,
         caller: &Caller,
         mut draft: Draft,
         late: String,
@@ -155,7 +155,7 @@ impl Inner {
 
     /// The request with the values of the secrets that it refers to, and whether there are any.
     async fn filled_in(
-        &self,
+        self: &Arc<Self>,
         caller: &Caller,
         draft: &Draft,
         addresses: Vec<SocketAddr>,
@@ -224,8 +224,8 @@ impl Inner {
         Ok(())
     }
 
-    async fn value(&self, caller: &Caller, name: &str) -> Result<SecretString, Fault> {
-        Ok(self.find_secret(caller, name.to_owned()).await?.value)
+    async fn value(self: &Arc<Self>, caller: &Caller, name: &str) -> Result<SecretString, Fault> {
+        Ok(self.find_secret(caller.clone(), name.to_owned()).await?.value)
     }
 
     /// Redacts the values of secrets in bytes. Bytes that are no text are searched as if each were a letter.

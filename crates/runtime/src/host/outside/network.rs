@@ -2,60 +2,24 @@
 //! granted, where there is one to ask; everything else is denied. The name is resolved here, and the answer has the addresses that were
 //! checked, so that it is not resolved again.
 
-use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_contract::content::Content;
-use holdfast_contract::digest::Digest;
 use holdfast_contract::host_call::arguments::ConnectArguments;
-use holdfast_contract::ids::ExtensionId;
-use holdfast_contract::manifest::{Grants, Profile};
+use holdfast_contract::manifest::Grants;
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::session_frames::UiQuestion;
-use holdfast_contract::wire::{Bundle, Later};
-use holdfast_policy::{Grant, GrantedAccess, Tie, effective_grant};
-use parking_lot::Mutex;
+use holdfast_contract::wire::Later;
+use holdfast_policy::GrantedAccess;
 use serde_json::json;
 
+use super::consent::UngrantedUse;
 use crate::host::Caller;
 use crate::runtime::Inner;
 
 /// How long resolving a name may take.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How long a user has to answer.
-const QUESTION_TIMEOUT: Duration = Duration::from_secs(300);
-
-const ONCE: &str = "once";
-const ALWAYS: &str = "always";
-const NO: &str = "no";
-
-/// An activation, a host and a port.
-type Key = (Digest, String, u16);
-
-/// The users' answers about hosts, for as long as an activation is active.
-#[derive(Default)]
-pub(crate) struct HostAnswers {
-    said: Mutex<HashMap<Key, bool>>,
-    /// One question at a time for each activation: the answer for one connection counts for the next.
-    turns: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>,
-}
-
-impl HostAnswers {
-    fn get(&self, key: &Key) -> Option<bool> {
-        self.said.lock().get(key).copied()
-    }
-
-    fn keep(&self, key: Key, answer: bool) {
-        self.said.lock().insert(key, answer);
-    }
-
-    fn turn(&self, digest: Digest) -> Arc<tokio::sync::Mutex<()>> {
-        self.turns.lock().entry(digest).or_default().clone()
-    }
-}
 
 /// Why a host may be connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,81 +90,17 @@ impl Inner {
     /// Why the host may be connected to: by a grant, or by the user's answer.
     async fn granted(&self, caller: &Caller, target: &ConnectArguments) -> Result<Granted, Fault> {
         let ConnectArguments { host, port } = target;
-        let (id, digest) = (caller.extension.id.clone(), caller.extension.digest);
         if let Some(granted) = self.by_grant(caller, target)? {
             return Ok(granted);
         }
-        let bundle = self.activation(digest)?;
-        let key = (digest, host.to_ascii_lowercase(), *port);
-        let wanted = Grants { network: vec![place(host, *port)], ..Grants::default() };
-        let lasting = can_last(&bundle, &wanted);
-        let refused = |why: &str| denied(refusal(&id, host, *port, why, lasting));
-        if self.policy_for(caller.session.as_ref()).is_ok_and(|policy| policy.profile_name() == Profile::Safe)
-        {
-            return Err(refused("under `safe` nobody is asked"));
-        }
-        let settled = || {
-            if self.answers.get(&key)? {
-                Some(Ok(Granted::Named))
-            } else {
-                Some(Err(refused("the user said no")))
-            }
+        let bundle = self.activation(caller.extension.digest)?;
+        let at = place(host, *port);
+        let asked = UngrantedUse {
+            wanted: Grants { network: vec![at.clone()], ..Grants::default() },
+            action: format!("reach {at}"),
+            option: format!("--network {at}"),
         };
-        if let Some(settled) = settled() {
-            return settled;
-        }
-        let Some(user) = &caller.user else {
-            return Err(refused("the user cannot be asked outside a conversation"));
-        };
-        let turn = self.answers.turn(digest);
-        let _turn = turn.lock().await;
-        if let Some(settled) = settled() {
-            return settled;
-        }
-        let mut options = vec![ONCE.to_owned(), NO.to_owned()];
-        if lasting {
-            options.insert(1, ALWAYS.to_owned());
-        }
-        let prompt =
-            format!("`{id}` wants to reach {}, which it was not granted. May it?", place(host, *port));
-        let asked = user.ask(UiQuestion::Select { prompt, options });
-        let answer = tokio::time::timeout(QUESTION_TIMEOUT, asked).await;
-        let answer = answer.unwrap_or_else(|_| Ok(Content::default()))?;
-        match answer.value().as_str() {
-            Some(ONCE) => {
-                self.answers.keep(key, true);
-                Ok(Granted::Named)
-            }
-            Some(ALWAYS) if lasting => {
-                let grant =
-                    Grant { extension: id.clone(), tied_to: Tie::Digest(bundle.content()), give: wanted };
-                self.remember_grant(grant).await?;
-                self.answers.keep(key, true);
-                Ok(Granted::Named)
-            }
-            Some(NO) => {
-                self.answers.keep(key, false);
-                Err(refused("the user said no"))
-            }
-            _ => Err(refused("nobody answered")),
-        }
-    }
-
-    /// What an activation consists of.
-    pub(crate) fn activation(&self, digest: Digest) -> Result<Bundle, Fault> {
-        let none =
-            || denied("only extensions of the home have grants for hosts, folders and variables".to_owned());
-        let bytes = self.store.object(digest).map_err(|problem| problem.to_fault())?.ok_or_else(none)?;
-        serde_json::from_slice(&bytes).map_err(|_| none())
-    }
-
-    /// Stores a grant, as `holdfast ext grant` does.
-    async fn remember_grant(&self, grant: Grant) -> Result<(), Fault> {
-        let none = || Fault::new(Code::SettingsInvalid, "this system keeps no settings");
-        let configuration = self.home.configuration().cloned().ok_or_else(none)?;
-        let written = tokio::task::spawn_blocking(move || configuration.grant(&grant)).await;
-        let broken = |error| Fault::new(Code::Internal, format!("the grant was not written: {error}"));
-        written.map_err(broken)?.map_err(|problem| problem.to_fault())
+        self.consent(caller, &bundle, asked).await.map(|()| Granted::Named)
     }
 }
 
@@ -225,27 +125,9 @@ async fn resolve(target: &ConnectArguments, granted: Granted) -> Result<Vec<Sock
     Err(denied(message))
 }
 
-/// Whether a lasting grant would have an effect: a manifest must ask for it, and a single file has no manifest.
-fn can_last(bundle: &Bundle, wanted: &Grants) -> bool {
-    let single = bundle.entrypoint.starts_with("tools/") || bundle.entrypoint.starts_with("channels/");
-    let requested = || bundle.parsed().map(|manifest| manifest.requests()).unwrap_or_default();
-    single || !effective_grant(&requested(), wanted).network.is_empty()
-}
-
 /// A host and port as a grant has them.
 fn place(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
-}
-
-/// Why a host is refused, and what to do about it.
-fn refusal(id: &ExtensionId, host: &str, port: u16, why: &str, lasting: bool) -> String {
-    let place = place(host, port);
-    let help = if lasting {
-        format!("`holdfast ext grant {id} --network {place}` grants it")
-    } else {
-        format!("its manifest does not ask for it: `grants: {{ network: [\"{place}\"] }}` would")
-    };
-    format!("`{id}` may not reach {place}: {why}; {help}")
 }
 
 /// Whether a host that may be connected to may have this address. The owner of a name chooses its addresses, so loopback, link-local and

@@ -2,11 +2,11 @@
 
 use holdfast_app::ApplicationConfig;
 use holdfast_contract::ids::ExtensionId;
-use holdfast_contract::manifest::{Access, FileGrant, Grants};
+use holdfast_contract::manifest::{Access, FileGrant, Grants, Manifest};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::Settings;
 use holdfast_loader::{candidate, single, single_file};
-use holdfast_policy::{Grant, Tie, effective_grant};
+use holdfast_policy::{Grant, Tie, granted_to};
 use serde_json::json;
 
 use crate::arguments::GrantCommand;
@@ -34,25 +34,20 @@ pub(crate) fn grant(
         extensions: Vec::new(),
     };
     let all = plan.home.extensions();
-    // A single file gets what is named, also if its head does not ask for it.
-    let (candidate, folder, requested) = match single_file(&all, &command.id) {
-        Some(file) => {
-            let candidate = single(&all, &file, &policy, None, budgets)?;
-            let asked = if named.is_empty() { candidate.manifest.requests() } else { named.clone() };
-            (candidate, all.join(file), asked)
-        }
+    let (candidate, folder) = match single_file(&all, &command.id) {
+        Some(file) => (single(&all, &file, &policy, None, budgets)?, all.join(file)),
         None => {
             let folder = super::folder(&plan.home, Some(command.id.as_ref()))?;
-            let candidate = candidate(&folder, &policy, None, budgets)?;
-            let requested = candidate.manifest.requests();
-            (candidate, folder, requested)
+            (candidate(&folder, &policy, None, budgets)?, folder)
         }
     };
-    let give = if named.is_empty() { requested.clone() } else { effective_grant(&requested, &named) };
+    let give = if named.is_empty() {
+        candidate.manifest.requests()
+    } else {
+        granted_to(&candidate.manifest, &named)
+    };
     if give.is_empty() {
-        let what = format!("the manifest of `{}` does not ask for that", candidate.manifest.id);
-        let help = format!("It asks for: {}. Only what a manifest asks for can be given.", json!(requested));
-        return Err(Problem::new(Code::UsageInvalid, what).help(help));
+        return Err(nothing_given(&candidate.manifest));
     }
     let tied_to = if command.folder {
         Tie::Path(folder.display().to_string())
@@ -73,6 +68,24 @@ pub(crate) fn grant(
         }
     }
     Ok(Exit::Done)
+}
+
+/// Why nothing could be given, and what could be.
+fn nothing_given(manifest: &Manifest) -> Problem {
+    let id = &manifest.id;
+    let (what, help) = if manifest.grants.is_empty() {
+        let help = format!(
+            "Name what it may use: `holdfast ext grant {id} --network HOST:PORT` or `--secret NAME`. Interfaces are given only if the manifest asks for them."
+        );
+        (format!("the manifest of `{id}` asks for nothing"), help)
+    } else {
+        let help = format!(
+            "It asks for: {}. Only what a manifest asks for can be given.",
+            json!(manifest.requests())
+        );
+        (format!("the manifest of `{id}` does not ask for that"), help)
+    };
+    Problem::new(Code::UsageInvalid, what).help(help)
 }
 
 pub(crate) fn revoke(output: &Output, plan: &ApplicationConfig, id: &str) -> Result<Exit, Problem> {
