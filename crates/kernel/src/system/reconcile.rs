@@ -4,7 +4,7 @@ use std::mem::take;
 use std::sync::Arc;
 
 use holdfast_contract::ids::ExtensionId;
-use holdfast_contract::problem::Fault;
+use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::system_frames::{FoundExtension, LifecycleCommand, SystemStopped};
 
@@ -103,8 +103,11 @@ impl System {
             return None;
         }
         let found = &generation.found;
-        let is_installed =
-            self.extensions.get(&found.id).is_some_and(|it| it.found.is_some() || it.fault.is_some());
+        // What the profile refuses is not kept up; content that is broken otherwise leaves what was up before.
+        let is_installed = self.extensions.get(&found.id).is_some_and(|it| match &it.fault {
+            Some(fault) => fault.code != Code::PluginRefused,
+            None => it.found.is_some(),
+        });
         if self.phase != Phase::Running || !is_installed {
             return Some(Transition::Stop { state, fault: None });
         }

@@ -34,7 +34,9 @@ pub(crate) fn grant(
         extensions: Vec::new(),
     };
     let all = plan.home.extensions();
-    let (candidate, folder) = match single_file(&all, &command.id) {
+    let file = single_file(&all, &command.id);
+    let is_single = file.is_some();
+    let (candidate, folder) = match file {
         Some(file) => (single(&all, &file, &policy, None, budgets)?, all.join(file)),
         None => {
             let folder = super::folder(&plan.home, Some(command.id.as_ref()))?;
@@ -43,6 +45,9 @@ pub(crate) fn grant(
     };
     let give = if named.is_empty() {
         candidate.manifest.requests()
+    } else if is_single {
+        // A single file gets what is named, also if its head does not ask for it.
+        named
     } else {
         granted_to(&candidate.manifest, &named)
     };
