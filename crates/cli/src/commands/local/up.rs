@@ -247,7 +247,13 @@ pub(crate) async fn down(output: &Output, plan: &ApplicationConfig) -> Result<Ex
         return Ok(Exit::Done);
     };
     let process = link.welcome.process;
-    let _acknowledged: serde_json::Value = link.client.ask(&SystemMethod::Stop(NoParams {})).await?;
+    let acknowledged: Result<serde_json::Value, Problem> =
+        link.client.ask(&SystemMethod::Stop(NoParams {})).await;
+    match acknowledged {
+        // The process may end before its answer has arrived: that is what was asked for.
+        Err(problem) if problem.code == Code::ConnectionLost => {}
+        acknowledged => drop(acknowledged?),
+    }
     drop(link);
     let deadline = Instant::now() + STOP_TIMEOUT;
     // It is down when no process owns the home any more.
