@@ -98,7 +98,7 @@ fn the_context_has_everything() {
     assert_eq!(
         facts,
         json!({
-            "id": "many", "missing": 7, "data": true, "model": "gpt-5-mini", "agent": "many_agent", "tools": [], "router": "gpt-5-mini",
+            "id": "many", "missing": 7, "data": true, "model": "offline", "agent": "many_agent", "tools": [], "router": "offline",
             "config": { "greeting": "good day", "extra_tools": ["alpha", "beta"] }, "logger": "ext.many", "stranger": null,
             "instructions": "You are many.\n\nBe brief.", "started": { "at": 1 }, "nothing": null, "token": false, "sync": true,
             "looping": true, "one": true,
