@@ -38,6 +38,7 @@ pub(crate) const RUST: &[(&str, &str)] = embedded!("../../../sdk/rust/":
     "src/bindings/channel.rs",
     "src/bindings/channel_file.rs",
     "src/bindings/channel_message.rs",
+    "src/bindings/channel_question.rs",
     "src/bindings/channels.rs",
     "src/bindings/clock.rs",
     "src/bindings/commands.rs",

@@ -20,6 +20,7 @@ fn content_whose_code_ended_the_process_is_quarantined_at_once() {
     scene.settle();
     scene.start_after(&[]);
     assert!(scene.find(all()).concat().contains("HF-4006"), "{:?}", scene.states());
+    scene.settle();
     let lines = scene.find([edited(ext("bad", &[]), "better")]);
     assert!(lines.concat().contains("load bad@"), "{lines:?}");
     // A process that stopped properly was not ended by anybody's code.

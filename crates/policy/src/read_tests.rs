@@ -19,7 +19,7 @@ fn every_problem_has_its_place_and_its_fix() {
             "profile: saef\n",
             "error[HF-1201]: `saef` is not a value of `profile`
   --> policy.yaml:1:10 (profile)
-  help: Did you mean `safe`? Use one of `safe`, `standard`, `full-auto`.",
+  help: Did you mean `safe`? Use one of `safe`, `standard`, `full-auto`, `trusted`.",
         ),
         (
             "rulse: []\n",

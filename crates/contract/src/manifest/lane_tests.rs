@@ -49,7 +49,7 @@ fn what_cannot_be_decided_is_an_error_that_lists_the_ways() {
             "",
             &["manifest.yaml", "notes.txt"] as &[&str],
             "error[HF-1006]: nothing says how `x` is run
-  help: Add `entrypoint`, `command`, `package`, `mcp` or `agent`, or put a `main.py`, `index.js` or `.wasm` file into the folder.",
+  help: Add `entrypoint`, `command`, `package`, `mcp` or `agent`, or put a `main.py`, `index.js`, `.wasm` or `.so` file into the folder.",
         ),
         (
             "",
