@@ -177,7 +177,7 @@ impl ProcessLane {
             Starts::Python => Some(self.python_for(&extension.id, &bundle, &report).await?),
         };
         let granted = python.as_ref().map(|python| python.readable.as_slice()).unwrap_or_default();
-        keep_home_closed(&self.places.home, granted)?;
+        holdfast_program::keep_home_closed(&self.places.home, granted)?;
         let mut plan = crate::folder::plan(&extension, &bundle, &*self.vault, &self.places, python, report)?;
         plan.neighbours = neighbours(&self.laid_out, &extension.id, &plan.manifest.depends_on, &plan.code);
         let loaded = crate::instance::ProcessInstance::load(plan, bundle, self.vault, self.sinks.log).await?;
@@ -211,22 +211,6 @@ impl ProcessLane {
         identity.push_str(&format!(" {}", environment.folder.display()));
         readable.push(environment.folder.clone());
         Ok(PythonInterpreter { executable: environment.python(), readable, identity, worker })
-    }
-}
-
-/// Refuses to start a program that could read the home, because the home lies in the system's folders or in those of Python.
-#[cfg(target_os = "linux")]
-fn keep_home_closed(home: &Path, readable: &[PathBuf]) -> Result<(), Fault> {
-    let access = holdfast_sandbox::ProgramAccess::new(readable, holdfast_sandbox::Network::Closed);
-    match access.containing(home) {
-        None => Ok(()),
-        Some(path) => {
-            let message = format!(
-                "the home folder lies in {}, which programs must be able to read; put the home elsewhere",
-                path.display()
-            );
-            Err(Fault::new(Code::Unconfined, message))
-        }
     }
 }
 

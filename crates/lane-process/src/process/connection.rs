@@ -11,6 +11,7 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::protocol::{CallStep, HostQuestion, LogLine, RpcError, ToExtension, ToHost, plain};
 use holdfast_contract::role::Role;
 use holdfast_contract::wire::Host;
+use holdfast_program::{CallSource, ProgramLog};
 use holdfast_jsonrpc::error_code::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use holdfast_jsonrpc::{
     Completion, EncodeError, PendingRequests, RpcMessage, encode_request, encode_response, read_line,
@@ -42,6 +43,13 @@ pub(crate) struct Terms {
     pub host_calls: u32,
     /// Bytes that may be logged between two requests.
     pub log_bytes: u32,
+}
+
+impl Terms {
+    /// Where what the process prints goes.
+    pub(crate) fn printed(&self) -> ProgramLog {
+        ProgramLog { id: self.id.clone(), sink: self.log.clone(), max_bytes: self.log_bytes }
+    }
 }
 
 /// Why a connection was closed by the other side.
@@ -148,22 +156,6 @@ impl Connection {
         }
     }
 
-    /// The host of the oldest pending call, for host calls that the gateway makes on its behalf.
-    pub(crate) fn oldest(&self) -> Result<Arc<dyn Host>, Fault> {
-        let mut state = self.shared.state();
-        let Some(waiting) = state.waiting.oldest_mut() else {
-            let message = "no call is in progress that the connection could belong to";
-            return Err(Fault::new(Code::ToolDenied, message));
-        };
-        spend(waiting, self.shared.terms.host_calls)?;
-        Ok(waiting.host.clone())
-    }
-
-    /// Logs a warning.
-    pub(crate) fn warn(&self, text: &str) {
-        self.shared.log(LogLevel::Warning, text);
-    }
-
     /// Why the connection is closed, if it is.
     pub(crate) fn over(&self) -> Option<Fault> {
         self.shared.state().closed.clone()
@@ -201,6 +193,22 @@ impl Connection {
             return Ok(());
         }
         Err(self.over().unwrap_or_else(|| Fault::new(Code::ExtensionFault, "the process has disconnected")))
+    }
+}
+
+impl CallSource for Connection {
+    fn oldest(&self) -> Result<Arc<dyn Host>, Fault> {
+        let mut state = self.shared.state();
+        let Some(waiting) = state.waiting.oldest_mut() else {
+            let message = "no call is in progress that the connection could belong to";
+            return Err(Fault::new(Code::ToolDenied, message));
+        };
+        spend(waiting, self.shared.terms.host_calls)?;
+        Ok(waiting.host.clone())
+    }
+
+    fn warn(&self, text: &str) {
+        self.shared.log(LogLevel::Warning, text);
     }
 }
 

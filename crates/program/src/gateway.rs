@@ -22,7 +22,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 use crate::gateway::request::{MAX_HEAD_BYTES, ProxyRequest, Rejection};
-use crate::process::connection::Connection;
+use crate::program::CallSource;
 
 /// Open connections of one program.
 const MAX_CONNECTIONS: usize = 64;
@@ -46,22 +46,23 @@ struct Open {
 }
 
 /// Serves a program until this is aborted, which closes every connection.
-pub(crate) fn open(
+pub fn open<S: CallSource + 'static>(
     listener: std::net::TcpListener,
-    connection: &Arc<Connection>,
+    calls: &Arc<S>,
 ) -> io::Result<JoinHandle<()>> {
     listener.set_nonblocking(true)?;
-    let (listener, connection) = (TcpListener::from_std(listener)?, Arc::downgrade(connection));
+    let calls: Weak<dyn CallSource> = Arc::downgrade(&(calls.clone() as Arc<dyn CallSource>));
+    let listener = TcpListener::from_std(listener)?;
     let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     Ok(tokio::spawn(async move {
         let mut open = JoinSet::new();
         while let Ok((program, _)) = listener.accept().await {
             while open.try_join_next().is_some() {}
-            let (connection, permit) = (connection.clone(), permits.clone().try_acquire_owned());
+            let (calls, permit) = (calls.clone(), permits.clone().try_acquire_owned());
             open.spawn(async move {
                 match permit {
                     // The program sees how its connection ended; nothing else depends on it.
-                    Ok(_permit) => drop(timeout(CONNECTION_TIMEOUT, serve(program, connection)).await),
+                    Ok(_permit) => drop(timeout(CONNECTION_TIMEOUT, serve(program, calls)).await),
                     Err(_) => {
                         let why = format!("too many connections: {MAX_CONNECTIONS} are open");
                         drop(refuse(program, "503 Service Unavailable", &why).await);
@@ -73,7 +74,7 @@ pub(crate) fn open(
 }
 
 /// Serves one connection of the program.
-async fn serve(mut program: TcpStream, connection: Weak<Connection>) -> io::Result<()> {
+async fn serve(mut program: TcpStream, calls: Weak<dyn CallSource>) -> io::Result<()> {
     let (head, rest) = match timeout(HEAD_TIMEOUT, read_head(&mut program)).await {
         Ok(Ok(read)) => read,
         Ok(Err(error)) => return Err(error),
@@ -84,11 +85,11 @@ async fn serve(mut program: TcpStream, connection: Weak<Connection>) -> io::Resu
         Err(Rejection { status, reason }) => return refuse(program, status, reason).await,
     };
     let (host, port) = request.target();
-    let remote = match reach(&connection, host, port).await {
+    let remote = match connect(&calls, host, port).await {
         Ok(reached) => reached,
         Err(fault) => {
-            if let Some(connection) = connection.upgrade() {
-                connection.warn(&format!("could not connect to {host}:{port}: {}", fault.message));
+            if let Some(calls) = calls.upgrade() {
+                calls.warn(&format!("could not connect to {host}:{port}: {}", fault.message));
             }
             let status = if fault.code == Code::ToolDenied { "403 Forbidden" } else { "502 Bad Gateway" };
             return refuse(program, status, &fault.message).await;
@@ -98,9 +99,9 @@ async fn serve(mut program: TcpStream, connection: Weak<Connection>) -> io::Resu
 }
 
 /// Connects to a host, if the program may. The host call and its outcome are in the log before a byte is sent either way.
-async fn reach(connection: &Weak<Connection>, host: &str, port: u16) -> Result<TcpStream, Fault> {
+pub async fn connect(calls: &Weak<dyn CallSource>, host: &str, port: u16) -> Result<TcpStream, Fault> {
     let gone = || Fault::new(Code::ToolDenied, "the program is being stopped");
-    let asked = connection.upgrade().ok_or_else(gone)?.oldest()?;
+    let asked = calls.upgrade().ok_or_else(gone)?.oldest()?;
     let target = json!({ "host": host, "port": port });
     let answer = asked.call(HostCall::of(HostCallKind::NetworkConnect, target)).await?;
     let open: Open = serde_json::from_value(answer.value().clone()).map_err(|error| {
