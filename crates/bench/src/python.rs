@@ -88,6 +88,7 @@ async fn pass(folder: &Path, at_once: usize) -> Result<(Vec<Duration>, Vec<Durat
         config: Content::new(json!({})),
         grants: Grants::default(),
         budgets: Default::default(),
+        pinned: None,
     };
     let digest = vault.keep(&bundle, BTreeMap::from([(code, ECHO.as_bytes().to_vec())]))?;
     let found = FoundExtension {

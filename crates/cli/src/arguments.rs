@@ -76,6 +76,12 @@ pub(crate) enum Command {
     /// What extensions do at certain times
     #[command(subcommand)]
     Schedule(Schedule),
+    /// MCP servers
+    #[command(subcommand)]
+    Mcp(Mcp),
+    /// Take over what other programs have configured
+    #[command(subcommand)]
+    Import(Import),
     /// Keys, tokens and passwords that extensions and models use
     #[command(subcommand)]
     Secret(Secret),
@@ -431,6 +437,44 @@ pub(crate) enum Schedule {
     Run {
         /// Its name, or EXTENSION/NAME
         name: String,
+    },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Mcp {
+    #[command(flatten)]
+    Local(LocalMcp),
+    /// Start a server, list what it offers, and compare that with what was approved
+    Test {
+        /// Its name in the settings, or the id of its extension
+        name: String,
+    },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum LocalMcp {
+    /// List the servers: how each is reached, how many tools it has, what waits for approval, what is wrong
+    List,
+    /// List the tools of a server as they were approved, and what has changed since
+    Tools {
+        /// The server
+        name: String,
+    },
+    /// Approve definitions of tools that are new or have changed; without names all of them
+    Approve {
+        /// The server
+        name: String,
+        /// The tools, by the server's names for them
+        tools: Vec<String>,
+    },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Import {
+    /// Add the servers of a JSON file with `mcpServers` to the settings; keys in it go to the secret store
+    Mcp {
+        /// The file, such as `.mcp.json`
+        file: PathBuf,
     },
 }
 

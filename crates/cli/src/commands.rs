@@ -11,8 +11,8 @@ pub(crate) mod owner;
 use std::path::PathBuf;
 
 use crate::arguments::{
-    Bench, Bus, Call, ChangeLog, ChangePolicy, ChangeSession, Chat, Command, Demo, Explain, Ext, Init,
-    LocalExt, Log, Model, OfflineExt, OwnerExt, Policy, ReadLog, ReadSession, Replay, Run, Schedule, Schema,
+    Bench, Bus, Call, ChangeLog, ChangePolicy, ChangeSession, Chat, Command, Demo, Explain, Ext, Import, Init,
+    LocalExt, LocalMcp, Log, Mcp, Model, OfflineExt, OwnerExt, Policy, ReadLog, ReadSession, Replay, Run, Schedule, Schema,
     Secret, Session, Setup, Up,
 };
 
@@ -55,6 +55,8 @@ pub(crate) enum LocalCommand {
     PolicyShow,
     Policy(ChangePolicy),
     Model(Model),
+    Mcp(LocalMcp),
+    Import(Import),
 }
 
 /// Asks the owner of a home, which is this process if there is no other.
@@ -73,6 +75,7 @@ pub(crate) enum OwnerCommand {
     Bus(Bus),
     Schedule(Schedule),
     Secret(Secret),
+    McpTest { name: String },
 }
 
 impl From<Command> for Task {
@@ -112,6 +115,9 @@ impl From<Command> for Task {
             Command::Log(Log::Change(command)) => Self::Owner(OwnerCommand::Log(command)),
             Command::Bus(command) => Self::Owner(OwnerCommand::Bus(command)),
             Command::Schedule(command) => Self::Owner(OwnerCommand::Schedule(command)),
+            Command::Mcp(Mcp::Local(command)) => Self::Local(LocalCommand::Mcp(command)),
+            Command::Mcp(Mcp::Test { name }) => Self::Owner(OwnerCommand::McpTest { name }),
+            Command::Import(command) => Self::Local(LocalCommand::Import(command)),
             Command::Secret(command) => Self::Owner(OwnerCommand::Secret(command)),
         }
     }

@@ -1,7 +1,6 @@
 //! An activation on disk: its files, copied from the vault, and everything that its process is started with.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +9,7 @@ use holdfast_contract::manifest::{Access, Manifest, ProgramCommand};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Bundle, Vault};
+use holdfast_program::lay_out;
 use holdfast_sandbox::SandboxReport;
 use holdfast_untrusted_files::TempFolder;
 
@@ -94,22 +94,4 @@ pub(crate) fn plan(
         disk_bytes: bundle.budgets.disk_bytes,
         report,
     })
-}
-
-/// Writes the files again at every load: an earlier copy may have been changed.
-fn lay_out(bundle: &Bundle, vault: &dyn Vault, place: &Path) -> Result<TempFolder, Fault> {
-    fs::create_dir_all(place).map_err(|error| failed(place, error))?;
-    let folder = TempFolder::within(place).map_err(|error| failed(place, error))?;
-    for (name, digest) in &bundle.files {
-        let path = folder.path().join(name);
-        let bytes = vault.file(*digest)?;
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(|error| failed(parent, error))?;
-        }
-        fs::write(&path, &bytes).map_err(|error| failed(&path, error))?;
-        let runs = bytes.starts_with(b"#!") || bytes.starts_with(b"\x7fELF");
-        let mode = if runs { 0o755 } else { 0o644 };
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).map_err(|error| failed(&path, error))?;
-    }
-    Ok(folder)
 }

@@ -112,7 +112,6 @@ fn program(plan: &FolderPlan) -> ProgramPlan {
         writable: plan.writable.clone(),
         environment,
         disk_bytes: plan.disk_bytes,
-        memory_bytes: None,
         socket: plan.manifest.transport == Transport::Socket,
         report: plan.report.clone(),
     }

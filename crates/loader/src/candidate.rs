@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 
 use crate::disk::{MAX_FILES, Tree, is_dir, is_file, names, tree};
 use crate::reader::ExtensionReader;
+use crate::servers::{approved, pins_file};
 
 /// An extension as its folder has it, before anything of it runs.
 pub struct Candidate {
@@ -128,6 +129,7 @@ pub fn single(
         config: Content::new(Value::Object(own_settings(set))),
         grants: Default::default(),
         budgets,
+        pinned: None,
     };
     bundle.grants = policy.given(&manifest.id, &bundle.content(), path.to_str());
     Ok(Candidate { manifest, warnings, bundle, files: contents })
@@ -195,7 +197,7 @@ pub fn candidate(
             let prompt = inside.contains(&PROMPT).then(|| PROMPT.to_owned());
             (String::new(), prompt.into_iter().collect())
         }
-        LaneKind::Process => (String::new(), all_files(folder)?),
+        LaneKind::Process | LaneKind::Mcp => (String::new(), all_files(folder)?),
         LaneKind::Python => {
             let entrypoint = manifest.entrypoint.clone().unwrap_or_else(|| "main.py".to_owned());
             (entrypoint, all_files(folder)?)
@@ -214,7 +216,9 @@ pub fn candidate(
     if lane == LaneKind::Python {
         imported(folder, &manifest, &mut all, &mut reader)?;
     }
-    let (files, contents) = content_addressed(all);
+    let (files, mut contents) = content_addressed(all);
+    let all_extensions = folder.parent().unwrap_or(folder);
+    let pinned = approved(&manifest, &pins_file(all_extensions, &manifest.id), &mut contents)?;
     let mut config = Value::Object(manifest.config.clone());
     overlay(&mut config, &Value::Object(own_settings(set)));
     let mut bundle = Bundle {
@@ -225,6 +229,7 @@ pub fn candidate(
         config: Content::new(config),
         grants: Default::default(),
         budgets,
+        pinned,
     };
     let given = policy.given(&manifest.id, &bundle.content(), folder.to_str());
     bundle.grants = effective_grant(&manifest.requests(), &given);

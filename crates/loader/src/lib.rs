@@ -16,6 +16,7 @@ mod disk;
 mod embedded;
 mod loader;
 mod reader;
+mod servers;
 mod vault;
 mod watch;
 

@@ -23,6 +23,7 @@ use serde_json::{Map, Value};
 use crate::candidate::{
     Candidate, DEPENDS_ON, REQUIREMENTS, SINGLE, candidate, helpers, single, single_file,
 };
+use crate::servers::{pins_file, pins_folder, server};
 use crate::disk::{Stamp, check_owner, is_dir, names, stamp, stamps_of, tree, unreadable};
 use crate::embedded::EmbeddedComponent;
 use crate::vault::HomeVault;
@@ -41,6 +42,8 @@ pub struct Loader {
     working_folder: String,
     /// The components that the program carries.
     carried: Vec<EmbeddedComponent>,
+    /// The manifests of the MCP servers that the settings name.
+    servers: BTreeMap<ExtensionId, String>,
     seen: BTreeMap<ExtensionId, Snapshot>,
     /// Why not everything could be seen at the last look. What is missing then is not gone.
     blind: Option<Problem>,
@@ -111,7 +114,7 @@ impl Loader {
         budgets: Budgets,
         built_in: BTreeSet<ExtensionId>,
     ) -> Self {
-        let (carried, seen) = (Vec::new(), BTreeMap::new());
+        let (carried, servers, seen) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         let (user_folder, working_folder) = Default::default();
         Self {
             folder,
@@ -122,6 +125,7 @@ impl Loader {
             user_folder,
             working_folder,
             carried,
+            servers,
             seen,
             blind: None,
         }
@@ -140,9 +144,24 @@ impl Loader {
         self
     }
 
-    /// Uses these settings from the next scan on.
-    pub fn set(&mut self, settings: BTreeMap<ExtensionId, Map<String, Value>>) {
-        self.settings = settings;
+    /// The same, with MCP servers that the settings name, by their manifests.
+    pub fn serving(mut self, servers: BTreeMap<ExtensionId, String>) -> Self {
+        self.servers = servers;
+        self
+    }
+
+    /// Uses these settings and MCP servers from the next scan on.
+    pub fn set(
+        &mut self,
+        settings: BTreeMap<ExtensionId, Map<String, Value>>,
+        servers: BTreeMap<ExtensionId, String>,
+    ) {
+        (self.settings, self.servers) = (settings, servers);
+    }
+
+    /// Whether the program carries an extension.
+    pub fn is_carried(&self, id: &ExtensionId) -> bool {
+        self.seen.get(id).is_some_and(|seen| seen.carried)
     }
 
     /// The folders to watch: the one of all extensions, and each extension's.
@@ -156,7 +175,8 @@ impl Loader {
             std::iter::once(folder).chain(inside)
         });
         let single = SINGLE.iter().map(|kind| self.folder.join(kind)).filter(|folder| folder.is_dir());
-        above.into_iter().chain(all).chain(single).chain(each).collect()
+        let pins = Some(pins_folder(&self.folder)).filter(|folder| folder.is_dir());
+        above.into_iter().chain(all).chain(single).chain(each).chain(pins).collect()
     }
 
     /// The extensions that were there at the last look, by id, and whether each is disabled.
@@ -164,9 +184,9 @@ impl Loader {
         self.seen.iter().map(|(id, seen)| (id, matches!(seen.state, State::Disabled)))
     }
 
-    /// Where an extension lies on the disk: a folder or a file. None for one that the program carries.
+    /// Where an extension lies on the disk: a folder or a file. None for one that the program carries, or that the settings name.
     pub fn path(&self, id: &ExtensionId) -> Option<PathBuf> {
-        self.seen.get(id).filter(|seen| !seen.carried)?;
+        self.seen.get(id).filter(|seen| !seen.carried && !self.servers.contains_key(id))?;
         let file = single_file(&self.folder, id.as_str());
         Some(self.folder.join(file.as_deref().unwrap_or(id.as_str())))
     }
@@ -191,6 +211,10 @@ impl Loader {
         let read = |fault: Fault| Problem::new(fault.code, fault.message);
         let bundle = self.vault.bundle(found.digest).map_err(read)?;
         let manifest = bundle.parsed().map_err(read)?;
+        // What the settings name has what they give it, as long as they say the same.
+        if self.servers.get(&found.id) == Some(&bundle.manifest) {
+            return Ok(());
+        }
         let given = |path: PathBuf| policy.given(&found.id, &bundle.content(), path.to_str());
         // A folder gets what its manifest requests of what is given, and a single file all of that.
         let rooted = |grants: &Grants| rooted(grants, &self.user_folder, &self.working_folder);
@@ -289,6 +313,18 @@ impl Loader {
                 ExtensionLocation::File { folder: self.folder.clone(), file: format!("{kind}/{file}") },
             );
         }
+        for (id, manifest) in &self.servers {
+            if let Some(other) = there.get(id) {
+                let what = format!("`{id}` is also the MCP server of this name in the settings");
+                changes.warnings.push(
+                    Problem::in_file(Code::ManifestValue, &other.path(), what)
+                        .help("Rename one of them: the server in the settings is passed over."),
+                );
+                continue;
+            }
+            let pins = pins_file(&self.folder, id);
+            there.insert(id.clone(), ExtensionLocation::Server { manifest: manifest.clone(), pins });
+        }
         for component in &self.carried {
             if component.is_overridable() && there.contains_key(&component.extension()) {
                 continue;
@@ -305,7 +341,7 @@ impl Loader {
     fn look(&mut self, id: &ExtensionId, place: &ExtensionLocation, policy: &Policy, changes: &mut Changes) {
         let mut reach = self.seen.get(id).map(|seen| seen.reach.clone()).unwrap_or_default();
         let mut stamps = place.stamps(&reach);
-        let (seen, in_force, set) = (self.seen.get(id), policy.digest(), self.settings.get(id).cloned());
+        let (seen, in_force, set) = (self.seen.get(id), policy.digest(), self.set_for(id));
         if seen.is_some_and(|seen| seen.stamps == stamps && seen.policy == in_force && seen.set == set) {
             return;
         }
@@ -341,6 +377,15 @@ impl Loader {
         self.seen.insert(id.clone(), Snapshot { stamps, policy, set, state, reach, warnings, carried });
     }
 
+    /// What the user has set for an extension, and of an MCP server in the settings all there is.
+    fn set_for(&self, id: &ExtensionId) -> Option<Map<String, Value>> {
+        let mut set = self.settings.get(id).cloned();
+        if let Some(manifest) = self.servers.get(id) {
+            set.get_or_insert_default().insert("mcp".to_owned(), manifest.clone().into());
+        }
+        set
+    }
+
     fn read(
         &self,
         id: &ExtensionId,
@@ -363,6 +408,7 @@ impl Loader {
             ExtensionLocation::Folder(folder) => candidate(folder, policy, set, self.budgets)?,
             ExtensionLocation::File { folder, file } => single(folder, file, policy, set, self.budgets)?,
             ExtensionLocation::Carried(component) => component.candidate(set, self.budgets)?,
+            ExtensionLocation::Server { manifest, pins } => server(manifest, pins, set, self.budgets)?,
         };
         if !enabled.unwrap_or(manifest.enabled) {
             return Ok(None);
@@ -370,7 +416,9 @@ impl Loader {
         bundle.grants = rooted(&bundle.grants, &self.user_folder, &self.working_folder);
         let reach = match place {
             ExtensionLocation::Folder(folder) => reach_of(folder, &bundle),
-            ExtensionLocation::File { .. } | ExtensionLocation::Carried(_) => FileDependencies::default(),
+            ExtensionLocation::File { .. } | ExtensionLocation::Carried(_) | ExtensionLocation::Server { .. } => {
+                FileDependencies::default()
+            }
         };
         let mut secrets: Vec<String> = Vec::new();
         for need in manifest.needed_secrets().filter(|need| !need.optional) {
@@ -399,7 +447,9 @@ impl Loader {
             setup: (setup != SetupSpec::default()).then_some(setup),
             built_in: match place {
                 ExtensionLocation::Carried(component) => Some(component.built_in()),
-                ExtensionLocation::Folder(_) | ExtensionLocation::File { .. } => None,
+                ExtensionLocation::Folder(_)
+                | ExtensionLocation::File { .. }
+                | ExtensionLocation::Server { .. } => None,
             },
         };
         Ok(Some((found, warnings, reach)))
@@ -428,6 +478,11 @@ enum ExtensionLocation {
     },
     /// In the program itself.
     Carried(EmbeddedComponent),
+    /// In the settings, as a manifest, with what was approved of it.
+    Server {
+        manifest: String,
+        pins: PathBuf,
+    },
 }
 
 impl ExtensionLocation {
@@ -436,6 +491,7 @@ impl ExtensionLocation {
             Self::Folder(folder) => folder.clone(),
             Self::File { folder, file } => folder.join(file),
             Self::Carried(component) => PathBuf::from(component.id),
+            Self::Server { pins, .. } => pins.clone(),
         }
     }
 
@@ -443,7 +499,10 @@ impl ExtensionLocation {
         match self {
             Self::Folder(folder) => {
                 let others = reach.others.iter().flat_map(|other| stamps_of(other, true));
-                stamps_of(folder, reach.deep).into_iter().chain(others).collect()
+                let all = folder.parent().unwrap_or(folder);
+                let id = folder.file_name().map(|name| name.to_string_lossy().as_ref().into());
+                let pins = id.and_then(|id| stamp(pins_file(all, &id)));
+                stamps_of(folder, reach.deep).into_iter().chain(others).chain(pins).collect()
             }
             Self::File { folder, file } => {
                 let beside = helpers(folder, file).unwrap_or_default().into_iter();
@@ -452,6 +511,7 @@ impl ExtensionLocation {
             }
             // The program does not change while it runs.
             Self::Carried(_) => Vec::new(),
+            Self::Server { pins, .. } => stamp(pins.clone()).into_iter().collect(),
         }
     }
 }
@@ -466,7 +526,7 @@ fn single_files(folder: &Path) -> Result<Vec<String>, Problem> {
 
 /// What of the disk decides about a folder.
 fn reach_of(folder: &Path, bundle: &Bundle) -> FileDependencies {
-    let deep = [LaneKind::Process, LaneKind::Python].iter().any(|lane| lane.as_str() == bundle.lane);
+    let deep = [LaneKind::Process, LaneKind::Python, LaneKind::Mcp].iter().any(|lane| lane.as_str() == bundle.lane);
     let inside = bundle.files.keys().filter_map(|path| path.strip_prefix(DEPENDS_ON)?.split('/').nth(1));
     let others: BTreeSet<&str> = inside.collect();
     let all = folder.parent().unwrap_or(folder);

@@ -6,10 +6,14 @@
 #[cfg(target_os = "linux")]
 pub mod gateway;
 #[cfg(target_os = "linux")]
+mod layout;
+#[cfg(target_os = "linux")]
 mod program;
 #[cfg(target_os = "linux")]
 mod quota;
 
+#[cfg(target_os = "linux")]
+pub use crate::layout::lay_out;
 #[cfg(target_os = "linux")]
 pub use crate::program::{
     CallSource, ConfinedProgram, ProgramExit, ProgramLog, ProgramPlan, keep_home_closed, log_stderr,

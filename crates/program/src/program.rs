@@ -58,8 +58,6 @@ pub struct ProgramPlan {
     pub environment: Vec<(String, OsString)>,
     /// Its disk quota in bytes.
     pub disk_bytes: u64,
-    /// Its address space in bytes; the usual one if left out.
-    pub memory_bytes: Option<u64>,
     /// Whether its standard input is a socket of both directions.
     pub socket: bool,
     /// The confinement that this machine offers.
@@ -225,7 +223,6 @@ fn spawn(plan: &ProgramPlan, scratch: &Path) -> Result<Running, Fault> {
         })
         .collect::<Result<_, _>>()?;
     let writable: Vec<_> = writable.into_iter().zip(handles.iter().map(AsFd::as_fd)).collect();
-    let memory_bytes = plan.memory_bytes.unwrap_or(MEMORY_BYTES);
     let program = Program {
         words: &plan.words,
         environment: &environment(plan, scratch),
@@ -234,7 +231,7 @@ fn spawn(plan: &ProgramPlan, scratch: &Path) -> Result<Running, Fault> {
         reach: &ProgramAccess::new(&readable, Network::Gateway),
         writable: &writable,
         read_only: &[],
-        limits: ProcessLimits { file_bytes: FILE_BYTES, memory_bytes, cpu_seconds: None },
+        limits: ProcessLimits { file_bytes: FILE_BYTES, memory_bytes: MEMORY_BYTES, cpu_seconds: None },
         tasks: MAX_TASKS,
         socket: plan.socket,
     };

@@ -58,6 +58,7 @@ impl MapVault {
             grants,
             budgets: options.budgets,
             ..bundle(manifest, "wasm")
+            pinned: None,
         };
         self.keep(bundle, files)
     }
@@ -126,6 +127,7 @@ fn bundle(manifest: &str, lane: &str) -> Bundle {
         config: Content::of(&parsed(manifest).config),
         grants: Grants::default(),
         budgets: Budgets::default(),
+        pinned: None,
     }
 }
 

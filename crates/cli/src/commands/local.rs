@@ -1,7 +1,9 @@
 //! Commands that work with the settings of a home in this process, or start, stop and examine the process that owns it.
 
 pub(crate) mod ext;
+mod import;
 pub(crate) mod init;
+pub(crate) mod mcp;
 mod models;
 mod policy;
 pub(crate) mod replay;
@@ -14,7 +16,7 @@ use holdfast_contract::problem::{Problem, Severity};
 use holdfast_home::{OFFLINE, Settings};
 
 use super::LocalCommand;
-use crate::arguments::{ChangePolicy, LocalExt, Model, PolicyRevoke, Up};
+use crate::arguments::{ChangePolicy, Import, LocalExt, Model, PolicyRevoke, Up};
 use crate::client::background;
 use crate::client::link::{ClientOrigin, OwnerConnection};
 use crate::exit::Exit;
@@ -47,6 +49,8 @@ impl LocalCommand {
                 ext::revoke(output, plan, &id.unwrap_or_default())
             }
             Self::Model(command) => model(output, plan, command).await,
+            Self::Mcp(command) => mcp::mcp(output, plan, command).await,
+            Self::Import(Import::Mcp { file }) => import::mcp(output, plan, &file),
         }
     }
 }

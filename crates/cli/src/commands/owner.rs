@@ -5,6 +5,7 @@ mod call;
 mod list;
 mod log;
 mod manage;
+mod mcp;
 mod policy;
 mod run;
 mod schedule;
@@ -84,6 +85,7 @@ impl OwnerCommand {
             Self::Chat(_)
             | Self::Run(_)
             | Self::Call(_)
+            | Self::McpTest { .. }
             | Self::Ext(OwnerExt::Restart { .. })
             | Self::Setup(_)
             | Self::Schedule(Schedule::Run { .. })
@@ -128,6 +130,7 @@ impl OwnerCommand {
             Self::Log(command) => log::log(output, link, command).await,
             Self::Bus(command) => bus::bus(output, link, command).await,
             Self::Schedule(command) => schedule::schedule(output, link, command).await,
+            Self::McpTest { name } => mcp::test(output, link, plan, &name).await,
             Self::Secret(command) => secret::secret(output, link, command).await,
         }
     }

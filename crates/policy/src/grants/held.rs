@@ -29,7 +29,13 @@ impl HeldInterfaces {
         match capability.grant() {
             GrantRule::Everyone | GrantRule::EachSecret | GrantRule::EachHost => true,
             GrantRule::Components => {
-                let default = [LaneKind::Native, LaneKind::Python, LaneKind::Process, LaneKind::Declarative];
+                let default = [
+                    LaneKind::Native,
+                    LaneKind::Python,
+                    LaneKind::Process,
+                    LaneKind::Declarative,
+                    LaneKind::Mcp,
+                ];
                 default.into_iter().any(in_lane) || granted()
             }
             GrantRule::ComponentsAndPrograms => {
