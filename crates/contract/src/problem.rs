@@ -164,7 +164,7 @@ codes! {
     McpServerFailed = "4401", "An MCP server does not answer", "Read the reason; `holdfast mcp test NAME` starts the server and shows what it says.";
     McpChanged = "4402", "The definition of an MCP tool has changed since it was approved", "Read what changed with `holdfast mcp tools NAME`; `holdfast mcp approve NAME` approves it.";
     McpProtocol = "4403", "An MCP server violated the protocol", "Report it to the server's author; the connection was closed, and the next call opens another.";
-    McpLogin = "4404", "An MCP server requires a login", "Log in with `holdfast mcp login NAME`.";
+    McpLogin = "4404", "An MCP server requires a login", "Store a token with `holdfast secret set NAME` and send it: `headers: { Authorization: 'Bearer ${NAME}' }`.";
     McpUnknown = "4405", "There is no such MCP server", "Run `holdfast mcp list` to see the servers.";
     McpImport = "4406", "The file with MCP servers cannot be imported", "Name a JSON file with an object `mcpServers`.";
     ModelFailed = "5001", "The model did not answer", "Check the provider's status and your key; the attempts are in the log.";

@@ -85,11 +85,11 @@ async fn field(host: &Arc<dyn Host>, server: &str, name: &str, property: &Value)
     let prompt = format!("`{server}`: {label}{about}");
     let default = property.get("default").cloned().unwrap_or_default();
     if let Some(options) = options(property) {
-        return question(host, UiQuestion::Select { prompt, options }).await;
+        return Ok(or_default(question(host, UiQuestion::Select { prompt, options }).await?, default));
     }
     let kind = property.get("type").and_then(Value::as_str).unwrap_or("string");
     if kind == "boolean" {
-        return question(host, UiQuestion::Confirm { prompt }).await;
+        return Ok(or_default(question(host, UiQuestion::Confirm { prompt }).await?, default));
     }
     let entered = question(host, UiQuestion::Input { prompt, secret: false }).await?;
     let entered = entered.as_str().unwrap_or_default().trim().to_owned();
@@ -99,6 +99,11 @@ async fn field(host: &Arc<dyn Host>, server: &str, name: &str, property: &Value)
         "number" => entered.parse::<f64>().map_or(Value::Null, Value::from),
         _ => entered.into(),
     })
+}
+
+/// What the server takes for a field that was left out.
+fn or_default(value: Value, default: Value) -> Value {
+    if value.is_null() { default } else { value }
 }
 
 /// The values that a field may have.

@@ -41,9 +41,6 @@ impl ServerHandler {
         if self.options.roots {
             capabilities["roots"] = json!({});
         }
-        if self.options.sampling_tokens.is_some() {
-            capabilities["sampling"] = json!({});
-        }
         serde_json::from_value(capabilities).unwrap_or_default()
     }
 }

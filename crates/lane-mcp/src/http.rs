@@ -35,8 +35,6 @@ const LAST_EVENT: &str = "last-event-id";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// Bytes that the answer to one request may have in all, as a stream of events.
 const MAX_STREAM_BYTES: usize = 64 << 20;
-/// The secret that holds the token of a login.
-pub(crate) const TOKEN_SECRET: &str = "OAUTH_TOKEN";
 
 /// Where a server is reached.
 #[derive(Clone, Debug)]
@@ -44,8 +42,6 @@ pub(crate) struct HttpAddress {
     pub url: Url,
     /// Headers before secrets are put in.
     pub headers: BTreeMap<String, String>,
-    /// Whether the token of a login is sent.
-    pub login: bool,
 }
 
 impl HttpAddress {
@@ -69,19 +65,9 @@ impl HttpAddress {
         let mut config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str());
         config.custom_headers = headers;
         config.max_sse_event_size = MAX_LINE_BYTES;
-        if self.login {
-            config.auth_header = Some(crate::http::token(calls, &self.url).await?);
-        }
         let client = BoundedClient { client, calls: calls.clone() };
         Ok(StreamableHttpClientTransport::with_client(client, config))
     }
-}
-
-/// The token of a login.
-async fn token(calls: &Arc<ActiveCalls>, _: &Url) -> Result<String, Fault> {
-    calls.secret(TOKEN_SECRET).await.map_err(|fault| {
-        Fault::new(Code::McpLogin, format!("the server requires a login: {}", fault.message))
-    })
 }
 
 /// A client that reaches one host at the address that was checked, and nothing else.

@@ -163,7 +163,7 @@ mod loading {
                     let invalid = |error| Fault::new(Code::ManifestValue, format!("`{url}`: {error}"));
                     let url = url::Url::parse(&url).map_err(invalid)?;
                     let headers = headers.into_iter().chain(options.env.clone()).collect();
-                    Ok(ServerAddress::Http(HttpAddress { url, headers, login: options.login }))
+                    Ok(ServerAddress::Http(HttpAddress { url, headers }))
                 }
             }
         }

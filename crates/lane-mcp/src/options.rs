@@ -28,12 +28,6 @@ pub struct McpOptions {
     /// Whether the server is told which folder the session works in.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub roots: bool,
-    /// How many tokens the server may have a model write for it in one request; none if it may not ask.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sampling_tokens: Option<u32>,
-    /// Whether the token of `holdfast mcp login` is sent to a server that is reached.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub login: bool,
     /// Variables of a server that is started, or headers of one that is reached, with `${NAME}` for secrets. They go before the
     /// manifest's.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

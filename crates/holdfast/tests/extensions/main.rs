@@ -10,6 +10,8 @@
 mod classes;
 mod commands;
 #[cfg(target_os = "linux")]
+mod mcp;
+#[cfg(target_os = "linux")]
 mod packages;
 #[cfg(target_os = "linux")]
 mod programs;

@@ -66,13 +66,6 @@ pub struct McpServerSettings {
     /// Whether the server is told which folder the session works in.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub roots: bool,
-    /// How many tokens the server may have the session's model write for it in one request; none if it may not ask for that.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    pub sampling_tokens: Option<u32>,
-    /// Whether the token of `holdfast mcp login` is sent.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub login: bool,
     /// How long the server may take to start, in milliseconds; 30 seconds if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_timeout_ms: Option<Millis>,
@@ -93,8 +86,6 @@ impl Default for McpServerSettings {
             deny: Vec::new(),
             tools: BTreeMap::new(),
             roots: false,
-            sampling_tokens: None,
-            login: false,
             start_timeout_ms: None,
         }
     }
@@ -182,10 +173,9 @@ impl McpServerSettings {
     fn config(&self, name: &str) -> Value {
         let disabled = self.tools.iter().filter(|(_, set)| set.enabled == Some(false));
         let deny: Vec<String> = self.deny.iter().cloned().chain(disabled.map(|(tool, _)| tool.clone())).collect();
-        let mut config = json!({ "prefix": name, "deny": deny, "roots": self.roots, "login": self.login });
+        let mut config = json!({ "prefix": name, "deny": deny, "roots": self.roots });
         if let Value::Object(fields) = &mut config {
             fields.extend(self.allow.as_ref().map(|allow| ("allow".to_owned(), json!(allow))));
-            fields.extend(self.sampling_tokens.map(|tokens| ("sampling_tokens".to_owned(), json!(tokens))));
             fields.extend(self.start_timeout_ms.map(|time| ("start_timeout_ms".to_owned(), json!(time))));
         }
         config
@@ -261,7 +251,7 @@ fn server(name: &str, field: &Field<'_>) -> Result<McpServerSettings> {
 }
 
 /// The keys of a server.
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 13] = [
     "command",
     "args",
     "env",
@@ -274,7 +264,5 @@ const KEYS: [&str; 15] = [
     "deny",
     "tools",
     "roots",
-    "sampling_tokens",
-    "login",
     "start_timeout_ms",
 ];

@@ -99,10 +99,10 @@ fn servers(plan: &ApplicationConfig) -> Result<Vec<KnownServer>, Problem> {
 /// The server of a name, or of the id of its extension.
 pub(crate) fn known(plan: &ApplicationConfig, name: &str) -> Result<KnownServer, Problem> {
     let all = servers(plan)?;
-    let names: Vec<String> = all.iter().map(|server| server.name.clone()).collect();
+    let names: Vec<&str> = all.iter().map(|server| server.name.as_str()).collect();
     let empty = "No MCP servers are set; `mcp.servers` in `config/settings.yaml` names them.";
-    let unknown = || Problem::unknown(Code::McpUnknown, "MCP server", &name, &names, empty);
-    all.into_iter().find(|server| server.name == name || server.id == name).ok_or_else(unknown)
+    let unknown = Problem::unknown(Code::McpUnknown, "MCP server", &name, &names, empty);
+    all.into_iter().find(|server| server.name == name || server.id == name).ok_or(unknown)
 }
 
 fn pins(plan: &ApplicationConfig, server: &KnownServer) -> Result<Pins, Problem> {
@@ -214,8 +214,9 @@ fn approve(output: &Output, plan: &ApplicationConfig, name: &str, only: &[String
     let server = known(plan, name)?;
     let store = PinStore::new(plan.home.mcp());
     let mut pins = store.read(&server.id)?;
-    let waiting: Vec<String> = pins.waiting().into_keys().collect();
-    if let Some(unknown) = only.iter().find(|tool| !waiting.contains(tool)) {
+    let waiting = pins.waiting();
+    if let Some(unknown) = only.iter().find(|tool| !waiting.contains_key(*tool)) {
+        let waiting: Vec<&str> = waiting.keys().map(String::as_str).collect();
         let empty = "Nothing waits for approval.";
         return Err(Problem::unknown(Code::McpUnknown, "tool that waits for approval", unknown, &waiting, empty));
     }
