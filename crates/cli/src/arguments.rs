@@ -695,6 +695,8 @@ pub(crate) enum BenchSuite {
     Sandbox,
     /// Tools in Python
     Python,
+    /// Tools of MCP servers
+    Mcp,
     /// Streaming of answers
     Stream,
     /// Whole turns, and idle sessions

@@ -58,7 +58,6 @@ impl MapVault {
             grants,
             budgets: options.budgets,
             ..bundle(manifest, "wasm")
-            pinned: None,
         };
         self.keep(bundle, files)
     }

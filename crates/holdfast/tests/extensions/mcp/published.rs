@@ -20,9 +20,9 @@ pub(super) fn installed(kind: &str) -> PathBuf {
 fn node(package: &str, arguments: &[&str]) -> Value {
     let folder = installed("node");
     let script = folder.join("node_modules/@modelcontextprotocol").join(package).join("dist/index.js");
-    let args: Vec<String> =
-        [script.display().to_string()].into_iter().chain(arguments.iter().map(|it| (*it).to_owned())).collect();
-    json!({ "command": "/usr/bin/env", "args": ["node"].into_iter().map(str::to_owned).chain(args).collect::<Vec<_>>(), "files": [folder] })
+    let mut args = vec![script.display().to_string()];
+    args.extend(arguments.iter().map(|it| (*it).to_owned()));
+    json!({ "command": "node", "args": args, "files": [folder] })
 }
 
 /// The interpreter that the packages were installed for, and what it needs to read.
