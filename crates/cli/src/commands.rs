@@ -11,9 +11,9 @@ pub(crate) mod owner;
 use std::path::PathBuf;
 
 use crate::arguments::{
-    Bench, Bus, Call, ChangeLog, ChangePolicy, ChangeSession, Chat, Command, Demo, Explain, Ext, Import, Init,
-    LocalExt, LocalMcp, Log, Mcp, Model, OfflineExt, OwnerExt, Policy, ReadLog, ReadSession, Replay, Run, Schedule, Schema,
-    Secret, Session, Setup, Up,
+    Bench, Bus, Call, ChangeLog, ChangePolicy, ChangeSession, Chat, Command, Demo, Explain, Ext, Import,
+    Init, LocalExt, LocalMcp, Log, Mcp, Model, OfflineExt, OwnerExt, Policy, ReadLog, ReadSession, Replay,
+    Run, Schedule, Schema, Secret, Session, Setup, Up,
 };
 
 /// A command, sorted by what it needs.

@@ -52,6 +52,6 @@ pub use policy_file::named_profile;
 pub use prompts::{ORCHESTRATOR, PromptContext, PromptTool, Prompts};
 pub use settings::{
     AgentSettings, BreakerSettings, CallSettings, Channels, LimitSettings, LoadedSettings, LogLevelSetting,
-    LogSettings, McpServerSettings, McpSettings, McpToolSettings, ModelSettings, Models, OFFLINE, RetentionSettings, SecretPlace, SecretSettings, SessionRule,
-    Settings, ToolSettings, schema,
+    LogSettings, McpServerSettings, McpSettings, McpToolSettings, ModelSettings, Models, OFFLINE,
+    RetentionSettings, SecretPlace, SecretSettings, SessionRule, Settings, ToolSettings, schema,
 };

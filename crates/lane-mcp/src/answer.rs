@@ -27,7 +27,8 @@ impl ResultParts {
     }
 
     fn binary(&mut self, kind: &str, media_type: &str, data: String) {
-        let ending = media_type.rsplit('/').next().filter(|it| it.chars().all(|it| it.is_ascii_alphanumeric()));
+        let ending =
+            media_type.rsplit('/').next().filter(|it| it.chars().all(|it| it.is_ascii_alphanumeric()));
         let name = format!("{kind}-{}.{}", self.files.len() + 1, ending.unwrap_or("bin"));
         self.file(name, media_type, "base64", data);
     }
@@ -52,7 +53,9 @@ impl ResultParts {
             ContentBlock::Image(image) => self.binary("image", &image.mime_type, image.data),
             ContentBlock::Audio(audio) => self.binary("audio", &audio.mime_type, audio.data),
             ContentBlock::Resource(embedded) => self.resource(embedded.resource),
-            ContentBlock::ResourceLink(link) => self.texts.push(format!("resource {} ({})", link.uri, link.name)),
+            ContentBlock::ResourceLink(link) => {
+                self.texts.push(format!("resource {} ({})", link.uri, link.name))
+            }
             _ => self.texts.push(UNKNOWN_CONTENT.to_owned()),
         }
     }
@@ -82,7 +85,8 @@ pub(crate) fn tool_result(result: CallToolResult, structured: bool) -> Result<Co
     result.content.into_iter().for_each(|block| parts.block(block));
     if failed {
         let text = parts.texts.join("\n");
-        let text = if text.is_empty() { "the server reports an error without a reason".to_owned() } else { text };
+        let text =
+            if text.is_empty() { "the server reports an error without a reason".to_owned() } else { text };
         return Err(Fault::new(Code::ToolFailed, text));
     }
     Ok(parts.content())
@@ -105,24 +109,31 @@ mod tests {
 
     #[test]
     fn text_stays_text_and_files_become_attachments() {
-        let text = result(json!({ "content": [{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }] }));
+        let text =
+            result(json!({ "content": [{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }] }));
         assert_eq!(tool_result(text, false).unwrap().value(), &json!("a\nb"));
         let image = json!({ "type": "image", "data": "aGVsbG8=", "mimeType": "image/png" });
         let both = result(json!({ "content": [{ "type": "text", "text": "see" }, image] }));
         let file = json!({ "name": "image-1.png", "media_type": "image/png", "base64": "aGVsbG8=" });
-        assert_eq!(tool_result(both, false).unwrap().value(), &json!({ "text": "see", "attachments": [file] }));
+        assert_eq!(
+            tool_result(both, false).unwrap().value(),
+            &json!({ "text": "see", "attachments": [file] })
+        );
     }
 
     #[test]
     fn a_structured_result_is_used_where_a_schema_promises_it() {
-        let value = || result(json!({ "content": [{ "type": "text", "text": "{}" }], "structuredContent": { "n": 1 } }));
+        let value = || {
+            result(json!({ "content": [{ "type": "text", "text": "{}" }], "structuredContent": { "n": 1 } }))
+        };
         assert_eq!(tool_result(value(), true).unwrap().value(), &json!({ "n": 1 }));
         assert_eq!(tool_result(value(), false).unwrap().value(), &json!("{}"));
     }
 
     #[test]
     fn an_error_is_a_failure_with_its_text() {
-        let failed = result(json!({ "content": [{ "type": "text", "text": "no such file" }], "isError": true }));
+        let failed =
+            result(json!({ "content": [{ "type": "text", "text": "no such file" }], "isError": true }));
         let fault = tool_result(failed, false).unwrap_err();
         assert_eq!((fault.code, fault.message.as_str()), (Code::ToolFailed, "no such file"));
     }

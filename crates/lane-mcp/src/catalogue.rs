@@ -90,7 +90,8 @@ impl Catalogue {
         let prefix = self.prefix.clone();
         let mut add = |name: &str, text: String, schema: Value, target: ToolTarget| {
             let name = self.tool_name(name);
-            let spec = ToolSpec { input_schema: Content::new(schema), ..ToolSpec::named(name.as_str(), &text) };
+            let spec =
+                ToolSpec { input_schema: Content::new(schema), ..ToolSpec::named(name.as_str(), &text) };
             self.tools.insert(name, target);
             self.specs.push(spec);
         };

@@ -25,7 +25,8 @@ fn names_are_qualified_unique_and_accepted_by_every_provider() {
     let unique: BTreeSet<&String> = odd.iter().collect();
     assert_eq!(unique.len(), odd.len(), "{odd:?}");
     for name in &odd {
-        let fits = name.len() <= 64 && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_' || it == b'-');
+        let fits =
+            name.len() <= 64 && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_' || it == b'-');
         assert!(fits && name.starts_with("s__"), "{name}");
     }
 }

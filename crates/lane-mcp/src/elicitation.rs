@@ -79,7 +79,8 @@ async fn question(host: &Arc<dyn Host>, question: UiQuestion) -> Result<Value, F
 
 /// The value of one field; null if it was left out or does not fit.
 async fn field(host: &Arc<dyn Host>, server: &str, name: &str, property: &Value) -> Result<Value, Fault> {
-    let text = |field: &str| property.get(field).and_then(Value::as_str).map(|text| shown(text, MAX_TEXT_CHARS));
+    let text =
+        |field: &str| property.get(field).and_then(Value::as_str).map(|text| shown(text, MAX_TEXT_CHARS));
     let label = text("title").unwrap_or_else(|| shown(name, 100));
     let about = text("description").map(|about| format!(" ({about})")).unwrap_or_default();
     let prompt = format!("`{server}`: {label}{about}");

@@ -10,8 +10,8 @@ use rmcp::ClientHandler;
 use rmcp::ErrorData;
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction, ListRootsResult,
-    LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion,
+    ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction, ListRootsResult, LoggingLevel,
+    LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use serde_json::{Value, json};
@@ -54,7 +54,8 @@ impl ClientHandler for ServerHandler {
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
         let folder = if self.options.roots { self.calls.workspace() } else { None };
         let roots = folder.and_then(|folder| url::Url::from_file_path(folder).ok());
-        let roots: Vec<Value> = roots.map(|url| json!({ "uri": url.as_str(), "name": "workspace" })).into_iter().collect();
+        let roots: Vec<Value> =
+            roots.map(|url| json!({ "uri": url.as_str(), "name": "workspace" })).into_iter().collect();
         serde_json::from_value(json!({ "roots": roots })).map_err(refused)
     }
 

@@ -6,11 +6,11 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use ::http::{HeaderName, HeaderValue};
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_program::{CallSource, gateway};
-use ::http::{HeaderName, HeaderValue};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
 use reqwest::{Response, StatusCode};
 use rmcp::ErrorData;
@@ -57,8 +57,10 @@ impl HttpAddress {
         let mut headers = HashMap::new();
         for (name, value) in &self.headers {
             let value = calls.substituted(value).await?;
-            let name = HeaderName::try_from(name.as_str()).map_err(|error| invalid(format!("`{name}`: {error}")))?;
-            let mut value = HeaderValue::try_from(value).map_err(|error| invalid(format!("`{name}`: {error}")))?;
+            let name =
+                HeaderName::try_from(name.as_str()).map_err(|error| invalid(format!("`{name}`: {error}")))?;
+            let mut value =
+                HeaderValue::try_from(value).map_err(|error| invalid(format!("`{name}`: {error}")))?;
             value.set_sensitive(true);
             headers.insert(name, value);
         }
@@ -83,6 +85,8 @@ pub(crate) async fn pinned_client(
         _ => fault,
     })?;
     let failed = |error: String| Fault::new(Code::McpServerFailed, error);
+    // An error means that a provider is installed already.
+    drop(rustls::crypto::ring::default_provider().install_default());
     let address = probe.peer_addr().map_err(|error| failed(error.to_string()))?;
     reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
@@ -144,7 +148,9 @@ impl RequestParts {
 fn login_wanted(response: &Response) -> Option<HttpError> {
     let challenge = response.headers().get(WWW_AUTHENTICATE)?.to_str().ok()?.to_owned();
     match response.status() {
-        StatusCode::UNAUTHORIZED => Some(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge))),
+        StatusCode::UNAUTHORIZED => {
+            Some(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge)))
+        }
         StatusCode::FORBIDDEN => {
             Some(StreamableHttpError::InsufficientScope(InsufficientScopeError::new(challenge, None)))
         }
@@ -172,7 +178,10 @@ async fn body(response: Response) -> Result<Vec<u8>, HttpError> {
 
 /// Events of an answer, each up to the limit of a message, and all up to a limit if there is one.
 fn events(response: Response, most: Option<usize>) -> BoxStream<'static, Result<Sse, SseError>> {
-    let bounded = bounded(response.bytes_stream().map(|chunk| chunk.map_err(|error| HttpFailure(error.to_string()))), most);
+    let bounded = bounded(
+        response.bytes_stream().map(|chunk| chunk.map_err(|error| HttpFailure(error.to_string()))),
+        most,
+    );
     SseStream::from_bytes_stream(bounded).boxed()
 }
 
@@ -206,7 +215,11 @@ fn bounded<B: AsRef<[u8]>>(
 }
 
 /// What a server that does not know discovery answers to it: an error of the protocol, so that the handshake is tried.
-fn legacy_answer(message: &ClientJsonRpcMessage, status: StatusCode, body: &[u8]) -> Option<StreamableHttpPostResponse> {
+fn legacy_answer(
+    message: &ClientJsonRpcMessage,
+    status: StatusCode,
+    body: &[u8],
+) -> Option<StreamableHttpPostResponse> {
     let ClientJsonRpcMessage::Request(request) = message else { return None };
     let discovers = matches!(request.request, ClientRequest::DiscoverRequest(_));
     let refuses_login = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
@@ -251,7 +264,9 @@ impl BoundedClient {
                 return Ok(answer);
             }
             return match serde_json::from_slice(&body) {
-                Ok(error @ ServerJsonRpcMessage::Error(_)) => Ok(StreamableHttpPostResponse::Json(error, session)),
+                Ok(error @ ServerJsonRpcMessage::Error(_)) => {
+                    Ok(StreamableHttpPostResponse::Json(error, session))
+                }
                 _ => Err(failure(format!("HTTP {status}"))),
             };
         }

@@ -63,9 +63,12 @@ impl LoadedServer {
             Call::Health => Ok(Reply::Health(true)),
             Call::Tool { tool, arguments, turn, .. } => {
                 let target = self.catalogue.tools.get(&tool).cloned();
-                let unknown = || Fault::new(Code::ToolUnknown, format!("`{}` has no tool `{tool}`", self.manifest.id));
+                let unknown =
+                    || Fault::new(Code::ToolUnknown, format!("`{}` has no tool `{tool}`", self.manifest.id));
                 let workspace = turn.workspace.as_deref().map(PathBuf::from);
-                self.tool(target.ok_or_else(unknown)?, arguments.value(), workspace, host).await.map(Reply::Content)
+                self.tool(target.ok_or_else(unknown)?, arguments.value(), workspace, host)
+                    .await
+                    .map(Reply::Content)
             }
             Call::Function { role: Role::Service, function, .. } if function == REFRESH => {
                 self.refresh(host).await.map(Reply::Content)
@@ -152,7 +155,8 @@ impl LoadedServer {
         let Some(how) = self.server.waits_for_approval(tool) else { return Ok(()) };
         let id = self.manifest.id.as_str();
         let pins = self.server.pins().read(id).map_err(|problem| problem.to_fault())?;
-        let offered = pins.offered.as_ref().and_then(|offered| offered.tools.iter().find(|it| it.name == tool));
+        let offered =
+            pins.offered.as_ref().and_then(|offered| offered.tools.iter().find(|it| it.name == tool));
         let text = offered.map(|tool| shown(&tool.description, 600)).unwrap_or_default();
         let prompt = format!(
             "The MCP server `{id}` has {how} the definition of `{tool}` since it was approved. It says now: {text}. Approve it?"
@@ -160,7 +164,9 @@ impl LoadedServer {
         let options = vec![REFUSE.to_owned(), APPROVE.to_owned()];
         let said = host.call(HostCall::Ui(UiQuestion::Select { prompt, options })).await;
         if !said.is_ok_and(|said| said.value().as_str() == Some(APPROVE)) {
-            let message = format!("the definition of `{tool}` has {how} since it was approved, and nobody has approved it");
+            let message = format!(
+                "the definition of `{tool}` has {how} since it was approved, and nobody has approved it"
+            );
             return Err(Fault::new(Code::McpChanged, message));
         }
         let mut pins = self.server.pins().read(id).map_err(|problem| problem.to_fault())?;
@@ -179,10 +185,12 @@ impl LoadedServer {
         let session = self.server.session().await?;
         let mut params = GetPromptRequestParams::new(prompt.as_str());
         params.arguments = Some(prompt_arguments(text("arguments")));
-        let got = session.client.get_prompt(params).await.map_err(|error| self.server.fault(&session, error))?;
+        let got =
+            session.client.get_prompt(params).await.map_err(|error| self.server.fault(&session, error))?;
         let messages = got.messages.into_iter().filter_map(|message| {
             let content = serde_json::to_value(&message.content).ok()?;
-            let text = content.get("text").or_else(|| content.pointer("/resource/text"))?.as_str()?.to_owned();
+            let text =
+                content.get("text").or_else(|| content.pointer("/resource/text"))?.as_str()?.to_owned();
             Some(text)
         });
         Ok(Content::text(messages.collect::<Vec<_>>().join("\n\n")))
@@ -195,7 +203,10 @@ fn prompt_arguments(text: &str) -> Map<String, Value> {
     let words = words.iter().flat_map(|words| {
         std::iter::once(words.program()).chain(words.arguments().iter().map(String::as_str))
     });
-    words.filter_map(|word| word.split_once('=')).map(|(name, value)| (name.to_owned(), value.into())).collect()
+    words
+        .filter_map(|word| word.split_once('='))
+        .map(|(name, value)| (name.to_owned(), value.into()))
+        .collect()
 }
 
 impl Instance for McpInstance {

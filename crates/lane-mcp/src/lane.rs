@@ -108,7 +108,8 @@ mod loading {
             let options = options(&bundle)?;
             let listing = self.approved(&bundle)?;
             let prefix = options.prefix.clone().unwrap_or_else(|| extension.id.to_string());
-            let catalogue = Catalogue::new(&prefix, listing.as_ref().unwrap_or(&Listing::default()), &options);
+            let catalogue =
+                Catalogue::new(&prefix, listing.as_ref().unwrap_or(&Listing::default()), &options);
             let terms = CallTerms {
                 id: extension.id.clone(),
                 log: self.log.clone(),
@@ -199,13 +200,13 @@ mod loading {
     }
 
     fn options(bundle: &Bundle) -> Result<McpOptions, Fault> {
-        let invalid = |error| Fault::new(Code::ManifestValue, format!("the configuration is invalid: {error}"));
+        let invalid =
+            |error| Fault::new(Code::ManifestValue, format!("the configuration is invalid: {error}"));
         match bundle.config.value() {
             serde_json::Value::Null => Ok(McpOptions::default()),
             config => serde_json::from_value(config.clone()).map_err(invalid),
         }
     }
-
 }
 
 impl Lane for McpLane {
@@ -225,7 +226,8 @@ impl Lane for McpLane {
     #[cfg(not(target_os = "linux"))]
     fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>> {
         let _ = (&self.vault, &self.places, &self.pins, &self.log, &self.report, &self.demand);
-        let message = format!("`{}` is an MCP server, and programs can be confined only on Linux", extension.id);
+        let message =
+            format!("`{}` is an MCP server, and programs can be confined only on Linux", extension.id);
         Box::pin(std::future::ready(Err(Fault::new(Code::Unconfined, message))))
     }
 }

@@ -171,8 +171,8 @@ impl PinStore {
             Problem::in_file(Code::McpChanged, &file, what)
                 .help("Remove the file; the server's tools are approved again when it is listed.")
         };
-        let bytes =
-            holdfast_untrusted_files::read(&file, MAX_PIN_BYTES).map_err(|error| invalid(error.to_string()))?;
+        let bytes = holdfast_untrusted_files::read(&file, MAX_PIN_BYTES)
+            .map_err(|error| invalid(error.to_string()))?;
         serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))
     }
 
@@ -182,7 +182,8 @@ impl PinStore {
             Problem::in_file(Code::HomeUnavailable, &self.file(id), format!("it cannot be written: {error}"))
         };
         let bytes = serde_json::to_vec_pretty(pins).map_err(|error| failed(error.to_string()))?;
-        self.prepare().and_then(|()| holdfast_atomic_file::replace(&self.file(id), &bytes, 0o600))
+        self.prepare()
+            .and_then(|()| holdfast_atomic_file::replace(&self.file(id), &bytes, 0o600))
             .map_err(|error| failed(error.to_string()))
     }
 

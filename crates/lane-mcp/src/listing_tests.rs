@@ -39,7 +39,8 @@ fn a_changed_definition_waits_and_the_approved_one_stays() {
 
 #[test]
 fn what_is_approved_is_shown_and_the_rest_goes_on_waiting() {
-    let (before, after) = (listing(&[("a", "1"), ("b", "1")]), listing(&[("a", "2"), ("b", "2"), ("c", "2")]));
+    let (before, after) =
+        (listing(&[("a", "1"), ("b", "1")]), listing(&[("a", "2"), ("b", "2"), ("c", "2")]));
     let mut pins = Pins { source: String::new(), approved: Some(before), offered: Some(after) };
     assert_eq!(pins.approve(&["a".to_owned()]), ["a"]);
     assert_eq!(names(pins.approved.as_ref().unwrap()), [("a", "2"), ("b", "1")]);

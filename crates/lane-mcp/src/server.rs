@@ -12,8 +12,8 @@ use holdfast_untrusted_files::TempFolder;
 use parking_lot::Mutex;
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, Cursor, GetMeta, ListPromptsResult, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion,
+    ClientJsonRpcMessage, ClientRequest, Cursor, GetMeta, ListPromptsResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService, ServiceError,
@@ -244,9 +244,12 @@ impl Server {
         let info = session.client.peer().peer_info();
         let capabilities = info.as_ref().map(|info| info.capabilities.clone()).unwrap_or_default();
         let mut listing = Listing {
-            server: info.as_ref().and_then(|info| info.server_info.as_ref()).map_or_else(String::new, |server| {
-                crate::catalogue::shown(&format!("{} {}", server.name, server.version), 100)
-            }),
+            server: info
+                .as_ref()
+                .and_then(|info| info.server_info.as_ref())
+                .map_or_else(String::new, |server| {
+                    crate::catalogue::shown(&format!("{} {}", server.name, server.version), 100)
+                }),
             protocol: info.as_ref().map_or_else(String::new, |info| info.protocol_version.to_string()),
             resources: capabilities.resources.is_some(),
             ..Listing::default()
@@ -255,7 +258,8 @@ impl Server {
         if capabilities.tools.is_some() {
             let mut pages = Pages::default();
             while let Some(page) = pages.next() {
-                let ListToolsResult { tools, next_cursor, .. } = peer.list_tools(page).await.map_err(fault)?;
+                let ListToolsResult { tools, next_cursor, .. } =
+                    peer.list_tools(page).await.map_err(fault)?;
                 listing.tools.extend(tools.into_iter().map(definition));
                 pages.turn(next_cursor, listing.tools.len(), MAX_TOOLS)?;
             }
@@ -263,7 +267,8 @@ impl Server {
         if capabilities.prompts.is_some() {
             let mut pages = Pages::default();
             while let Some(page) = pages.next() {
-                let ListPromptsResult { prompts, next_cursor, .. } = peer.list_prompts(page).await.map_err(fault)?;
+                let ListPromptsResult { prompts, next_cursor, .. } =
+                    peer.list_prompts(page).await.map_err(fault)?;
                 listing.prompts.extend(prompts.into_iter().map(|prompt| PromptDefinition {
                     name: prompt.name,
                     description: prompt.description.unwrap_or_default(),
@@ -341,7 +346,9 @@ fn definition(tool: rmcp::model::Tool) -> ToolDefinition {
 fn bounded(mut listing: Listing) -> Result<Listing, Fault> {
     let bytes = serde_json::to_vec(&listing).map_or(usize::MAX, |bytes| bytes.len());
     if bytes > MAX_LISTING_BYTES {
-        let what = format!("the definitions of the server have {bytes} bytes; at most {MAX_LISTING_BYTES} are taken");
+        let what = format!(
+            "the definitions of the server have {bytes} bytes; at most {MAX_LISTING_BYTES} are taken"
+        );
         return Err(Fault::new(Code::McpProtocol, what));
     }
     listing.tools.sort_by(|one, other| one.name.cmp(&other.name));

@@ -128,7 +128,8 @@ pub(crate) async fn start(
     calls: &Arc<ActiveCalls>,
     closed: &ClosedReason,
 ) -> Result<(ProgramTransport, ProgramGuard), Fault> {
-    let ConfinedProgram { input, output, errors, gateway, switch, exit } = ConfinedProgram::start(plan).await?;
+    let ConfinedProgram { input, output, errors, gateway, switch, exit } =
+        ConfinedProgram::start(plan).await?;
     let kill = KillOnDrop(switch.clone());
     let no_pipe = |error: std::io::Error| {
         Fault::new(Code::McpServerFailed, format!("could not open the program's pipes: {error}"))
@@ -190,10 +191,12 @@ impl MessageReader {
                 Err(error) => {
                     self.odd += 1;
                     if self.odd > MAX_ODD_LINES {
-                        return self.violation(&format!("more than {MAX_ODD_LINES} lines are no message: {error}"));
+                        return self
+                            .violation(&format!("more than {MAX_ODD_LINES} lines are no message: {error}"));
                     }
                     let text = String::from_utf8_lossy(&self.line).into_owned();
-                    self.calls.log(LogLevel::Warning, &format!("a line is no message and is passed over: {text}"));
+                    self.calls
+                        .log(LogLevel::Warning, &format!("a line is no message and is passed over: {text}"));
                 }
             }
         }
@@ -211,7 +214,8 @@ impl MessageReader {
                     exchange.unasked
                 };
                 if unasked > MAX_UNASKED {
-                    return self.violation(&format!("more than {MAX_UNASKED} messages that nobody asked for"));
+                    return self
+                        .violation(&format!("more than {MAX_UNASKED} messages that nobody asked for"));
                 }
                 return Some(message);
             }
@@ -257,7 +261,9 @@ impl Transport<RoleClient> for ProgramTransport {
             }
             line.push(b'\n');
             let mut input = input.lock().await;
-            tokio::io::AsyncWriteExt::write_all(&mut *input, &line).await.map_err(|error| failed(error.to_string()))
+            tokio::io::AsyncWriteExt::write_all(&mut *input, &line)
+                .await
+                .map_err(|error| failed(error.to_string()))
         }
     }
 

@@ -23,9 +23,9 @@ use serde_json::{Map, Value};
 use crate::candidate::{
     Candidate, DEPENDS_ON, REQUIREMENTS, SINGLE, candidate, helpers, single, single_file,
 };
-use crate::servers::{pins_file, pins_folder, server};
 use crate::disk::{Stamp, check_owner, is_dir, names, stamp, stamps_of, tree, unreadable};
 use crate::embedded::EmbeddedComponent;
+use crate::servers::{pins_file, pins_folder, server};
 use crate::vault::HomeVault;
 
 /// Looks through the extensions of a home.
@@ -416,9 +416,9 @@ impl Loader {
         bundle.grants = rooted(&bundle.grants, &self.user_folder, &self.working_folder);
         let reach = match place {
             ExtensionLocation::Folder(folder) => reach_of(folder, &bundle),
-            ExtensionLocation::File { .. } | ExtensionLocation::Carried(_) | ExtensionLocation::Server { .. } => {
-                FileDependencies::default()
-            }
+            ExtensionLocation::File { .. }
+            | ExtensionLocation::Carried(_)
+            | ExtensionLocation::Server { .. } => FileDependencies::default(),
         };
         let mut secrets: Vec<String> = Vec::new();
         for need in manifest.needed_secrets().filter(|need| !need.optional) {
@@ -526,7 +526,8 @@ fn single_files(folder: &Path) -> Result<Vec<String>, Problem> {
 
 /// What of the disk decides about a folder.
 fn reach_of(folder: &Path, bundle: &Bundle) -> FileDependencies {
-    let deep = [LaneKind::Process, LaneKind::Python, LaneKind::Mcp].iter().any(|lane| lane.as_str() == bundle.lane);
+    let deep =
+        [LaneKind::Process, LaneKind::Python, LaneKind::Mcp].iter().any(|lane| lane.as_str() == bundle.lane);
     let inside = bundle.files.keys().filter_map(|path| path.strip_prefix(DEPENDS_ON)?.split('/').nth(1));
     let others: BTreeSet<&str> = inside.collect();
     let all = folder.parent().unwrap_or(folder);

@@ -59,10 +59,11 @@ pub(crate) fn server(
     set: Option<&Map<String, Value>>,
     budgets: Budgets,
 ) -> Result<Candidate, Problem> {
-    let Parsed { manifest, warnings, .. } = manifest::parse(Path::new("settings.yaml"), text).map_err(|rejected| {
-        let unknown = || Problem::new(Code::SettingsInvalid, "an MCP server in the settings is invalid");
-        Problem::all(rejected.errors).unwrap_or_else(unknown)
-    })?;
+    let Parsed { manifest, warnings, .. } =
+        manifest::parse(Path::new("settings.yaml"), text).map_err(|rejected| {
+            let unknown = || Problem::new(Code::SettingsInvalid, "an MCP server in the settings is invalid");
+            Problem::all(rejected.errors).unwrap_or_else(unknown)
+        })?;
     let mut files = BTreeMap::new();
     let pinned = approved(&manifest, pins, &mut files)?;
     let mut config = Value::Object(manifest.config.clone());

@@ -125,7 +125,8 @@ fn status_says_what_is_wrong_with_each_server() {
         "closed": { "url": format!("http://127.0.0.1:{port}/mcp") }, "good": mode("good"),
     }));
     let _owner = Owner::begin(&scene);
-    let expected = ["there is no database", "no-such-program-anywhere", "did not start within", "could not connect"];
+    let expected =
+        ["there is no database", "no-such-program-anywhere", "did not start within", "could not connect"];
     until("each has its reason", || {
         let status = scene.run(&["status"]).out + &scene.run(&["ext", "doctor"]).out;
         expected.iter().all(|reason| status.contains(reason))
@@ -157,9 +158,12 @@ fn a_server_asks_the_user_through_our_questions() {
     let scene = home_with(&json!({ "elicits": mode("elicits") }));
     scene.run(&["mcp", "test", "elicits"]).ok();
     let mut rpc = scene.rpc(&[]);
-    let model = scene.script("asks", &json!([
-        { "calls": [{ "tool": "elicits__echo", "arguments": {} }] }, { "says": "done" },
-    ]));
+    let model = scene.script(
+        "asks",
+        &json!([
+            { "calls": [{ "tool": "elicits__echo", "arguments": {} }] }, { "says": "done" },
+        ]),
+    );
     rpc.ask("session.open", json!({ "session": "asks", "create": true, "model": model, "answers": true }));
     let sent = rpc.send("session.send", json!({ "session": "asks", "text": "go on" }));
     for answer in [json!("answer"), json!("Ada"), json!(true)] {

@@ -137,7 +137,9 @@ impl McpServerSettings {
     fn manifest(&self, name: &str) -> String {
         let mcp = match &self.url {
             Some(url) => json!({ "url": url, "headers": self.headers }),
-            None => json!({ "command": [self.command.as_deref().unwrap_or_default()], "args": self.args, "env": self.env }),
+            None => {
+                json!({ "command": [self.command.as_deref().unwrap_or_default()], "args": self.args, "env": self.env })
+            }
         };
         let qualified = |tool: &str| format!("{name}__{tool}");
         let hint = |tool: &McpToolSettings| {
@@ -172,7 +174,8 @@ impl McpServerSettings {
     /// What the lane is told.
     fn config(&self, name: &str) -> Value {
         let disabled = self.tools.iter().filter(|(_, set)| set.enabled == Some(false));
-        let deny: Vec<String> = self.deny.iter().cloned().chain(disabled.map(|(tool, _)| tool.clone())).collect();
+        let deny: Vec<String> =
+            self.deny.iter().cloned().chain(disabled.map(|(tool, _)| tool.clone())).collect();
         let mut config = json!({ "prefix": name, "deny": deny, "roots": self.roots });
         if let Value::Object(fields) = &mut config {
             fields.extend(self.allow.as_ref().map(|allow| ("allow".to_owned(), json!(allow))));
@@ -243,7 +246,8 @@ fn server(name: &str, field: &Field<'_>) -> Result<McpServerSettings> {
                 Err(field.reject(format!("{} has both `command` and `url`", field.subject()), help))
             }
             _ => {
-                let help = "Add `command: npx` with `args` to start a server, or `url: https://…` to reach one.";
+                let help =
+                    "Add `command: npx` with `args` to start a server, or `url: https://…` to reach one.";
                 Err(object.missing("command", help))
             }
         }

@@ -19,8 +19,8 @@ use serde_json::{Map, Value};
 
 use super::{
     AgentSettings, BreakerSettings, CallSettings, Channels, Health, LimitSettings, LogLevelSetting,
-    LogSettings, MAX_BYTES, McpSettings, ModelSettings, Models, OFFLINE, RetentionSettings, SecretPlace, SecretSettings,
-    SessionRule, Settings, ToolSettings,
+    LogSettings, MAX_BYTES, McpSettings, ModelSettings, Models, OFFLINE, RetentionSettings, SecretPlace,
+    SecretSettings, SessionRule, Settings, ToolSettings,
 };
 
 type Result<T> = std::result::Result<T, Reported>;

@@ -60,10 +60,7 @@ impl Home {
         let lines: String = lines.collect();
         let apart = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         let below = |section: &str| text.replacen(section, &format!("{section}{lines}"), 1);
-        let written = [
-            format!("{text}{apart}\nmcp:\n  servers:\n{lines}"),
-            below("mcp:\n  servers:\n"),
-        ];
+        let written = [format!("{text}{apart}\nmcp:\n  servers:\n{lines}"), below("mcp:\n  servers:\n")];
         let says_it = |text: &&String| {
             let read = Settings::parse(&file, text.as_bytes());
             read.is_ok_and(|read| read.value == wanted && read.warnings.is_empty())

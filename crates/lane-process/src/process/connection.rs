@@ -11,11 +11,11 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::protocol::{CallStep, HostQuestion, LogLine, RpcError, ToExtension, ToHost, plain};
 use holdfast_contract::role::Role;
 use holdfast_contract::wire::Host;
-use holdfast_program::{CallSource, ProgramLog};
 use holdfast_jsonrpc::error_code::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use holdfast_jsonrpc::{
     Completion, EncodeError, PendingRequests, RpcMessage, encode_request, encode_response, read_line,
 };
+use holdfast_program::{CallSource, ProgramLog};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, BufReader};

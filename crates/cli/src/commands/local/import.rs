@@ -18,7 +18,8 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// What the names of variables with keys contain.
 const KEY_WORDS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTHORIZATION"];
 /// How the values of well-known keys begin.
-const KEY_PREFIXES: &[&str] = &["sk-", "ghp_", "gho_", "github_pat_", "glpat-", "xox", "AKIA", "AIza", "eyJ", "pk_", "rk_"];
+const KEY_PREFIXES: &[&str] =
+    &["sk-", "ghp_", "gho_", "github_pat_", "glpat-", "xox", "AKIA", "AIza", "eyJ", "pk_", "rk_"];
 
 /// What is imported of a file.
 #[derive(Default)]
@@ -88,17 +89,24 @@ fn read(json: &Value) -> Result<ImportedServers, String> {
 impl ImportedServers {
     /// A name that a server may have in the settings, and no other server has.
     fn name(&self, name: &str) -> String {
-        let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
+        let letter =
+            |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
         let plain: String = name.chars().map(letter).take(28).collect();
         let plain = plain.trim_matches('-');
-        let plain = if plain.starts_with(|it: char| it.is_ascii_lowercase()) { plain.to_owned() } else { format!("s-{plain}") };
-        let mut free = (1..).map(|number| if number == 1 { plain.clone() } else { format!("{plain}-{number}") });
+        let plain = if plain.starts_with(|it: char| it.is_ascii_lowercase()) {
+            plain.to_owned()
+        } else {
+            format!("s-{plain}")
+        };
+        let mut free =
+            (1..).map(|number| if number == 1 { plain.clone() } else { format!("{plain}-{number}") });
         free.find(|name| !self.servers.contains_key(name)).unwrap_or(plain)
     }
 
     fn server(&mut self, name: &str, fields: &Map<String, Value>) -> Result<McpServerSettings, String> {
         let text = |field: &str| fields.get(field).and_then(Value::as_str).map(str::to_owned);
-        let mut server = McpServerSettings { command: text("command"), url: text("url"), ..Default::default() };
+        let mut server =
+            McpServerSettings { command: text("command"), url: text("url"), ..Default::default() };
         if server.url.is_some() {
             server.command = None;
         }
@@ -141,7 +149,8 @@ impl ImportedServers {
         if !looks_like_key(name, &key) {
             return value;
         }
-        let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' };
+        let letter =
+            |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' };
         let secret: String = format!("MCP_{server}_{name}").chars().map(letter).collect();
         self.secrets.insert(secret.clone(), key);
         format!("{before}${{{secret}}}")
@@ -163,7 +172,8 @@ fn looks_like_key(name: &str, value: &str) -> bool {
     let named = KEY_WORDS.iter().any(|word| name.contains(word)) && value.len() >= 6;
     let known = KEY_PREFIXES.iter().any(|prefix| value.starts_with(prefix)) && value.len() >= 16;
     let one_word = value.chars().all(|it| it.is_ascii_alphanumeric() || matches!(it, '_' | '-'));
-    let mixed = value.chars().any(|it| it.is_ascii_digit()) && value.chars().any(|it| it.is_ascii_alphabetic());
+    let mixed =
+        value.chars().any(|it| it.is_ascii_digit()) && value.chars().any(|it| it.is_ascii_alphabetic());
     let random = value.len() >= 32 && one_word && mixed && !value.contains("--");
     named || known || random
 }

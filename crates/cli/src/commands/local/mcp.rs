@@ -53,7 +53,11 @@ struct ToolLine {
     offered: Option<String>,
 }
 
-pub(crate) async fn mcp(output: &Output, plan: &ApplicationConfig, command: LocalMcp) -> Result<Exit, Problem> {
+pub(crate) async fn mcp(
+    output: &Output,
+    plan: &ApplicationConfig,
+    command: LocalMcp,
+) -> Result<Exit, Problem> {
     match command {
         LocalMcp::List => list(output, plan).await,
         LocalMcp::Tools { name } => tools(output, plan, &name),
@@ -110,10 +114,15 @@ fn pins(plan: &ApplicationConfig, server: &KnownServer) -> Result<Pins, Problem>
 }
 
 /// What waits for approval, in a line.
-pub(crate) fn waiting_line(plan: &ApplicationConfig, server: &KnownServer) -> Result<Option<String>, Problem> {
+pub(crate) fn waiting_line(
+    plan: &ApplicationConfig,
+    server: &KnownServer,
+) -> Result<Option<String>, Problem> {
     let waiting = pins(plan, server)?.waiting();
     let names: Vec<String> = waiting.iter().map(|(name, how)| format!("{name} ({how})")).collect();
-    let line = || format!("waiting for approval: {}; `holdfast mcp tools {}` shows them", names.join(", "), server.name);
+    let line = || {
+        format!("waiting for approval: {}; `holdfast mcp tools {}` shows them", names.join(", "), server.name)
+    };
     Ok((!names.is_empty()).then(line))
 }
 
@@ -195,7 +204,8 @@ fn tool_lines(pins: &Pins) -> Vec<ToolLine> {
         description: tool.description.clone(),
         offered: offered(&tool.name).map(|tool| tool.description.clone()),
     };
-    let known = approved.tools.iter().map(|tool| line(tool, waiting.get(&tool.name).copied().unwrap_or("approved")));
+    let known =
+        approved.tools.iter().map(|tool| line(tool, waiting.get(&tool.name).copied().unwrap_or("approved")));
     let is_new = |tool: &&ToolDefinition| waiting.get(&tool.name) == Some(&"new");
     let new = pins.offered.iter().flat_map(|it| &it.tools).filter(is_new).map(|tool| line(tool, "new"));
     known.chain(new).collect()
@@ -205,7 +215,8 @@ fn tool_lines(pins: &Pins) -> Vec<ToolLine> {
 fn claims(tool: &ToolDefinition) -> String {
     let hints = tool.annotations.as_ref();
     let says = |hint: &str| hints.and_then(|hints| hints.get(hint)).and_then(serde_json::Value::as_bool);
-    let claims = [("readOnlyHint", "reads"), ("destructiveHint", "destroys"), ("openWorldHint", "reaches out")];
+    let claims =
+        [("readOnlyHint", "reads"), ("destructiveHint", "destroys"), ("openWorldHint", "reaches out")];
     let claims = claims.into_iter().filter(|(hint, _)| says(hint) == Some(true)).map(|(_, claim)| claim);
     claims.collect::<Vec<_>>().join(", ")
 }
@@ -218,7 +229,13 @@ fn approve(output: &Output, plan: &ApplicationConfig, name: &str, only: &[String
     if let Some(unknown) = only.iter().find(|tool| !waiting.contains_key(*tool)) {
         let waiting: Vec<&str> = waiting.keys().map(String::as_str).collect();
         let empty = "Nothing waits for approval.";
-        return Err(Problem::unknown(Code::McpUnknown, "tool that waits for approval", unknown, &waiting, empty));
+        return Err(Problem::unknown(
+            Code::McpUnknown,
+            "tool that waits for approval",
+            unknown,
+            &waiting,
+            empty,
+        ));
     }
     let approved = pins.approve(only);
     if !approved.is_empty() {

@@ -27,7 +27,8 @@ pub(crate) async fn test(
     }
     let McpTested { server: about, protocol, tools, prompts, resources } = &tested;
     let resources = if *resources { ", resources" } else { "" };
-    output.line(format!("{about}, protocol {protocol}: {} tools, {prompts} prompts{resources}", tools.len()))?;
+    output
+        .line(format!("{about}, protocol {protocol}: {} tools, {prompts} prompts{resources}", tools.len()))?;
     for tool in tools {
         output.foreign(&format!("  {tool}"))?;
     }

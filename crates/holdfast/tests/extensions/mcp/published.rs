@@ -66,21 +66,29 @@ fn server_filesystem_works_on_what_it_was_given() {
     fs::write(folder.join("note.txt"), "a note").unwrap();
     let mut server = node("server-filesystem", &[&folder.display().to_string()]);
     server["files"].as_array_mut().unwrap().push(json!({ "path": folder, "access": "write" }));
-    scene.settings(&json!({ "models": { "default": "offline" }, "mcp": { "servers": { "filesystem": server } } }).to_string());
+    scene.settings(
+        &json!({ "models": { "default": "offline" }, "mcp": { "servers": { "filesystem": server } } })
+            .to_string(),
+    );
     calls(&scene, "filesystem__read_text_file", &json!({ "path": folder.join("note.txt") }), "a note");
-    let outside = scene.run(&["call", "filesystem__read_text_file", r#"{"path": "/etc/passwd"}"#, "--json"]).json();
+    let outside =
+        scene.run(&["call", "filesystem__read_text_file", r#"{"path": "/etc/passwd"}"#, "--json"]).json();
     assert!(outside["error"].is_object(), "{outside}");
 }
 
 #[test]
 fn server_memory_keeps_what_it_is_told() {
     let scene = home_with(&json!({ "memory": node("server-memory", &[]) }));
-    scene.settings(&json!({ "models": { "default": "offline" }, "mcp": { "servers": { "memory": {
+    scene.settings(
+        &json!({ "models": { "default": "offline" }, "mcp": { "servers": { "memory": {
         "env": { "MEMORY_FILE_PATH": scene.home().join("data/mcp-memory/memory.json") },
         "command": node("server-memory", &[])["command"], "args": node("server-memory", &[])["args"],
         "files": node("server-memory", &[])["files"],
-    } } } }).to_string());
-    let entity = json!({ "entities": [{ "name": "Ada", "entityType": "person", "observations": ["likes numbers"] }] });
+    } } } })
+        .to_string(),
+    );
+    let entity =
+        json!({ "entities": [{ "name": "Ada", "entityType": "person", "observations": ["likes numbers"] }] });
     calls(&scene, "memory__create_entities", &entity, "");
     calls(&scene, "memory__search_nodes", &json!({ "query": "Ada" }), "likes numbers");
 }
@@ -97,7 +105,17 @@ fn mcp_server_git_reads_a_repository() {
     let folder = scene.work();
     for arguments in [
         vec!["init", "-q", "-b", "main"],
-        vec!["-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "-q", "--allow-empty", "-m", "the first one"],
+        vec![
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@example.com",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "the first one",
+        ],
     ] {
         assert!(Command::new("git").args(arguments).current_dir(&folder).status().unwrap().success());
     }
@@ -107,7 +125,9 @@ fn mcp_server_git_reads_a_repository() {
     server["env"]["GIT_CONFIG_COUNT"] = json!("1");
     server["env"]["GIT_CONFIG_KEY_0"] = json!("safe.directory");
     server["env"]["GIT_CONFIG_VALUE_0"] = json!("*");
-    scene.settings(&json!({ "models": { "default": "offline" }, "mcp": { "servers": { "git": server } } }).to_string());
+    scene.settings(
+        &json!({ "models": { "default": "offline" }, "mcp": { "servers": { "git": server } } }).to_string(),
+    );
     calls(&scene, "git__git_log", &json!({ "repo_path": path }), "the first one");
 }
 
@@ -119,7 +139,10 @@ fn mcp_server_fetch_reaches_the_host_that_it_was_granted() {
         for mut stream in listener.incoming().flatten() {
             read_request(&stream);
             let page = "<html><body><p>Sunny today.</p></body></html>";
-            let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", page.len());
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                page.len()
+            );
             drop(std::io::Write::write_all(&mut stream, (head + page).as_bytes()));
         }
     });

@@ -39,7 +39,8 @@ pub(super) fn bench(output: &Output, program: &Path) -> Result<(), Problem> {
 fn starts(program: &Path, servers: usize) -> std::io::Result<Vec<Duration>> {
     let (home, folder) = (tempfile::tempdir()?, tempfile::tempdir()?);
     let server = json!({ "command": "sleep", "args": ["1000"], "start_timeout_ms": 600_000 });
-    let servers: Map<String, Value> = (0..servers).map(|number| (format!("s{number}"), server.clone())).collect();
+    let servers: Map<String, Value> =
+        (0..servers).map(|number| (format!("s{number}"), server.clone())).collect();
     fs::create_dir_all(home.path().join("config"))?;
     let settings = json!({ "models": { "default": "offline" }, "mcp": { "servers": servers } });
     fs::write(home.path().join("config/settings.yaml"), settings.to_string())?;
