@@ -14,7 +14,7 @@ use holdfast_program::{CallSource, gateway};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
 use reqwest::{Response, StatusCode};
 use rmcp::ErrorData;
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, InsufficientScopeError, SseError, StreamableHttpClient,
@@ -24,7 +24,7 @@ use sse_stream::{Sse, SseStream};
 use url::Url;
 
 use crate::calls::ActiveCalls;
-use crate::server::observe;
+use crate::server::{discovered, discovers, observe};
 use crate::stdio::MAX_LINE_BYTES;
 
 const JSON: &str = "application/json";
@@ -220,17 +220,16 @@ fn legacy_answer(
     status: StatusCode,
     body: &[u8],
 ) -> Option<StreamableHttpPostResponse> {
-    let ClientJsonRpcMessage::Request(request) = message else { return None };
-    let discovers = matches!(request.request, ClientRequest::DiscoverRequest(_));
+    let id = discovers(message)?;
     let refuses_login = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-    if !discovers || !status.is_client_error() || refuses_login {
+    if !status.is_client_error() || refuses_login {
         return None;
     }
     let error = match serde_json::from_slice(body) {
         Ok(ServerJsonRpcMessage::Error(error)) => error.error,
         _ => ErrorData::invalid_request(format!("HTTP {status}"), None),
     };
-    Some(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::error(error, Some(request.id.clone())), None))
+    Some(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::error(error, Some(id)), None))
 }
 
 impl BoundedClient {
@@ -272,6 +271,9 @@ impl BoundedClient {
         }
         let is_request = matches!(message, ClientJsonRpcMessage::Request(_));
         match serde_json::from_slice(&body) {
+            Ok(answer) if kind == JSON && discovers(&message).is_some() => {
+                Ok(StreamableHttpPostResponse::Json(discovered(answer), session))
+            }
             Ok(answer) if kind == JSON => Ok(StreamableHttpPostResponse::Json(answer, session)),
             _ if !is_request => Ok(StreamableHttpPostResponse::Accepted),
             Ok(_) => Err(StreamableHttpError::UnexpectedContentType(Some(kind))),

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use rmcp::RoleClient;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, Cursor, GetMeta, ListPromptsResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion,
+    PaginatedRequestParams, ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService, ServiceError,
@@ -105,6 +105,32 @@ pub(crate) fn observe(calls: &ActiveCalls, message: &ClientJsonRpcMessage) {
     let token = meta.and_then(|meta| meta.get_progress_token()).or_else(|| extra.get_progress_token());
     if let (Some(call), Some(token)) = (call.and_then(serde_json::Value::as_u64), token) {
         calls.set_token(call, token);
+    }
+}
+
+/// An answer to discovery that is none, as an error: a server of an earlier revision may answer what it does not know with an empty
+/// result, and then the handshake is tried.
+pub(crate) fn discovered(answer: ServerJsonRpcMessage) -> ServerJsonRpcMessage {
+    match answer {
+        ServerJsonRpcMessage::Response(response)
+            if !matches!(response.result, ServerResult::DiscoverResult(_)) =>
+        {
+            let error = rmcp::ErrorData::invalid_request("the answer to discovery is not one", None);
+            ServerJsonRpcMessage::error(error, Some(response.id))
+        }
+        other => other,
+    }
+}
+
+/// Whether a message asks a server what it supports.
+pub(crate) fn discovers(message: &ClientJsonRpcMessage) -> Option<RequestId> {
+    match message {
+        ClientJsonRpcMessage::Request(request)
+            if matches!(request.request, ClientRequest::DiscoverRequest(_)) =>
+        {
+            Some(request.id.clone())
+        }
+        _ => None,
     }
 }
 

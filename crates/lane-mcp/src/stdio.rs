@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::calls::ActiveCalls;
-use crate::server::observe;
+use crate::server::{discovered, discovers, observe};
 
 /// The longest line that either side may send.
 pub(crate) const MAX_LINE_BYTES: usize = 8 << 20;
@@ -106,6 +106,8 @@ impl Drop for ProgramTransport {
 struct Exchange {
     /// Our requests that are not answered.
     open: HashSet<RequestId>,
+    /// The request that asks the server what it supports.
+    discovery: Option<RequestId>,
     /// Notifications and requests of the server since our last message.
     unasked: u32,
 }
@@ -220,10 +222,16 @@ impl MessageReader {
                 return Some(message);
             }
         };
-        if answered.is_some_and(|id| !self.exchange.lock().open.remove(&id)) {
-            return self.violation("a response to a request that was not made");
+        let Some(id) = answered else { return Some(message) };
+        let (is_ours, discovery) = {
+            let mut exchange = self.exchange.lock();
+            (exchange.open.remove(&id), exchange.discovery.as_ref() == Some(&id))
+        };
+        match (is_ours, discovery) {
+            (false, _) => self.violation("a response to a request that was not made"),
+            (true, true) => Some(discovered(message)),
+            (true, false) => Some(message),
         }
-        Some(message)
     }
 
     async fn ended(&mut self) -> Option<ServerJsonRpcMessage> {
@@ -250,6 +258,7 @@ impl Transport<RoleClient> for ProgramTransport {
             }
             exchange.open.insert(request.id.clone());
         }
+        exchange.discovery = discovers(&message).or(exchange.discovery.take());
         drop(exchange);
         observe(&self.calls, &message);
         let input = self.input.clone();

@@ -146,7 +146,7 @@ fn mcp_server_fetch_reaches_the_host_that_it_was_granted() {
             drop(std::io::Write::write_all(&mut stream, (head + page).as_bytes()));
         }
     });
-    let mut server = python("mcp_server_fetch", &["--ignore-robots-txt"]);
+    let mut server = python("mcp_server_fetch", &["--ignore-robots-txt", "--allow-private-ips"]);
     server["network"] = json!([format!("127.0.0.1:{port}")]);
     let scene = home_with(&json!({ "fetch": server }));
     calls(&scene, "fetch__fetch", &json!({ "url": format!("http://127.0.0.1:{port}/") }), "Sunny today");
