@@ -43,7 +43,7 @@ pub enum ToExtension {
     Stop,
     /// Free what you hold.
     Destroy,
-    /// Are you well? Answered by `true` or `false`.
+    /// A health check, answered by `true` or `false`.
     Health,
     /// Run a scheduled task; answered by `{"text": …}` to tell the user something, or by `null`.
     Task {

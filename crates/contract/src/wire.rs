@@ -78,7 +78,7 @@ pub enum Reply {
     Decision(Decision),
     /// A tool's, task's or method's result.
     Content(Content),
-    /// Whether it is well.
+    /// Whether it is healthy.
     Health(bool),
     /// What it registers, after loading.
     Descriptors(Vec<Descriptor>),

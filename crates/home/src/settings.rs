@@ -82,7 +82,7 @@ pub struct Settings {
     /// How long a session's frames are kept; for ever if left out.
     #[serde(skip_serializing_if = "RetentionSettings::is_empty")]
     pub retention: RetentionSettings,
-    /// How extensions are asked whether they are well while the home is up.
+    /// The health checks of extensions while the home is up.
     #[serde(skip_serializing_if = "Health::is_default")]
     pub health: Health,
     /// What is reported on standard error while a process runs.
@@ -290,7 +290,7 @@ pub struct RetentionSettings {
     pub keep_frames: Option<u64>,
 }
 
-/// How extensions are asked whether they are well.
+/// The health checks of extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Health {

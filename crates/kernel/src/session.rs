@@ -193,6 +193,7 @@ impl Session {
             | Body::RandomDrawn(_)
             | Body::SecretUsed(_)
             | Body::DeliveryReported(_)
+            | Body::StreamShown(_)
             | Body::CommandRun(_) => {}
             Body::SessionResumed(_) if self.active.is_none() => {}
             body => {

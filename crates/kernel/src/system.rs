@@ -160,6 +160,9 @@ impl System {
             | Body::LogErased(_)
             | Body::LogMigrated(_)
             | Body::HostCalled(_)
+            | Body::ExtensionsChecked(_)
+            | Body::SetupCalled(_)
+            | Body::RendererCalled(_)
             | Body::SecretUsed(_) => return Ok(()),
             _ => return unexpected("nothing in the system waits for this fact"),
         }

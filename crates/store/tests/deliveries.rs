@@ -102,7 +102,7 @@ fn nothing_is_written_if_one_part_cannot_be() {
 
     let again = part(&home.store, "bus.01", &[0], vec![]);
     append(&home.store, vec![again, part(&home.store, "bus.00", &[1], vec![])]).unwrap();
-    assert_eq!(home.findings(), [], "the streams themselves are well");
+    assert_eq!(home.findings(), [], "the streams themselves are intact");
 }
 
 #[test]

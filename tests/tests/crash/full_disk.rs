@@ -1,5 +1,5 @@
 //! A disk that runs full, or fails, while frames are appended: one clear error, nothing half-written, everything acknowledged still
-//! there, and the stream goes on once the disk is well again.
+//! there, and the stream goes on once the disk has space again.
 use std::path::Path;
 
 use fail::FailScenario;

@@ -276,6 +276,8 @@ async fn a_gate_is_expected_after_a_restart_as_it_was_and_as_it_is_broken_now() 
     lab.say("wipe it").await;
     denied_for_the_outage(&lab);
     assert!(settled(&lab).1.contains("HF-4010"), "{:?}", settled(&lab));
+    let rejected = bodies(&lab.frames_of("system"), FrameKind::ExtensionRejected);
+    assert_eq!((rejected.len(), &rejected[0]["id"]), (1, &json!("guard")));
     lab.stop().await;
 
     // It was removed.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::host_call::HostCall;
-use holdfast_contract::ids::{CallId, ExtensionId, Millis};
+use holdfast_contract::ids::{CallId, ExtensionId, Millis, StreamId};
 use holdfast_contract::manifest::{self, HandlerSpec};
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault, Problem};
@@ -21,6 +21,7 @@ use holdfast_lane_native::{Functions, NativeExtension, Subscriber, Tool, now};
 use holdfast_runtime::Configuration;
 use holdfast_runtime::secrets::{Chain, Digester, Secrets};
 use holdfast_secrets::{EncryptedFile, StoreKind};
+use holdfast_store::{Store, StoreOptions};
 use holdfast_testkit::story::bodies;
 use holdfast_testkit::{Lab, LabBuilder, ScriptStep};
 use serde_json::{Map, Value, json};
@@ -310,6 +311,53 @@ async fn what_is_not_secret_goes_to_the_settings() {
     let state = lab.runtime.configure(&id, "token", json!(CANARY)).await.unwrap();
     assert_eq!((state.complete, state.word.as_str()), (true, "the bot answers"));
     assert_eq!(telegram.applied.lock().unwrap()[0], json!({ "parse_mode": "HTML" }));
+}
+
+// Row E15.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn set_up_functions_are_recorded_without_values_and_counted_when_nothing_changed() {
+    let home = tempfile::tempdir().unwrap();
+    let lab = lab(home.path(), Telegram::default()).start().await;
+    let id = ExtensionId::from("telegram_channel");
+    for _ in 0..3 {
+        lab.runtime.setup(&id).await.unwrap();
+    }
+    lab.runtime.configure(&id, "parse_mode", json!("a-value-of-parse-mode")).await.unwrap();
+    lab.runtime.configure(&id, "token", json!(CANARY)).await.unwrap();
+    lab.runtime.settled().await.unwrap();
+    let called = bodies(&lab.frames_of("system"), FrameKind::SetupCalled);
+    let line = |it: &Value| {
+        let names: Vec<&str> =
+            it["names"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let fault = it["fault"]["message"].as_str().unwrap_or_default();
+        format!(
+            "{} {}: {} {fault}",
+            it["id"].as_str().unwrap(),
+            it["function"].as_str().unwrap(),
+            names.join(",")
+        )
+    };
+    assert_eq!(
+        called.iter().map(line).collect::<Vec<_>>(),
+        [
+            "telegram_channel schema: token,parse_mode ",
+            "telegram_channel complete:  there is no token",
+            "telegram_channel apply: parse_mode ",
+            "telegram_channel apply: token ",
+            "telegram_channel complete:  ",
+        ]
+    );
+    let recorded: String = called.iter().map(Value::to_string).collect();
+    assert!(!recorded.contains(CANARY) && !recorded.contains("a-value-of-parse-mode"), "{recorded}");
+    assert_eq!(lab.findings(), Vec::new());
+    assert!(lab.replay("system").identical);
+    let folder = lab.stop().await;
+    // The calls that changed nothing were counted, and recorded at the stop: of five more rounds of two functions, one differed.
+    let store = Store::open(&folder.path().join("holdfast.db"), StoreOptions::default()).unwrap();
+    let frames = store.frames(&StreamId::system(), ..).unwrap();
+    let counted = bodies(&frames, FrameKind::ExtensionsChecked);
+    assert_eq!(counted.len(), 1, "{counted:?}");
+    assert!(counted[0]["checks"][0]["setup"].as_u64().unwrap() >= 7, "{counted:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

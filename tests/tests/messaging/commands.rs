@@ -5,6 +5,7 @@ use std::sync::Arc;
 use holdfast_bus::NewEvent;
 use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
+use holdfast_contract::digest::Digest;
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{Descriptor, Payload};
@@ -264,4 +265,59 @@ async fn an_extension_shows_the_calls_of_its_own_tools_and_of_no_others() {
         bodies(&lab.frames_of("system"), FrameKind::ExtensionFaulted).is_empty(),
         "and takes nobody down"
     );
+    // Row E15: each is in the log, by digests.
+    lab.runtime.settled().await.unwrap();
+    let called = bodies(&lab.frames_of("system"), FrameKind::RendererCalled);
+    assert_eq!(called.len(), 3, "{called:?}");
+    let digest = |text: &str| json!({ "digest": Digest::of(text.as_bytes()), "bytes": text.len() });
+    assert_eq!((&called[0]["id"], &called[0]["tool"]), (&json!("painter"), &json!("look")));
+    assert_eq!(called[0]["arguments"], json!(Content::new(json!({ "path": "a" })).digest()));
+    assert_eq!(called[0]["result"], json!(Content::text("seen").digest()));
+    assert_eq!(called[0]["call_shown"], digest("looks at **\"a\"**"));
+    assert_eq!(called[0]["result_shown"], digest("saw \"seen\""));
+    assert_eq!(called[1].get("result_shown"), None, "it left that to the surface");
+    assert_eq!(called[2].get("call_shown"), None);
+    assert!(called[2]["faults"][0]["message"].as_str().unwrap().contains("the paint is dry"), "{called:?}");
+    assert_eq!(lab.findings(), Vec::new());
+    assert!(lab.replay("system").identical);
+    lab.stop().await;
+}
+
+/// A renderer that answers with more than a surface shows.
+struct Verbose;
+
+impl Functions for Verbose {
+    fn call(
+        &self,
+        role: Role,
+        _: String,
+        _: Content,
+        _: Arc<dyn Host>,
+    ) -> Option<Later<Result<Content, Fault>>> {
+        (role == Role::Renderer).then(|| now(Ok(Content::text("x".repeat(70_000)))))
+    }
+}
+
+// Row E15: what a renderer answers does not reach the log, whatever its size.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renderer_that_answers_too_much_is_recorded_as_a_fault() {
+    let descriptor = Descriptor {
+        kind: "renderer".into(),
+        id: "verbose".into(),
+        priority: None,
+        missing_secrets: Vec::new(),
+        payload: Payload::Other(Content::new(json!({ "calls": true, "results": true }))),
+    };
+    let own = tool("look", EffectClass::Pure, |_| json!("seen"));
+    let verbose =
+        NativeExtension::new("verbose", "1.0.0").tool(own).functions(Verbose).descriptor(descriptor);
+    let lab = Lab::build().extension(verbose).script([]).start().await;
+    let shown = lab.runtime.rendered(&"look".into(), Content::default(), Content::text("x")).await.unwrap();
+    assert_eq!(shown, (None, None), "left to the surface");
+    lab.runtime.settled().await.unwrap();
+    let called = bodies(&lab.frames_of("system"), FrameKind::RendererCalled);
+    let faults: Vec<&str> =
+        called[0]["faults"].as_array().unwrap().iter().map(|it| it["message"].as_str().unwrap()).collect();
+    assert!(faults.len() == 2 && faults.iter().all(|it| it.contains("more than 65536 bytes")), "{faults:?}");
+    lab.stop().await;
 }

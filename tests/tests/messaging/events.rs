@@ -1,6 +1,8 @@
 //! Events between extensions.
 
 use holdfast_bus::NewEvent;
+use holdfast_contract::body::FrameKind;
+use holdfast_contract::digest::canonical;
 use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::manifest::HandlerSpec;
@@ -8,10 +10,11 @@ use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Lifecycle, NativeExtension, now};
 use holdfast_testkit::pieces::echo;
+use holdfast_testkit::story::bodies;
 use holdfast_testkit::{Lab, ScriptStep};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::fixtures::{Asking, Takes, bus_story, later};
 
@@ -241,8 +244,54 @@ async fn a_failure_in_any_phase_of_a_life_is_an_event_with_its_phase() {
             (&told[0]["payload"]["extension"], &told[0]["payload"]["phase"]),
             (&json!("ill"), &json!(phase))
         );
+        let reported = bodies(&lab.frames_of("system"), FrameKind::HealthReported);
+        let healthy: Vec<&Value> = reported.iter().map(|it| &it["healthy"]).collect();
+        assert_eq!(healthy, vec![&json!(false); usize::from(phase == "health check")]);
         lab.stop().await;
     }
+}
+
+/// An extension that is healthy, and counts how often it was asked.
+#[derive(Clone, Default)]
+struct Healthy(Arc<AtomicUsize>);
+
+impl Lifecycle for Healthy {
+    fn health_check(&self) -> Later<bool> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        now(true)
+    }
+}
+
+// Row E15: an hour with twenty extensions adds two frames.
+#[tokio::test]
+async fn health_checks_that_pass_are_counted_in_the_log() {
+    let healthy = Healthy::default();
+    let extension =
+        |n: usize| NativeExtension::new(&format!("ext-{n:02}"), "1.0.0").lifecycle(healthy.clone());
+    let extensions = (0..20).map(extension);
+    let lab = extensions.fold(Lab::build().script([]), |lab, it| lab.extension(it)).start().await;
+    let checked = |lab: &Lab| bodies(&lab.frames_of("system"), FrameKind::ExtensionsChecked);
+    let before = lab.frames_of("system").len();
+    lab.runtime.watch_health(Millis(30_000));
+    for round in 1..=122 {
+        lab.pass(Millis(30_000), 1).await;
+        lab.until("a round", |_| healthy.0.load(Ordering::SeqCst) == round * 20).await;
+    }
+    lab.until("an hour's rounds", |lab| checked(lab).len() == 2).await;
+    let counts = |record: &Value| -> Vec<u64> {
+        let checks = record["checks"].as_array().unwrap();
+        checks.iter().map(|it| it["healthy"].as_u64().unwrap()).collect()
+    };
+    let records = checked(&lab);
+    assert_eq!(counts(&records[0]), [1; 20]);
+    assert_eq!(counts(&records[1]), [121; 20]);
+    let frames = lab.frames_of("system").split_off(before);
+    let bytes: usize = frames.iter().map(|frame| canonical(frame).unwrap().len()).sum();
+    println!("an hour of health checks of 20 extensions: {} frames, {bytes} bytes", frames.len());
+    assert!(frames.len() == 2 && bytes < 4_096, "{} frames, {bytes} bytes", frames.len());
+    assert_eq!(lab.findings(), Vec::new());
+    assert!(lab.replay("system").identical);
+    lab.stop().await;
 }
 
 // Finding D10.
@@ -264,6 +313,7 @@ async fn the_events_of_an_extension_that_is_down_wait_until_it_is_up() {
     fails.repaired.store(true, Ordering::SeqCst);
     lab.runtime.retry("list".into(), "test");
     lab.until("they are delivered", |_| takes.all().len() == 5).await;
+    assert_eq!(bodies(&lab.frames_of("system"), FrameKind::ExtensionRetried).len(), 1);
     assert!(
         takes.all().iter().all(|event| event["attempt"] == 1 && event["repeat"] == false),
         "{:?}",

@@ -455,6 +455,43 @@ async fn the_progress_of_a_tool_and_a_text_before_a_call_are_sanitized_too() {
     }
 }
 
+/// A sanitizer that never answers at once.
+struct Slow;
+
+impl Hook for Slow {
+    fn spec(&self) -> HookSpec {
+        HookSpec { streams: true, ..HookSpec::at(HookPoint::SanitizeOutput) }
+    }
+
+    fn decide(&self, _: HookInput, _: Arc<dyn Host>) -> Later<Result<Decision, Fault>> {
+        Box::pin(async {
+            for _ in 0..50 {
+                tokio::task::yield_now().await;
+            }
+            Ok(Decision::Continue)
+        })
+    }
+}
+
+/// The progress of a call that answers at once waits for the sanitizers, and the answer waits for the progress.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn progress_is_shown_before_the_end_of_its_call_however_slow_a_sanitizer_is() {
+    for _ in 0..20 {
+        let screen = Screen::default();
+        let writer = Writer::new().writes(["let me see"]).calls("look").writes(["all is well"]);
+        let kit = NativeExtension::new("kit", "1.0.0").tool(Reports("half way"));
+        let guard = NativeExtension::new("guard", "1.0.0").hook(Slow);
+        let lab = with(writer, &screen).extension(kit).extension(guard).start().await;
+        lab.runtime.publish(message("ada", "tell me")).await.unwrap();
+        lab.until("the end", |_| screen.told("ada", "end").len() == 1).await;
+        let statuses = screen.told("ada", "status");
+        let place = |text: &str| statuses.iter().position(|it| it == text);
+        assert!(place("nearly there").is_some(), "{statuses:?}");
+        assert!(place("nearly there") < place("look: done"), "{statuses:?}");
+        lab.stop().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_breaks_off_shows_no_half_of_a_credential() {
     let screen = Screen::default();

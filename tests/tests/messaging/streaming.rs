@@ -4,20 +4,24 @@
 use std::sync::Arc;
 
 use holdfast_bus::NewEvent;
-use holdfast_contract::body::Body;
+use holdfast_contract::body::{Body, FrameKind};
 use holdfast_contract::content::Content;
+use holdfast_contract::digest::{Digest, canonical};
 use holdfast_contract::ids::CallId;
 use holdfast_contract::manifest::{Grants, HandlerSpec};
 use holdfast_contract::message::{Limits, TurnView};
 use holdfast_contract::problem::Fault;
 use holdfast_contract::sandbox::SandboxOptions;
+use holdfast_contract::session_frames::StreamShown;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{NativeExtension, Tool};
 use holdfast_model::script::Script;
 use holdfast_runtime::secrets::{Chain, Digester, SecretName, SecretString, Secrets};
 use holdfast_secrets::{EncryptedFile, SecretStore, StoreKind};
+use holdfast_store::Retention;
 use holdfast_testkit::pieces::{agent, echo, failing_tool, spec};
+use holdfast_testkit::story::bodies;
 use holdfast_testkit::wasm::{MapVault, lane, manifest, streamer};
 use holdfast_testkit::{Lab, ScriptStep};
 use serde_json::{Value, json};
@@ -61,7 +65,88 @@ async fn an_answer_is_shown_while_it_is_written_and_counts_once_it_is_whole() {
     .await;
     let frames = lab.frames_of("chat.ada");
     let place = |kind: &str| frames.iter().position(|frame| frame.envelope.kind.as_str() == kind).unwrap();
-    assert!(place("turn.ended") < place("delivery.reported"));
+    assert!(place("turn.ended") < place("stream.shown"));
+    assert!(place("stream.shown") < place("delivery.reported"));
+    assert_eq!(lab.findings(), Vec::new());
+    assert!(lab.replay("chat.ada").identical);
+    lab.stop().await;
+}
+
+/// What the session recorded of the chunks that channels were shown.
+fn stream_shown(lab: &Lab, session: &str) -> Vec<StreamShown> {
+    let frames = lab.frames_of(session);
+    let bodies = frames.iter().map(|frame| lab.runtime.store().body(frame).unwrap());
+    let shown = bodies.filter_map(|body| match body {
+        Body::StreamShown(fact) => Some(fact),
+        _ => None,
+    });
+    shown.collect()
+}
+
+/// The digest of everything that a screen was given for a user before the end, as `stream.shown` has it.
+fn shown_digest(screen: &Screen, user: &str) -> Digest {
+    let mut bytes = Vec::new();
+    for line in screen.all() {
+        let Some(line) = line.strip_prefix(&format!("{user} ")) else { continue };
+        let (function, text) = line.split_once(' ').unwrap();
+        if ["start", "chunk", "status"].contains(&function) {
+            bytes.extend(format!("stream-{function}\0{text}\0").into_bytes());
+        }
+    }
+    Digest::of(&bytes)
+}
+
+// Row E15.
+#[tokio::test]
+async fn the_chunks_that_a_channel_was_shown_are_one_frame_with_counts_and_digests() {
+    let screen = Screen::default();
+    let words: Vec<String> = (0..300).map(|number| format!("{number} ")).collect();
+    let writer = Writer::new().writes(["I look. "]).calls("echo").writes(words.clone());
+    let kit = NativeExtension::new("kit", "1.0.0").tool(echo());
+    let lab = Lab::build().model("script", writer).extension(screen.extension()).extension(kit).start().await;
+    lab.runtime.publish(message("ada", "count")).await.unwrap();
+    lab.until("the report", |lab| !reported(lab, "chat.ada").is_empty()).await;
+    let all = stream_shown(&lab, "chat.ada");
+    let [shown] = all.as_slice() else { panic!("{all:?}") };
+    let chunks = screen.told("ada", "chunk");
+    assert_eq!(shown.channel.as_str(), "chat");
+    assert_eq!(
+        (shown.chunks, shown.statuses),
+        (chunks.len() as u64, screen.told("ada", "status").len() as u64)
+    );
+    assert!(shown.statuses >= 2, "the call was shown");
+    let lengths: Vec<u32> = chunks.iter().map(|chunk| chunk.len() as u32).take(64).collect();
+    assert_eq!(shown.lengths, lengths);
+    assert_eq!(shown.text, Digest::of(screen.text("ada").as_bytes()));
+    assert_eq!(shown.shown, shown_digest(&screen, "ada"));
+    assert_eq!(shown.fault, None);
+    // What a stream of any length adds to the log is bounded.
+    let frame = lab.frames_of("chat.ada").into_iter().find(|it| it.envelope.kind == FrameKind::StreamShown);
+    let bytes = canonical(&frame.unwrap()).unwrap().len();
+    println!("a stream of {} chunks: {bytes} bytes", shown.chunks);
+    assert!(bytes < 1_500, "{bytes} bytes");
+    assert_eq!(lab.findings(), Vec::new());
+    assert!(lab.replay("chat.ada").identical);
+    // It is collected like any other frame.
+    let retention = Retention { max_frames: Some(1), ..Retention::default() };
+    assert!(lab.runtime.collect(&"chat.ada".into(), retention).await.unwrap().unwrap().frames > 10);
+    let checkpoint = bodies(&lab.frames_of("system"), FrameKind::LogCheckpointed);
+    assert_eq!(checkpoint[0]["stream"], "chat.ada");
+    assert_eq!(lab.findings(), Vec::new());
+    lab.stop().await;
+}
+
+// Row E15.
+#[tokio::test]
+async fn a_channel_that_fails_in_a_stream_is_recorded_with_what_it_was_shown() {
+    let screen = Screen::odd("chunk", None, Does::Fails);
+    let lab = lab(&screen, [ScriptStep::says("hello")]).await;
+    lab.runtime.publish(message("ada", "hello")).await.unwrap();
+    lab.until("the report", |lab| !reported(lab, "chat.ada").is_empty()).await;
+    let all = stream_shown(&lab, "chat.ada");
+    let [shown] = all.as_slice() else { panic!("{all:?}") };
+    assert_eq!((shown.chunks, shown.shown), (1, shown_digest(&screen, "ada")));
+    assert!(shown.fault.as_ref().unwrap().message.contains("the screen is dark"), "{shown:?}");
     assert_eq!(lab.findings(), Vec::new());
     assert!(lab.replay("chat.ada").identical);
     lab.stop().await;

@@ -1,8 +1,11 @@
 //! Retention of a log in use: old frames go, in every stream, and what is left verifies and can be taken up.
 
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::ids::{Millis, Seq, StreamId};
 use holdfast_store::{Retention, StoreOptions};
+use holdfast_testkit::story::bodies;
 use holdfast_testkit::{FakeClock, Lab, LabBuilder, ScriptStep};
+use serde_json::json;
 
 const DAY: Millis = Millis(86_400_000);
 
@@ -67,6 +70,7 @@ async fn a_flood_of_the_system_stream_is_collected_and_its_anchors_are_kept() {
         lab.runtime.set_overrides(Default::default());
     }
     lab.runtime.settled().await.unwrap();
+    assert_eq!(bodies(&lab.frames_of("system"), FrameKind::OverridesSet).len(), 4_000);
     let before = frames(&lab, "system");
     assert!(before > 4_000, "{before}");
     let report = lab.runtime.collect_all(Some(StreamId::system()), keep(1)).await.unwrap();
@@ -86,6 +90,23 @@ async fn a_flood_of_the_system_stream_is_collected_and_its_anchors_are_kept() {
     assert!(database.execute(cut, [Seq(head.0 - 2).0 as i64]).unwrap() > 0);
     let kinds: Vec<_> = again.findings().into_iter().map(|finding| finding.kind).collect();
     assert!(kinds.contains(&"tail_cut".to_owned()), "{kinds:?}");
+}
+
+#[tokio::test]
+async fn a_migration_of_the_database_is_recorded() {
+    let clock = FakeClock::default();
+    let lab = lab().clock(clock.clone()).start().await;
+    lab.say("go").await;
+    let path = lab.path().to_owned();
+    let _folder = lab.stop().await;
+    let older =
+        "DROP TABLE deliveries; DROP TABLE subscribers; DROP TABLE event_names; PRAGMA user_version = 3;";
+    rusqlite::Connection::open(&path).unwrap().execute_batch(older).unwrap();
+    let again = self::lab().clock(clock).on(&path, StoreOptions::default()).start().await;
+    let migrated = bodies(&again.frames_of("system"), FrameKind::LogMigrated);
+    assert_eq!((migrated.len(), &migrated[0]["from"]), (1, &json!(3)));
+    assert_eq!(again.findings(), vec![]);
+    again.stop().await;
 }
 
 #[tokio::test]

@@ -134,6 +134,8 @@ kinds! {
     "stream.guarded" Fact StreamGuarded;
     /// A stream ended without its end: what had been shown was provisional.
     "stream.interrupted" Decision StreamInterrupted;
+    /// A channel was shown an answer while it was written: how many chunks and status lines it was given, and their digests.
+    "stream.shown" Fact StreamShown;
     /// Hooks of one point were asked, all those whose matcher applies.
     "hook.called" Decision HookCalled;
     /// Hooks that were asked together answered at once, and none of them had anything to add or to object.
@@ -220,8 +222,14 @@ kinds! {
     "extension.reloaded" Decision ExtensionReloaded;
     /// A generation that kept faulting was replaced by the one before.
     "extension.rolled_back" Decision ExtensionRolledBack;
-    /// A health check was answered.
+    /// An extension is unhealthy: its health check failed, or its background loop ended.
     "health.reported" Fact HealthReported;
+    /// Health checks passed and set-up functions answered as before: how often, by extension, since the last such frame.
+    "extension.checked" Fact ExtensionsChecked;
+    /// A set-up function of an extension was called, and its answer is another than before. Values are not recorded.
+    "setup.called" Fact SetupCalled;
+    /// The renderer of an extension was called for a surface, with the digests of what it was given and of what it answered.
+    "renderer.called" Fact RendererCalled;
     /// The user's overrides were set.
     "overrides.set" Fact OverridesSet;
     /// A policy came into force.

@@ -377,6 +377,27 @@ bodies! {
         requested: Seq,
     };
 
+    /// `stream.shown`
+    struct StreamShown {
+        /// The channel.
+        channel: ExtensionId,
+        /// The stream: the id of the message that is answered.
+        id: String,
+        /// The number of chunks of text.
+        chunks: u64,
+        /// The length of each chunk in bytes, of the first ones.
+        lengths: Vec<u32>,
+        /// The number of status lines.
+        statuses: u64,
+        /// The digest of the text: of all chunks, joined.
+        text: Digest,
+        /// The digest of everything that the channel was given, in order: each function and its text, each followed by a zero byte.
+        shown: Digest,
+        /// Why the channel was given no more before the end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fault: Option<Fault>,
+    };
+
     /// `hook.called`
     struct HookCalled {
         /// The point.

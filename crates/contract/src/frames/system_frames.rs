@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::body::Contents;
-use crate::content::Content;
+use crate::content::{Content, DigestOf};
 use crate::digest::Digest;
 use crate::hook::HookSpec;
 use crate::ids::{
@@ -35,6 +35,10 @@ fn tool_contents(spec: &mut Arc<ToolSpec>, visit: &mut dyn FnMut(&mut Content)) 
     visit(&mut spec.input_schema);
     spec.output_schema.contents(visit);
     spec.render.contents(visit);
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 bodies! {
@@ -269,8 +273,80 @@ bodies! {
         id: ExtensionId,
         /// Which activation.
         generation: Generation,
-        /// Whether it is well.
+        /// Whether it is healthy. Checks that passed are counted in `extension.checked`.
         healthy: bool,
+    };
+
+    /// `extension.checked`
+    struct ExtensionsChecked {
+        /// When the first of them was made.
+        since: Millis,
+        /// By extension.
+        checks: Vec<CheckCount>,
+    };
+
+    /// How often an extension was checked with the same outcome as before.
+    struct CheckCount {
+        /// The extension.
+        id: ExtensionId,
+        /// Which activation.
+        generation: Generation,
+        /// Health checks that passed.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        healthy: u32,
+        /// Calls of set-up functions that answered as before.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        setup: u32,
+    };
+
+    /// `setup.called`
+    struct SetupCalled {
+        /// The extension.
+        id: ExtensionId,
+        /// Which activation.
+        generation: Generation,
+        /// The function: `schema`, `apply` or `complete`.
+        function: String,
+        /// The parameters that it asks for, or that it was given.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        names: Vec<String>,
+        /// The digest of its answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<DigestOf>,
+        /// Why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fault: Option<Fault>,
+    };
+
+    /// `renderer.called`
+    struct RendererCalled {
+        /// The extension.
+        id: ExtensionId,
+        /// Which activation.
+        generation: Generation,
+        /// The tool whose call is shown.
+        tool: ToolName,
+        /// The digest of the call's arguments, as in its `tool.called`.
+        arguments: DigestOf,
+        /// The digest of the call's result, as in its `tool.settled`.
+        result: DigestOf,
+        /// What `render-call` answered; none if the surface shows the call itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call_shown: Option<ShownText>,
+        /// What `render-result` answered; none if the surface shows the result itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result_shown: Option<ShownText>,
+        /// Why a function failed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        faults: Vec<Fault>,
+    };
+
+    /// A text that was shown to a person, without the text.
+    struct ShownText {
+        /// Its digest, after redaction.
+        digest: Digest,
+        /// Its length.
+        bytes: u64,
     };
 
     /// `overrides.set`

@@ -103,7 +103,7 @@ fn a_home_comes_up_answers_and_goes_down() {
     assert!(!scene.run(&["run", "hello"]).ok().out.is_empty(), "commands attach");
     let (status, _) = up.status(&[]);
     assert!(status["spent"]["model_calls"].as_u64().unwrap() >= 1, "{status:#}");
-    assert!(scene.run(&["status"]).ok().out.contains("every extension is well"));
+    assert!(scene.run(&["status"]).ok().out.contains("every extension is healthy"));
     let second = scene.run(&["up", "--unsupervised"]);
     second.fails(2, "HF-1502");
     assert!(scene.run(&["down"]).ok().out.contains("has stopped"));

@@ -21,6 +21,7 @@ use holdfast_contract::session_frames::{
 use holdfast_contract::tool::{CallStatus, ToolOutcome};
 
 use super::SessionState;
+use super::hooks::HookPipeline;
 use super::turn::Turn;
 use crate::hook_round::{HookAnswers, HookRound};
 use crate::step_recorder::StepRecorder;

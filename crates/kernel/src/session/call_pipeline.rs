@@ -8,8 +8,8 @@ use holdfast_contract::hook::HookPoint;
 use holdfast_contract::problem::Code;
 
 use super::call::{Call, CallStage, CallStep};
-use super::hooks::{RoundProgress, ask_hooks, guard_verdict, open_round};
-use crate::hook_round::{HookAnswers, HookRound};
+use super::hooks::{HookPipeline, ask_hooks, guard_verdict, open_round};
+use crate::hook_round::HookRound;
 
 impl Call {
     /// What hooks of a point are asked about.
@@ -22,19 +22,25 @@ impl Call {
     }
 }
 
-impl CallStep<'_> {
-    /// Passes points from this one on, up to the next thing that has to be waited for.
-    pub fn proceed(&mut self, from: HookPoint) {
-        let mut next = Some(from);
-        while let Some(point) = next {
-            if self.ask(point) {
-                return;
-            }
-            next = self.finish_point(point, None);
+impl HookPipeline for CallStep<'_> {
+    fn round(&mut self) -> Option<&mut HookRound> {
+        match &mut self.call.stage {
+            CallStage::AskingHooks(round) => Some(round),
+            _ => None,
         }
     }
 
-    /// Asks the hooks of a point whose matchers apply; false if there are none. A gate always has the policy.
+    fn take_round(&mut self) -> Option<HookRound> {
+        match take(&mut self.call.stage) {
+            CallStage::AskingHooks(round) => Some(round),
+            _ => None,
+        }
+    }
+
+    fn abort_round(&mut self) {
+        self.recorder.act(Act::Abort { begun_by: self.call.begun });
+    }
+
     fn ask(&mut self, point: HookPoint) -> bool {
         let Some(registry) = &self.session.registry.view else { return false };
         let subject = self.call.hook_subject(point).cloned();
@@ -48,8 +54,8 @@ impl CallStep<'_> {
         true
     }
 
-    /// Asks the hooks of the current round that have not answered: all of them, or the next one. The policy is evaluated first.
-    pub fn ask_open_hooks(&mut self) {
+    /// The policy is evaluated first.
+    fn ask_open_hooks(&mut self) {
         let CallStage::AskingHooks(round) = &self.call.stage else { return };
         let Some(registry) = &self.session.registry.view else { return };
         if round.open().next().is_some_and(|(_, hook)| hook.is_policy()) {
@@ -59,40 +65,16 @@ impl CallStep<'_> {
         ask_hooks(self.recorder, registry, self.call.begun, round, view, &self.turn.context);
     }
 
-    /// Applies answers to the current round; false if one of the hooks is not being asked.
-    pub fn hooks_answered(&mut self, answers: HookAnswers<'_>) -> bool {
-        let CallStage::AskingHooks(round) = &mut self.call.stage else { return false };
-        match RoundProgress::after(round, answers) {
-            RoundProgress::Refused => return false,
-            RoundProgress::Waiting => {}
-            RoundProgress::AskNext => self.ask_open_hooks(),
-            RoundProgress::Finished { abort } => {
-                if abort {
-                    self.recorder.act(Act::Abort { begun_by: self.call.begun });
-                }
-                if let CallStage::AskingHooks(round) = take(&mut self.call.stage) {
-                    self.round_finished(&round);
-                }
-            }
-        }
-        true
-    }
-
-    /// A round is over: its subject is now as the hooks have left it, and the pipeline continues unless it was blocked.
-    fn round_finished(&mut self, round: &HookRound) {
+    fn apply_round(&mut self, round: &HookRound) -> bool {
         let judged = self.call.hook_subject(round.point).zip(round.subject.as_ref());
         if let Some((judged, subject)) = judged.filter(|(judged, subject)| *judged != *subject) {
             *judged = subject.clone();
         }
-        if let Some(reason) = guard_verdict(self.recorder, Some(self.call.view.id), round) {
-            return self.fail(Code::GuardBlocked, reason);
-        }
-        if let Some(next) = self.finish_point(round.point, Some(round)) {
-            self.proceed(next);
-        }
+        let Some(reason) = guard_verdict(self.recorder, Some(self.call.view.id), round) else { return true };
+        self.fail(Code::GuardBlocked, reason);
+        false
     }
 
-    /// Does what follows when all hooks of a point have answered, if it has any. Returns the next point, if one follows at once.
     fn finish_point(&mut self, point: HookPoint, round: Option<&HookRound>) -> Option<HookPoint> {
         match point {
             HookPoint::ToolModify => self.modified(round),

@@ -66,7 +66,7 @@ pub(super) fn ask_hooks(
 }
 
 /// What an answer means for its round.
-pub(super) enum RoundProgress {
+enum RoundProgress {
     /// One of the hooks is not being asked: nothing has changed.
     Refused,
     /// Other hooks have not answered.
@@ -79,7 +79,7 @@ pub(super) enum RoundProgress {
 
 impl RoundProgress {
     /// Applies answers to a round.
-    pub fn after(round: &mut HookRound, answers: HookAnswers<'_>) -> Self {
+    fn after(round: &mut HookRound, answers: HookAnswers<'_>) -> Self {
         if !round.apply_answer(answers) {
             return Self::Refused;
         }
@@ -88,6 +88,63 @@ impl RoundProgress {
             (true, false) => Self::Waiting,
             (false, in_sequence) => Self::Finished { abort: round.is_open() && !in_sequence },
         }
+    }
+}
+
+/// A sequence of hook points that a turn or a call passes, with at most one round in progress.
+pub(super) trait HookPipeline {
+    /// The round in progress.
+    fn round(&mut self) -> Option<&mut HookRound>;
+
+    /// Takes the round in progress, which is over.
+    fn take_round(&mut self) -> Option<HookRound>;
+
+    /// Aborts the hooks of the round in progress that have not answered.
+    fn abort_round(&mut self);
+
+    /// Asks the hooks of a point whose matchers apply; false if there are none.
+    fn ask(&mut self, point: HookPoint) -> bool;
+
+    /// Asks the hooks of the round in progress that have not answered: all of them, or the next one.
+    fn ask_open_hooks(&mut self);
+
+    /// Takes over what the hooks of a round have made of its subject; false if they blocked, and what follows from that is decided.
+    fn apply_round(&mut self, round: &HookRound) -> bool;
+
+    /// Does what follows when all hooks of a point have answered, if it has any. Returns the next point, if one follows at once.
+    fn finish_point(&mut self, point: HookPoint, round: Option<&HookRound>) -> Option<HookPoint>;
+
+    /// Passes points from this one on, up to the next thing that has to be waited for.
+    fn proceed(&mut self, from: HookPoint) {
+        let mut next = Some(from);
+        while let Some(point) = next {
+            if self.ask(point) {
+                return;
+            }
+            next = self.finish_point(point, None);
+        }
+    }
+
+    /// Applies answers to the round in progress; false if one of the hooks is not being asked.
+    fn hooks_answered(&mut self, answers: HookAnswers<'_>) -> bool {
+        let Some(round) = self.round() else { return false };
+        match RoundProgress::after(round, answers) {
+            RoundProgress::Refused => return false,
+            RoundProgress::Waiting => {}
+            RoundProgress::AskNext => self.ask_open_hooks(),
+            RoundProgress::Finished { abort } => {
+                if abort {
+                    self.abort_round();
+                }
+                let Some(round) = self.take_round() else { return true };
+                if self.apply_round(&round)
+                    && let Some(next) = self.finish_point(round.point, Some(&round))
+                {
+                    self.proceed(next);
+                }
+            }
+        }
+        true
     }
 }
 

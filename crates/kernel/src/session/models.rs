@@ -10,6 +10,7 @@ use holdfast_contract::session_frames::{
 };
 
 use super::call::Call;
+use super::hooks::HookPipeline;
 use super::turn::{TurnStage, TurnStep};
 use crate::hook_round::HookRound;
 

@@ -13,9 +13,9 @@ use holdfast_contract::hook::HookPoint;
 use holdfast_contract::message::Message;
 use holdfast_contract::session_frames::{ContextInjected, InputNormalised, TurnOutcome, TurnStarted};
 
-use super::hooks::{RoundProgress, ask_hooks, guard_verdict, open_round};
+use super::hooks::{HookPipeline, ask_hooks, guard_verdict, open_round};
 use super::turn::{Purpose, Turn, TurnStage, TurnStep};
-use crate::hook_round::{HookAnswers, HookRound};
+use crate::hook_round::HookRound;
 use crate::limits::TimeLimit;
 use crate::phase::Phase;
 
@@ -61,18 +61,34 @@ impl TurnStep<'_> {
         self.proceed(first);
     }
 
-    /// Passes points from this one on, up to the next thing that has to be waited for.
-    pub fn proceed(&mut self, from: HookPoint) {
-        let mut next = Some(from);
-        while let Some(point) = next {
-            if self.ask(point) {
-                return;
-            }
-            next = self.finish_point(point, None);
+    fn inject_context(&mut self, round: Option<&HookRound>) {
+        let (blocks, texts) = round.map(HookRound::injected).unwrap_or_default();
+        if !blocks.is_empty() {
+            self.recorder.record(ContextInjected { blocks });
+            self.turn.context_blocks = Arc::new(texts);
+        }
+    }
+}
+
+impl HookPipeline for TurnStep<'_> {
+    fn round(&mut self) -> Option<&mut HookRound> {
+        match &mut self.turn.stage {
+            TurnStage::AskingHooks(round) => Some(round),
+            _ => None,
         }
     }
 
-    /// Asks the hooks of a point whose matchers apply; false if there are none.
+    fn take_round(&mut self) -> Option<HookRound> {
+        match take(&mut self.turn.stage) {
+            TurnStage::AskingHooks(round) => Some(round),
+            _ => None,
+        }
+    }
+
+    fn abort_round(&mut self) {
+        self.recorder.act(Act::Abort { begun_by: self.turn.begun });
+    }
+
     fn ask(&mut self, point: HookPoint) -> bool {
         let Some(registry) = &self.session.registry.view else { return false };
         let subject = self.turn.hook_subject(point).cloned();
@@ -85,8 +101,7 @@ impl TurnStep<'_> {
         true
     }
 
-    /// Asks the hooks of the current round that have not answered: all of them, or the next one.
-    pub fn ask_open_hooks(&mut self) {
+    fn ask_open_hooks(&mut self) {
         if let (TurnStage::AskingHooks(round), Some(registry)) =
             (&self.turn.stage, &self.session.registry.view)
         {
@@ -94,27 +109,7 @@ impl TurnStep<'_> {
         }
     }
 
-    /// Applies answers to the current round; false if one of the hooks is not being asked.
-    pub fn hooks_answered(&mut self, answers: HookAnswers<'_>) -> bool {
-        let TurnStage::AskingHooks(round) = &mut self.turn.stage else { return false };
-        match RoundProgress::after(round, answers) {
-            RoundProgress::Refused => return false,
-            RoundProgress::Waiting => {}
-            RoundProgress::AskNext => self.ask_open_hooks(),
-            RoundProgress::Finished { abort } => {
-                if abort {
-                    self.recorder.act(Act::Abort { begun_by: self.turn.begun });
-                }
-                if let TurnStage::AskingHooks(round) = take(&mut self.turn.stage) {
-                    self.round_finished(&round);
-                }
-            }
-        }
-        true
-    }
-
-    /// A round is over: its subject is now as the hooks have left it, and the pipeline continues unless it was blocked.
-    fn round_finished(&mut self, round: &HookRound) {
+    fn apply_round(&mut self, round: &HookRound) -> bool {
         let judged = self.turn.hook_subject(round.point).zip(round.subject.as_ref());
         if let Some((judged, subject)) = judged.filter(|(judged, subject)| *judged != *subject) {
             *judged = subject.clone();
@@ -123,15 +118,11 @@ impl TurnStep<'_> {
                 self.recorder.record(InputNormalised { text: subject.clone() });
             }
         }
-        if let Some(reason) = guard_verdict(self.recorder, None, round) {
-            return self.end_early(TurnOutcome::Blocked { reason });
-        }
-        if let Some(next) = self.finish_point(round.point, Some(round)) {
-            self.proceed(next);
-        }
+        let Some(reason) = guard_verdict(self.recorder, None, round) else { return true };
+        self.end_early(TurnOutcome::Blocked { reason });
+        false
     }
 
-    /// Does what follows when all hooks of a point have answered, if it has any. Returns the next point, if one follows at once.
     fn finish_point(&mut self, point: HookPoint, round: Option<&HookRound>) -> Option<HookPoint> {
         match point {
             HookPoint::GuardInput => {
@@ -151,13 +142,5 @@ impl TurnStep<'_> {
             _ => {}
         }
         point.rules().next
-    }
-
-    fn inject_context(&mut self, round: Option<&HookRound>) {
-        let (blocks, texts) = round.map(HookRound::injected).unwrap_or_default();
-        if !blocks.is_empty() {
-            self.recorder.record(ContextInjected { blocks });
-            self.turn.context_blocks = Arc::new(texts);
-        }
     }
 }

@@ -5,6 +5,7 @@ use holdfast_contract::problem::Code;
 use holdfast_contract::session_frames::StreamInterrupted;
 
 use super::call::{CallStage, CallStep};
+use super::hooks::HookPipeline;
 use super::turn::{Purpose, TurnStage, TurnStep};
 
 /// The result of a tool that was running and may not run again.

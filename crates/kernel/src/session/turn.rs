@@ -15,6 +15,7 @@ use holdfast_contract::tool::CallStatus;
 
 use super::call::{Call, CallStage, CallStep};
 use super::children::ChildBudget;
+use super::hooks::HookPipeline;
 use super::{SessionState, UserInput};
 use crate::hook_round::{HookAnswers, HookRound};
 use crate::limits::TimeLimit;

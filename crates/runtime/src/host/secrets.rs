@@ -319,6 +319,9 @@ fn faults(body: &mut Body, visit: &mut dyn FnMut(&mut Fault)) {
         Body::EventRetried(fact) => visit(&mut fact.fault),
         Body::EventDead(fact) => visit(&mut fact.fault),
         Body::DeliveryReported(fact) => fact.fault.iter_mut().for_each(visit),
+        Body::StreamShown(fact) => fact.fault.iter_mut().for_each(visit),
+        Body::SetupCalled(fact) => fact.fault.iter_mut().for_each(visit),
+        Body::RendererCalled(fact) => fact.faults.iter_mut().for_each(visit),
         Body::ScheduleEnded(fact) => fact.fault.iter_mut().for_each(visit),
         Body::ExtensionReported(fact) => {
             if let LifecycleOutcome::Failed(fault) = &mut fact.outcome {
@@ -360,6 +363,7 @@ fn faults(body: &mut Body, visit: &mut dyn FnMut(&mut Fault)) {
         | Body::ExtensionRemoved(_)
         | Body::ExtensionRetried(_)
         | Body::HealthReported(_)
+        | Body::ExtensionsChecked(_)
         | Body::OverridesSet(_)
         | Body::PolicyChanged(_)
         | Body::SystemSettled(_)

@@ -5,11 +5,14 @@
 
 use std::sync::Arc;
 
-use holdfast_contract::content::Content;
+use holdfast_contract::content::{Content, DigestOf};
+use holdfast_contract::digest::Digest;
 use holdfast_contract::host_call::arguments::{DoctorArguments, NameArgument, SetupApplyArguments};
 use holdfast_contract::ids::{ExtensionId, Millis};
 use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::role::Role;
+use holdfast_contract::system_frames::SetupCalled;
 use holdfast_contract::wire::{Call, Later, Reply};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,6 +25,9 @@ use crate::system::SystemCommand;
 
 /// How long an extension may take to answer.
 const TIMEOUT: Millis = Millis(30_000);
+/// The names of questions that a frame has, and the characters of each.
+const MAX_RECORDED_NAMES: usize = 32;
+const MAX_NAME_CHARS: usize = 64;
 
 /// A question that must be answered before an extension can work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,7 +131,7 @@ impl Inner {
         let mut questions = Vec::new();
         let has_role = self.extensions.instance(&serving)?.capabilities().roles.contains(Role::Setup);
         if has_role {
-            let schema = self.ask_setup(id, "schema", Content::default()).await?;
+            let schema = self.ask_setup(id, SetupFunction::Schema).await?;
             let read = serde_json::from_value(schema.value().clone());
             questions = read.map_err(|error| {
                 Fault::new(
@@ -162,7 +168,7 @@ impl Inner {
         };
         let missing = state.missing().join(", ");
         if has_role {
-            match self.ask_setup(id, "complete", Content::default()).await {
+            match self.ask_setup(id, SetupFunction::Complete).await {
                 Ok(word) => state.word = word.to_text(),
                 Err(fault) => (state.complete, state.word) = (false, fault.message),
             }
@@ -210,7 +216,7 @@ impl Inner {
             .and_then(|serving| self.extensions.instance(&serving).ok())
             .is_some_and(|it| it.capabilities().roles.contains(Role::Setup))
         {
-            self.ask_setup(id, "apply", Content::new(serde_json::json!({ name: told }))).await?;
+            self.ask_setup(id, SetupFunction::Apply(name, told)).await?;
         }
         self.setup_changed();
         self.setup(id).await
@@ -262,19 +268,86 @@ impl Inner {
     async fn ask_setup(
         self: &Arc<Self>,
         id: &ExtensionId,
-        function: &str,
-        arguments: Content,
+        function: SetupFunction<'_>,
     ) -> Result<Content, Fault> {
         let (serving, _guard) = self.extensions.enter(id, TIMEOUT).await?;
         let instance = self.extensions.instance(&serving)?;
-        let host = Arc::new(SystemHost::new(self, serving, None));
-        let call = Call::Function { role: Role::Setup, function: function.to_owned(), arguments };
+        let host = Arc::new(SystemHost::new(self, serving.clone(), None));
+        let (name, arguments) = (function.name().to_owned(), function.arguments());
+        let call = Call::Function { role: Role::Setup, function: name, arguments };
         let made = start_call(&instance, call, host);
-        match wait_timeout(made, TIMEOUT, Code::ExtensionFault, self.clock.clone()).await? {
-            Reply::Content(content) => Ok(content),
-            _ => Ok(Content::default()),
+        let answer = wait_timeout(made, TIMEOUT, Code::ExtensionFault, self.clock.clone()).await;
+        let answer = answer.map(|reply| match reply {
+            Reply::Content(content) => content,
+            _ => Content::default(),
+        });
+        self.record_setup(&serving, &function, &answer);
+        answer
+    }
+
+    /// Records a call of a set-up function, unless it answered as before: then it is counted. Only an answer has a digest here: what a
+    /// person typed is not recorded in any form.
+    fn record_setup(
+        &self,
+        serving: &ExtensionRef,
+        function: &SetupFunction<'_>,
+        answer: &Result<Content, Fault>,
+    ) {
+        let (id, generation) = (serving.id.clone(), serving.generation);
+        let called = |names: Vec<String>, digest: Option<DigestOf>| SetupCalled {
+            id,
+            generation,
+            function: function.name().to_owned(),
+            names,
+            answer: digest,
+            fault: answer.as_ref().err().cloned(),
+        };
+        if let SetupFunction::Apply(name, _) = function {
+            return self.system.tell(called(vec![(*name).to_owned()], None));
+        }
+        let outcome = match answer {
+            Ok(content) => content.digest(),
+            Err(fault) => Digest::of(fault.message.as_bytes()),
+        };
+        if self.routine_checks.setup_differs(serving, function.name(), outcome, self.clock.now()) {
+            let names = answer.as_ref().map(question_names).unwrap_or_default();
+            self.system.tell(called(names, answer.as_ref().ok().map(DigestOf::from)));
         }
     }
+}
+
+/// A function of the set-up role, with its arguments.
+enum SetupFunction<'a> {
+    /// What the extension asks for.
+    Schema,
+    /// Here is this parameter: its value, or the reference of a secret.
+    Apply(&'a str, Value),
+    /// Whether the set-up is complete.
+    Complete,
+}
+
+impl SetupFunction<'_> {
+    fn name(&self) -> &'static str {
+        match self {
+            SetupFunction::Schema => "schema",
+            SetupFunction::Apply(..) => "apply",
+            SetupFunction::Complete => "complete",
+        }
+    }
+
+    fn arguments(&self) -> Content {
+        match self {
+            SetupFunction::Apply(name, value) => Content::new(serde_json::json!({ *name: value })),
+            SetupFunction::Schema | SetupFunction::Complete => Content::default(),
+        }
+    }
+}
+
+/// The names of the questions in an answer, of the first ones.
+fn question_names(answer: &Content) -> Vec<String> {
+    let questions = answer.value().as_array().into_iter().flatten();
+    let names = questions.filter_map(|question| question.get("name")?.as_str());
+    names.take(MAX_RECORDED_NAMES).map(|name| name.chars().take(MAX_NAME_CHARS).collect()).collect()
 }
 
 /// The reference that the host replaces with an extension's secret where it sends it.

@@ -10,13 +10,14 @@ use std::pin::pin;
 use std::sync::{Arc, Weak};
 
 use holdfast_bus::Delivery;
+use holdfast_contract::digest::Digest;
 use holdfast_contract::effect::Input;
 use holdfast_contract::frame::FrameSource;
 use holdfast_contract::ids::{ExtensionId, Millis, Seq};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ChannelFeatures;
 use holdfast_contract::role::Role;
-use holdfast_contract::session_frames::DeliveryReported;
+use holdfast_contract::session_frames::{DeliveryReported, StreamShown};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
@@ -27,6 +28,8 @@ use crate::session::{SessionCommand, TurnReport};
 
 /// How long a channel may take for a piece, and how long an earlier stream to the same user may take to its end.
 const CHUNK_TIMEOUT: Millis = Millis(10_000);
+/// The chunks whose lengths are recorded.
+const MAX_RECORDED_LENGTHS: usize = 64;
 /// How long it may take for the end.
 const END_TIMEOUT: Millis = Millis(60_000);
 
@@ -76,12 +79,58 @@ pub(super) struct AnswerStream {
     /// The message that it answers.
     id: String,
     output: Arc<OutputStream>,
+    /// What the channel was given so far.
+    shown: Mutex<ShownRecord>,
 }
 
 impl AnswerStream {
     /// Where the turn is shown.
     pub(super) fn output(&self) -> Arc<OutputStream> {
         self.output.clone()
+    }
+}
+
+/// What a channel was given of a stream, as far as the log has it: in memory until the turn has ended, then one frame.
+#[derive(Default)]
+struct ShownRecord {
+    chunks: u64,
+    lengths: Vec<u32>,
+    statuses: u64,
+    text: blake3::Hasher,
+    shown: blake3::Hasher,
+}
+
+impl ShownRecord {
+    fn add(&mut self, piece: &StreamChunk) {
+        let (function, text) = match piece {
+            StreamChunk::Begins => ("stream-start", ""),
+            StreamChunk::Text(text) => {
+                self.chunks += 1;
+                if self.lengths.len() < MAX_RECORDED_LENGTHS {
+                    self.lengths.push(u32::try_from(text.len()).unwrap_or(u32::MAX));
+                }
+                self.text.update(text.as_bytes());
+                ("stream-chunk", text.as_str())
+            }
+            StreamChunk::Status(status, _) => {
+                self.statuses += 1;
+                ("stream-status", status.as_str())
+            }
+        };
+        for part in [function, text] {
+            self.shown.update(part.as_bytes()).update(&[0]);
+        }
+    }
+
+    /// The record of a stream that was begun.
+    fn close(&mut self, stream: &AnswerStream, fault: Option<Fault>) -> Option<StreamShown> {
+        let Self { chunks, lengths, statuses, text, shown } = std::mem::take(self);
+        let digest = |hasher: blake3::Hasher| Digest::from_bytes(*hasher.finalize().as_bytes());
+        let (channel, id) = (stream.channel.clone(), stream.id.clone());
+        let (text, begun) = (digest(text), shown.count() > 0);
+        let record =
+            StreamShown { channel, id, chunks, lengths, statuses, text, shown: digest(shown), fault };
+        begun.then_some(record)
     }
 }
 
@@ -115,6 +164,7 @@ impl Inner {
             user: user.to_owned(),
             id: delivery.event.id.to_string(),
             output: Arc::default(),
+            shown: Mutex::default(),
         })
     }
 
@@ -144,6 +194,8 @@ impl Inner {
             };
             (report, shown)
         };
+        let ended = report.as_ref().ok().map(|report| report.ended);
+        self.report_shown(&stream, ended, shown.as_ref().err().or(report.as_ref().err()));
         match (report, shown) {
             (Ok(report), Ok(Some(place))) => {
                 let ended = report.ended;
@@ -173,11 +225,12 @@ impl Inner {
     async fn show_stream(self: &Arc<Self>, stream: &AnswerStream) -> Result<Option<StreamSlot>, Fault> {
         let mut place = None;
         while let Some(piece) = stream.output.next().await {
+            if piece == StreamChunk::Begins {
+                place = Some(self.stream_place(stream).await?);
+            }
+            stream.shown.lock().add(&piece);
             let (function, more) = match piece {
-                StreamChunk::Begins => {
-                    place = Some(self.stream_place(stream).await?);
-                    ("stream-start", json!({}))
-                }
+                StreamChunk::Begins => ("stream-start", json!({})),
                 StreamChunk::Text(text) => ("stream-chunk", json!({ "text": text })),
                 StreamChunk::Status(status, _) => ("stream-status", json!({ "status": status })),
             };
@@ -230,6 +283,15 @@ impl Inner {
                 Err(Fault::new(Code::ExtensionFault, message))
             }
         }
+    }
+
+    /// Has the session record what the channel was given before the end of a stream, if it was given anything.
+    fn report_shown(&self, stream: &AnswerStream, ended: Option<Seq>, fault: Option<&Fault>) {
+        let fault = fault.map(|fault| self.told_of(fault.clone()));
+        let Some(shown) = stream.shown.lock().close(stream, fault) else { return };
+        let (at, source) = (self.clock.now(), FrameSource::Host);
+        let input = Input { at, source, cause: ended, body: shown.into() };
+        stream.output.session().map(|session| session.send(SessionCommand::Fact(Box::new(input))));
     }
 
     /// Has the session record what became of a stream.

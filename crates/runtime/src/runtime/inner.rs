@@ -26,7 +26,7 @@ use crate::host::setup::SetupState;
 use crate::messaging::Messaging;
 use crate::parts::{Entropy, HomeParts, Parts, Surface};
 use crate::session::Sessions;
-use crate::system::{Background, ExecutionMarker, SystemActor, SystemHandle};
+use crate::system::{Background, ExecutionMarker, RoutineChecks, SystemActor, SystemHandle};
 use crate::usage::Usage;
 
 /// What every actor shares.
@@ -52,6 +52,8 @@ pub(crate) struct Inner {
     pub executing: ExecutionMarker,
     /// The background services of extensions.
     pub background: Background,
+    /// Calls of extensions that are counted.
+    pub routine_checks: RoutineChecks,
     /// The services that extensions share.
     pub shared: SharedServices,
     /// The user's answers about network hosts.
@@ -104,6 +106,7 @@ impl Inner {
             executing: ExecutionMarker::open(executing.as_deref()),
             inspects,
             background: Background::default(),
+            routine_checks: RoutineChecks::default(),
             shared: SharedServices::default(),
             answers: HostAnswers::default(),
             unfinished: Mutex::default(),

@@ -196,13 +196,14 @@ impl SessionActor {
         let leaves = spec.effects.leaves_the_machine();
         if leaves || !queues.is_empty() {
             let (inner, time, inbox) = (self.inner.clone(), self.time.clone(), self.inbox.clone());
-            let admission = Admission::new(queues);
+            let (admission, progress) = (Admission::new(queues), self.progress.clone());
             let returned = async move {
                 fail_point!("driver::before_tool");
                 let made = || inner.make_pinned(&extension, &instance, asked, host);
                 let answer = run(admission, spec.timeout, inner.clock.clone(), made).await;
                 fail_point!("driver::after_tool");
                 let (at, cause) = (time.now(), decided_by);
+                progress.shown(&*inner.clock).await;
                 let returned = ToolAnswer { call, cause, extension, spec, at, answer, entered };
                 drop(inbox.send(SessionCommand::Returned(Box::new(returned))));
             };
@@ -213,15 +214,18 @@ impl SessionActor {
             };
         }
         match self.inner.make_pinned(&extension, &instance, asked, host) {
-            CallState::Answered(answer) => {
+            CallState::Answered(answer) if self.progress.is_shown() => {
                 let (at, cause) = (self.time.now(), decided_by);
                 self.returned(ToolAnswer { call, cause, extension, spec, at, answer, entered });
             }
             under_way => {
                 let (inbox, clock, time) = (self.inbox.clone(), self.inner.clock.clone(), self.time.clone());
+                let progress = self.progress.clone();
                 self.tasks.begin(decided_by, async move {
-                    let answer = wait_timeout(under_way, spec.timeout, Code::ToolTimeout, clock).await;
+                    let answer =
+                        wait_timeout(under_way, spec.timeout, Code::ToolTimeout, clock.clone()).await;
                     let (at, cause) = (time.now(), decided_by);
+                    progress.shown(&*clock).await;
                     let returned = ToolAnswer { call, cause, extension, spec, at, answer, entered };
                     drop(inbox.send(SessionCommand::Returned(Box::new(returned))));
                 });

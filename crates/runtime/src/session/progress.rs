@@ -3,18 +3,22 @@
 use std::sync::{Arc, OnceLock, Weak};
 
 use futures_util::FutureExt;
-use holdfast_contract::ids::{ExtensionId, Seq, StreamId};
+use holdfast_contract::ids::{ExtensionId, Millis, Seq, StreamId};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::preview::Preview;
+use crate::clock::Clock;
 use crate::messaging::OutputStream;
 use crate::parts::{OutputDelta, OutputKind, SessionEvent};
 use crate::runtime::Inner;
 
 /// Lines of progress that may wait for the sanitizers. More are dropped.
 const MAX_WAITING_LINES: usize = 256;
+
+/// How long the answer of a call waits for lines of progress that sanitizers have not answered about.
+const MAX_SHOW_WAIT: Millis = Millis(2_000);
 
 /// Shows progress on the surfaces and, if the turn is streamed, on its channel.
 pub(crate) struct ProgressOutput {
@@ -23,10 +27,13 @@ pub(crate) struct ProgressOutput {
     preview: OnceLock<Preview>,
     /// To the lines that wait, once a sanitizer did not answer at once.
     waiting: Mutex<Option<mpsc::Sender<ProgressLine>>>,
+    /// How many lines wait for a sanitizer, or are with one.
+    unshown: watch::Sender<usize>,
     tasks: Handle,
 }
 
 /// A line on how a call is getting on.
+#[derive(Clone)]
 struct ProgressLine {
     extension: ExtensionId,
     under: Seq,
@@ -60,8 +67,8 @@ impl ProgressOutput {
         output: Option<Arc<OutputStream>>,
     ) -> Arc<Self> {
         let screen = ProgressScreen { inner: Arc::downgrade(inner), session: session.clone(), output };
-        let (preview, waiting) = (OnceLock::new(), Mutex::default());
-        Arc::new(Self { screen, preview, waiting, tasks: Handle::current() })
+        let (preview, waiting, unshown) = (OnceLock::new(), Mutex::default(), watch::Sender::new(0));
+        Arc::new(Self { screen, preview, waiting, unshown, tasks: Handle::current() })
     }
 
     /// Whether it is known what the guardrails mean for it.
@@ -87,8 +94,11 @@ impl ProgressOutput {
         };
         let mut waiting = self.waiting.lock();
         if let Some(waiting) = &*waiting {
+            self.unshown.send_modify(|lines| *lines += 1);
             // Where too many wait, a later one says more.
-            drop(waiting.try_send(line(text)));
+            if waiting.try_send(line(text)).is_err() {
+                self.unshown.send_modify(|lines| *lines -= 1);
+            }
             return;
         }
         let _runtime = self.tasks.enter();
@@ -100,16 +110,37 @@ impl ProgressOutput {
         }
         let (sender, mut lines) = mpsc::channel::<ProgressLine>(MAX_WAITING_LINES);
         *waiting = Some(sender);
-        let (screen, begun) = (self.screen.clone(), line(String::new()));
+        self.unshown.send_modify(|lines| *lines += 1);
+        let (screen, unshown, begun) = (self.screen.clone(), self.unshown.clone(), line(String::new()));
         self.tasks.spawn(async move {
-            if let Some(text) = first.await {
-                screen.show(ProgressLine { text, ..begun });
-            }
+            let show = |line: ProgressLine, text: Option<String>| {
+                text.into_iter().for_each(|text| screen.show(ProgressLine { text, ..line.clone() }));
+                unshown.send_modify(|lines| *lines -= 1);
+            };
+            show(begun, first.await);
             while let Some(line) = lines.recv().await {
-                if let Some(text) = sanitizers.sanitize_line(&line.text).await {
-                    screen.show(ProgressLine { text, ..line });
-                }
+                let text = sanitizers.sanitize_line(&line.text).await;
+                show(line, text);
             }
         });
+    }
+
+    /// Whether every line that was reported is shown, or never will be.
+    pub(super) fn is_shown(&self) -> bool {
+        *self.unshown.borrow() == 0
+    }
+
+    /// Waits until every line that was reported is shown, so that the answer of a call comes after its progress. A sanitizer that takes
+    /// its time does not hold up the call for long.
+    pub(super) async fn shown(&self, clock: &dyn Clock) {
+        if self.is_shown() {
+            return;
+        }
+        let mut unshown = self.unshown.subscribe();
+        tokio::select! {
+            biased;
+            _shown = unshown.wait_for(|lines| *lines == 0) => {}
+            () = clock.sleep(MAX_SHOW_WAIT) => {}
+        }
     }
 }

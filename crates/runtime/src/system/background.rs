@@ -8,7 +8,7 @@ use holdfast_contract::ids::{ExtensionId, Generation, Millis};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::role::Role;
-use holdfast_contract::system_frames::{ExtensionFaulted, HealthReported};
+use holdfast_contract::system_frames::{ExtensionFaulted, ExtensionsChecked, HealthReported};
 use holdfast_contract::wire::{Call, Instance, Reply};
 use parking_lot::Mutex;
 use tokio::task::{JoinHandle, JoinSet};
@@ -82,7 +82,7 @@ impl Inner {
         }
     }
 
-    /// Asks everybody who serves and has a life whether they are well, all at once, and tells the system of those who are not.
+    /// Checks the health of every active extension that has a lifecycle, all at once. A failed check is reported, the others are counted.
     pub(crate) async fn check_health(self: &Arc<Self>) {
         let mut checks = JoinSet::new();
         for extension in self.extensions.all_active() {
@@ -93,6 +93,12 @@ impl Inner {
             }
         }
         while checks.join_next().await.is_some() {}
+        self.record_checks(self.routine_checks.due(self.clock.now()));
+    }
+
+    /// Records how often extensions were checked with the same outcome as before.
+    pub(crate) fn record_checks(&self, checks: Option<ExtensionsChecked>) {
+        checks.into_iter().for_each(|checks| self.system.tell(checks));
     }
 
     /// Asks the active generation; one that is being replaced is not asked, and its successor is.
@@ -108,7 +114,7 @@ impl Inner {
                 self.announce_unhealthy(&extension);
                 self.system.tell(HealthReported { id, generation, healthy: false });
             }
-            Ok(_) => {}
+            Ok(_) => self.routine_checks.passed(&extension, self.clock.now()),
             Err(fault) => {
                 let phase = "health check".to_owned();
                 self.system.tell(ExtensionFaulted { id: id.clone(), generation, phase, fault });

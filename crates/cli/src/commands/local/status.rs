@@ -66,7 +66,7 @@ fn lines(status: &Status) -> Vec<String> {
     if !rows.is_empty() {
         lines.push(table(["extension", "serves", "code", "why", "what to do"], rows, ""))
     } else if starting.is_empty() {
-        lines.push("every extension is well".to_owned())
+        lines.push("every extension is healthy".to_owned())
     }
     lines
 }

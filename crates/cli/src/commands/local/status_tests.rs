@@ -11,7 +11,7 @@ fn a_home_where_nothing_has_happened_says_so() {
         "0 sessions open, 0 stored",
         "bus: nothing waits; no dead letters",
         "spent since it came up: nothing, no model was called",
-        "every extension is well",
+        "every extension is healthy",
     ];
     assert_eq!(lines(&status), expected);
 }
@@ -45,7 +45,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
     let row = |of: &str| text.lines().find(|line| line.starts_with(of)).unwrap_or_default().to_owned();
     assert!(row("notes").contains("down") && row("mail").contains("as it was"), "{text}");
     assert!(row("mail").contains("Pick it up."), "{text}");
-    assert!(!text.contains("every extension is well"));
+    assert!(!text.contains("every extension is healthy"));
 }
 
 #[test]
