@@ -146,10 +146,11 @@ fn mcp_server_fetch_reaches_the_host_that_it_was_granted() {
             drop(std::io::Write::write_all(&mut stream, (head + page).as_bytes()));
         }
     });
+    // Raw, because it would install a package with npm to make pages readable, which it was not granted.
     let mut server = python("mcp_server_fetch", &["--ignore-robots-txt", "--allow-private-ips"]);
     server["network"] = json!([format!("127.0.0.1:{port}")]);
     let scene = home_with(&json!({ "fetch": server }));
-    calls(&scene, "fetch__fetch", &json!({ "url": format!("http://127.0.0.1:{port}/") }), "Sunny today");
+    calls(&scene, "fetch__fetch", &json!({ "url": format!("http://127.0.0.1:{port}/"), "raw": true }), "Sunny today");
     let refused = scene.run(&["call", "fetch__fetch", r#"{"url": "http://example.com/"}"#, "--json"]).json();
     assert!(refused["error"].is_object() || refused["result"].to_string().contains("Failed"), "{refused}");
 }
