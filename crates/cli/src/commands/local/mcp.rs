@@ -105,7 +105,7 @@ pub(crate) fn known(plan: &ApplicationConfig, name: &str) -> Result<KnownServer,
     let all = servers(plan)?;
     let names: Vec<&str> = all.iter().map(|server| server.name.as_str()).collect();
     let empty = "No MCP servers are set; `mcp.servers` in `config/settings.yaml` names them.";
-    let unknown = Problem::unknown(Code::McpUnknown, "MCP server", &name, &names, empty);
+    let unknown = Problem::unknown(Code::McpUnknown, "MCP server", name, &names, empty);
     all.into_iter().find(|server| server.name == name || server.id == name).ok_or(unknown)
 }
 

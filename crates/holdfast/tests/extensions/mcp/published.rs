@@ -150,7 +150,12 @@ fn mcp_server_fetch_reaches_the_host_that_it_was_granted() {
     let mut server = python("mcp_server_fetch", &["--ignore-robots-txt", "--allow-private-ips"]);
     server["network"] = json!([format!("127.0.0.1:{port}")]);
     let scene = home_with(&json!({ "fetch": server }));
-    calls(&scene, "fetch__fetch", &json!({ "url": format!("http://127.0.0.1:{port}/"), "raw": true }), "Sunny today");
+    calls(
+        &scene,
+        "fetch__fetch",
+        &json!({ "url": format!("http://127.0.0.1:{port}/"), "raw": true }),
+        "Sunny today",
+    );
     let refused = scene.run(&["call", "fetch__fetch", r#"{"url": "http://example.com/"}"#, "--json"]).json();
     assert!(refused["error"].is_object() || refused["result"].to_string().contains("Failed"), "{refused}");
 }
