@@ -16,6 +16,7 @@ use holdfast_testkit::{Lab, ScriptStep};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use tokio::sync::watch;
 
 use crate::fixtures::{Asking, Takes, bus_story, later};
 
@@ -323,12 +324,16 @@ async fn the_events_of_an_extension_that_is_down_wait_until_it_is_up() {
     lab.stop().await;
 }
 
-/// Takes an event, and never says so.
-struct Sleeps;
+/// Takes an event, and does not say so before it is woken.
+struct Sleeps(watch::Receiver<bool>);
 
 impl Subscriber for Sleeps {
     fn on_event(&self, _: Content, _: Arc<dyn Host>) -> Later<Result<(), Fault>> {
-        Box::pin(std::future::pending())
+        let mut woken = self.0.clone();
+        Box::pin(async move {
+            drop(woken.wait_for(|woken| *woken).await);
+            Ok(())
+        })
     }
 }
 
@@ -336,9 +341,10 @@ impl Subscriber for Sleeps {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_extension_that_sleeps_on_its_events_delays_no_other() {
     const EVENTS: usize = 10_000;
-    let takes = Takes::default();
-    let sleeper =
-        NativeExtension::new("sleeper", "1.0.0").subscribes("shop.*", HandlerSpec::Custom).subscriber(Sleeps);
+    let (takes, (wake, woken)) = (Takes::default(), watch::channel(false));
+    let sleeper = NativeExtension::new("sleeper", "1.0.0")
+        .subscribes("shop.*", HandlerSpec::Custom)
+        .subscriber(Sleeps(woken));
     let lab = Lab::build()
         .script([ScriptStep::says("hello")])
         .extension(sleeper)
@@ -358,5 +364,6 @@ async fn an_extension_that_sleeps_on_its_events_delays_no_other() {
     }
     assert_eq!(lab.say("hi").await.answer.unwrap().to_text(), "hello");
     lab.until("the other takes all of them", |_| takes.all().len() == EVENTS).await;
+    wake.send_replace(true);
     lab.stop().await;
 }

@@ -82,7 +82,7 @@ fn a_question_is_answered_by_a_key() {
     let [tool, arguments] = write_call("asked.txt");
     let mut terminal = terminal(&scene, &["call", &tool, &arguments]);
     // Finding L7: what the longer answers allow is said before they are given.
-    terminal.until("s and a allow it with any arguments: s in this session, a always, also unattended");
+    terminal.until("s and a allow it with any arguments: s in this session, a always, also\r\n  unattended");
     terminal.until(ASKED);
     terminal.types("xy");
     terminal.until("once\r\n");
