@@ -427,7 +427,38 @@ HF_IMPORT("random", "bytes") void hf_host_random_bytes(uint32_t count, uint32_t 
 HF_IMPORT("events", "publish")
 void hf_host_events_publish(const char *topic, uint32_t topic_length, const char *payload, uint32_t length, uint32_t some,
                             const char *key, uint32_t key_length, uint32_t *area);
+HF_IMPORT("events", "publish-event")
+void hf_host_events_publish_event(const char *topic, uint32_t topic_length, const char *payload, uint32_t length,
+                                  uint32_t some_key, const char *key, uint32_t key_length, uint32_t some_correlation,
+                                  const char *correlation, uint32_t correlation_length, uint32_t some_idempotency,
+                                  const char *idempotency, uint32_t idempotency_length, uint32_t *area);
+HF_IMPORT("subscriptions", "subscribe") void hf_host_subscribe(const char *topic, uint32_t length, uint32_t *area);
+HF_IMPORT("subscriptions", "unsubscribe") void hf_host_unsubscribe(const char *topic, uint32_t length, uint32_t *area);
 HF_IMPORT("secrets", "reference") void hf_host_secrets_reference(const char *name, uint32_t length, uint32_t *area);
+HF_IMPORT("secrets", "get") void hf_host_secrets_get(const char *name, uint32_t length, uint32_t *area);
+HF_IMPORT("agents", "invoke")
+void hf_host_agents_invoke(uint32_t some, const char *agent, uint32_t agent_length, const char *task, uint32_t length,
+                           uint32_t *area);
+HF_IMPORT("channels", "notify")
+void hf_host_channels_notify(const char *text, uint32_t length, uint32_t some_channel, const char *channel,
+                             uint32_t channel_length, uint32_t some_user, const char *user, uint32_t user_length,
+                             uint32_t *area);
+HF_IMPORT("prompts", "enrich")
+void hf_host_prompts_enrich(const char *prompt, uint32_t length, uint32_t some, const char *agent, uint32_t agent_length,
+                            uint32_t *area);
+HF_IMPORT("system", "restart")
+void hf_host_system_restart(uint32_t some, const char *reason, uint32_t length, uint32_t *area);
+HF_IMPORT("http", "send")
+void hf_host_http_send(const char *method, uint32_t method_length, const char *url, uint32_t url_length,
+                       const void *headers, uint32_t count, const char *body, uint32_t body_length, uint32_t some_timeout,
+                       uint32_t timeout_ms, uint32_t *area);
+HF_IMPORT("files", "read") void hf_host_files_read(const char *path, uint32_t length, uint32_t *area);
+HF_IMPORT("files", "write")
+void hf_host_files_write(const char *path, uint32_t length, const char *data, uint32_t data_length, uint32_t *area);
+HF_IMPORT("files", "list") void hf_host_files_list(const char *path, uint32_t length, uint32_t *area);
+HF_IMPORT("files", "remove") void hf_host_files_remove(const char *path, uint32_t length, uint32_t *area);
+HF_IMPORT("files", "make-folder") void hf_host_files_make_folder(const char *path, uint32_t length, uint32_t *area);
+HF_IMPORT("environment", "get") void hf_host_environment_get(const char *name, uint32_t length, uint32_t *area);
 
 static inline void holdfast_log(holdfast_level level, holdfast_text message) {
     hf_host_log((uint32_t)level, message.data, message.length);
@@ -486,6 +517,150 @@ static inline int holdfast_secret(holdfast_text name, holdfast_text *reference) 
     hf_host_secrets_reference(name.data, name.length, area);
     if (area[0] & 255) return 0;
     *reference = (holdfast_text){(const char *)(size_t)area[1], area[2]};
+    return 1;
+}
+
+/* result<string, failure> and result<list<u8>, failure>: 1 with the text, 0 with the failure's text. */
+static inline int hf_heard(const uint32_t *area, holdfast_text *text) {
+    uint32_t at = area[0] & 255 ? 2 : 1;
+    *text = (holdfast_text){(const char *)(size_t)area[at], area[at + 1]};
+    return at == 1;
+}
+
+/* The value of a secret. Prefer the reference. 0 if the host failed; the text then says why. */
+static inline int holdfast_secret_value(holdfast_text name, holdfast_text *value) {
+    uint32_t area[4];
+    hf_host_secrets_get(name.data, name.length, area);
+    return hf_heard(area, value);
+}
+
+/* An event with what it answers; a text without data is not set. Gives the event's id, or why there is none. */
+static inline int holdfast_publish_event(holdfast_text topic, holdfast_text payload, holdfast_text key,
+                                         holdfast_text correlation, holdfast_text idempotency, holdfast_text *id) {
+    uint32_t area[4];
+    hf_host_events_publish_event(topic.data, topic.length, payload.data, payload.length, key.data != 0, key.data,
+                                 key.length, correlation.data != 0, correlation.data, correlation.length,
+                                 idempotency.data != 0, idempotency.data, idempotency.length, area);
+    return hf_heard(area, id);
+}
+
+static inline int holdfast_subscribe(holdfast_text topic) {
+    uint32_t area[4];
+    hf_host_subscribe(topic.data, topic.length, area);
+    return !(area[0] & 255);
+}
+
+static inline int holdfast_unsubscribe(holdfast_text topic) {
+    uint32_t area[4];
+    hf_host_unsubscribe(topic.data, topic.length, area);
+    return !(area[0] & 255);
+}
+
+/* An agent's answer, as text or JSON; one without data is the main agent. 0 with why if the host failed. */
+static inline int holdfast_invoke(holdfast_text agent, holdfast_text task, holdfast_text *answer) {
+    uint32_t area[4];
+    hf_host_agents_invoke(agent.data != 0, agent.data, agent.length, task.data, task.length, area);
+    *answer = (holdfast_text){(const char *)(size_t)area[2], area[3]};
+    return !(area[0] & 255);
+}
+
+/* Sends the user a message; a channel and a user without data are the default ones. */
+static inline int holdfast_notify(holdfast_text text, holdfast_text channel, holdfast_text user, holdfast_text *id) {
+    uint32_t area[4];
+    hf_host_channels_notify(text.data, text.length, channel.data != 0, channel.data, channel.length, user.data != 0,
+                            user.data, user.length, area);
+    return hf_heard(area, id);
+}
+
+static inline int holdfast_enrich(holdfast_text prompt, holdfast_text agent, holdfast_text *enriched) {
+    uint32_t area[4];
+    hf_host_prompts_enrich(prompt.data, prompt.length, agent.data != 0, agent.data, agent.length, area);
+    return hf_heard(area, enriched);
+}
+
+static inline int holdfast_restart(holdfast_text reason) {
+    uint32_t area[4];
+    hf_host_system_restart(reason.data != 0, reason.data, reason.length, area);
+    return !(area[0] & 255);
+}
+
+typedef struct {
+    holdfast_text name, value;
+} holdfast_header;
+
+typedef struct {
+    uint32_t status;
+    const holdfast_header *headers;
+    uint32_t header_count;
+    holdfast_text body;
+} holdfast_response;
+
+/* Sends a request. 0 if there is no response; its body then says why. */
+static inline int holdfast_http(const char *method, holdfast_text url, const holdfast_header *headers, uint32_t count,
+                                holdfast_text body, holdfast_response *response) {
+    uint32_t area[6];
+    holdfast_text word = holdfast_from(method);
+    hf_host_http_send(word.data, word.length, url.data, url.length, headers, count, body.data, body.length, 0, 0, area);
+    if (area[0] & 255) {
+        *response = (holdfast_response){0, 0, 0, {(const char *)(size_t)area[2], area[3]}};
+        return 0;
+    }
+    *response = (holdfast_response){area[1] & 0xFFFF,
+                                    (const holdfast_header *)(size_t)area[2],
+                                    area[3],
+                                    {(const char *)(size_t)area[4], area[5]}};
+    return 1;
+}
+
+/* A file's content. 0 with why if the host failed. */
+static inline int holdfast_file_read(holdfast_text path, holdfast_text *content) {
+    uint32_t area[4];
+    hf_host_files_read(path.data, path.length, area);
+    return hf_heard(area, content);
+}
+
+static inline int holdfast_file_write(holdfast_text path, holdfast_text content) {
+    uint32_t area[4];
+    hf_host_files_write(path.data, path.length, content.data, content.length, area);
+    return !(area[0] & 255);
+}
+
+typedef struct {
+    holdfast_text name;
+    uint32_t kind; /* 0 a file, 1 a folder, 2 a link, 3 something else */
+    uint32_t unused;
+    uint64_t size;
+} holdfast_entry;
+
+/* What is in a folder. 0 if the host failed. */
+static inline int holdfast_file_list(holdfast_text path, const holdfast_entry **entries, uint32_t *count) {
+    uint32_t area[4];
+    hf_host_files_list(path.data, path.length, area);
+    if (area[0] & 255) return 0;
+    *entries = (const holdfast_entry *)(size_t)area[1];
+    *count = area[2];
+    return 1;
+}
+
+static inline int holdfast_file_remove(holdfast_text path) {
+    uint32_t area[4];
+    hf_host_files_remove(path.data, path.length, area);
+    return !(area[0] & 255);
+}
+
+static inline int holdfast_make_folder(holdfast_text path) {
+    uint32_t area[4];
+    hf_host_files_make_folder(path.data, path.length, area);
+    return !(area[0] & 255);
+}
+
+/* A granted variable of the host. 0 if it is not set, -1 if the host failed. */
+static inline int holdfast_variable(holdfast_text name, holdfast_text *value) {
+    uint32_t area[4];
+    hf_host_environment_get(name.data, name.length, area);
+    if (area[0] & 255) return -1;
+    if (!(area[1] & 255)) return 0;
+    *value = (holdfast_text){(const char *)(size_t)area[2], area[3]};
     return 1;
 }
 

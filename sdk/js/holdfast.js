@@ -184,6 +184,22 @@ export const random = { bytes: (count) => linked("random").bytes(count) };
 /** The bus. Needs the grant `events`. */
 export const events = {
   publish: (topic, payload, key = null) => called("events", (it) => it.publish(topic, JSON.stringify(payload), key)),
+  /** With everything that an event can have; gives its id. */
+  publishEvent: ({ topic, payload, key, correlation, idempotency }) =>
+    called("events", (it) =>
+      it.publishEvent({
+        topic,
+        payload: JSON.stringify(payload ?? null),
+        key: key ?? null,
+        correlation: correlation ?? null,
+        idempotency: idempotency ?? null,
+      }),
+    ),
+};
+/** Subscriptions besides those in the manifest. Needs the grant `subscriptions`. */
+export const subscriptions = {
+  subscribe: (topic) => called("subscriptions", (it) => it.subscribe(topic)),
+  unsubscribe: (topic) => called("subscriptions", (it) => it.unsubscribe(topic)),
 };
 /** Questions to the user. Needs the grant `ui`. */
 export const ui = {
@@ -192,8 +208,96 @@ export const ui = {
   input: (prompt) => called("ui", (it) => it.input(prompt)),
   custom: (kind, prompt, payload) => called("ui", (it) => parsed(it.custom(kind, prompt, JSON.stringify(payload)))),
 };
-/** Secrets by reference. Needs a grant for each name. */
-export const secrets = { reference: (name) => called("secrets", (it) => it.reference(name)) };
+/** Secrets: the extension's own, and those that are granted by name. Prefer the reference, which the host replaces. */
+export const secrets = {
+  reference: (name) => called("secrets", (it) => it.reference(name)),
+  get: (name) => called("secrets", (it) => it.get(name)),
+};
+/** Waiting, and when a schedule is next due. Not for hooks. */
+export const timers = {
+  waitUntil: (moment) => called("timers", (it) => it.waitUntil(moment)),
+  nextDue: (when, timezone = null) => called("timers", (it) => it.nextDue(when, timezone)),
+};
+/** Methods of the extensions that this one depends on. Needs the grant `extensions`. */
+export const extensions = {
+  call: (extension, method, given) =>
+    called("extensions", (it) => fromContent(it.call(extension, method, JSON.stringify(given ?? null)))),
+};
+/** Services that extensions share: `<extension>/<name>`. Needs the grant `services`. */
+export const services = {
+  get: (key, given) => called("services", (it) => fromContent(it.get(key, JSON.stringify(given ?? null)))),
+  call: (key, method, given) =>
+    called("services", (it) => fromContent(it.call(key, method, JSON.stringify(given ?? null)))),
+};
+const recipient = ({ channel, user, correlation } = {}) => ({
+  channel: channel ?? null,
+  user: user ?? null,
+  correlation: correlation ?? null,
+});
+/** The agents. Needs the grant `agents`. */
+export const agents = {
+  invoke: (task, agent = null) => called("agents", (it) => fromContent(it.invoke(agent, task))),
+  task: (task, { agent, ...to } = {}) => called("agents", (it) => it.task(agent ?? null, task, recipient(to))),
+  background: (task, { agent, ...to } = {}) =>
+    called("agents", (it) => it.background(agent ?? null, task, recipient(to))),
+};
+/** The channels that reach the user. Needs the grant `channels`. */
+export const channels = {
+  notify: (text, { channel, user } = {}) => called("channels", (it) => it.notify(text, channel ?? null, user ?? null)),
+  list: () => called("channels", (it) => it.list()),
+};
+/** Prompts. Needs the grant `context`. */
+export const prompts = { enrich: (prompt, agent = null) => called("prompts", (it) => it.enrich(prompt, agent)) };
+/** The process. Needs the grant `system`. */
+export const system = { restart: (reason = null) => called("system", (it) => it.restart(reason)) };
+/** Requests over HTTP. Needs a granted host, or the grant `http`. `headers` is an object or a list of pairs; a body is text or bytes. */
+export const http = {
+  send: ({ method = "GET", url, headers = {}, body = "", timeoutMs = null }) =>
+    called("http", (it) => {
+      const pairs = Array.isArray(headers) ? headers : Object.entries(headers);
+      const response = it.send({ method, url, headers: pairs, body: toBytes(body), timeoutMs });
+      const bytes = Uint8Array.from(response.body);
+      return { status: response.status, headers: response.headers, body: bytes, text: () => fromBytes(bytes) };
+    }),
+};
+/** Files in the extension's own data folder and in granted folders. */
+export const files = {
+  read: (path) => called("files", (it) => Uint8Array.from(it.read(path))),
+  readText: (path) => called("files", (it) => fromBytes(Uint8Array.from(it.read(path)))),
+  write: (path, content) => called("files", (it) => it.write(path, toBytes(content))),
+  list: (path) => called("files", (it) => it.list(path)),
+  stat: (path) => called("files", (it) => it.stat(path) ?? null),
+  remove: (path) => called("files", (it) => it.remove(path)),
+  makeFolder: (path) => called("files", (it) => it.makeFolder(path)),
+};
+/** Environment variables of the host. Needs a grant for each name. */
+export const environment = { get: (name) => called("environment", (it) => it.get(name) ?? null) };
+
+/** Text as UTF-8. The interpreter has no TextEncoder. */
+function toBytes(content) {
+  if (typeof content !== "string") return content;
+  const bytes = [];
+  for (const letter of content) {
+    const point = letter.codePointAt(0);
+    if (point < 0x80) bytes.push(point);
+    else if (point < 0x800) bytes.push(0xc0 | (point >> 6), 0x80 | (point & 63));
+    else if (point < 0x10000) bytes.push(0xe0 | (point >> 12), 0x80 | ((point >> 6) & 63), 0x80 | (point & 63));
+    else
+      bytes.push(0xf0 | (point >> 18), 0x80 | ((point >> 12) & 63), 0x80 | ((point >> 6) & 63), 0x80 | (point & 63));
+  }
+  return Uint8Array.from(bytes);
+}
+
+/** UTF-8 as text. What is no UTF-8 is a failure. */
+function fromBytes(bytes) {
+  let coded = "";
+  for (const byte of bytes) coded += "%" + byte.toString(16).padStart(2, "0");
+  try {
+    return decodeURIComponent(coded);
+  } catch {
+    throw new Failure("the bytes are not UTF-8");
+  }
+}
 
 function toSchema(parameters) {
   if (parameters.type === "object") return parameters;

@@ -327,6 +327,19 @@ class _Events(_Interface):
     def publish(self, topic, payload, key=None):
         self._linked().publish(topic, _json(payload), key)
 
+    def publish_event(self, topic, payload=None, key=None, correlation=None, idempotency=None):
+        """With everything that an event can have; gives its id."""
+        event = self._linked().NewEvent(topic, _json(payload), key, correlation, idempotency)
+        return self._linked().publish_event(event)
+
+
+class _Subscriptions(_Interface):
+    def subscribe(self, topic):
+        self._linked().subscribe(topic)
+
+    def unsubscribe(self, topic):
+        self._linked().unsubscribe(topic)
+
 
 class _Ui(_Interface):
     def select(self, prompt, options):
@@ -347,6 +360,99 @@ class _Secrets(_Interface):
     def reference(self, name):
         return self._linked().reference(name)
 
+    def get(self, name):
+        """The value. Prefer the reference, which the host replaces on its way out."""
+        return self._linked().get(name)
+
+
+class _Timers(_Interface):
+    def wait_until(self, moment):
+        return self._linked().wait_until(moment)
+
+    def next_due(self, when, timezone=None):
+        return self._linked().next_due(when, timezone)
+
+
+class _Extensions(_Interface):
+    def call(self, extension, method, arguments=None):
+        return _value(self._linked().call(extension, method, _json(arguments)))
+
+
+class _Services(_Interface):
+    def get(self, key, arguments=None):
+        return _value(self._linked().get(key, _json(arguments)))
+
+    def call(self, key, method, arguments=None):
+        return _value(self._linked().call(key, method, _json(arguments)))
+
+
+class _Agents(_Interface):
+    def invoke(self, task, agent=None):
+        return _value(self._linked().invoke(agent, task))
+
+    def task(self, task, agent=None, channel=None, user=None, correlation=None):
+        return self._linked().task(agent, task, self._linked().Recipient(channel, user, correlation))
+
+    def background(self, task, agent=None, channel=None, user=None, correlation=None):
+        return self._linked().background(agent, task, self._linked().Recipient(channel, user, correlation))
+
+
+class _Channels(_Interface):
+    def notify(self, text, channel=None, user=None):
+        return self._linked().notify(text, channel, user)
+
+    def list(self):
+        """`ids`, and `default_id` or None."""
+        return self._linked().list()
+
+
+class _Prompts(_Interface):
+    def enrich(self, prompt, agent=None):
+        return self._linked().enrich(prompt, agent)
+
+
+class _System(_Interface):
+    def restart(self, reason=None):
+        self._linked().restart(reason)
+
+
+class _Http(_Interface):
+    def send(self, url, method="GET", headers=(), body=b"", timeout_ms=None):
+        """Sends a request; `headers` is a dict or a list of pairs. Gives `status`, `headers` and `body`, which is bytes."""
+        pairs = list(headers.items() if hasattr(headers, "items") else headers)
+        body = body.encode() if isinstance(body, str) else bytes(body)
+        return self._linked().send(self._linked().Request(method, url, pairs, body, timeout_ms))
+
+
+class _Files(_Interface):
+    def read(self, path):
+        return bytes(self._linked().read(path))
+
+    def read_text(self, path):
+        return self.read(path).decode()
+
+    def write(self, path, content):
+        self._linked().write(path, content.encode() if isinstance(content, str) else bytes(content))
+
+    def list(self, path):
+        """Entries with `name`, `kind` and `size`."""
+        return self._linked().list(path)
+
+    def stat(self, path):
+        return self._linked().stat(path)
+
+    def remove(self, path):
+        self._linked().remove(path)
+
+    def make_folder(self, path):
+        self._linked().make_folder(path)
+
+
+class _Environment(_Interface):
+    def get(self, name, default=None):
+        value = self._linked().get(name)
+        return default if value is None else value
+
 
 log = _Log("log")
 config = _Config("config")
@@ -358,6 +464,17 @@ random = _Random("random")
 events = _Events("events")
 ui = _Ui("ui")
 secrets = _Secrets("secrets")
+subscriptions = _Subscriptions("subscriptions")
+timers = _Timers("timers")
+extensions = _Extensions("extensions")
+services = _Services("services")
+agents = _Agents("agents")
+channels = _Channels("channels")
+prompts = _Prompts("prompts")
+system = _System("system")
+http = _Http("http")
+files = _Files("files")
+environment = _Environment("environment")
 
 
 def _summary(function, description):
@@ -500,6 +617,11 @@ def _plain(value):
     if isinstance(value, (set, tuple)):
         return list(value)
     return value
+
+
+def _value(content):
+    """A content of the host as a value: its text, or what its JSON says."""
+    return json.loads(content.value) if type(content).__name__ == "Content_Json" else content.value
 
 
 def _json(value):

@@ -35,6 +35,8 @@ _imports = {
     name: _module("imports", name)
     for name in (
         "verdicts", "log", "config", "session", "state", "messages", "clock", "random", "events", "ui", "secrets",
+        "subscriptions", "timers", "extensions", "services", "agents", "channels", "prompts", "system", "http", "files",
+        "environment",
     )
 }
 
@@ -81,6 +83,8 @@ class _Failing:
 
     def __getattr__(self, name):
         function = getattr(self._module, name)
+        if isinstance(function, type):
+            return function
 
         def call(*arguments):
             try:

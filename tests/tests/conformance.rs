@@ -1,7 +1,8 @@
 //! One contract, many lanes: the same extension in every lane leaves the same frames.
 //!
 //! `tests/conformance/*.yaml` has the cases, `conformance/lanes.rs` the lanes, and the extension is written once for each of them:
-//! `conformance/native.rs` in Rust, `tests/conformance/guest/` in C, `process/` and `class/` in Python. To accept changed frames:
+//! `conformance/native.rs` in Rust, `tests/conformance/guest/` in C, `process/` and `class/` in Python, `plugin-rust/` and
+//! `plugin-c/` as native plugins. To accept changed frames:
 //! `INSTA_UPDATE=always cargo test -p holdfast-tests --test conformance`, then read the difference.
 
 #![allow(
@@ -15,13 +16,16 @@ mod conformance {
     pub mod calls;
     pub mod cases;
     pub mod commands;
+    pub mod courier;
     pub mod directive;
     pub mod files;
     pub mod lanes;
     pub mod native;
+    pub mod plugins;
+    pub mod table;
 }
 
-use conformance::{calls, cases, commands, files, lanes};
+use conformance::{calls, cases, commands, courier, files, lanes, table};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_lane_leaves_the_same_frames() {
@@ -46,4 +50,24 @@ async fn every_lane_runs_slash_commands() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plain_file_leaves_the_same_frames() {
     files::compare().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_host_call_means_the_same_in_every_lane() {
+    table::compare().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_hook_has_side_effects_in_any_lane() {
+    table::sweep_hooks().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_language_reaches_outside_alike() {
+    courier::compare().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn secrets_and_files_stay_within_what_is_granted() {
+    courier::refusals().await;
 }

@@ -12,17 +12,20 @@ use holdfast_lane_native::Workspace;
 use holdfast_loader::{Changes, FolderWatcher, HomeVault, Loader};
 use holdfast_model::detect::DetectedProvider;
 use holdfast_policy::{Policy, Rule};
+use holdfast_runtime::secrets::Secrets;
 use holdfast_runtime::{
-    HomeParts, NewSession, OsEntropy, Parts, Preparations, Routes, Runtime, SessionRequest, Surface,
-    SystemClock, ToolsShown,
+    FilePlaces, HomeParts, NewSession, OsEntropy, Parts, Preparations, Routes, Runtime, SessionRequest,
+    Surface, SystemClock, ToolsShown,
 };
+use holdfast_secrets::SecretString;
 use holdfast_store::{LostFrames, Retention, Store, StoreOptions};
 use parking_lot::Mutex;
 
 use crate::config::{ApplicationConfig, BuiltInContext};
 use crate::home_configuration::{HomeConfiguration, HomeExtensions, NativeExtensions, watch};
-use crate::lanes::{LaneProgress, lanes, quiet, reported};
-use crate::models::ModelCatalog;
+use crate::http_client::PinnedClient;
+use crate::lanes::{LaneProgress, lanes, quiet, remotes, reported, token};
+use crate::models::{ModelCatalog, default_model};
 use crate::secrets::secrets;
 use crate::session_factory::MainSessionFactory;
 use crate::zone::host_zone;
@@ -62,6 +65,7 @@ pub struct Application {
     /// The folder that the settings name.
     workspace: Option<PathBuf>,
     session_factory: Arc<MainSessionFactory>,
+    secrets: Option<Arc<Secrets>>,
     _watch: Option<FolderWatcher>,
 }
 
@@ -113,12 +117,13 @@ impl Application {
             warnings.push(Problem::warning(Code::StoreCut, what));
         }
         let vault = Arc::new(HomeVault::new(store.clone(), home.generations()));
+        let remote_ids = settings.remotes.keys().map(|name| format!("remote-{name}").into());
         let mut loader = Loader::new(
             home.extensions(),
             vault.clone(),
             settings.extensions.clone(),
             settings.wasm.budgets,
-            built_ins.extensions.iter().map(|found| found.id.clone()).collect(),
+            built_ins.extensions.iter().map(|found| found.id.clone()).chain(remote_ids).collect(),
         )
         .at((plan.environment)("HOME").as_deref().map(Path::new), workspace.as_deref())
         .carrying(built_ins.components);
@@ -126,6 +131,7 @@ impl Application {
         warnings.extend(loader_warnings);
         let faults = rejected.iter().map(|(id, problem)| (id.clone(), problem.to_located_fault())).collect();
         let unusable = rejected.into_iter().map(|(_, problem)| problem.with(Severity::Warning));
+        let stand_in = default_model(&offered, &settings, environment);
         let model = offered.default;
         warnings.extend(offered.warnings);
         let session_factory =
@@ -149,8 +155,10 @@ impl Application {
             packages: reported(preparations.clone(), Arc::new(plan.progress)),
         };
         let lanes = lanes(plan, &settings, &vault, secrets.as_ref(), progress);
+        let remotes = remotes(plan, &settings, secrets.as_ref());
         let always = built_ins.extensions.iter().map(|found| found.id.clone()).collect();
-        let native = NativeExtensions::new(built_ins.extensions, &settings);
+        built_ins.extensions.extend(remotes.found());
+        let native = NativeExtensions::new(built_ins.extensions, &settings, home.extensions());
         let enabled = native.enabled();
         let extensions = Mutex::new(HomeExtensions { loader, native });
         let configuration =
@@ -161,17 +169,18 @@ impl Application {
             clock,
             entropy: Arc::new(OsEntropy),
             models: offered.models,
-            lanes: built_ins.lanes.into_iter().chain(lanes).collect(),
+            lanes: built_ins.lanes.into_iter().chain(lanes).chain([Arc::new(remotes) as _]).collect(),
             extensions: enabled.into_iter().chain(found).collect(),
             policy,
             surface,
             routes: Routes { channels: settings.channels.clone(), opener: Some(session_factory.clone()) },
             home: HomeParts {
                 zone,
-                secrets,
+                secrets: secrets.clone(),
                 configuration: Some(configuration.clone()),
                 rejected: faults,
                 agents: settings.agents.clone(),
+                default_model: Some(stand_in),
                 limits: settings.limits,
                 calls: settings.calls.clone(),
                 context: settings.context.clone(),
@@ -180,6 +189,13 @@ impl Application {
                 executing: Some(home.generations().join("executing")),
                 preparations: Some(preparations),
                 inspects: purpose == Purpose::Inspect,
+                places: Some(Arc::new(FilePlaces {
+                    data: home.all_data(),
+                    home: home.root().to_owned(),
+                    user: (plan.environment)("HOME").map(PathBuf::from).unwrap_or_default(),
+                })),
+                http: Some(Arc::new(PinnedClient)),
+                variables: plan.environment,
             },
         })
         .await?;
@@ -198,6 +214,7 @@ impl Application {
             profile,
             workspace,
             session_factory,
+            secrets,
             _watch: watch,
         })
     }
@@ -212,7 +229,15 @@ impl Application {
             let message = format!("`overrides.{kind}.{id}` names nothing that is registered");
             Problem::warning(Code::OverrideUnknown, message)
         });
-        Ok(reserved.chain(unused).collect())
+        let models = self.runtime.unconfigured_models().into_iter().map(|name| {
+            let message = format!("an agent names the model `{name}`, which is not configured");
+            let help = format!(
+                "The default provider is asked for it, and otherwise `{}` is used. `models: {{ {name}: … }}` in the settings configures it.",
+                self.model
+            );
+            Problem::warning(Code::ModelUnknown, message).help(help)
+        });
+        Ok(reserved.chain(unused).chain(models).collect())
     }
 
     /// Applies the retention of the settings now and every day, and releases sessions that nobody uses, as long as the home is open.
@@ -221,6 +246,11 @@ impl Application {
         let max_age = keep_days.map(|days| Millis(u64::from(days).saturating_mul(DAY.0)));
         self.runtime.watch_retention(Retention { max_age, max_frames: keep_frames });
         self.runtime.watch_unused_sessions(UNUSED_SESSIONS);
+    }
+
+    /// The value of a secret that the settings name as a token.
+    pub fn token(&self, name: &str) -> Result<SecretString, Problem> {
+        token(self.secrets.as_deref(), name)
     }
 
     /// A new session of the main agent, as the home is set.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdfast_contract::ids::ExtensionId;
-use holdfast_contract::manifest::enabled_by_user;
+use holdfast_contract::manifest::{enabled_by_user, replaces_built_in};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_home::{Home, Settings};
@@ -34,11 +34,16 @@ pub(crate) struct HomeExtensions {
 pub(crate) struct NativeExtensions {
     all: Vec<FoundExtension>,
     disabled: BTreeSet<ExtensionId>,
+    /// Of those, the ones whose places folders have taken.
+    replaced: BTreeSet<ExtensionId>,
+    /// The folder of all extensions.
+    folder: PathBuf,
 }
 
 impl NativeExtensions {
-    pub(crate) fn new(all: Vec<FoundExtension>, settings: &Settings) -> Self {
-        let mut native = Self { all, disabled: BTreeSet::new() };
+    pub(crate) fn new(all: Vec<FoundExtension>, settings: &Settings, folder: PathBuf) -> Self {
+        let (disabled, replaced) = Default::default();
+        let mut native = Self { all, disabled, replaced, folder };
         native.set(&settings.extensions);
         native
     }
@@ -51,8 +56,13 @@ impl NativeExtensions {
     /// Uses these settings. Gives those that they enable and disable.
     fn set(&mut self, set: &ExtensionSettings) -> (Vec<FoundExtension>, Vec<ExtensionId>) {
         let (mut enabled, mut disabled) = (Vec::new(), Vec::new());
+        let replaced = |id: &ExtensionId| {
+            replaces_built_in(set.get(id)) && self.folder.join(id.as_str()).join("manifest.yaml").is_file()
+        };
+        self.replaced = self.all.iter().map(|found| found.id.clone()).filter(replaced).collect();
         for found in &self.all {
-            if enabled_by_user(set.get(&found.id)) == Some(false) {
+            let off = enabled_by_user(set.get(&found.id)) == Some(false);
+            if off || self.replaced.contains(&found.id) {
                 disabled.extend(self.disabled.insert(found.id.clone()).then(|| found.id.clone()));
             } else if self.disabled.remove(&found.id) {
                 enabled.push(found.clone());
@@ -88,6 +98,8 @@ impl HomeConfiguration {
         let Changes { found, removed, rejected, .. } = loader.scan(policy);
         enabled.extend(found);
         disabled.extend(removed);
+        // What takes the place of another one of its id is a new generation of it.
+        disabled.retain(|id| enabled.iter().all(|found| found.id != *id));
         let rejected = rejected.into_iter().map(|(id, problem)| (id, problem.to_located_fault())).collect();
         report(ExtensionChanges { found: enabled, removed: disabled, rejected });
         loader.folders()
@@ -119,7 +131,8 @@ impl Configuration for HomeConfiguration {
     fn installed(&self) -> Vec<InstalledExtension> {
         let extensions = self.extensions.lock();
         let HomeExtensions { loader, native } = &*extensions;
-        let built_in = native.all.iter().map(|found| InstalledExtension {
+        let built_in = native.all.iter().filter(|found| !native.replaced.contains(&found.id));
+        let built_in = built_in.map(|found| InstalledExtension {
             id: found.id.clone(),
             built_in: true,
             disabled: native.disabled.contains(&found.id),

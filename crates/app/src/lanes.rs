@@ -4,17 +4,20 @@ use std::sync::Arc;
 
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::{LogLevel, ProgressSink};
-use holdfast_contract::problem::Problem;
+use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::wire::Lane;
 use holdfast_home::Settings;
 use holdfast_lane_declarative::DeclarativeLane;
+use holdfast_lane_plugin::{PluginLane, PluginPlaces, ProfileCheck};
 use holdfast_lane_process::{Demand, Places, ProcessLane};
+use holdfast_lane_remote::{RemoteLane, RemoteTarget};
 use holdfast_lane_wasm::WasmLane;
 use holdfast_loader::{EmbeddedComponent, HomeVault};
 use holdfast_policy::Profile;
 use holdfast_runtime::Preparations;
 use holdfast_runtime::secrets::Secrets;
+use holdfast_secrets::{SecretName, SecretString};
 use holdfast_store::Store;
 
 use crate::config::{ApplicationConfig, BuiltInContext};
@@ -34,7 +37,7 @@ pub(crate) fn lanes(
     vault: &Arc<HomeVault>,
     secrets: Option<&Arc<Secrets>>,
     progress: LaneProgress,
-) -> [Arc<dyn Lane>; 4] {
+) -> [Arc<dyn Lane>; 5] {
     let wanted = plan.log_level.unwrap_or(settings.log.level);
     // Where it is not known what to redact, nothing is shown.
     let log = plan.log.zip(secrets).map(|(tell, secrets)| {
@@ -57,6 +60,16 @@ pub(crate) fn lanes(
     let demand: Demand = Arc::new(move || {
         home.policy(profile.as_deref()).map_or(true, |policy| policy.profile_name() == Profile::Safe)
     });
+    let (home, profile) = (plan.home.clone(), plan.profile.clone());
+    // A policy that cannot be read allows nothing.
+    let trusted: ProfileCheck =
+        Arc::new(move || home.policy(profile.as_deref()).is_ok_and(|policy| policy.allows_native_plugins()));
+    let plugin_places = PluginPlaces {
+        code: places.code.join("plugin"),
+        data: places.data.clone(),
+        crashed: plan.home.generations().join("crashed"),
+    };
+    let mut plugins = PluginLane::new(vault.clone(), plugin_places, trusted);
     let mut programs = ProcessLane::new(vault.clone(), places.clone()).demanding(demand.clone());
     let mut python = ProcessLane::python(vault.clone(), places)
         .beside(&programs)
@@ -65,10 +78,40 @@ pub(crate) fn lanes(
     if let Some(log) = log {
         wasm = wasm.with_log(log.clone());
         programs = programs.with_log(log.clone());
+        plugins = plugins.with_log(log.clone());
         python = python.with_log(log);
     }
     let words = DeclarativeLane::new(vault.clone());
-    [Arc::new(wasm), Arc::new(words), Arc::new(programs), Arc::new(python)]
+    [Arc::new(wasm), Arc::new(words), Arc::new(programs), Arc::new(python), Arc::new(plugins)]
+}
+
+/// The lane of the other Holdfasts that the settings name.
+pub(crate) fn remotes(
+    plan: &ApplicationConfig,
+    settings: &Settings,
+    secrets: Option<&Arc<Secrets>>,
+) -> RemoteLane {
+    let targets = settings.remotes.iter().map(|(name, remote)| RemoteTarget {
+        name: name.clone(),
+        address: remote.address.clone(),
+        token: remote.token.clone(),
+        insecure: remote.insecure,
+        definitions: remote.definitions.clone(),
+    });
+    let secrets = secrets.cloned();
+    let token = move |name: &str| token(secrets.as_deref(), name).map_err(|problem| problem.to_fault());
+    RemoteLane::new(targets.collect(), Arc::new(token), plan.home.all_data())
+}
+
+/// A secret that the settings name as a token.
+pub(crate) fn token(secrets: Option<&Secrets>, name: &str) -> Result<SecretString, Problem> {
+    let closed = || Problem::new(Code::SecretsUnreadable, "the secrets could not be opened");
+    let missing = || {
+        let what = format!("there is no secret `{name}`, which a token is expected in");
+        Problem::new(Code::SecretMissing, what).help(format!("`holdfast secret set {name}` asks for it."))
+    };
+    let found = secrets.ok_or_else(closed)?.find(&SecretName::global(name)?)?;
+    Ok(found.ok_or_else(missing)?.value)
 }
 
 /// The lanes that run again what a home's log has recorded.

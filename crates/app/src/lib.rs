@@ -17,6 +17,7 @@
 mod application;
 mod config;
 mod home_configuration;
+mod http_client;
 mod lanes;
 mod models;
 mod schemas;

@@ -11,6 +11,7 @@ use holdfast_model::cassette::Recorder;
 use holdfast_model::detect::{self, DetectedProvider};
 use holdfast_model::provider::{Provider, ProviderSettings, usual_key};
 use holdfast_model::{Model, built_in, open_file};
+use holdfast_runtime::DefaultModel;
 
 use crate::config::ApplicationConfig;
 
@@ -24,6 +25,33 @@ pub struct ModelCatalog {
     pub found: Vec<DetectedProvider>,
     /// What is odd; none of it stops anything.
     pub warnings: Vec<Problem>,
+}
+
+/// The default model with its provider, which may have others that agents name.
+pub(crate) fn default_model(
+    catalog: &ModelCatalog,
+    settings: &Settings,
+    environment: HomeEnvironment,
+) -> DefaultModel {
+    let configured = settings.models.named.get(&catalog.default).cloned();
+    let found = catalog.found.iter().find(|found| found.provider == catalog.default.as_str()).cloned();
+    let sibling = move |name: &ModelName| match (&configured, &found) {
+        (Some(set), _) => {
+            let is_local = built_in(&set.provider).is_some() || set.file.is_some() || set.record.is_some();
+            let other = ModelSettings {
+                model: Some(name.to_string()),
+                price_in: None,
+                price_out: None,
+                ..set.clone()
+            };
+            (!is_local).then(|| networked(name, &other, &environment).ok())?
+        }
+        (None, Some(found)) => {
+            detected(&DetectedProvider { model: name.to_string(), ..found.clone() }, &environment).ok()
+        }
+        (None, None) => None,
+    };
+    DefaultModel { name: catalog.default.clone(), sibling: Arc::new(sibling) }
 }
 
 impl ModelCatalog {
@@ -123,6 +151,15 @@ async fn provided(
     if let Some(opened) = open_file(&named).await {
         return opened;
     }
+    networked(name, set, environment)
+}
+
+/// A model of a provider that is reached over the network.
+fn networked(
+    name: &ModelName,
+    set: &ModelSettings,
+    environment: &HomeEnvironment,
+) -> Result<Arc<dyn Model>, Problem> {
     let key_from = set.api_key_env.clone().or_else(|| usual_key(&set.provider).map(str::to_owned));
     let provider = Provider::new(ProviderSettings {
         name: name.to_string(),

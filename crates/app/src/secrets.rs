@@ -33,7 +33,9 @@ pub fn secrets(
     let keys = settings.models.named.values().filter_map(|model| {
         model.api_key_env.clone().or_else(|| usual_key(&model.provider).map(str::to_owned))
     });
-    let also = keys.filter_map(|name| SecretName::global(&name).ok()).collect();
+    let served = settings.serve.iter().flat_map(|serve| serve.callers.values());
+    let tokens = settings.remotes.values().map(|remote| &remote.token).chain(served).cloned();
+    let also = keys.chain(tokens).filter_map(|name| SecretName::global(&name).ok()).collect();
     Secrets::new(Chain::new(stores, writes_to)?, Digester::open(home.root())?, also)
 }
 

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_untrusted_files::TempFolder;
 
 /// The largest file of a project, or of what is built from it.
 const MAX_FILE_BYTES: u64 = 256 << 20;
@@ -59,9 +60,9 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Problem> {
         .map_err(|error| unusable(path, "read", &error.into()))
 }
 
-/// A temporary folder, removed when it is dropped.
-pub(crate) fn temporary() -> Result<tempfile::TempDir, Problem> {
-    tempfile::Builder::new().prefix("holdfast-build-").tempdir().map_err(|error| {
+/// A temporary folder, removed when it is dropped, whatever a build has made in it.
+pub(crate) fn temporary() -> Result<TempFolder, Problem> {
+    TempFolder::new().map_err(|error| {
         Problem::new(Code::BuildFailed, format!("could not create a temporary folder: {error}"))
             .help("Check the disk and `TMPDIR`.")
     })

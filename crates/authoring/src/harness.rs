@@ -10,7 +10,7 @@ use std::sync::Arc;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::{Generation, Millis};
 use holdfast_contract::log::LogSink;
-use holdfast_contract::manifest::{Grants, Manifest};
+use holdfast_contract::manifest::{Grants, LaneKind, Manifest};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::registry::{Descriptor, ExtensionRef};
 use holdfast_contract::role::Role;
@@ -18,13 +18,15 @@ use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::system_frames::LifecycleCommand;
 use holdfast_contract::wire::{Call, Instance, Lane, Reply};
 use holdfast_lane_declarative::DeclarativeLane;
+use holdfast_lane_plugin::{PluginLane, PluginPlaces, ProfileCheck};
 use holdfast_lane_process::{Places, ProcessLane};
 use holdfast_lane_wasm::WasmLane;
 use holdfast_loader::{Candidate, InMemoryVault, extension_at};
-use holdfast_policy::{Policy, Profile};
+use holdfast_policy::{HeldInterfaces, Policy, Profile};
 use holdfast_replay::WhatIfCandidate;
 use holdfast_runtime::SystemClock;
 use holdfast_runtime::calls::{start_call, wait_timeout};
+use holdfast_untrusted_files::TempFolder;
 use serde_json::{Map, Value};
 
 pub use cases::{Case, CaseOutcome, Cases};
@@ -44,11 +46,13 @@ pub struct LoadedExtension {
     pub requested: Grants,
     /// What it has.
     pub granted: Grants,
+    /// The interfaces of the host that it holds.
+    pub held: HeldInterfaces,
     /// What it registers.
     pub descriptors: Vec<Descriptor>,
     instance: Arc<dyn Instance>,
     /// The working directory of a program.
-    _temp_dir: tempfile::TempDir,
+    _temp_dir: TempFolder,
 }
 
 impl LoadedExtension {
@@ -67,7 +71,7 @@ impl LoadedExtension {
         let version = manifest.version.as_str().into();
         let (id, digest, generation) = (manifest.id.clone(), vault.digest(), Generation(1));
         let reference = ExtensionRef { id, version, digest, generation };
-        let temp_dir = tempfile::tempdir().map_err(|error| {
+        let temp_dir = TempFolder::new().map_err(|error| {
             Problem::new(Code::Internal, format!("could not create a temporary directory: {error}"))
         })?;
         let places = Places { environments, ..Places::within(temp_dir.path()) };
@@ -84,7 +88,9 @@ impl LoadedExtension {
             ));
         };
         let requested = manifest.requests();
+        let held = HeldInterfaces::new(&kind, policy.profile_name(), granted.interfaces.clone());
         Ok(Self {
+            held,
             manifest,
             warnings,
             content,
@@ -124,7 +130,7 @@ fn lane(
         return Ok(Arc::new(words));
     }
     for programs in
-        [ProcessLane::new(vault.clone(), places.clone()), ProcessLane::python(vault.clone(), places)]
+        [ProcessLane::new(vault.clone(), places.clone()), ProcessLane::python(vault.clone(), places.clone())]
     {
         if kind == programs.name() {
             let programs = programs.demanding(Arc::new(move || demands));
@@ -133,6 +139,15 @@ fn lane(
                 None => programs,
             }));
         }
+    }
+    if kind == LaneKind::Plugin.as_str() {
+        // Reading the extension has asked the policy.
+        let allowed: ProfileCheck = Arc::new(|| true);
+        let plugins = PluginLane::new(vault, PluginPlaces::within(&places.home), allowed);
+        return Ok(Arc::new(match log {
+            Some(log) => plugins.with_log(log),
+            None => plugins,
+        }));
     }
     let lane = WasmLane::new(options.few(), vault)?;
     Ok(Arc::new(match log {

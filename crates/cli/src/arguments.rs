@@ -12,7 +12,7 @@ pub(crate) struct Arguments {
     /// The home folder [default: $HOLDFAST_HOME, else the user's data folder]
     #[arg(long, global = true, value_name = "DIR")]
     pub home: Option<PathBuf>,
-    /// The policy profile, in place of the one in config/policy.yaml: safe, standard or full-auto
+    /// The policy profile, in place of the one in config/policy.yaml: safe, standard, full-auto or trusted
     #[arg(long, global = true, value_name = "NAME")]
     pub profile: Option<String>,
     /// Print JSON: one document, or one object per line for streams
@@ -32,6 +32,9 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Create a home: detect keys and local model servers, write commented settings
     Init(Init),
+    /// Take over what you have in another program: extensions, settings, secrets, data
+    #[command(subcommand)]
+    Import(Import),
     /// Chat in the terminal: streaming, history, slash commands, inline approvals [the default command]
     Chat(Chat),
     /// Run one turn and print the answer; with --json every frame of the turn
@@ -73,6 +76,9 @@ pub(crate) enum Command {
     /// Durable events, their subscribers, and what could not be delivered
     #[command(subcommand)]
     Bus(Bus),
+    /// Approvals and questions that wait for a person, in any session
+    #[command(subcommand)]
+    Questions(Questions),
     /// What extensions do at certain times
     #[command(subcommand)]
     Schedule(Schedule),
@@ -118,6 +124,23 @@ pub(crate) struct Init {
     /// Ask nothing; use what was detected
     #[arg(long, short = 'y')]
     pub yes: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Import {
+    /// From assistant4 (yodoca): the folder of the whole project
+    Yodoca(ImportSource),
+    /// From pith: the folder with its `config.yaml`
+    Pith(ImportSource),
+}
+
+#[derive(Args)]
+pub(crate) struct ImportSource {
+    /// The other program's folder; nothing in it is changed
+    pub path: PathBuf,
+    /// Show what would be imported, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 #[derive(Args)]
@@ -289,7 +312,7 @@ pub(crate) struct Setup {
     pub secret: Vec<String>,
 }
 
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(crate) struct GrantCommand {
     /// Its id
     pub id: String,
@@ -302,6 +325,15 @@ pub(crate) struct GrantCommand {
     /// A host to connect to
     #[arg(long, value_name = "HOST")]
     pub network: Vec<String>,
+    /// A folder or file to read, as its manifest names it
+    #[arg(long, value_name = "PATH")]
+    pub read: Vec<String>,
+    /// A folder or file to read and change, as its manifest names it
+    #[arg(long, value_name = "PATH")]
+    pub write: Vec<String>,
+    /// An environment variable of the host
+    #[arg(long, value_name = "NAME")]
+    pub environment: Vec<String>,
     /// For any future content of its folder, not only the current content; for development
     #[arg(long)]
     pub folder: bool,
@@ -421,6 +453,19 @@ pub(crate) struct Explain {
     /// Where the call would come from, such as `chat`
     #[arg(long, value_name = "CHANNEL")]
     pub from: Option<String>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Questions {
+    /// List what waits for an answer, the oldest first
+    List,
+    /// Answer one
+    Answer {
+        /// Its id, as `questions list` shows it: SESSION/FRAME
+        id: String,
+        /// yes, session, always or no, which a reason may follow; for an extension's question what it asks for. Asked for in the terminal if left out
+        answer: Vec<String>,
+    },
 }
 
 #[derive(Subcommand)]

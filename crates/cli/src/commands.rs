@@ -11,9 +11,9 @@ pub(crate) mod owner;
 use std::path::PathBuf;
 
 use crate::arguments::{
-    Bench, Bus, Call, ChangeLog, ChangePolicy, ChangeSession, Chat, Command, Demo, Explain, Ext, Init,
-    LocalExt, Log, Model, OfflineExt, OwnerExt, Policy, ReadLog, ReadSession, Replay, Run, Schedule, Schema,
-    Secret, Session, Setup, Up,
+    Bench, Bus, Call, ChangeLog, ChangePolicy, ChangeSession, Chat, Command, Demo, Explain, Ext, Import,
+    Init, LocalExt, Log, Model, OfflineExt, OwnerExt, Policy, Questions, ReadLog, ReadSession, Replay, Run,
+    Schedule, Schema, Secret, Session, Setup, Up,
 };
 
 /// A command, sorted by what it needs.
@@ -46,6 +46,7 @@ pub(crate) enum OfflineCommand {
 /// Works with the settings of a home in this process, or with the process that owns it.
 pub(crate) enum LocalCommand {
     Init(Init),
+    Import(Import),
     Ext(LocalExt),
     Replay(Replay),
     Up(Up),
@@ -71,6 +72,7 @@ pub(crate) enum OwnerCommand {
     PolicyExplain(Explain),
     Log(ChangeLog),
     Bus(Bus),
+    Questions(Questions),
     Schedule(Schedule),
     Secret(Secret),
 }
@@ -90,6 +92,7 @@ impl From<Command> for Task {
             Command::Restore { file, force } => Self::Offline(OfflineCommand::Restore { file, force }),
             Command::Doctor => Self::Offline(OfflineCommand::Doctor),
             Command::Init(command) => Self::Local(LocalCommand::Init(command)),
+            Command::Import(command) => Self::Local(LocalCommand::Import(command)),
             Command::Ext(Ext::Local(command)) => Self::Local(LocalCommand::Ext(command)),
             Command::Replay(command) => Self::Local(LocalCommand::Replay(command)),
             Command::Up(command) => Self::Local(LocalCommand::Up(command)),
@@ -111,6 +114,7 @@ impl From<Command> for Task {
             Command::Policy(Policy::Explain(command)) => Self::Owner(OwnerCommand::PolicyExplain(command)),
             Command::Log(Log::Change(command)) => Self::Owner(OwnerCommand::Log(command)),
             Command::Bus(command) => Self::Owner(OwnerCommand::Bus(command)),
+            Command::Questions(command) => Self::Owner(OwnerCommand::Questions(command)),
             Command::Schedule(command) => Self::Owner(OwnerCommand::Schedule(command)),
             Command::Secret(command) => Self::Owner(OwnerCommand::Secret(command)),
         }

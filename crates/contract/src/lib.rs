@@ -15,13 +15,14 @@ pub mod log;
 pub mod manifest;
 pub mod problem;
 pub mod protocol;
+pub mod remote;
 pub mod wire;
 
 pub use extension::{
     budgets, discovery, exports, hook, host_call, matcher, names, registry, role, sandbox, tool,
 };
 pub use frames::{body, frame, session_frames, snapshot, system_frames};
-pub use session::{agents, context, effect, limits, message};
+pub use session::{agents, channel_question, context, effect, limits, message};
 pub use values::{attachment, content, digest, ids, schema, text};
 pub(crate) use values::{canonical, event_json};
 

@@ -4,6 +4,7 @@
 //! lane that runs it. Roles are not in a manifest: they follow from the functions that the extension exports.
 //! [`yaml`] reads YAML files under error codes; settings and policies use it too. Nothing here opens a file.
 
+mod agent;
 mod command;
 mod grants;
 mod lane;
@@ -31,13 +32,18 @@ pub use self::model::{
     McpServer, Publication, Schedule, Scope, SecretNeed, ToolHint,
 };
 pub use self::read::matcher as read_matcher;
-pub use self::user_settings::{ENABLED, enabled_by_user, own_settings};
+pub use self::read::variable;
+pub use self::user_settings::{ENABLED, REPLACE, enabled_by_user, own_settings, replaces_built_in};
 use self::yaml::{Codes, Format, YamlRead, YamlRejected, YamlSource};
 use crate::problem::{Code, Problem};
 
 /// Ids that no extension may have: the folders of single files, and the name of the built-in tools in
 /// `uses_tools`.
 pub const RESERVED_IDS: &[&str] = &["tools", "channels", "core_tools"];
+
+/// The folders of a home whose entries decide about agents, from its root. An entry that is a link decides where the link leads.
+pub const DECIDING_FOLDERS: &[&str] =
+    &["", "config", "prompts", "extensions", "extensions/tools", "extensions/channels"];
 
 /// How a manifest is read.
 pub const FORMAT: Format = Format {

@@ -10,8 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::agents::AgentMode;
 use crate::content::Content;
-use crate::exports::{Exports, Named, RendererFeatures};
+use crate::exports::{AgentExport, Exports, Named, RendererFeatures};
 use crate::hook::{Artifact, Decision, HookInput, HookPoint};
 use crate::host_call::{HostCall, HostCallKind};
 use crate::ids::{AgentId, CallId, ExtensionId, HookId, Millis, ModelName, ToolName};
@@ -20,12 +21,13 @@ use crate::message::TurnView;
 use crate::problem::Fault;
 use crate::registry::ChannelFeatures;
 use crate::role::Role;
-use crate::tool::{EffectClass, ToolSpec, agent_arguments_schema, default_timeout};
+use crate::tool::{EffectClass, ToolSpec, default_timeout};
+use crate::wire::CallUpdate;
 
 /// The version of the protocol that is spoken here. Those with the same first two numbers understand each other.
 pub const PROTOCOL: &str = "0.1";
 
-/// What the host asks of a process. Each is a request, but for `cancel`, which has no answer.
+/// What the host asks of a process. Each is a request, but for `cancel` and `update`, which have no answer.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "method", content = "params", rename_all = "snake_case")]
 pub enum ToExtension {
@@ -71,6 +73,37 @@ pub enum ToExtension {
         /// The request.
         id: u64,
     },
+    /// Something that happened while a question is being answered that asked for updates. A notification.
+    Update(QuestionUpdate),
+}
+
+/// An update of a question. It is provisional: only the answer is recorded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QuestionUpdate {
+    /// The question, by the id of its request.
+    pub question: Value,
+    /// More of an agent's answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// A tool that the agent calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolName>,
+    /// The arguments of that call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+}
+
+impl QuestionUpdate {
+    /// The update of a question.
+    pub fn new(question: Value, update: CallUpdate) -> Self {
+        match update {
+            CallUpdate::Text(text) => Self { question, text: Some(text), tool: None, arguments: None },
+            CallUpdate::ToolCall { tool, arguments } => {
+                Self { question, text: None, tool: Some(tool), arguments: Some(plain(&arguments)) }
+            }
+        }
+    }
 }
 
 /// What a process is told of itself.
@@ -93,10 +126,13 @@ pub struct ProcessHello {
     pub features: Vec<String>,
     /// Its manifest, read.
     pub manifest: Value,
+    /// The names of the secrets that it is granted. Their values are read with the host call `secret.get`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
 }
 
 /// What this host understands.
-pub const FEATURES: &[&str] = &["ask", "cancel", "log", "progress"];
+pub const FEATURES: &[&str] = &["ask", "cancel", "log", "progress", "update"];
 
 /// What a process is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -120,12 +156,12 @@ pub struct ProcessWelcome {
     /// The priorities of its hooks, where the manifest names none.
     #[serde(default)]
     pub priorities: BTreeMap<HookPoint, i32>,
-    /// Its agent, which is called like a tool of this name with a `task`.
+    /// Its agent, which others ask by a tool of this name. The function `invoke` of the role `agent` gets the `task`.
     #[serde(default)]
-    pub agent: Option<Named>,
+    pub agent: Option<AgentSheet>,
     /// Its agent, if conversations are handed over to it: each thing that the user says is then a `task`.
     #[serde(default)]
-    pub handoff: Option<Named>,
+    pub handoff: Option<AgentSheet>,
     /// Its commands.
     #[serde(default)]
     pub commands: Vec<Named>,
@@ -143,21 +179,29 @@ pub struct ProcessWelcome {
 impl ProcessWelcome {
     /// Whether it has a function.
     pub fn has(&self, role: Role, function: &str) -> bool {
+        let is_agent = self.agent.is_some() || self.handoff.is_some();
+        if is_agent && role == Role::Agent && function == "invoke" {
+            return true;
+        }
         self.functions.get(&role).is_some_and(|functions| functions.iter().any(|it| it == function))
     }
 
     /// What it registers, and under which names.
     pub fn exports(&self) -> Exports {
         let tools = self.tools.iter().cloned().map(ToolSpec::from);
-        let agent = self.agent.iter().map(|agent| ToolSpec {
-            input_schema: agent_arguments_schema(),
-            ..ToolSpec::named(&agent.name, &agent.description)
+        let asked = self.agent.iter().map(|agent| (agent, AgentMode::Tool));
+        let handed = self.handoff.iter().map(|agent| (agent, AgentMode::Handoff));
+        let agent = asked.chain(handed).next().map(|(agent, mode)| AgentExport {
+            name: agent.name.clone(),
+            description: agent.description.clone(),
+            mode,
+            effects: agent.effects,
         });
         let channel = self.has(Role::Channel, "send-to-user");
         let streams = Role::StreamingChannel;
         Exports {
-            tools: tools.chain(agent).collect(),
-            handoff: self.handoff.clone(),
+            tools: tools.collect(),
+            agent,
             points: self.hooks.clone(),
             priorities: self.priorities.clone(),
             description: self.description.clone(),
@@ -171,9 +215,24 @@ impl ProcessWelcome {
                 messages: self.has(Role::Channel, "send-message"),
                 streams: streams.functions().all(|function| self.has(streams, function.name())),
                 files: self.has(Role::Channel, "send-file"),
+                questions: self.has(Role::Channel, "send-question"),
             }),
         }
     }
+}
+
+/// An agent, in plain values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentSheet {
+    /// The name by which others call it.
+    pub name: String,
+    /// What it is good for.
+    #[serde(default)]
+    pub description: String,
+    /// What calling it does to the world. Left out, it follows from the grants that the manifest asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effects: Option<EffectClass>,
 }
 
 /// A tool, in plain values.
@@ -506,6 +565,9 @@ pub struct HostQuestion {
     /// How long it may take, in milliseconds.
     #[serde(default)]
     pub timeout_ms: Option<Millis>,
+    /// Whether what happens meanwhile is sent as `update`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub updates: bool,
 }
 
 impl TryFrom<HostQuestion> for HostCall {

@@ -144,6 +144,11 @@ pub trait Lane: Send + Sync {
     fn runs_in_process(&self) -> bool {
         true
     }
+
+    /// The activations whose code ended an earlier process.
+    fn crashed(&self) -> Vec<Digest> {
+        Vec::new()
+    }
 }
 
 /// What one activation consists of, apart from the bytes of its files. Its digest is the activation's: other content, settings
@@ -200,6 +205,27 @@ pub trait Vault: Send + Sync {
     fn keep_derived(&self, name: &str, bytes: &[u8]);
 }
 
+/// Something that happens while a host call is served, for the extension that made it. It is provisional: only the answer of the call is
+/// recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CallUpdate {
+    /// More of an agent's answer.
+    Text(String),
+    /// The agent calls a tool.
+    ToolCall {
+        /// The tool.
+        tool: ToolName,
+        /// The arguments that its model has written.
+        arguments: Content,
+    },
+}
+
+/// Receives the updates of a host call, in order.
+pub trait UpdateSink: Send + Sync {
+    /// Takes an update. What leads to the next one waits until this is done.
+    fn send(&self, update: CallUpdate) -> Later<()>;
+}
+
 /// What serves the host calls of an extension in the middle of a call. Each call and its answer is recorded.
 pub trait Host: Send + Sync {
     /// Makes a host call.
@@ -209,6 +235,17 @@ pub trait Host: Send + Sync {
 
     /// Makes a host call with a timeout of its own, for the calls that can take long.
     fn call_within(&self, call: HostCall, timeout: Option<Millis>) -> Later<Result<Content, Fault>>;
+
+    /// The same with what happens meanwhile: the text of an agent that is invoked, and its tool calls. Other calls have no updates, and
+    /// neither has a call whose answer comes from a log.
+    fn call_streamed(
+        &self,
+        call: HostCall,
+        timeout: Option<Millis>,
+        _updates: Arc<dyn UpdateSink>,
+    ) -> Later<Result<Content, Fault>> {
+        self.call_within(call, timeout)
+    }
 
     /// Shows clients the progress of a call. It is provisional: only the call's result is recorded.
     fn progress(&self, _text: &str) {}

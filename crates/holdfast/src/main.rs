@@ -16,6 +16,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     cores::forbid();
     survive_file_limits();
+    open_many_files();
     small_pages();
     if let Some(ended) = helper::serve() {
         return ended;
@@ -32,6 +33,17 @@ fn survive_file_limits() {
 
     // Where that cannot be had, the process ends as it did before, and nothing acknowledged is lost.
     let _done = SigSet::from(Signal::SIGXFSZ).thread_block();
+}
+
+/// As many open files as the system allows: each running program takes about thirty, and the usual limit is for programs that use
+/// `select`. What the program starts gets a limit of its own.
+fn open_many_files() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+    // Where that cannot be had, fewer programs can run at the same time, and the start of another says why.
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _done = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
 }
 
 /// Memory in pages of 4 KiB, also where the system would take 2 MiB at a time: a home at rest then holds a third.

@@ -315,6 +315,63 @@ fn a_reminder_is_shown_in_the_chat() {
     assert!(code == 0 && !dead.contains("HF-8011"), "{dead}");
 }
 
+/// A reminder that is set in a fresh home outlives a kill of every process, and is shown in the next chat, once.
+#[test]
+fn a_reminder_outlives_a_kill_and_is_shown_once() {
+    let place = Place::new("[]");
+    let mut chat = place.chat(&[]);
+    chat.says(r#"/schedule_once {"in": "5s", "text": "tea is ready"}"#);
+    chat.until(ASKED);
+    chat.types("y");
+    chat.until("I called");
+    let owner = place.run(&["status", "--json"]).1;
+    let owner = owner.split(r#""process":"#).nth(1).unwrap().trim_start();
+    let owner: String = owner.chars().take_while(char::is_ascii_digit).collect();
+    for process in [owner, chat.process().to_string()] {
+        // The chat may be the owner.
+        let _gone = Command::new("kill").args(["-9", &process]).status().unwrap();
+    }
+    drop(chat);
+    let mut next = place.chat(&[]);
+    next.until("scheduler:");
+    next.until("tea is ready");
+    next.says("/quit");
+    next.ends_with(0);
+    let mut last = place.chat(&[]);
+    last.says(r#"/kv_get {"key": "nothing"}"#);
+    let shown = last.until("I called");
+    assert!(!shown.contains("tea is ready"), "{shown}");
+    last.says("/quit");
+    last.ends_with(0);
+    let (code, events) = place.run(&["bus", "show", "system.user.notify", "--json"]);
+    assert!(code == 0 && events.matches("tea is ready").count() == 1, "{events}");
+    let (code, dead) = place.run(&["bus", "dead", "list", "--json"]);
+    assert!(code == 0 && dead.trim().is_empty(), "{dead}");
+}
+
+/// What is typed in a chat is on the bus, once, and leads to one turn.
+#[test]
+fn a_chat_is_a_channel() {
+    let place = Place::new("- says: Good morning.\n");
+    let mut chat = place.scripted(&[]);
+    chat.until("session ");
+    let session: String = chat.until(" ·").trim().to_owned();
+    chat.says("hello");
+    chat.until("Good morning.");
+    chat.says("/quit");
+    chat.ends_with(0);
+    let (code, events) = place.run(&["bus", "show", "user.message", "--json"]);
+    let events: Vec<&str> = events.lines().collect();
+    assert!(code == 0 && events.len() == 1, "{events:?}");
+    for part in [r#""channel_id":"chat""#, r#""user_id":"owner""#, r#""text":"hello""#, session.as_str()] {
+        assert!(events[0].contains(part), "{part} in {events:?}");
+    }
+    let (_, frames) = place.run(&["log", "export", &session]);
+    assert_eq!(frames.matches(r#""kind":"input.received""#).count(), 1, "{frames}");
+    let (code, told) = place.run(&["replay", &session]);
+    assert_eq!(code, 0, "{told}");
+}
+
 // Finding B6.
 /// Something that the user is to be told waits for a chat, across a restart, and no shutdown waits for it.
 #[test]

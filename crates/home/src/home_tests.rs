@@ -566,6 +566,80 @@ fn no_part_of_a_home_that_decides_lies_in_the_workspace() {
             false,
         ),
         (
+            "an extension is linked from it",
+            |it| {
+                fs::create_dir(it.path("work/guard")).unwrap();
+                it.link("home/extensions/guard", "work/guard");
+            },
+            "work",
+            false,
+        ),
+        (
+            "an extension is linked from nothing in it",
+            |it| it.link("home/extensions/guard", "work/later"),
+            "work",
+            false,
+        ),
+        (
+            "an extension is linked through it",
+            |it| {
+                fs::create_dir(it.path("elsewhere")).unwrap();
+                it.link("work/next", "elsewhere");
+                it.link("home/extensions/guard", "work/next");
+            },
+            "work",
+            false,
+        ),
+        (
+            "an extension is linked through a folder of it",
+            |it| {
+                fs::create_dir_all(it.path("elsewhere/guard")).unwrap();
+                it.link("work/next", "elsewhere");
+                it.link("home/extensions/guard", "work/next/guard");
+            },
+            "work",
+            false,
+        ),
+        (
+            "an extension is linked from elsewhere",
+            |it| {
+                fs::create_dir(it.path("elsewhere")).unwrap();
+                it.link("home/extensions/guard", "elsewhere");
+            },
+            "work",
+            true,
+        ),
+        (
+            "a tool is linked from it",
+            |it| {
+                write(it.path("work/x.py"), "");
+                it.link("home/extensions/tools/x.py", "work/x.py");
+            },
+            "work",
+            false,
+        ),
+        (
+            "the channels are linked from it",
+            |it| {
+                fs::create_dir(it.path("work/channels")).unwrap();
+                fs::remove_dir_all(it.path("home/extensions/channels")).unwrap();
+                it.link("home/extensions/channels", "work/channels");
+            },
+            "work",
+            false,
+        ),
+        (
+            "a prompt is linked from it",
+            |it| {
+                write(it.path("work/text"), "");
+                let prompt = "home/prompts/linked.jinja2";
+                it.link(prompt, "work/text");
+            },
+            "work",
+            false,
+        ),
+        ("the log is linked from it", |it| it.link("home/holdfast.db", "work/log"), "work", false),
+        (
             "the keys are linked from it",
             |it| {
                 write(it.path("work/keys"), "A=1\n");

@@ -51,7 +51,7 @@ pub use owner::{HomeOwner, OwnerInfo};
 pub use policy_file::named_profile;
 pub use prompts::{ORCHESTRATOR, PromptContext, PromptTool, Prompts};
 pub use settings::{
-    AgentSettings, BreakerSettings, CallSettings, Channels, LimitSettings, LoadedSettings, LogLevelSetting,
-    LogSettings, ModelSettings, Models, OFFLINE, RetentionSettings, SecretPlace, SecretSettings, SessionRule,
-    Settings, ToolSettings, schema,
+    AgentSettings, BreakerSettings, CallSettings, Channels, HostCallRate, LimitSettings, LoadedSettings,
+    LogLevelSetting, LogSettings, ModelSettings, Models, OFFLINE, RemoteSettings, RetentionSettings,
+    SecretPlace, SecretSettings, ServeSettings, SessionRule, Settings, ToolSettings, schema,
 };

@@ -146,12 +146,7 @@ fn parse(file: &Path, text: &str) -> Result<Policy, Problem> {
 pub fn named_profile(name: &str) -> Result<Profile, Problem> {
     let named = |profile: &Profile| serde_json::to_value(profile).ok()?.as_str().map(str::to_owned);
     let all: Vec<(String, Profile)> =
-        Profile::OFFERED.iter().filter_map(|profile| Some((named(profile)?, *profile))).collect();
-    if name == "trusted" {
-        let problem =
-            Problem::new(Code::NotAvailable, "the profile `trusted` is not available in this version");
-        return Err(problem.help("Use `full-auto`."));
-    }
+        Profile::ALL.iter().filter_map(|profile| Some((named(profile)?, *profile))).collect();
     if let Some((_, profile)) = all.iter().find(|(known, _)| known == name) {
         return Ok(*profile);
     }

@@ -35,20 +35,14 @@ fn the_profile_is_the_files_or_the_one_asked_for() {
         (Some("profile: safe\n"), None, Profile::Safe),
         (Some("\u{feff}profile: safe\r\n"), None, Profile::Safe),
         (Some("profile: safe\n"), Some("full-auto"), Profile::FullAuto),
+        (Some("profile: safe\n"), Some("trusted"), Profile::Trusted),
+        (Some("profile: trusted\n"), None, Profile::Trusted),
     ] {
         if let Some(text) = text {
             write(scene.home.policy_file(), text);
         }
         assert_eq!(scene.home.policy(asked).unwrap().profile_name(), expected);
     }
-    let problem = scene.home.policy(Some("trusted")).unwrap_err();
-    assert!(
-        problem.to_string().starts_with("error[HF-1009]: the profile `trusted` is not available"),
-        "{problem}"
-    );
-    write(scene.home.policy_file(), "profile: trusted\n");
-    let problem = scene.home.policy(None).unwrap_err();
-    assert!(problem.to_string().contains("HF-1009"), "{problem}");
     write(scene.home.policy_file(), "profile: safe\n");
     let problem = scene.home.policy(Some("fullauto")).unwrap_err();
     assert!(problem.to_string().contains("help: Did you mean `full-auto`?"), "{problem}");

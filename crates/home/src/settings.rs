@@ -89,6 +89,43 @@ pub struct Settings {
     /// How sandboxed components are run, and what a call of one may use up.
     #[serde(skip_serializing_if = "is_usual")]
     pub wasm: SandboxOptions,
+    /// Other Holdfasts whose tools are used here, by a name of your choice; a tool `x` of `office` is `office_x` here.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub remotes: BTreeMap<String, RemoteSettings>,
+    /// The tools that this home serves to other Holdfasts; none if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serve: Option<ServeSettings>,
+}
+
+/// Another Holdfast whose tools are used here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RemoteSettings {
+    /// Where it serves: host and port, `127.0.0.1:7441`.
+    pub address: String,
+    /// The secret that has the token.
+    pub token: String,
+    /// Whether it may be another machine. What is sent is not encrypted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub insecure: bool,
+    /// The digest of the definitions that you accept, after they have changed; those of the first contact if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definitions: Option<String>,
+}
+
+/// The tools that this home serves to other Holdfasts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServeSettings {
+    /// Where callers are listened for: an IP address and a port, `127.0.0.1:7441`.
+    pub address: String,
+    /// The tools that are offered.
+    pub tools: Vec<ToolName>,
+    /// The callers, by a name of your choice, each with the secret that has its token. The origin of a caller's calls is `remote/NAME`.
+    pub callers: BTreeMap<String, String>,
+    /// Whether other machines may call. What is sent is not encrypted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub insecure: bool,
 }
 
 fn is_usual(options: &SandboxOptions) -> bool {
@@ -237,12 +274,40 @@ pub struct CallSettings {
     /// The circuit breaker of tools that fail repeatedly.
     #[serde(skip_serializing_if = "BreakerSettings::is_default")]
     pub breaker: BreakerSettings,
+    /// How many host calls each extension may make, the events that it publishes among them.
+    #[serde(skip_serializing_if = "HostCallRate::is_default")]
+    pub host_rate: HostCallRate,
 }
 
 impl Default for CallSettings {
     fn default() -> Self {
         let (per_extension, per_tool) = (BTreeMap::new(), BTreeMap::new());
-        Self { at_once: 64, per_extension, per_tool, breaker: BreakerSettings::default() }
+        let (breaker, host_rate) = (BreakerSettings::default(), HostCallRate::default());
+        Self { at_once: 64, per_extension, per_tool, breaker, host_rate }
+    }
+}
+
+/// How many host calls each extension may make. All of them are recorded, so this bounds what an extension writes to the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HostCallRate {
+    /// Calls in a second, on average.
+    #[schemars(range(min = 1))]
+    pub per_second: u32,
+    /// Calls that may be made at once, after a time with fewer of them.
+    #[schemars(range(min = 1))]
+    pub burst: u32,
+    /// Bytes of arguments in a second, on average.
+    #[schemars(range(min = 1))]
+    pub bytes_per_second: u64,
+    /// Bytes of arguments that may be sent at once.
+    #[schemars(range(min = 1))]
+    pub burst_bytes: u64,
+}
+
+impl Default for HostCallRate {
+    fn default() -> Self {
+        Self { per_second: 50, burst: 30_000, bytes_per_second: 64 << 10, burst_bytes: 128 << 20 }
     }
 }
 
@@ -486,6 +551,7 @@ macro_rules! emptiness {
 emptiness! {
     Models.is_empty Channels.is_empty LimitSettings.is_empty RetentionSettings.is_empty LogSettings.is_default CallSettings.is_default
     BreakerSettings.is_default
+    HostCallRate.is_default
 }
 
 /// The JSON Schema of `settings.yaml`.

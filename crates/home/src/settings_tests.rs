@@ -31,6 +31,8 @@ retention: { keep_days: 30, keep_frames: 1000 }
 health: { every_seconds: 60 }
 tools: { show_at_most: 20 }
 log: { level: debug }
+remotes: { office: { address: 'office:7441', token: OFFICE_TOKEN, insecure: true, definitions: 3f79 } }
+serve: { address: '0.0.0.0:7441', tools: [file_read], callers: { laptop: LAPTOP_TOKEN }, insecure: true }
 ";
 
 fn parse(text: &str) -> Settings {
@@ -58,6 +60,10 @@ fn every_key_is_read() {
     assert_eq!(settings.overrides[&"tool".into()][&"web_search".into()].enabled, Some(false));
     assert_eq!(settings.overrides[&"tool".into()][&"shell".into()].extension, Some("my_shell".into()));
     assert_eq!((settings.retention.keep_days, settings.log.level), (Some(30), LogLevelSetting::Debug));
+    let office = &settings.remotes["office"];
+    assert_eq!((office.token.as_str(), office.definitions.as_deref()), ("OFFICE_TOKEN", Some("3f79")));
+    let serve = settings.serve.as_ref().unwrap();
+    assert_eq!((serve.tools.len(), serve.callers["laptop"].as_str()), (1, "LAPTOP_TOKEN"));
     let main = settings.limits(&"main".into(), Limits::default());
     assert_eq!((main.max_turns, main.max_tokens, main.max_cost_micros), (3, 90_000, Some(100_000)));
     let other = settings.limits(&"other".into(), Limits::default());
@@ -93,11 +99,34 @@ fn the_schema_agrees_with_the_reader() {
         "log: { level: loud }",
         "web: { listen: '127.0.0.1:80' }",
         "agents: { main: { limits: { turns: 1 } } }",
+        "remotes: { office: { address: 'office:7441' } }",
+        "serve: { address: '127.0.0.1:7441', tools: [x], clients: {} }",
     ] {
         assert!(!validator.is_valid(&as_json(wrong)), "{wrong}");
         if !wrong.contains("listen") {
             assert!(Settings::parse(Path::new("s.yaml"), wrong.as_bytes()).is_err(), "{wrong}");
         }
+    }
+}
+
+#[test]
+fn what_other_machines_can_reach_must_be_said() {
+    let serve = |address: &str, more: &str| {
+        let text = format!("serve: {{ address: '{address}', tools: [x], callers: {{ a: T }}{more} }}");
+        Settings::parse(Path::new("s.yaml"), text.as_bytes()).is_ok()
+    };
+    for address in ["127.0.0.1:7441", "[::1]:7441"] {
+        assert!(serve(address, ""), "{address}");
+    }
+    for address in ["0.0.0.0:7441", "[::]:7441", "192.0.2.1:7441"] {
+        assert!(!serve(address, "") && serve(address, ", insecure: true"), "{address}");
+    }
+    for address in ["localhost:7441", "127.0.0.1", "7441", "/tmp/socket"] {
+        assert!(!serve(address, ", insecure: true"), "{address}");
+    }
+    for name in ["Office", "of/fice", "of fice", ""] {
+        let text = format!("remotes: {{ '{name}': {{ address: 'a:1', token: T }} }}");
+        assert!(Settings::parse(Path::new("s.yaml"), text.as_bytes()).is_err(), "{name}");
     }
 }
 

@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use holdfast_contract::manifest::DECIDING_FOLDERS;
 use holdfast_contract::problem::{Code, Problem, Severity};
+use holdfast_untrusted_files::{linked_places, places};
 
 use crate::files;
 use crate::home::{Home, canonical};
@@ -17,7 +19,8 @@ impl Settings {
         let folder = named.map_or_else(|| current.to_owned(), |text| current.join(expand(text, home)));
         let folder = canonical(&folder);
         // What decides in the home may be linked from elsewhere, and counts where it really is.
-        let places = std::iter::once(home.canonical()).chain(home.deciding().map(|path| canonical(&path)));
+        let linked = linked_places(home.root(), DECIDING_FOLDERS);
+        let places = places(home.root()).into_iter().chain(linked);
         let overlaps = |place: &PathBuf| folder.starts_with(place) || place.starts_with(&folder);
         if let Some(place) = places.into_iter().find(overlaps) {
             let what = format!("the workspace {} and the home {} overlap", folder.display(), place.display());

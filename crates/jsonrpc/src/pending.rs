@@ -51,9 +51,10 @@ impl<T> PendingRequests<T> {
         self.pending.get_mut(&id)
     }
 
-    /// The request that has waited longest.
-    pub fn oldest_mut(&mut self) -> Option<&mut T> {
-        self.pending.iter_mut().min_by_key(|(id, _)| **id).map(|(_, request)| request)
+    /// Of the requests with the smallest key, the one that has waited longest.
+    pub fn oldest_by_mut<K: Ord>(&mut self, key: impl Fn(&T) -> K) -> Option<&mut T> {
+        let waiting = self.pending.iter_mut();
+        waiting.min_by_key(|(id, request)| (key(request), **id)).map(|(_, request)| request)
     }
 
     /// Removes the request that a response belongs to.

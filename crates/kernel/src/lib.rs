@@ -20,6 +20,8 @@ mod step_recorder;
 mod system;
 
 #[cfg(test)]
+mod crash_tests;
+#[cfg(test)]
 mod limits_tests;
 #[cfg(test)]
 mod outages_tests;

@@ -25,12 +25,13 @@ use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::effect::{Act, Effects, Input};
 use holdfast_contract::hook::Artifact;
+use holdfast_contract::host_call::HostCallKind;
 use holdfast_contract::ids::{AgentId, ExtensionId, Seq, StreamId, ToolName};
-use holdfast_contract::message::{Limits, Message, Spent, TurnContext};
+use holdfast_contract::message::{Limits, Message, Origin, Spent, TurnContext};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{Implementation, RegistryPin};
 use holdfast_contract::serde::{Deserialize, Serialize};
-use holdfast_contract::session_frames::{SessionSettings, SessionStarted, StateWritten};
+use holdfast_contract::session_frames::{HostCalled, SessionSettings, SessionStarted, StateWritten};
 
 use self::budget::{charge, delegated};
 use self::children::left_in_turn;
@@ -117,6 +118,11 @@ impl Session {
         self.state.scope()
     }
 
+    /// Where the session comes from.
+    pub fn origin(&self) -> &Origin {
+        &self.state.start.origin
+    }
+
     /// The session's settings.
     pub fn settings(&self) -> &SessionSettings {
         &self.state.start.settings
@@ -133,6 +139,12 @@ impl Session {
             },
             None => left(&limits, &Spent::default(), &self.state.spent, limits.time_budget),
         }
+    }
+
+    /// How many model calls are left in the turn that runs, if this many of those that it made do not count.
+    pub fn model_calls_left(&self, uncounted: u32) -> u32 {
+        let made = self.active.as_ref().map_or(0, |active| active.turn.spent.turns);
+        self.state.limits().max_turns.saturating_sub(made.saturating_sub(uncounted))
     }
 
     /// An extension's value in this session.
@@ -182,7 +194,7 @@ impl Session {
                 Arc::make_mut(&mut self.state.start.settings).models = fact.models.clone();
             }
             Body::StateWritten(fact) => self.state.write(fact),
-            Body::HostCalled(fact) => self.charge_agent(fact.spent),
+            Body::HostCalled(fact) => self.charge_host_call(fact),
             Body::UiRequested(fact) => recorder.act(Act::AskUi {
                 decided_by: recorder.cause,
                 extension: fact.extension.clone(),
@@ -207,9 +219,12 @@ impl Session {
         Ok(())
     }
 
-    /// Charges what an agent used that an extension invoked, to the turn that runs and to the session.
-    fn charge_agent(&mut self, spent: Option<Spent>) {
-        let Some(spent) = spent.map(delegated) else { return };
+    /// Charges what an agent, a tool or a model used that an extension invoked, to the turn that runs and to the session. A model that
+    /// it asks is a model call of the turn; the model calls of an agent are the agent's own.
+    fn charge_host_call(&mut self, fact: &HostCalled) {
+        let Some(used) = fact.spent else { return };
+        let turns = if fact.ask == HostCallKind::ModelInvoke.name() { used.turns } else { 0 };
+        let spent = Spent { turns, ..delegated(used) };
         match &mut self.active {
             Some(active) => charge(&mut self.state, &mut active.turn, spent),
             None => self.state.spent = self.state.spent.plus(spent),

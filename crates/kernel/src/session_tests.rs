@@ -46,16 +46,7 @@ fn registry(content: &str, points: &[HookPoint]) -> RegistryPin {
     let effects = [("pure", EffectClass::Pure), ("write", EffectClass::Write)];
     let tools = effects
         .map(|(name, effects)| Descriptor::tool(ToolSpec { effects, ..ToolSpec::named(name, "A tool.") }));
-    let helper = AgentSpec {
-        parameters: Default::default(),
-        id: "helper".into(),
-        description: "An agent.".into(),
-        mode: AgentMode::Tool,
-        models: Vec::new(),
-        tools: None,
-        instructions: "Help.".into(),
-        limits: Limits::default(),
-    };
+    let helper = AgentSpec { instructions: "Help.".into(), ..AgentSpec::named("helper", "An agent.") };
     let hooks = points.iter().enumerate();
     let hooks = hooks.map(|(index, point)| Descriptor::hook(&"kit".into(), index, HookSpec::at(*point)));
     let descriptors: Vec<_> = tools.into_iter().chain([Descriptor::agent(helper)]).chain(hooks).collect();

@@ -70,9 +70,18 @@ impl Scene {
             kernel: 1,
             version: "test".into(),
             executing,
+            crashed: Vec::new(),
             last_good: true,
             inspects: false,
         })
+    }
+
+    /// The same, with whose code ended the process before.
+    pub fn start_after_crash_of(&mut self, content: &str) -> Vec<String> {
+        self.waiting.clear();
+        let crashed = vec![Digest::of(content.as_bytes())];
+        let (version, executing) = ("test".into(), Some(Vec::new()));
+        self.tell(SystemStarted { kernel: 1, version, executing, crashed, last_good: true, inspects: false })
     }
 
     /// A system with these extensions up.
@@ -175,7 +184,7 @@ impl Scene {
     }
 
     /// Each extension with its state, the generation that serves, and what is wrong.
-    fn states(&self) -> Vec<String> {
+    pub(crate) fn states(&self) -> Vec<String> {
         let word = |view: ExtensionView| {
             let state = view.state();
             let serves = view.active.map(|it| format!("@{}", it.generation.0)).unwrap_or_default();
@@ -696,7 +705,8 @@ fn content_that_was_only_listed_has_not_shown_that_it_is_good() {
     scene.stop();
     scene.settle();
     let (version, executing) = ("test".into(), Some(Vec::new()));
-    scene.tell(SystemStarted { kernel: 1, version, executing, last_good: true, inspects: true });
+    let crashed = Vec::new();
+    scene.tell(SystemStarted { kernel: 1, version, executing, crashed, last_good: true, inspects: true });
     scene.find([broken.clone()]);
     scene.settle();
     scene.stop();

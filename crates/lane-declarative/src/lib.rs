@@ -7,9 +7,7 @@ mod prompt;
 use std::future::ready;
 use std::sync::Arc;
 
-use holdfast_contract::content::Content;
-use holdfast_contract::ids::ModelName;
-use holdfast_contract::manifest::{AgentSection, Manifest, Scope};
+use holdfast_contract::manifest::{Manifest, Scope};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{AgentSpec, Descriptor, ExtensionRef};
 use holdfast_contract::role::RoleSet;
@@ -43,7 +41,7 @@ impl DeclarativeLane {
             None => String::new(),
         };
         let manifest = bundle.parsed()?;
-        let descriptor = Descriptor::agent(agent(manifest.clone(), &prompt)?);
+        let descriptor = Descriptor::agent(agent(&manifest, &prompt)?);
         Ok(DeclarativeInstance(descriptor.with_hint(&manifest)))
     }
 }
@@ -64,24 +62,21 @@ impl Lane for DeclarativeLane {
 }
 
 /// The agent that a manifest declares, with the text of its prompt file.
-pub fn agent(manifest: Manifest, prompt: &str) -> Result<AgentSpec, Fault> {
-    let prompt = prompt::render(&manifest, prompt)?;
-    let Manifest { id, description, agent, agent_id, agent_config, .. } = manifest;
-    let missing = || Fault::new(Code::ManifestMissingField, "the manifest has no `agent`");
-    let AgentSection { integration_mode: mode, model, instructions, parameters, uses_tools, limits } =
-        agent.ok_or_else(missing)?;
-    let texts = [prompt.trim(), instructions.trim()].into_iter().filter(|text| !text.is_empty());
-    let configured = || agent_config.as_ref()?.get("model")?.as_str().map(ModelName::from);
-    Ok(AgentSpec {
-        id: agent_id.unwrap_or_else(|| id.as_str().into()),
-        description,
-        mode,
-        models: model.or_else(configured).into_iter().collect(),
-        tools: Some(uses_tools),
-        instructions: Content::text(texts.collect::<Vec<_>>().join("\n\n")),
-        limits: limits.into(),
-        parameters,
-    })
+pub fn agent(manifest: &Manifest, prompt: &str) -> Result<AgentSpec, Fault> {
+    if manifest.agent.is_none() {
+        return Err(Fault::new(Code::ManifestMissingField, "the manifest has no `agent`"));
+    }
+    Ok(manifest.agent_spec(&prompt::render(manifest, prompt)?))
+}
+
+/// The agent that a manifest declares beside its code, with the text of its prompt file; none if it declares nothing of the kind.
+pub fn declared_agent(manifest: &Manifest, prompt: &str) -> Result<Option<AgentSpec>, Fault> {
+    let Manifest { agent, agent_id, agent_config, .. } = manifest;
+    if agent.is_none() && agent_id.is_none() && agent_config.is_none() && prompt.is_empty() {
+        return Ok(None);
+    }
+    let spec = manifest.agent_spec(&prompt::render(manifest, prompt)?);
+    Ok(Some(AgentSpec { code: Some(manifest.id.clone()), ..spec }))
 }
 
 /// A loaded agent without code.

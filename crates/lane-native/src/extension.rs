@@ -53,6 +53,7 @@ impl NativeExtension {
             interfaces: Vec::new(),
             setup: None,
             built_in: None,
+            agent: None,
         };
         Self {
             found,
@@ -109,6 +110,9 @@ impl NativeExtension {
 
     /// Adds an agent.
     pub fn agent(mut self, agent: AgentSpec) -> Self {
+        if agent.code.as_ref() == Some(&self.found.id) {
+            self.found.agent = Some(agent.clone());
+        }
         self.descriptors.push(Descriptor::agent(agent));
         self
     }
@@ -256,5 +260,10 @@ impl NativeExtension {
 
 /// What a channel can do, if it does not stream.
 fn features(channel: &dyn Channel) -> ChannelFeatures {
-    ChannelFeatures { messages: channel.has_messages(), streams: false, files: channel.has_files() }
+    ChannelFeatures {
+        messages: channel.has_messages(),
+        streams: false,
+        files: channel.has_files(),
+        questions: channel.has_questions(),
+    }
 }

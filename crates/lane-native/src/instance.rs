@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use holdfast_contract::attachment;
+use holdfast_contract::channel_question;
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Decision, HookInput};
 use holdfast_contract::manifest::Scope;
@@ -147,6 +148,10 @@ impl Instance for NativeInstance {
                         }
                         "send-file" => match attachment::sent(&arguments) {
                             Ok((user, file)) => done(channel.send_file(user, file.into(), delivery, host)),
+                            Err(fault) => now(Err(fault)),
+                        },
+                        "send-question" => match channel_question::asked(&arguments) {
+                            Ok(question) => done(channel.send_question(question, delivery, host)),
                             Err(fault) => now(Err(fault)),
                         },
                         _ => done(channel.send_message(text("text"), delivery, host)),

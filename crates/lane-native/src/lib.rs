@@ -26,7 +26,7 @@ mod workspace_tests;
 
 pub use extension::NativeExtension;
 pub use lane::NativeLane;
-pub use protected::{PROTECTED_NAMES, protected_name};
+pub use protected::{BARE_REPOSITORY, PROTECTED_NAMES, protected_name, protected_part};
 pub use roles::{
     Api, Channel, FnHook, FnTool, Functions, Hook, Lifecycle, Service, StreamingChannel, Subscriber, Tasks,
     Tool, now,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use holdfast_contract::channel_question::ChannelQuestion;
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Artifact, Decision, HookInput, HookSpec};
 use holdfast_contract::ids::CallId;
@@ -138,6 +139,21 @@ pub trait Channel: Send + Sync {
         _host: Arc<dyn Host>,
     ) -> Later<Result<(), Fault>> {
         now(Err(Fault::new(Code::ExtensionFault, "the channel cannot send files")))
+    }
+
+    /// Whether it can show questions with choices. Then [`Channel::send_question`] must be implemented.
+    fn has_questions(&self) -> bool {
+        false
+    }
+
+    /// Shows a question with what can be chosen. A choice's `answer` is published as the user's message when the user takes it.
+    fn send_question(
+        &self,
+        _question: ChannelQuestion,
+        _delivery: Content,
+        _host: Arc<dyn Host>,
+    ) -> Later<Result<(), Fault>> {
+        now(Err(Fault::new(Code::ExtensionFault, "the channel cannot show questions")))
     }
 }
 

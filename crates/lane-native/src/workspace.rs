@@ -1,17 +1,22 @@
 //! The folder that tools may work in. It is accessed through an open handle, so that it cannot be replaced by another folder, and it
 //! never overlaps the home folder, by any path.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use holdfast_contract::problem::{Code, Problem};
-use holdfast_untrusted_files::walk;
+use holdfast_contract::manifest::DECIDING_FOLDERS;
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_untrusted_files::{FoundEntry, linked_places, walk, walk_readable};
 use rustix::fs::{Mode, OFlags};
 
 use crate::mounts::Mounts;
+
+/// The folder of a home in which extensions have folders of their own.
+const EXTENSIONS_DATA: &str = "data";
 
 /// A folder that tools may work in. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -67,18 +72,49 @@ impl Workspace {
         &self.0.home
     }
 
-    /// Device and inode of every file of the home with more than one hard link. A file in the workspace with one of them is a file of
+    /// Refuses the workspace if something that decides in the home is a link that leads into it, or through it.
+    pub(crate) fn check_links(&self) -> Result<(), Fault> {
+        let inside = |place: &PathBuf| place.starts_with(&self.0.path) || self.0.path.starts_with(place);
+        match linked_places(&self.0.home, DECIDING_FOLDERS).into_iter().find(inside) {
+            None => Ok(()),
+            Some(place) => {
+                let (path, place) = (self.0.path.display(), place.display());
+                let what = format!("the workspace {path} and {place}, which the home uses, overlap");
+                Err(Fault::new(Code::WorkspaceOverlap, what))
+            }
+        }
+    }
+
+    /// Device and inode of every file of the home that has another name elsewhere. A file in the workspace with one of them is a file of
     /// the home, by another path.
     pub fn linked_home_files(&self) -> std::io::Result<BTreeSet<(u64, u64)>> {
-        let mut found = BTreeSet::new();
-        // Extensions write in the home, and a tree of any depth there must not make this fail.
-        walk(&self.0.home, &mut |entry| {
-            if entry.is_file && entry.links > 1 {
-                found.insert(entry.identity);
+        let mut found: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+        // A file that has all its names in the home has none elsewhere.
+        let mut count = |identity, links| {
+            let left = found.entry(identity).or_insert(links);
+            *left = left.saturating_sub(1);
+        };
+        for entry in std::fs::read_dir(&self.0.home)? {
+            let entry = entry?;
+            let (path, kind) = (entry.path(), entry.file_type()?);
+            let mut visit = |entry: &FoundEntry| {
+                if entry.is_file && entry.links > 1 {
+                    count(entry.identity, entry.links);
+                }
+                ControlFlow::Continue(())
+            };
+            // Extensions write here: a tree of any depth, closed or moved meanwhile must not make this fail.
+            if kind.is_dir() && entry.file_name() == EXTENSIONS_DATA {
+                walk_readable(&path, &mut visit)?;
+            } else if kind.is_dir() {
+                walk(&path, &mut visit)?;
+            } else if let Some(about) =
+                entry.metadata().ok().filter(|about| about.is_file() && about.nlink() > 1)
+            {
+                count((about.dev(), about.ino()), about.nlink());
             }
-            ControlFlow::Continue(())
-        })?;
-        Ok(found)
+        }
+        Ok(found.into_iter().filter(|(_, left)| *left > 0).map(|(identity, _)| identity).collect())
     }
 }
 

@@ -105,3 +105,30 @@ fn each_session_has_its_own_folder_and_none_reaches_the_home() {
     let named = Workspaces::from(Workspace::new(at("one"), at("home")).unwrap());
     assert_eq!(named.of(&TurnContext::default()).unwrap().path(), at("one"));
 }
+
+// Finding C2: the workspace was no danger when the session began.
+#[test]
+fn a_link_that_is_made_later_is_noticed_at_the_next_call() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |path: &str| scratch.path().join(path);
+    for folder in ["work/guard", "home/extensions/tools", "elsewhere"] {
+        fs::create_dir_all(at(folder)).unwrap();
+    }
+    let own = at("work").canonicalize().unwrap().to_str().unwrap().into();
+    let of_session = TurnContext { workspace: Some(own), ..TurnContext::default() };
+    let workspaces = Workspaces::from(Workspace::new(at("work"), at("home")).unwrap());
+    let refused = |expected: bool| {
+        for turn in [&of_session, &TurnContext::default()] {
+            let found = workspaces.of(turn);
+            assert_eq!(
+                found.as_ref().err().map(|fault| fault.code),
+                expected.then_some(Code::WorkspaceOverlap)
+            );
+        }
+    };
+    refused(false);
+    symlink(at("elsewhere"), at("home/extensions/guard")).unwrap();
+    refused(false);
+    symlink(at("work/guard"), at("home/extensions/tools/guard.py")).unwrap();
+    refused(true);
+}

@@ -35,7 +35,9 @@ impl Workspaces {
                             and the settings name none";
                 Fault::new(Code::WorkspaceMissing, what)
             };
-            return self.default.clone().ok_or_else(missing);
+            let default = self.default.clone().ok_or_else(missing)?;
+            default.check_links()?;
+            return Ok(default);
         };
         let found = Workspace::new(&**own, &self.home).map_err(|problem| problem.to_fault())?;
         // The path was recorded with its links resolved. If it leads elsewhere now, it is another folder than the user started in.
@@ -46,6 +48,7 @@ impl Workspaces {
             );
             return Err(Fault::new(Code::WorkspaceRefused, what));
         }
+        found.check_links()?;
         Ok(found)
     }
 }

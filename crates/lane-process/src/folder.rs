@@ -10,7 +10,7 @@ use holdfast_contract::manifest::{Access, Manifest, ProgramCommand};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Bundle, Vault};
-use holdfast_sandbox::SandboxReport;
+use holdfast_sandbox::{SandboxReport, gateway_address, resolver_settings};
 use holdfast_untrusted_files::TempFolder;
 
 use crate::lane::{Places, PythonInterpreter};
@@ -37,6 +37,12 @@ pub(crate) struct FolderPlan {
     pub writable: Vec<PathBuf>,
     /// The folders of the extensions that it depends on, which it may read.
     pub neighbours: Vec<(ExtensionId, Arc<TempFolder>)>,
+    /// The granted environment variables of the host, by name.
+    pub variables: Vec<String>,
+    /// The ports at which its connections without a proxy are accepted.
+    pub ports: Vec<u16>,
+    /// Whether packages were installed for it.
+    pub has_packages: bool,
     /// Its disk quota in bytes.
     pub disk_bytes: u64,
     /// The confinement that this machine offers.
@@ -74,6 +80,7 @@ pub(crate) fn plan(
         grants.map(|grant| PathBuf::from(&grant.path)).filter(|path| path.is_absolute())
     };
     let mut readable: Vec<PathBuf> = granted(Access::Read).collect();
+    let has_packages = python.as_ref().is_some_and(|python| python.has_packages);
     let identity = python.map(|python| {
         readable.push(python.worker.folder.clone());
         readable.extend(python.readable);
@@ -91,6 +98,9 @@ pub(crate) fn plan(
         readable,
         writable: granted(Access::Write).collect(),
         neighbours: Vec::new(),
+        variables: bundle.grants.environment.clone(),
+        ports: ports(&bundle.grants.network),
+        has_packages,
         disk_bytes: bundle.budgets.disk_bytes,
         report,
     })
@@ -111,5 +121,28 @@ fn lay_out(bundle: &Bundle, vault: &dyn Vault, place: &Path) -> Result<TempFolde
         let mode = if runs { 0o755 } else { 0o644 };
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).map_err(|error| failed(&path, error))?;
     }
+    let path = folder.path().join(RESOLVER_FILE);
+    fs::write(&path, resolver_settings()).map_err(|error| failed(&path, error))?;
     Ok(folder)
 }
+
+/// The ports at which connections without a proxy are accepted: those of granted hosts, and the usual ones of hosts that the user may be
+/// asked about. Each is a listener, and costs a descriptor.
+fn ports(granted: &[String]) -> Vec<u16> {
+    let named = granted.iter().filter_map(|host| host.rsplit_once(':')?.1.parse().ok());
+    let taken = [gateway_address().port(), RESOLVER_PORT, 0];
+    let mut ports: Vec<u16> = Vec::new();
+    for port in named.chain(USUAL_PORTS.iter().copied()) {
+        if !ports.contains(&port) && !taken.contains(&port) && ports.len() < MAX_PORTS {
+            ports.push(port);
+        }
+    }
+    ports
+}
+
+/// The file among those of an activation that a program finds as `/etc/resolv.conf`. No extension has hidden files.
+pub(crate) const RESOLVER_FILE: &str = ".resolv.conf";
+const RESOLVER_PORT: u16 = 53;
+/// Web, mail, and the web's usual alternatives.
+const USUAL_PORTS: &[u16] = &[80, 443, 143, 993, 465, 587, 8080, 8443];
+const MAX_PORTS: usize = 32;

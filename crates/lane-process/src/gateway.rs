@@ -1,7 +1,10 @@
-//! A program's only access to the network: a proxy on the loopback interface of its namespace, which has no other interface. This
-//! side only copies bytes. Whether a host may be connected to, and at which address, is a host call on behalf of the call that the
+//! A program's only access to the network: the loopback interface of its namespace, which has no other interface. A proxy listens there, and
+//! for programs that know no proxy a resolver, and listeners for the addresses that it gives out. This side only copies bytes. Whether a host may be connected to, and at which address, is a host call on behalf of the call that the
 //! program is working on, and is recorded there.
 
+mod names;
+#[cfg(test)]
+mod names_tests;
 mod request;
 #[cfg(test)]
 mod request_tests;
@@ -13,6 +16,8 @@ use std::time::Duration;
 
 use holdfast_contract::host_call::{HostCall, HostCallKind};
 use holdfast_contract::problem::{Code, Fault};
+use holdfast_sandbox::TransparentListeners;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -21,6 +26,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
+use crate::gateway::names::LookedUpNames;
 use crate::gateway::request::{MAX_HEAD_BYTES, ProxyRequest, Rejection};
 use crate::process::connection::Connection;
 
@@ -45,31 +51,113 @@ struct Open {
     addresses: Vec<SocketAddr>,
 }
 
+/// What a listener of a program is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Service {
+    /// Requests to a proxy.
+    Proxy,
+    /// Names to look up.
+    Resolver,
+    /// Connections to addresses.
+    Addresses,
+}
+
 /// Serves a program until this is aborted, which closes every connection.
 pub(crate) fn open(
-    listener: std::net::TcpListener,
+    proxy: std::net::TcpListener,
+    transparent: Option<TransparentListeners>,
     connection: &Arc<Connection>,
 ) -> io::Result<JoinHandle<()>> {
-    listener.set_nonblocking(true)?;
-    let (listener, connection) = (TcpListener::from_std(listener)?, Arc::downgrade(connection));
-    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    Ok(tokio::spawn(async move {
+    let mut listeners = vec![(Service::Proxy, proxy)];
+    match transparent {
+        Some(TransparentListeners { resolver, connections }) => {
+            listeners.push((Service::Resolver, resolver));
+            listeners.extend(connections.into_iter().map(|listener| (Service::Addresses, listener)));
+        }
+        None => connection.warn("this machine leads no addresses to the gateway: names cannot be looked up, and only libraries that use `HTTP_PROXY` have a network"),
+    }
+    let program = Arc::new(GatewayState {
+        connection: Arc::downgrade(connection),
+        names: Mutex::default(),
+        permits: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+    });
+    let mut serving = JoinSet::new();
+    for (service, listener) in listeners {
+        listener.set_nonblocking(true)?;
+        let (listener, program) = (TcpListener::from_std(listener)?, program.clone());
+        serving.spawn(async move { program.listen(service, listener).await });
+    }
+    Ok(tokio::spawn(async move { while serving.join_next().await.is_some() {} }))
+}
+
+/// A program with its connections.
+struct GatewayState {
+    connection: Weak<Connection>,
+    names: Mutex<LookedUpNames>,
+    permits: Arc<Semaphore>,
+}
+
+impl GatewayState {
+    async fn listen(self: Arc<Self>, service: Service, listener: TcpListener) {
         let mut open = JoinSet::new();
-        while let Ok((program, _)) = listener.accept().await {
+        while let Ok((stream, _)) = listener.accept().await {
             while open.try_join_next().is_some() {}
-            let (connection, permit) = (connection.clone(), permits.clone().try_acquire_owned());
+            let (program, permit) = (self.clone(), self.permits.clone().try_acquire_owned());
             open.spawn(async move {
-                match permit {
+                match (permit, service) {
                     // The program sees how its connection ended; nothing else depends on it.
-                    Ok(_permit) => drop(timeout(CONNECTION_TIMEOUT, serve(program, connection)).await),
-                    Err(_) => {
-                        let why = format!("too many connections: {MAX_CONNECTIONS} are open");
-                        drop(refuse(program, "503 Service Unavailable", &why).await);
+                    (Ok(_permit), _) => {
+                        drop(timeout(CONNECTION_TIMEOUT, program.serve(service, stream)).await)
                     }
+                    (Err(_), Service::Proxy) => {
+                        let why = format!("too many connections: {MAX_CONNECTIONS} are open");
+                        drop(refuse(stream, "503 Service Unavailable", &why).await);
+                    }
+                    (Err(_), Service::Resolver | Service::Addresses) => {}
                 }
             });
         }
-    }))
+    }
+
+    async fn serve(&self, service: Service, stream: TcpStream) -> io::Result<()> {
+        match service {
+            Service::Proxy => serve(stream, self.connection.clone()).await,
+            Service::Resolver => self.resolve(stream).await,
+            Service::Addresses => self.pass_on(stream).await,
+        }
+    }
+
+    /// Answers requests for names, each with its length before it.
+    async fn resolve(&self, mut stream: TcpStream) -> io::Result<()> {
+        loop {
+            let length = timeout(HEAD_TIMEOUT, stream.read_u16()).await??;
+            let mut request = vec![0; usize::from(length)];
+            timeout(HEAD_TIMEOUT, stream.read_exact(&mut request)).await??;
+            let Some(response) = self.names.lock().answer(&request) else { return Ok(()) };
+            stream.write_u16(response.len() as u16).await?;
+            stream.write_all(&response).await?;
+        }
+    }
+
+    /// Connects to what the program means by the address that it has connected to, and copies bytes both ways.
+    async fn pass_on(&self, mut program: TcpStream) -> io::Result<()> {
+        let SocketAddr::V4(address) = program.local_addr()? else { return Ok(()) };
+        let (host, port) = (self.names.lock().host(*address.ip()), address.port());
+        let mut remote = match reach(&self.connection, &host, port).await {
+            Ok(remote) => remote,
+            Err(fault) => {
+                if let Some(connection) = self.connection.upgrade() {
+                    connection.warn(&format!("could not connect to {host}:{port}: {}", fault.message));
+                }
+                // The program's connection is reset, as by a host that refuses.
+                return program.set_zero_linger();
+            }
+        };
+        let ((from_program, to_program), (from_remote, to_remote)) = (program.split(), remote.split());
+        let out = copy(from_program.take(MAX_BYTES), to_remote, true);
+        let back = copy(from_remote.take(MAX_BYTES), to_program, true);
+        tokio::try_join!(out, back).map(drop)
+    }
 }
 
 /// Serves one connection of the program.

@@ -1,8 +1,8 @@
 //! A loaded extension that is a process. The first load of an activation starts it to ask for its exports, which the vault caches.
 //! Afterwards it is started by its lifecycle or, without one, by the first call, and again by the first call after it has exited.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -23,15 +23,18 @@ use holdfast_contract::system_frames::LifecycleCommand;
 use holdfast_contract::wire::{Bundle, Call, Host, Instance, InstanceCapabilities, Later, Reply, Vault};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::sync::{Mutex, OnceCell};
+use tokio::sync::{Mutex, OnceCell, Semaphore};
 use tokio::time::Instant;
 
 use crate::folder::FolderPlan;
 use crate::process::Process;
 use crate::process::connection::{MAX_LINE_BYTES, Terms};
 
-/// How long a process may take to answer `hello`.
+/// How long a process may take to answer `hello` from when it was spawned, and one that imports packages.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
+const PACKAGES_HELLO_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a process that has not answered keeps others from being started. One that hangs delays them no longer.
+const START_SLICE: Duration = Duration::from_secs(5);
 /// How long an idle process without a lifecycle is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -80,13 +83,16 @@ impl ProcessInstance {
             line_bytes: MAX_LINE_BYTES as u64,
             features: FEATURES.iter().map(|feature| (*feature).to_owned()).collect(),
             manifest: serde_json::to_value(&plan.manifest).unwrap_or_default(),
+            secrets: bundle.grants.secrets.clone(),
         });
         let budgets = bundle.budgets;
         let terms =
             Terms { id: plan.id.clone(), log, host_calls: budgets.host_calls, log_bytes: budgets.log_bytes };
         let cache_name = format!("welcome-{}", Digest::of(plan.identity.as_bytes()));
-        let cached = vault.derived(&cache_name).and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let (process, welcome) = match cached {
+        let cached: Option<ProcessWelcome> =
+            vault.derived(&cache_name).and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        // One whose exports are known only after `initialize` is needed at once, and waits for its slot here, where no timeout runs.
+        let (process, welcome) = match cached.filter(|welcome| !welcome.later) {
             Some(welcome) => (ProcessState::NotStarted, welcome),
             None => {
                 let (process, welcome) = start(&plan, &hello, &terms).await?;
@@ -134,20 +140,39 @@ fn capabilities(welcome: &ProcessWelcome) -> InstanceCapabilities {
     }
 }
 
+/// As many processes start at once as there are cores: interpreters that start together would all be late.
+fn start_slots() -> &'static Semaphore {
+    static SLOTS: OnceLock<Semaphore> = OnceLock::new();
+    SLOTS.get_or_init(|| Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)))
+}
+
 /// Starts the process and says `hello`.
 async fn start(
     plan: &FolderPlan,
     hello: &ToExtension,
     terms: &Terms,
 ) -> Result<(Process, ProcessWelcome), Fault> {
+    let slot = start_slots().acquire().await;
     let process = Process::start(plan, terms.clone()).await?;
     if let Some(worker) = &plan.worker {
         worker.count_start();
     }
-    let answer = tokio::time::timeout(HELLO_TIMEOUT, process.request(hello, Arc::new(NoHost))).await;
+    let limit = if plan.has_packages { PACKAGES_HELLO_TIMEOUT } else { HELLO_TIMEOUT };
+    let answer = {
+        let request = tokio::time::timeout(limit, process.request(hello, Arc::new(NoHost)));
+        let mut request = std::pin::pin!(request);
+        match tokio::time::timeout(START_SLICE, &mut request).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                drop(slot);
+                request.await
+            }
+        }
+    };
+    // Not a fault of its code: the machine may be busy, so that it is started again after a pause.
     let late = |_| {
-        let message = format!("the process did not answer `hello` within {} s", HELLO_TIMEOUT.as_secs());
-        Fault::new(Code::ExtensionFault, message)
+        let message = format!("the process did not answer `hello` within {} s", limit.as_secs());
+        Fault::new(Code::ProcessKilled, message)
     };
     let answer = answer.map_err(late)?.map_err(|fault| as_code(fault, Code::ExtensionFault))?;
     let welcome: ProcessWelcome = read(answer, "hello")?;

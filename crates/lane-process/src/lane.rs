@@ -61,6 +61,8 @@ pub(crate) struct PythonInterpreter {
     pub readable: Vec<PathBuf>,
     /// Distinguishes it from other interpreters.
     pub identity: String,
+    /// Whether it is an environment with packages.
+    pub has_packages: bool,
     /// The worker that it runs.
     pub worker: Arc<Worker>,
 }
@@ -196,12 +198,15 @@ impl ProcessLane {
         let lay_out = async || Worker::lay_out(&self.places.code, &interpreter.executable);
         let worker = self.worker.get_or_try_init(lay_out).await?.clone();
         let (mut identity, mut readable) = (interpreter.identity(), interpreter.readable());
+        // Before anything is installed: it would not be started.
+        keep_home_closed(&self.places.home, &readable)?;
         let needed = Requirements::of(bundle, &*self.vault)?;
         if needed.is_empty() {
             return Ok(PythonInterpreter {
                 executable: interpreter.executable.clone(),
                 readable,
                 identity,
+                has_packages: false,
                 worker,
             });
         }
@@ -210,7 +215,8 @@ impl ProcessLane {
         let environment = PythonEnvironment::with(&needed, interpreter, place, report.clone(), told).await?;
         identity.push_str(&format!(" {}", environment.folder.display()));
         readable.push(environment.folder.clone());
-        Ok(PythonInterpreter { executable: environment.python(), readable, identity, worker })
+        let executable = environment.python();
+        Ok(PythonInterpreter { executable, readable, identity, has_packages: true, worker })
     }
 }
 

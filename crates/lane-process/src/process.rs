@@ -19,7 +19,7 @@ use holdfast_contract::protocol::ToExtension;
 use holdfast_contract::wire::Host;
 use holdfast_sandbox::{
     Network, ProcessLimits, Program, ProgramAccess, ProgramState, Running, SandboxReport, Switch,
-    gateway_address, threads_on_machine,
+    TransparentListeners, TransparentNetwork, gateway_address, threads_on_machine,
 };
 use holdfast_untrusted_files::TempFolder;
 use rustix::fs::{Mode, OFlags};
@@ -30,7 +30,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::folder::FolderPlan;
+use crate::folder::{FolderPlan, RESOLVER_FILE};
 use crate::gateway;
 use crate::process::connection::{Connection, Disconnect, Terms};
 use crate::process::writer::WriteHalf;
@@ -62,8 +62,8 @@ fn failed(what: &str, error: impl std::fmt::Display) -> Fault {
     Fault::new(Code::ExtensionFault, format!("{what}: {error}"))
 }
 
-/// A started program: its input, output and standard error, and the listener of its gateway.
-type Started = (OwnedFd, OwnedFd, OwnedFd, Option<std::net::TcpListener>);
+/// A started program: its input, output and standard error, and the listeners of its gateway.
+type Started = (OwnedFd, OwnedFd, OwnedFd, Option<(std::net::TcpListener, Option<TransparentListeners>)>);
 
 /// How a process exited, and why it was killed, if it was.
 type Exited = (std::io::Result<ExitStatus>, Option<String>);
@@ -113,8 +113,8 @@ impl Process {
             }
         };
         let connection = Arc::new(connection);
-        let gateway =
-            gateway.map(|gateway| gateway::open(gateway, &connection)).transpose().map_err(no_pipe)?;
+        let gateway = gateway.map(|(proxy, transparent)| gateway::open(proxy, transparent, &connection));
+        let gateway = gateway.transpose().map_err(no_pipe)?;
         let (weak_connection, kill_switch) = (Arc::downgrade(&connection), switch.clone());
         tokio::spawn(async move {
             await_exit(weak_connection, (disconnect, exit, stderr_task), kill_switch).await;
@@ -158,7 +158,8 @@ fn run(
         // The receiver is gone if the start was cancelled, here and below.
         Err(fault) => return drop(begun.send(Err(fault))),
     };
-    let Running { input, output, errors, gateway, life } = running;
+    let Running { input, output, errors, gateway, transparent, life } = running;
+    let gateway = gateway.map(|proxy| (proxy, transparent));
     let wanted = switch.connect(life.group()) && begun.send(Ok((input, output, errors, gateway))).is_ok();
     let why = if wanted { watch(plan, &life, scratch.path()) } else { None };
     let status = life.end(switch);
@@ -193,9 +194,10 @@ fn watch(plan: &FolderPlan, life: &ProgramState, scratch: &Path) -> Option<Strin
     }
 }
 
-/// The environment variables of a program. Those for proxies name the gateway, its only access to the network.
-fn environment(plan: &FolderPlan, scratch: &Path, report: &SandboxReport) -> Vec<(&'static str, OsString)> {
-    let mut environment = vec![
+/// The environment variables of a program. Those for proxies name the gateway, its only access to the network. Granted variables of the
+/// host do not replace any of them.
+fn environment<'a>(plan: &'a FolderPlan, scratch: &Path, report: &SandboxReport) -> Vec<(&'a str, OsString)> {
+    let mut environment: Vec<(&str, OsString)> = vec![
         ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into()),
         ("HOME", plan.data.clone().into()),
         ("LANG", "C.UTF-8".into()),
@@ -212,6 +214,13 @@ fn environment(plan: &FolderPlan, scratch: &Path, report: &SandboxReport) -> Vec
             .iter()
             .map(|(id, folder)| (id.to_string(), Value::String(folder.path().display().to_string())));
         environment.push(("HOLDFAST_DEPENDS_ON", Value::Object(folders.collect()).to_string().into()));
+    }
+    for name in &plan.variables {
+        if let Some(value) = std::env::var_os(name)
+            && environment.iter().all(|(set, _)| set != name)
+        {
+            environment.push((name, value));
+        }
     }
     environment
 }
@@ -234,6 +243,8 @@ fn spawn(plan: &FolderPlan, scratch: &Path) -> Result<Running, Fault> {
         })
         .collect::<Result<_, _>>()?;
     let writable: Vec<_> = writable.into_iter().zip(handles.iter().map(AsFd::as_fd)).collect();
+    let transparent =
+        TransparentNetwork { ports: plan.ports.clone(), resolver_file: plan.code.path().join(RESOLVER_FILE) };
     let program = plan.command.program().to_owned();
     let words: Vec<String> =
         std::iter::once(program).chain(plan.command.arguments().iter().cloned()).collect();
@@ -242,7 +253,7 @@ fn spawn(plan: &FolderPlan, scratch: &Path) -> Result<Running, Fault> {
         environment: &environment(plan, scratch, report),
         folder: plan.code.path(),
         folder_handle: None,
-        reach: &ProgramAccess::new(&readable, Network::Gateway),
+        reach: &ProgramAccess::new(&readable, Network::Gateway).transparent(transparent),
         writable: &writable,
         read_only: &[],
         limits: ProcessLimits { file_bytes: FILE_BYTES, memory_bytes: MEMORY_BYTES, cpu_seconds: None },

@@ -123,3 +123,13 @@ while True:
     drop(it);
     yard.empties().await;
 }
+
+// Finding M2: programs must read the system's folders, so no home may be in one of them.
+#[tokio::test]
+async fn no_program_is_started_for_a_home_that_programs_can_read() {
+    for home in ["/usr/share", "/usr", "/lib"] {
+        let refused = Yard::at_home(home).load("reader", "serve({})").await.map(drop).unwrap_err();
+        assert_eq!(refused.code, Code::Unconfined, "{home}: {refused}");
+        assert!(refused.message.contains("put the home elsewhere"), "{home}: {refused}");
+    }
+}

@@ -24,7 +24,7 @@ use crate::component::descriptors::Known;
 use crate::instance::guest::{Activation, Allowance, Guest};
 use crate::instance::pool::{Spare, reclaim};
 use crate::instance::running::{CallFailure, GuestAnswer, GuestRequest, RunningInstance, SentFile};
-use crate::wit::abi::{self, Delivery, Event};
+use crate::wit::abi::{self, Choice, Delivery, Event};
 use crate::wit::interfaces::Function;
 use holdfast_contract::sandbox::SandboxOptions;
 
@@ -221,6 +221,7 @@ impl WasmExtension {
                 GuestRequest::Sent("", field(arguments, "text")?, delivery(arguments)?),
             ),
             (Role::Channel, "send-file") => (Function::SendFile, file(arguments)?),
+            (Role::Channel, "send-question") => (Function::SendQuestion, question(arguments)?),
             (Role::StreamingChannel, function) => return streamed(function, arguments),
             (Role::Service, "run-background") => (Function::RunBackground, GuestRequest::Nothing),
             (Role::Subscriber, "on-event") => (Function::OnEvent, event(arguments)?),
@@ -374,6 +375,19 @@ fn file(arguments: &Content) -> Result<GuestRequest<'_>, Fault> {
         None => text.unwrap_or_default().into_bytes(),
     };
     Ok(GuestRequest::File(SentFile { user, name, media_type, content }, delivery(arguments)?))
+}
+
+/// A question that a channel is to show.
+fn question(arguments: &Content) -> Result<GuestRequest<'_>, Fault> {
+    let odd = || Fault::new(ErrorCode::ToolArguments, "the question's choices make no sense");
+    let choices = arguments.value().get("choices").and_then(Value::as_array).ok_or_else(odd)?;
+    let read = choices.iter().map(choice).collect::<Option<Vec<_>>>().ok_or_else(odd)?;
+    let (user, text) = (field(arguments, "user")?, field(arguments, "text")?);
+    Ok(GuestRequest::Question(user, text, read, delivery(arguments)?))
+}
+
+fn choice(given: &Value) -> Option<Choice<'_>> {
+    Some(Choice { label: given.get("label")?.as_str()?, answer: given.get("answer")?.as_str()? })
 }
 
 /// The delivery of a message.

@@ -145,8 +145,8 @@ impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         match fault.code {
             Code::ToolArguments => Self::InvalidArguments(fault.message),
-            Code::ToolDenied => Self::Denied(fault.message),
-            Code::StoreMissing => Self::NotFound(fault.message),
+            Code::ToolDenied | Code::PathRefused | Code::ComponentImport => Self::Denied(fault.message),
+            Code::StoreMissing | Code::FileMissing => Self::NotFound(fault.message),
             _ => Self::Failed(fault.message),
         }
     }

@@ -64,7 +64,6 @@ impl WasmLane {
             id: extension.id.clone(),
             budgets: bundle.budgets,
             config: bundle.config.clone(),
-            secrets: bundle.grants.secrets.clone(),
             max_table_elements: pools.table_elements as usize,
             max_memory_bytes: usize::try_from(pools.memory_reservation).unwrap_or(usize::MAX).min(4 << 30),
             sinks: self.sinks.clone(),

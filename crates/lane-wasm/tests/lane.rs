@@ -298,7 +298,7 @@ async fn the_other_roles_register_and_answer() {
     let loaded = load(Extension::guest("roles.wat")).await;
     let kinds: Vec<_> = descriptors(&loaded).await;
     let kinds: Vec<_> = kinds.iter().map(|found| (found.kind.as_str(), found.id.as_str())).collect();
-    assert_eq!(kinds, [("tool", "helper"), ("command", "helper"), ("api", "guest"), ("renderer", "guest")]);
+    assert_eq!(kinds, [("agent", "guest"), ("command", "helper"), ("api", "guest"), ("renderer", "guest")]);
     let text = |text: &str| Ok(Reply::Content(Content::text(text)));
     assert_eq!(call(&loaded, tool("helper", json!({ "task": "dig" }))).await, text("dig"));
     let method = Call::Api { method: "helper".to_owned(), arguments: json!([1]).into() };

@@ -7,6 +7,7 @@ mod support;
 use std::path::Path;
 use std::sync::Arc;
 
+use holdfast_contract::host_call::Capability;
 use holdfast_contract::manifest::Grants;
 use holdfast_contract::problem::Code;
 use holdfast_contract::role::Role;
@@ -62,7 +63,7 @@ fn the_package_resolves() {
 #[test]
 fn every_role_of_the_package_is_recognised() {
     let roles: Vec<_> = interfaces("roles.wit").into_iter().chain(interfaces("hooks.wit")).collect();
-    assert_eq!(roles.len(), 41);
+    assert_eq!(roles.len(), 42);
     for role in &roles {
         let found = inspected(&toolchain(&[], std::slice::from_ref(role)), &Grants::default());
         assert_eq!(found.unwrap_or_else(|why| panic!("{role}: {why:?}")).exports, [role.as_str()]);
@@ -75,12 +76,17 @@ fn every_role_of_the_package_is_recognised() {
 
 #[tokio::test]
 async fn every_import_of_the_package_is_linked() {
-    let interfaces_granted = names(&["events", "subscriptions", "ui", "extensions", "services", "agents"]);
-    let grants = Grants { interfaces: interfaces_granted, secrets: names(&["TOKEN"]), ..Grants::default() };
+    let interfaces_granted = Capability::ALL.iter().map(|capability| capability.name().to_owned()).collect();
+    let grants = Grants {
+        interfaces: interfaces_granted,
+        secrets: names(&["TOKEN"]),
+        environment: names(&["LANG"]),
+        ..Grants::default()
+    };
     let vault = Arc::new(MemoryVault::default());
     let lane = WasmLane::new(SandboxOptions::small(), vault.clone()).unwrap();
     let imports: Vec<_> = interfaces("host.wit");
-    assert_eq!(imports.len(), 15);
+    assert_eq!(imports.len(), 21);
     for import in &imports {
         let bytes = toolchain(std::slice::from_ref(import), &names(&["lifecycle-start"]));
         let found = inspected(&bytes, &grants).unwrap();
@@ -120,7 +126,8 @@ fn a_missing_grant_is_named_with_its_command() {
         )
     );
     assert!(ungranted("events").1.ends_with("`holdfast ext grant guest --interface events`"));
-    assert!(ungranted("secrets").1.ends_with("`holdfast ext grant guest --secret NAME`"));
+    // Own secrets need no grant: the host decides about each name.
+    inspected(&toolchain(&names(&["secrets"]), &names(&["tools"])), &Grants::default()).unwrap();
     let granted = Grants { interfaces: names(&["events"]), ..Grants::default() };
     let hook = inspected(&toolchain(&names(&["events"]), &names(&["context"])), &granted).unwrap_err();
     assert!(hook.1.contains("reaches outside"), "{hook:?}");

@@ -8,17 +8,18 @@ use holdfast_contract::budgets::Budgets;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::host_call::topic::TopicRule;
-use holdfast_contract::ids::Millis;
+use holdfast_contract::ids::{ExtensionId, Millis};
 use holdfast_contract::manifest::{self, LaneKind, Manifest, Parsed, RESERVED_IDS, own_settings};
 use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_contract::system_frames::ScheduleSpec;
 use holdfast_contract::wire::Bundle;
 use holdfast_lane_declarative::PROMPT;
-use holdfast_policy::{HeldInterfaces, Policy, effective_grant};
+use holdfast_policy::{HeldInterfaces, Policy, granted_to};
 use holdfast_schedules::{Timetable, Zone};
 use serde_json::{Map, Value};
 
 use crate::disk::{MAX_FILES, Tree, is_dir, is_file, names, tree};
+use crate::python_head::PythonHead;
 use crate::reader::ExtensionReader;
 
 /// An extension as its folder has it, before anything of it runs.
@@ -109,13 +110,20 @@ pub fn single(
     let path = folder.join(file);
     let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let text = format!("id: {name}\nname: {name}\nentrypoint: {file}\n");
-    let Parsed { manifest, warnings, .. } = manifest::parse(&path, &text).map_err(|_| {
+    manifest::parse(&path, &text).map_err(|_| {
         let what = format!("`{name}` is no name that an extension may have");
         Problem::in_file(Code::ManifestValue, &path, what)
             .help("Rename the file: letters, digits, `-` and `_`.")
     })?;
     let mut reader = ExtensionReader::default();
     let mut all = with_helpers(folder, file, &mut reader)?;
+    let own = all.first().map(|(_, content)| String::from_utf8_lossy(content)).unwrap_or_default();
+    let text = text + &PythonHead::read(&path, &own)?.manifest();
+    let Parsed { manifest, warnings, .. } = manifest::parse(&path, &text).map_err(|rejected| {
+        let why: Vec<String> = rejected.errors.into_iter().map(|problem| problem.what).collect();
+        let what = format!("the head of the file cannot be used: {}", why.join("; "));
+        Problem::in_file(Code::ManifestValue, &path, what)
+    })?;
     if is_file(&folder.join(REQUIREMENTS))? {
         all.push((REQUIREMENTS.to_owned(), reader.read(folder, REQUIREMENTS)?));
     }
@@ -125,7 +133,7 @@ pub fn single(
         manifest: text,
         entrypoint: file.to_owned(),
         files,
-        config: Content::new(Value::Object(own_settings(set))),
+        config: configured(&manifest, set),
         grants: Default::default(),
         budgets,
     };
@@ -185,7 +193,8 @@ pub fn candidate(
     let inside: Vec<&str> = inside.iter().map(String::as_str).collect();
     let lane =
         manifest::lane(&manifest, &inside).map_err(|problem| problem.at(source.locate("entrypoint")))?;
-    let single = || inside.iter().find(|file| file.ends_with(".wasm")).map(|file| (*file).to_owned());
+    let is_code = |file: &&&str| [".wasm", ".so", ".dylib"].iter().any(|ending| file.ends_with(ending));
+    let single = || inside.iter().find(is_code).map(|file| (*file).to_owned());
     let (entrypoint, names) = match lane {
         LaneKind::Wasm => {
             let entrypoint = manifest.entrypoint.clone().or_else(single).unwrap_or_default();
@@ -194,6 +203,11 @@ pub fn candidate(
         LaneKind::Declarative => {
             let prompt = inside.contains(&PROMPT).then(|| PROMPT.to_owned());
             (String::new(), prompt.into_iter().collect())
+        }
+        LaneKind::Plugin => {
+            check_plugins(policy, &manifest.id).map_err(|problem| problem.at(source.locate("entrypoint")))?;
+            let entrypoint = manifest.entrypoint.clone().or_else(single).unwrap_or_default();
+            (entrypoint.clone(), vec![entrypoint])
         }
         LaneKind::Process => (String::new(), all_files(folder)?),
         LaneKind::Python => {
@@ -215,24 +229,30 @@ pub fn candidate(
         imported(folder, &manifest, &mut all, &mut reader)?;
     }
     let (files, contents) = content_addressed(all);
-    let mut config = Value::Object(manifest.config.clone());
-    overlay(&mut config, &Value::Object(own_settings(set)));
     let mut bundle = Bundle {
         lane: lane.as_str().to_owned(),
         manifest: String::from_utf8_lossy(&bytes).into_owned(),
         entrypoint,
         files,
-        config: Content::new(config),
+        config: configured(&manifest, set),
         grants: Default::default(),
         budgets,
     };
     let given = policy.given(&manifest.id, &bundle.content(), folder.to_str());
-    bundle.grants = effective_grant(&manifest.requests(), &given);
+    bundle.grants = granted_to(&manifest, &given);
     let held = HeldInterfaces::new(&bundle.lane, policy.profile_name(), bundle.grants.interfaces.clone());
     let topics = manifest.events.subscribes.iter().map(|subscription| subscription.topic.as_str());
     let refused = topics.filter(|topic| !held.may_subscribe(topic));
     warnings.extend(refused.map(|topic| unsubscribed(&manifest, topic).at(source.locate("events"))));
     Ok(Candidate { manifest, warnings, bundle, files: contents })
+}
+
+/// Refuses native plugins unless the profile loads them.
+pub(crate) fn check_plugins(policy: &Policy, id: &ExtensionId) -> Result<(), Problem> {
+    if policy.allows_native_plugins() {
+        return Ok(());
+    }
+    Err(Problem::new(Code::PluginRefused, format!("`{id}` is a native plugin, and the profile is another")))
 }
 
 /// Refuses schedules that would fill the log: every run leaves frames that are kept.
@@ -338,6 +358,13 @@ fn all_files(folder: &Path) -> Result<Vec<String>, Problem> {
     let mut files: Vec<String> = inside.filter(|name| *name != "manifest.yaml").map(str::to_owned).collect();
     files.sort();
     Ok(files)
+}
+
+/// The configuration of an extension: the user's settings over the manifest's.
+fn configured(manifest: &Manifest, set: Option<&Map<String, Value>>) -> Content {
+    let mut config = Value::Object(manifest.config.clone());
+    overlay(&mut config, &Value::Object(own_settings(set)));
+    Content::new(config)
 }
 
 /// The user's settings over the manifest's, field by field.

@@ -22,7 +22,10 @@ pub(crate) struct Stamp {
 pub(crate) fn names(folder: &Path) -> Result<Vec<String>, Problem> {
     let unread = |error| unreadable(folder, &error);
     let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            check_absent(folder)?;
+            return Ok(Vec::new());
+        }
         entries => entries.map_err(unread)?,
     };
     let mut names = Vec::new();
@@ -34,15 +37,25 @@ pub(crate) fn names(folder: &Path) -> Result<Vec<String>, Problem> {
     Ok(names)
 }
 
-/// A problem if somebody else can write a folder. It may have been a link that led nowhere when the home was checked.
-pub(crate) fn check_owner(folder: &Path) -> Result<(), Problem> {
-    let who = match about(folder)?.as_ref().map(found_owner) {
-        None | Some(FoundOwner::User) => return Ok(()),
-        Some(FoundOwner::Other) => "belongs to another user",
-        Some(FoundOwner::Everyone) => "can be written by every user",
+/// A problem if somebody else can write a file or folder: code of an extension decides about agents. What belongs to the system's
+/// administrator may have been installed for all users.
+pub(crate) fn check_owner(path: &Path) -> Result<(), Problem> {
+    let Some(about) = about(path)? else { return Ok(()) };
+    let (who, help) = match found_owner(&about) {
+        FoundOwner::User => return Ok(()),
+        FoundOwner::Other if about.uid() == 0 && about.mode() & 0o002 == 0 => return Ok(()),
+        FoundOwner::Other => ("belongs to another user", "Make a copy of your own, or `chown` it."),
+        FoundOwner::Everyone => ("can be written by every user", "Remove their access with `chmod o-w`."),
     };
-    let what = format!("{} {who}, and is not read", folder.display());
-    Err(Problem::in_file(Code::ExtensionUnreadable, folder, what))
+    let what = format!("{} {who}, and is not read", path.display());
+    Err(Problem::in_file(Code::ExtensionUnreadable, path, what).help(help))
+}
+
+/// The same for a folder of an extension and everything in it that is read.
+pub(crate) fn check_owners(folder: &Path) -> Result<(), Problem> {
+    check_owner(folder)?;
+    let Tree { files, folders, .. } = tree(folder);
+    folders.iter().chain(&files).try_for_each(|path| check_owner(path))
 }
 
 pub(crate) fn is_dir(path: &Path) -> Result<bool, Problem> {
@@ -57,8 +70,20 @@ pub(crate) fn is_file(path: &Path) -> Result<bool, Problem> {
 fn about(path: &Path) -> Result<Option<fs::Metadata>, Problem> {
     match fs::metadata(path) {
         Ok(about) => Ok(Some(about)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => check_absent(path).map(|()| None),
         Err(error) => Err(unreadable(path, &error)),
+    }
+}
+
+/// A problem if something that was not found is a link: what it leads to may be there again later.
+fn check_absent(path: &Path) -> Result<(), Problem> {
+    match fs::symlink_metadata(path) {
+        Err(_) => Ok(()),
+        Ok(_) => {
+            let what = format!("{} is a link that leads nowhere", path.display());
+            let help = "Remove the link, or make what it leads to.";
+            Err(Problem::in_file(Code::ExtensionUnreadable, path, what).help(help))
+        }
     }
 }
 

@@ -42,7 +42,7 @@ impl EmbeddedComponent {
     /// before.
     pub fn built_in(&self) -> BuiltIn {
         let parsed = manifest::parse(Path::new(self.id), self.manifest);
-        let agent = parsed.ok().filter(|_| self.is_overridable()).and_then(|it| agent(it.manifest, "").ok());
+        let agent = parsed.ok().filter(|_| self.is_overridable()).and_then(|it| agent(&it.manifest, "").ok());
         BuiltIn { tools: agent.map(|agent| Descriptor::agent(agent).tool_names()).unwrap_or_default() }
     }
 

@@ -8,6 +8,7 @@
 //! | `candidate.rs` | one extension: manifest, files, configuration and grants |
 //! | `disk.rs` | directory listings and file stamps that tell a missing file from an unreadable one |
 //! | `embedded.rs` | extensions whose bytes are in the program |
+//! | `python_head.rs` | what a single Python file declares of its needs |
 //! | `vault.rs` | stored generations, and what lanes derive from them |
 //! | `watch.rs` | debounced notifications of changes |
 
@@ -15,6 +16,7 @@ mod candidate;
 mod disk;
 mod embedded;
 mod loader;
+mod python_head;
 mod reader;
 mod vault;
 mod watch;

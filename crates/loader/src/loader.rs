@@ -9,21 +9,25 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use holdfast_contract::agents::AgentSpec;
 use holdfast_contract::budgets::Budgets;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::hook::HookSpec;
 use holdfast_contract::ids::ExtensionId;
-use holdfast_contract::manifest::{Grants, LaneKind, RESERVED_IDS, enabled_by_user};
+use holdfast_contract::manifest::{
+    Grants, LaneKind, Manifest, RESERVED_IDS, enabled_by_user, replaces_built_in,
+};
 use holdfast_contract::problem::{Code, Fault, Problem, Severity};
 use holdfast_contract::system_frames::{FoundExtension, ScheduleSpec, SetupSpec, SubscriptionSpec};
 use holdfast_contract::wire::{Bundle, Vault};
-use holdfast_policy::{Policy, effective_grant, rooted};
+use holdfast_lane_declarative::{PROMPT, declared_agent};
+use holdfast_policy::{Policy, granted_to, rooted};
 use serde_json::{Map, Value};
 
 use crate::candidate::{
-    Candidate, DEPENDS_ON, REQUIREMENTS, SINGLE, candidate, helpers, single, single_file,
+    Candidate, DEPENDS_ON, REQUIREMENTS, SINGLE, candidate, check_plugins, helpers, single, single_file,
 };
-use crate::disk::{Stamp, check_owner, is_dir, names, stamp, stamps_of, tree, unreadable};
+use crate::disk::{Stamp, check_owner, check_owners, is_dir, names, stamp, stamps_of, tree, unreadable};
 use crate::embedded::EmbeddedComponent;
 use crate::vault::HomeVault;
 
@@ -191,11 +195,14 @@ impl Loader {
         let read = |fault: Fault| Problem::new(fault.code, fault.message);
         let bundle = self.vault.bundle(found.digest).map_err(read)?;
         let manifest = bundle.parsed().map_err(read)?;
+        if bundle.lane == LaneKind::Plugin.as_str() {
+            check_plugins(policy, &found.id)?;
+        }
         let given = |path: PathBuf| policy.given(&found.id, &bundle.content(), path.to_str());
         // A folder gets what its manifest requests of what is given, and a single file all of that.
         let rooted = |grants: &Grants| rooted(grants, &self.user_folder, &self.working_folder);
         let given_to_folder = given(self.folder.join(found.id.as_str()));
-        let of_folder = rooted(&effective_grant(&manifest.requests(), &given_to_folder));
+        let of_folder = rooted(&granted_to(&manifest, &given_to_folder));
         let of_file = rooted(&given(self.folder.join(&bundle.entrypoint)));
         if [Grants::default(), of_folder, of_file].contains(&bundle.grants) {
             return Ok(());
@@ -266,7 +273,12 @@ impl Loader {
 
     /// What is there: a folder each, or a single file. Where two have one name, the folder has it.
     fn there(&mut self, changes: &mut Changes) -> BTreeMap<ExtensionId, ExtensionLocation> {
-        let (folders, single, blind) = listed(&self.folder);
+        let (mut folders, single, blind) = listed(&self.folder);
+        let blind = blind.or_else(|| self.is_lost());
+        // One that lost its manifest while it was in use is reported; a folder that never had one is no extension.
+        folders.retain(|name| {
+            self.seen.contains_key(&name.as_str().into()) || has_manifest(&self.folder.join(name.as_str()))
+        });
         changes.warnings.extend(blind.clone().map(|problem| problem.with(Severity::Warning)));
         self.blind = blind;
         let folders = folders.into_iter();
@@ -290,16 +302,28 @@ impl Loader {
             );
         }
         for component in &self.carried {
-            if component.is_overridable() && there.contains_key(&component.extension()) {
+            let id = component.extension();
+            let gives_way = component.is_overridable() || replaces_built_in(self.settings.get(&id));
+            if gives_way && there.contains_key(&id) {
                 continue;
             }
-            if let Some(other) = there.insert(component.extension(), ExtensionLocation::Carried(*component)) {
-                let what = format!("`{}` is the id of a built-in extension", component.id);
-                let help = "Give it another name: this one is passed over.";
-                changes.warnings.push(Problem::in_file(Code::ManifestValue, &other.path(), what).help(help));
+            if let Some(other) = there.insert(id.clone(), ExtensionLocation::Carried(*component)) {
+                let taken = taken_by_built_in(&id, &other.path());
+                changes.warnings.push(taken.with(Severity::Warning));
             }
         }
         there
+    }
+
+    /// Why the folder of all extensions is not taken for empty, if it is not there although it was: removing an extension removes what
+    /// is in it.
+    fn is_lost(&self) -> Option<Problem> {
+        let was_there = self.seen.values().any(|seen| !seen.carried);
+        (was_there && fs::symlink_metadata(&self.folder).is_err()).then(|| {
+            let what = format!("{} is not there any more", self.folder.display());
+            let help = "Put it back; an empty folder there means that all extensions were removed.";
+            Problem::in_file(Code::ExtensionUnreadable, &self.folder, what).help(help)
+        })
     }
 
     fn look(&mut self, id: &ExtensionId, place: &ExtensionLocation, policy: &Policy, changes: &mut Changes) {
@@ -332,6 +356,10 @@ impl Loader {
                 State::Disabled
             }
             Err(problem) => {
+                // A plugin that the profile does not load any more does not go on either.
+                if problem.code == Code::PluginRefused && matches!(before, Some(State::Usable(_))) {
+                    changes.removed.push(id.clone());
+                }
                 changes.rejected.push((id.clone(), problem.clone()));
                 State::Broken(problem)
             }
@@ -347,18 +375,16 @@ impl Loader {
         place: &ExtensionLocation,
         policy: &Policy,
     ) -> Result<Option<(FoundExtension, Vec<Problem>, FileDependencies)>, Problem> {
-        if self.built_in.contains(id) {
-            let what = format!("`{id}` is the id of a built-in extension");
-            return Err(
-                Problem::in_file(Code::ManifestValue, &place.path(), what).help("Give it another name.")
-            );
-        }
         let set = self.settings.get(id);
+        if self.built_in.contains(id) && !replaces_built_in(set) {
+            return Err(taken_by_built_in(id, &place.path()));
+        }
         let enabled = enabled_by_user(set);
         // What the user has disabled is not even read.
         if enabled == Some(false) {
             return Ok(None);
         }
+        place.check_owners()?;
         let Candidate { manifest, warnings, mut bundle, files } = match place {
             ExtensionLocation::Folder(folder) => candidate(folder, policy, set, self.budgets)?,
             ExtensionLocation::File { folder, file } => single(folder, file, policy, set, self.budgets)?,
@@ -372,12 +398,14 @@ impl Loader {
             ExtensionLocation::Folder(folder) => reach_of(folder, &bundle),
             ExtensionLocation::File { .. } | ExtensionLocation::Carried(_) => FileDependencies::default(),
         };
+        reach.others.iter().try_for_each(|other| check_owners(other))?;
         let mut secrets: Vec<String> = Vec::new();
         for need in manifest.needed_secrets().filter(|need| !need.optional) {
             if !secrets.contains(&need.id) {
                 secrets.push(need.id.clone());
             }
         }
+        let agent = coded_agent(&manifest, &bundle, &files, &place.path())?;
         let setup = SetupSpec { instructions: manifest.setup_instructions.clone(), secrets };
         let found = FoundExtension {
             id: id.clone(),
@@ -401,9 +429,33 @@ impl Loader {
                 ExtensionLocation::Carried(component) => Some(component.built_in()),
                 ExtensionLocation::Folder(_) | ExtensionLocation::File { .. } => None,
             },
+            agent,
         };
         Ok(Some((found, warnings, reach)))
     }
+}
+
+/// The agent that a manifest declares beside its code, with the prompt in its folder.
+fn coded_agent(
+    manifest: &Manifest,
+    bundle: &Bundle,
+    files: &BTreeMap<Digest, Vec<u8>>,
+    place: &Path,
+) -> Result<Option<AgentSpec>, Problem> {
+    if bundle.lane == LaneKind::Declarative.as_str() {
+        return Ok(None);
+    }
+    let prompt = bundle.files.get(PROMPT).and_then(|digest| files.get(digest));
+    let prompt = prompt.map(|bytes| String::from_utf8_lossy(bytes)).unwrap_or_default();
+    declared_agent(manifest, &prompt).map_err(|fault| Problem::in_file(fault.code, place, fault.message))
+}
+
+/// A folder has the id of a built-in extension, and the user has not said which of the two is meant.
+fn taken_by_built_in(id: &ExtensionId, path: &Path) -> Problem {
+    let what = format!("`{id}` is the id of a built-in extension, which is used");
+    Problem::in_file(Code::ManifestValue, path, what).help(format!(
+        "Give it another name, or let it take the place of the built-in one: `extensions: {{ {id}: {{ replace: true }} }}` in the settings."
+    ))
 }
 
 /// The longest description that is kept in mind.
@@ -439,17 +491,30 @@ impl ExtensionLocation {
         }
     }
 
+    /// A problem if somebody else than the user can write what is read of it.
+    fn check_owners(&self) -> Result<(), Problem> {
+        match self {
+            Self::Folder(folder) => check_owners(folder),
+            Self::File { .. } => self.files().iter().try_for_each(|file| check_owner(file)),
+            Self::Carried(_) => Ok(()),
+        }
+    }
+
+    /// The files of a single file: itself, those beside it that it imports, and what they need.
+    fn files(&self) -> Vec<PathBuf> {
+        let Self::File { folder, file } = self else { return Vec::new() };
+        let beside = helpers(folder, file).unwrap_or_default().into_iter();
+        let beside = beside.map(|helper| folder.join(helper));
+        [self.path(), folder.join(REQUIREMENTS)].into_iter().chain(beside).collect()
+    }
+
     fn stamps(&self, reach: &FileDependencies) -> Vec<Stamp> {
         match self {
             Self::Folder(folder) => {
                 let others = reach.others.iter().flat_map(|other| stamps_of(other, true));
                 stamps_of(folder, reach.deep).into_iter().chain(others).collect()
             }
-            Self::File { folder, file } => {
-                let beside = helpers(folder, file).unwrap_or_default().into_iter();
-                let beside = beside.map(|helper| folder.join(helper));
-                [self.path(), folder.join(REQUIREMENTS)].into_iter().chain(beside).filter_map(stamp).collect()
-            }
+            Self::File { .. } => self.files().into_iter().filter_map(stamp).collect(),
             // The program does not change while it runs.
             Self::Carried(_) => Vec::new(),
         }
@@ -487,6 +552,15 @@ fn listed(folder: &Path) -> (Vec<String>, Vec<(&'static str, String)>, Option<Pr
         }
     }
     (folders, files, unread)
+}
+
+/// Whether a folder has a manifest, under any name that could be meant as one. What cannot be read is reported when it is read.
+fn has_manifest(folder: &Path) -> bool {
+    let is_manifest = |name: &String| {
+        let name = name.to_ascii_lowercase();
+        name.strip_prefix("manifest").is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    names(folder).map_or(true, |names| names.iter().any(is_manifest))
 }
 
 /// The folders of extensions in the folder of all of them. What is there and cannot be looked at is taken for one, and reported when

@@ -86,7 +86,7 @@ pub fn usual_key(provider: &str) -> Option<&'static str> {
 }
 
 /// Installs the TLS provider. Idempotent.
-pub(crate) fn prepare_tls() {
+pub fn prepare_tls() {
     // An error means that a default is installed already.
     drop(rustls::crypto::ring::default_provider().install_default());
 }

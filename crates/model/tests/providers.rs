@@ -232,6 +232,8 @@ async fn nobody_there_is_worth_another_attempt() {
             (Code::ModelUnreachable, true),
             "{shape:?}: {failed:?}"
         );
+        // Finding B21: a provider is called what the settings call it.
+        assert!(!failed.fault.message.contains("openai_resp"), "{shape:?}: {failed:?}");
     }
 }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::ExtensionId;
-use holdfast_contract::manifest::{Access, FileGrant, Grants};
+use holdfast_contract::manifest::{Access, FileGrant, Grants, Manifest};
 use holdfast_contract::tool::EffectClass;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,6 +57,18 @@ pub fn effective_grant(requested: &Grants, given: &Grants) -> Grants {
         }),
         interfaces: meet(&requested.interfaces, &given.interfaces, |one, other| meet_names(one, other)),
     }
+}
+
+/// What an extension with this manifest gets of what the user gives. A manifest without `grants` says nothing about what the extension
+/// needs, so that the hosts and secrets that the user names are what it gets, as for a single file.
+pub fn granted_to(manifest: &Manifest, given: &Grants) -> Grants {
+    let granted = effective_grant(&manifest.requests(), given);
+    if !manifest.grants.is_empty() {
+        return granted;
+    }
+    let named =
+        Grants { network: given.network.clone(), secrets: given.secrets.clone(), ..Grants::default() };
+    join(&granted, &effective_grant(&named, &named))
 }
 
 /// Whether two paths name the same folder.
@@ -193,6 +205,13 @@ impl GrantedAccess {
         Tree::parse(path).is_ok_and(|path| {
             self.files.iter().any(|(tree, granted)| *granted >= access && tree.contains(&path))
         })
+    }
+
+    /// The granted folder or file that a path is in, for this access; the widest where there are several.
+    pub fn file_root(&self, path: &str, access: Access) -> Option<String> {
+        let path = Tree::parse(path).ok()?;
+        let roots = self.files.iter().filter(|(tree, granted)| *granted >= access && tree.contains(&path));
+        roots.map(|(tree, _)| tree.to_string()).min_by_key(String::len)
     }
 
     /// Whether a secret may be used.

@@ -5,7 +5,7 @@ use holdfast_contract::host_call::Capability;
 use holdfast_contract::manifest::{Access, FileGrant, Grants, Profile};
 
 use crate::testing::policy;
-use crate::{GrantedAccess, HeldInterfaces, effective_grant, rooted};
+use crate::{GrantedAccess, HeldInterfaces, effective_grant, granted_to, rooted};
 
 fn texts(list: &[&str]) -> Vec<String> {
     list.iter().map(|text| (*text).to_owned()).collect()
@@ -209,6 +209,7 @@ fn an_interface_is_held_by_lane_and_profile_or_by_a_grant() {
             ("python", Profile::FullAuto, true),
             ("process", Profile::Standard, false),
             ("process", Profile::Trusted, false),
+            ("plugin", Profile::Trusted, false),
             ("wasm", Profile::Trusted, false),
             ("declarative", Profile::Standard, false),
             ("unheard of", Profile::Trusted, false),
@@ -218,10 +219,39 @@ fn an_interface_is_held_by_lane_and_profile_or_by_a_grant() {
             assert!(held(lane, profile, &[capability.name()], capability), "{lane} {profile:?} {capability}");
         }
     }
-    for lane in ["native", "python", "process", "wasm"] {
+    for lane in ["native", "python", "process", "plugin", "wasm"] {
         let all: Vec<&str> = Capability::ALL.iter().map(|it| it.name()).chain(["*"]).collect();
         assert!(!held(lane, Profile::Trusted, &all, Capability::Shutdown), "{lane}");
         assert!(!held(lane, Profile::Trusted, &[], Capability::SystemEvents), "{lane}");
         assert!(held(lane, Profile::Safe, &["system-events"], Capability::SystemEvents), "{lane}");
     }
+}
+
+#[test]
+fn interfaces_are_listed_as_held_or_lacking() {
+    let asked = ["events", "agents", "setup", "moon"].map(str::to_owned);
+    let held = |lane, granted: &[&str]| {
+        let granted = granted.iter().map(|name| (*name).to_owned()).collect();
+        HeldInterfaces::new(lane, Profile::Standard, granted)
+    };
+    assert_eq!(held("wasm", &[]).lacking(&asked), asked);
+    assert_eq!(held("wasm", &["events", "setup"]).lacking(&asked), ["agents", "moon"]);
+    assert_eq!(held("python", &[]).lacking(&asked), ["setup", "moon"]);
+    assert!(held("python", &[]).names().contains(&"agents"));
+    assert!(!held("process", &[]).names().contains(&"agents"));
+    assert!(!held("python", &["*"]).names().contains(&"shutdown"), "nobody holds it");
+}
+
+#[test]
+fn a_manifest_without_grants_gets_the_hosts_and_secrets_that_are_named() {
+    let manifest = |more: &str| {
+        let text = format!("id: it\nname: It\nentrypoint: main:It\n{more}");
+        holdfast_contract::manifest::parse(std::path::Path::new("m.yaml"), &text).unwrap().manifest
+    };
+    let mut given = Grants { secrets: texts(&["KEY"]), ..network(&["api.example.com:443", "no host"]) };
+    given.interfaces = texts(&["ui"]);
+    let expected = Grants { secrets: texts(&["KEY"]), ..network(&["api.example.com:443"]) };
+    assert_eq!(granted_to(&manifest(""), &given), expected, "interfaces need a request");
+    let asks = manifest("grants: { network: [other.example.com] }\n");
+    assert_eq!(granted_to(&asks, &given), Grants::default(), "a manifest with grants is a limit");
 }

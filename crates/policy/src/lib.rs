@@ -40,9 +40,9 @@ mod testing;
 pub use holdfast_contract::manifest::Profile;
 
 pub use caps::{Cap, Caps, Dollars};
-pub use document::{Document, schema};
+pub use document::{Document, OwnerIdentity, schema};
 pub use explain::{ExplainOutcome, ExplainStep, Explanation};
-pub use grants::{Grant, GrantedAccess, HeldInterfaces, Tie, effective_grant, rooted};
+pub use grants::{Grant, GrantedAccess, HeldInterfaces, Tie, effective_grant, granted_to, rooted};
 pub use policy::{Policy, PolicyRequest, PolicyVerdict};
 pub use profile::{Routing, Unattended};
 pub use read::dollars as read_dollars;

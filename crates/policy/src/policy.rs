@@ -7,20 +7,23 @@ use std::sync::Arc;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::{Digest, canonical};
 use holdfast_contract::hook::Decision;
-use holdfast_contract::ids::{ExtensionId, RuleName};
+use holdfast_contract::ids::{ExtensionId, Millis, RuleName};
 use holdfast_contract::manifest::{Grants, Profile};
-use holdfast_contract::message::TurnContext;
+use holdfast_contract::message::{Origin, TurnContext};
 use holdfast_contract::problem::{Code, Location, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::tool::ToolSpec;
 use serde::Serialize;
 
 use crate::caps::Caps;
-use crate::document::Document;
+use crate::document::{Document, OwnerIdentity};
 use crate::grants::{Grant, Tie, implied_effects, join, same_folder};
 use crate::profile::{self, Routing, Unattended};
 use crate::rules::matching::Classes;
 use crate::rules::rule::Rule;
+
+/// How long a question waits where no user is present and the policy does not say.
+const ANSWER_WITHIN: Millis = Millis(86_400_000);
 
 /// A policy, loaded and checked.
 #[derive(Clone, Debug)]
@@ -176,6 +179,21 @@ impl Policy {
     /// What happens to a question when no user is present.
     pub fn unattended(&self) -> Unattended {
         self.document.unattended
+    }
+
+    /// How long a question waits for an answer where no user is present.
+    pub fn answer_within(&self) -> Millis {
+        self.document.answer_within_ms.unwrap_or(ANSWER_WITHIN)
+    }
+
+    /// The users of channels who are the owner of the home.
+    pub fn owners(&self) -> &[OwnerIdentity] {
+        &self.document.owners
+    }
+
+    /// The owner of the home whose sessions come from there, if it is one.
+    pub fn owner_at(&self, origin: &Origin) -> Option<&OwnerIdentity> {
+        self.document.owners.iter().find(|owner| owner.origin() == *origin)
     }
 
     /// What a router's decision is worth.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use holdfast_contract::digest::MAX_EXACT_INTEGER;
-use holdfast_contract::ids::RuleName;
+use holdfast_contract::ids::{Millis, RuleName};
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::manifest::yaml::{self, Codes, Format};
 use holdfast_contract::problem::{Code, Location, Problem};
@@ -58,6 +58,9 @@ fn document(root: &Field<'_>) -> Result<Document> {
         let profile = object.defaulted("profile", Profile::Standard, profile_name);
         let unattended =
             object.defaulted("unattended", Unattended::default(), |field| field.choice(Unattended::ALL));
+        let answer_within_ms =
+            object.optional("answer_within_ms", |field| field.whole(1..=MAX_EXACT_INTEGER).map(Millis));
+        let owners = object.defaulted("owners", Vec::new(), |field| field.each(given::owner));
         let routing = object.optional("routing", |field| field.choice(Routing::ALL));
         let mut names = BTreeSet::new();
         let rules = object
@@ -67,6 +70,8 @@ fn document(root: &Field<'_>) -> Result<Document> {
         Ok(Document {
             profile: profile?,
             unattended: unattended?,
+            answer_within_ms: answer_within_ms?,
+            owners: owners?,
             routing: routing?,
             rules: rules?,
             grants: grants?,
@@ -75,13 +80,8 @@ fn document(root: &Field<'_>) -> Result<Document> {
     })
 }
 
-/// A profile that this version has.
 fn profile_name(field: &Field<'_>) -> Result<Profile> {
-    let trusted = profile::name(Profile::Trusted);
-    if field.scalar_text() == Some(trusted) {
-        return Err(field.unavailable_value(trusted, "Use `full-auto`."));
-    }
-    field.choice(Profile::OFFERED)
+    field.choice(Profile::ALL)
 }
 
 fn rule(field: &Field<'_>, names: &mut BTreeSet<String>) -> Result<Rule> {

@@ -19,7 +19,7 @@ fn every_problem_has_its_place_and_its_fix() {
             "profile: saef\n",
             "error[HF-1201]: `saef` is not a value of `profile`
   --> policy.yaml:1:10 (profile)
-  help: Did you mean `safe`? Use one of `safe`, `standard`, `full-auto`.",
+  help: Did you mean `safe`? Use one of `safe`, `standard`, `full-auto`, `trusted`.",
         ),
         (
             "rulse: []\n",
@@ -247,4 +247,27 @@ fn a_stored_document_that_is_damaged_is_refused() {
         assert!(problem.what.contains(expected), "{bytes}: {}", problem.what);
     }
     assert!(Policy::from_document(&[0xff, 0xfe]).is_err());
+}
+
+#[test]
+fn owners_are_named_one_by_one() {
+    let read = policy("owners:\n  - { channel: telegram, user: 4711 }\nanswer_within_ms: 60_000\n");
+    let origin = holdfast_contract::message::Origin::channel(&"telegram".into(), "4711");
+    assert!(read.owner_at(&origin).is_some());
+    assert_eq!(read.answer_within().0, 60_000);
+    for (channel, user) in [("telegram", "4712"), ("telegram", ""), ("slack", "4711"), ("telegram", "*")] {
+        let other = holdfast_contract::message::Origin::channel(&channel.into(), user);
+        assert!(read.owner_at(&other).is_none(), "{channel} {user}");
+    }
+    let none = policy("");
+    assert!(none.owners().is_empty() && none.answer_within().0 == 86_400_000);
+    assert_eq!(
+        problems("owners:\n  - { channel: telegram, user: \"*\" }\n  - { channel: slack }\n"),
+        "error[HF-1201]: `*` looks like a pattern, and a user is compared exactly
+  --> policy.yaml:2:32 (owners[0].user)
+  help: List each user who is the owner of the home.
+error[HF-1201]: `owners[1].user` is missing
+  --> policy.yaml:3:5 (owners[1].user)
+  help: Add `user: \"4711\"`."
+    );
 }

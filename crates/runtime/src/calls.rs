@@ -25,6 +25,7 @@ mod executor;
 mod instances;
 mod reply;
 mod schema_check;
+mod schema_cost;
 mod stream_windows;
 
 pub use call::{CallState, start_call, wait_timeout};
@@ -52,15 +53,20 @@ use holdfast_contract::tool::{ToolOutcome, ToolSpec};
 use holdfast_home::CallSettings;
 use tokio::sync::Semaphore;
 
+use crate::usage::HostCallRates;
+
 /// The tool calls of all sessions: concurrency limits, circuit breakers and compiled schemas.
 pub(crate) struct Calls {
     executor: Arc<Executor>,
     schemas: SchemaChecks,
+    /// The host calls of extensions.
+    pub(crate) host_rates: HostCallRates,
 }
 
 impl Calls {
     pub(crate) fn new(settings: CallSettings) -> Self {
-        Self { executor: Arc::new(Executor::new(settings)), schemas: SchemaChecks::default() }
+        let host_rates = HostCallRates::new(settings.host_rate);
+        Self { executor: Arc::new(Executor::new(settings)), schemas: SchemaChecks::default(), host_rates }
     }
 
     /// A permit to call a tool now; a fault if its circuit breaker is open.

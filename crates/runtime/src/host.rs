@@ -10,7 +10,7 @@ mod context;
 pub(crate) mod discovery;
 mod events;
 mod extensions;
-pub(crate) mod network;
+pub(crate) mod outside;
 mod results;
 mod schedules;
 pub mod secrets;
@@ -28,26 +28,28 @@ use holdfast_contract::host_call::topic::TopicRule;
 use holdfast_contract::host_call::{
     CallRecord, Capability, GrantRule, HostCall, HostCallKind, InvalidCall, Redaction,
 };
-use holdfast_contract::ids::{HookId, Millis, Seq, StreamId};
+use holdfast_contract::ids::{ExtensionId, HookId, Millis, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::role::Role;
-use holdfast_contract::session_frames::{HostCalled, SecretUsed};
+use holdfast_contract::session_frames::{HostCalled, SecretUsed, UiQuestion};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::tool::ToolOutcome;
-use holdfast_contract::wire::{Host, Later};
+use holdfast_contract::wire::{Host, Later, UpdateSink};
 use holdfast_policy::{HeldInterfaces, Profile};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use self::extensions::content_of;
+use self::outside::files::FileDeed;
 use crate::runtime::Inner;
-use crate::session::{ProgressOutput, SessionCommand};
+use crate::session::{ProgressOutput, SessionCommand, SessionHostCall};
 use crate::usage::DelegatedBudget;
 
 /// How long a host call may take that names no timeout of its own.
 const CALL_TIMEOUT: Millis = Millis(60_000);
 
 /// Who makes a host call.
+#[derive(Clone)]
 pub(crate) struct Caller {
     /// The extension, with its generation.
     pub extension: Arc<ExtensionRef>,
@@ -60,7 +62,9 @@ pub(crate) struct Caller {
     /// What its session may use, for agents that it invokes.
     pub budget: Option<DelegatedBudget>,
     /// Through whom the user can be asked, where one can.
-    pub user: Option<Arc<dyn Host>>,
+    pub user: Option<SessionUser>,
+    /// Who is told what happens while the call is served, if anybody is.
+    pub updates: Option<Arc<dyn UpdateSink>>,
 }
 
 impl Caller {
@@ -70,18 +74,7 @@ impl Caller {
     }
 
     fn require_for(&self, capability: Capability, what: &str) -> Result<(), Fault> {
-        if self.grants.hold(capability) {
-            return Ok(());
-        }
-        let id = &self.extension.id;
-        let why = match capability.grant() {
-            GrantRule::Nobody => "no extension may, and it cannot be granted".to_owned(),
-            _ => {
-                let help = format!("`holdfast ext grant {id} --interface {capability}`");
-                format!("the interface `{capability}` is not granted: {help}")
-            }
-        };
-        Err(Fault::new(Code::ComponentImport, format!("`{id}` may not {what}: {why}")))
+        require(&self.grants, &self.extension.id, capability, what)
     }
 
     /// Refuses a topic of the program that the extension may not publish on or subscribe to.
@@ -108,6 +101,26 @@ impl Caller {
     }
 }
 
+/// Refuses what needs a capability that an extension does not hold.
+pub(crate) fn require(
+    grants: &HeldInterfaces,
+    id: &ExtensionId,
+    capability: Capability,
+    what: &str,
+) -> Result<(), Fault> {
+    if grants.hold(capability) {
+        return Ok(());
+    }
+    let why = match capability.grant() {
+        GrantRule::Nobody => "no extension may, and it cannot be granted".to_owned(),
+        _ => {
+            let help = format!("`holdfast ext grant {id} --interface {capability}`");
+            format!("the interface `{capability}` is not granted: {help}")
+        }
+    };
+    Err(Fault::new(Code::ComponentImport, format!("`{id}` may not {what}: {why}")))
+}
+
 impl Inner {
     /// What an activation holds: what its manifest asks for and the user's policy gives, as discovery reported it.
     pub(crate) fn grants_of(&self, extension: &ExtensionRef) -> HeldInterfaces {
@@ -123,6 +136,11 @@ impl Inner {
 
     fn has_role(&self, extension: &ExtensionRef, role: Role) -> bool {
         self.extensions.instance(extension).is_ok_and(|it| it.capabilities().roles.contains(role))
+    }
+
+    /// Counts a host call that is recorded, whatever its answer is. One of too many is refused.
+    pub(crate) fn admit(&self, extension: &ExtensionRef, call: &HostCall) -> Result<(), Fault> {
+        self.calls.host_rates.admit(&extension.id, call, self.clock.steady())
     }
 
     /// Serves a host call that is recorded by its name.
@@ -151,15 +169,26 @@ impl Inner {
             HostCall::AgentTask(it) => self.agent_task(&caller, it.read),
             HostCall::AgentBackground(it) => self.agent_background(&caller, it.read),
             HostCall::AgentInvoke(it) => self.agent_invoke(caller, it.read, timeout),
+            HostCall::ToolInvoke(it) => self.tool_invoke(caller, it.read, timeout),
+            HostCall::ModelInvoke(it) => self.model_invoke(caller, it.read, timeout),
+            HostCall::AgentDescribe(it) => ready(self.agent_describe(&caller, &it.read)),
             HostCall::ContextEnrich(it) => self.context_enrich(&caller, it.read),
             HostCall::ScheduleNext(it) => ready(self.schedule_next(&it.read)),
             HostCall::ScheduleWait(it) => self.schedule_wait(it.read),
-            HostCall::SecretReference(it) => self.secret_reference(&caller, it.read.0),
-            HostCall::SecretGet(it) => self.secret_get(&caller, it.read.0),
+            HostCall::SecretReference(it) => self.secret_reference(caller, it.read.0),
+            HostCall::SecretGet(it) => self.secret_get(caller, it.read.0),
             HostCall::SecretKeep(it) => self.secret_keep(&caller, it.read),
             HostCall::NetworkConnect(it) => self.network_connect(caller, it.read),
             // The outcome of a connection is a fact: it is recorded, and nothing else is done.
             HostCall::NetworkConnected(_) => ready(Ok(Content::default())),
+            HostCall::HttpRequest(it) => self.http_request(caller, it.read, timeout),
+            HostCall::FileRead(it) => self.file(&caller, it.read, FileDeed::Read),
+            HostCall::FileList(it) => self.file(&caller, it.read, FileDeed::List),
+            HostCall::FileStat(it) => self.file(&caller, it.read, FileDeed::Stat),
+            HostCall::FileWrite(it) => self.file_write(&caller, it.read),
+            HostCall::FileRemove(it) => self.file(&caller, it.read, FileDeed::Remove),
+            HostCall::FileMakeFolder(it) => self.file(&caller, it.read, FileDeed::MakeFolder),
+            HostCall::EnvironmentGet(it) => ready(self.environment_get(&caller, &it.read.0)),
             HostCall::SystemRestart(it) => ready(self.system_restart(&caller, it.read)),
             HostCall::SystemShutdown(_) => ready(Err(shutdown_refused(&caller.extension))),
             HostCall::ResultRead(it) => self.result_read(&caller, it.read),
@@ -180,6 +209,22 @@ impl Inner {
                 failed(Fault::new(Code::ExtensionFault, message))
             }
         }
+    }
+
+    /// Records and reports that an extension makes too many host calls outside of a session. Most of them leave nothing behind.
+    fn flooded(
+        &self,
+        extension: &Arc<ExtensionRef>,
+        under: Option<Seq>,
+        call: &HostCall,
+        fault: Fault,
+    ) -> Fault {
+        if self.calls.host_rates.reports(&extension.id, self.clock.steady()) {
+            self.announce_flood(extension, &fault);
+            let body = self.host_called(extension, None, call.record_of_refusal(), &Err(fault.clone()));
+            self.system.tell_of(FrameSource::Extension(extension.clone()), under, body);
+        }
+        fault
     }
 
     /// The fact that records a host call and its answer. Of a secret it has a keyed digest.
@@ -230,11 +275,17 @@ pub(crate) struct SessionHost {
     pub hook: Option<HookId>,
 }
 
-impl Host for SessionHost {
-    fn call_within(&self, call: HostCall, timeout: Option<Millis>) -> Later<Result<Content, Fault>> {
+impl SessionHost {
+    fn send(
+        &self,
+        call: HostCall,
+        timeout: Option<Millis>,
+        updates: Option<Arc<dyn UpdateSink>>,
+    ) -> Later<Result<Content, Fault>> {
         let (reply, answer) = oneshot::channel();
-        let (extension, hook) = (self.extension.clone(), self.hook.clone());
-        let command = SessionCommand::HostCall { extension, under: self.under, hook, call, timeout, reply };
+        let (extension, under, hook) = (self.extension.clone(), self.under, self.hook.clone());
+        let call = SessionHostCall { extension, under, hook, call, timeout, updates, reply };
+        let command = SessionCommand::HostCall(Box::new(call));
         let sent = self.inbox.send(command);
         Box::pin(async move {
             let gone = || Fault::new(Code::SessionEnded, "the session has ended");
@@ -242,9 +293,45 @@ impl Host for SessionHost {
             answer.await.map_err(|_| gone())?
         })
     }
+}
+
+impl Host for SessionHost {
+    fn call_within(&self, call: HostCall, timeout: Option<Millis>) -> Later<Result<Content, Fault>> {
+        self.send(call, timeout, None)
+    }
+
+    fn call_streamed(
+        &self,
+        call: HostCall,
+        timeout: Option<Millis>,
+        updates: Arc<dyn UpdateSink>,
+    ) -> Later<Result<Content, Fault>> {
+        self.send(call, timeout, Some(updates))
+    }
 
     fn progress(&self, text: &str) {
         self.progress.show(&self.extension.id, self.under, text);
+    }
+}
+
+/// The user of a session, as the host asks them about what an extension wants to do. The extension needs no grant for that.
+#[derive(Clone)]
+pub(crate) struct SessionUser {
+    pub inbox: mpsc::UnboundedSender<SessionCommand>,
+    pub extension: Arc<ExtensionRef>,
+    pub under: Seq,
+    pub hook: Option<HookId>,
+}
+
+impl SessionUser {
+    /// Asks a question; nothing is the answer where there is none.
+    pub(crate) async fn ask(&self, question: UiQuestion) -> Result<Content, Fault> {
+        let (reply, answer) = oneshot::channel();
+        let (extension, under, hook) = (self.extension.clone(), self.under, self.hook.clone());
+        let gone = || Fault::new(Code::SessionEnded, "the session has ended");
+        let asked = SessionCommand::Question { extension, under, hook, question, reply };
+        self.inbox.send(asked).map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
     }
 }
 
@@ -278,6 +365,26 @@ pub(crate) fn refuse_in_hook(kind: HostCallKind, point: HookPoint) -> Option<Fau
 
 impl Host for SystemHost {
     fn call_within(&self, call: HostCall, timeout: Option<Millis>) -> Later<Result<Content, Fault>> {
+        self.answer(call, timeout, None)
+    }
+
+    fn call_streamed(
+        &self,
+        call: HostCall,
+        timeout: Option<Millis>,
+        updates: Arc<dyn UpdateSink>,
+    ) -> Later<Result<Content, Fault>> {
+        self.answer(call, timeout, Some(updates))
+    }
+}
+
+impl SystemHost {
+    fn answer(
+        &self,
+        call: HostCall,
+        timeout: Option<Millis>,
+        updates: Option<Arc<dyn UpdateSink>>,
+    ) -> Later<Result<Content, Fault>> {
         let Some(inner) = self.inner.upgrade() else {
             return failed(Fault::new(Code::ExtensionFault, "the runtime has stopped"));
         };
@@ -301,10 +408,14 @@ impl Host for SystemHost {
                     under,
                     budget: None,
                     user: None,
+                    updates,
                 };
                 // Like the clock, a timer brings in nothing but the time, and a loop waits for ever.
                 if matches!(call, HostCall::ScheduleWait(_)) && self.hook.is_none() {
                     return inner.serve(caller, call, timeout);
+                }
+                if let Err(fault) = inner.admit(&extension, &call) {
+                    return failed(inner.flooded(&extension, under, &call, fault));
                 }
                 let record = call.record();
                 let refusal =

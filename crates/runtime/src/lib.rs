@@ -25,17 +25,20 @@ mod usage;
 pub use clock::{Clock, SystemClock};
 pub use extensions::{Preparations, diagnosis};
 pub use history::{CollectionReport, Machine, rebuild, upkeep};
+pub use host::outside::http::{HttpClient, IncomingResponse, OutgoingRequest};
 pub use host::secrets;
 pub use host::setup::{SetupQuestion, SetupState};
 pub use messaging::{
-    AgentTask, ChannelView, ExtensionError, ExtensionStateEvent, OutgoingMessage, Routes, SessionFactory,
-    SessionRequest, UserMessage, UserNotice,
+    AgentTask, ChannelView, ExpectedAnswer, ExtensionError, ExtensionStateEvent, OutgoingMessage,
+    QuestionRef, QuestionSubject, Routes, SessionFactory, SessionRequest, UserMessage, UserNotice,
+    WaitingQuestion,
 };
 pub use parts::{
-    Configuration, Entropy, ExtensionChanges, HomeParts, InstalledExtension, OsEntropy, OutputDelta,
-    OutputKind, Parts, RemovedExtension, ReportChanges, SessionEvent, SilentSurface, Surface, Zone,
+    Configuration, Entropy, ExtensionChanges, FilePlaces, HomeParts, InstalledExtension, OsEntropy,
+    OutputDelta, OutputKind, Parts, RemovedExtension, ReportChanges, SessionEvent, SilentSurface, Surface,
+    Variables, Zone,
 };
-pub use runtime::{Runtime, ShutdownRequest};
+pub use runtime::{DefaultModel, Runtime, ShutdownRequest};
 pub use session::{NewSession, SessionHandle, TurnReport};
 pub use system::{RunOutcome, ScheduleRun, ScheduleView};
 pub use tools::{CommandDone, CommandInfo, ToolsShown};

@@ -4,23 +4,31 @@
 //! |---|---|
 //! | `subscriptions.rs` | the bus's subscribers: what installed extensions subscribe to |
 //! | `router.rs`, `routes.rs` | a user's message to its session, an answer to its channel |
+//! | `places.rs` | where the user is reached, and turns that are typed on a surface |
+//! | `questions.rs` | approvals and questions that wait for the owner of the home |
 //! | `channels.rs` | the active channels as a user sees them |
 //! | `streams.rs`, `channel_stream.rs` | answers on a channel while they are written |
 //! | `turns.rs` | turns that no surface started |
+//! | `turn_events.rs` | events about turns that are kept in memory only |
+//! | `invocations.rs` | agents, tools and models that extensions ask for an answer |
 //! | `topics.rs` | the payloads of the program's own topics |
 //!
 //! What extensions may call of all this is in `host/events.rs` and `host/agents.rs`.
 
 mod channel_stream;
 mod channels;
+mod invocations;
+mod places;
+mod questions;
 mod router;
 mod routes;
 mod streams;
 mod subscriptions;
 mod topics;
+mod turn_events;
 mod turns;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -28,7 +36,7 @@ use holdfast_bus::topics::{AGENT_BACKGROUND, AGENT_TASK, EXTENSION_ERROR};
 use holdfast_bus::{Bus, BusSettings, NewEvent, Published};
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::{ExtensionId, Millis};
+use holdfast_contract::ids::{ExtensionId, Generation, Millis};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::system_frames::{
@@ -41,13 +49,21 @@ use tokio::sync::{mpsc, watch};
 use crate::clock::Clock;
 use crate::parts::Entropy;
 use crate::runtime::{Inner, Runtime};
+use places::ActivePlace;
+use questions::Questions;
 use streams::Streams;
 use subscriptions::Subscriptions;
+use turn_events::TurnEvents;
 
 pub(crate) use channel_stream::{OutputStream, StreamChunk};
 pub use channels::ChannelView;
+pub(crate) use invocations::Invocation;
+pub use questions::{ExpectedAnswer, QuestionSubject, WaitingQuestion};
+pub(crate) use questions::{QuestionEnd, told_answer};
 pub use routes::{Routes, SessionFactory, SessionRequest};
-pub use topics::{AgentTask, ExtensionError, ExtensionStateEvent, OutgoingMessage, UserMessage, UserNotice};
+pub use topics::{
+    AgentTask, ExtensionError, ExtensionStateEvent, OutgoingMessage, QuestionRef, UserMessage, UserNotice,
+};
 
 /// How long handlers may go on when the system stops. What is not finished then is for the next start.
 const CLOSE_TIMEOUT: Millis = Millis(5_000);
@@ -71,8 +87,16 @@ pub(crate) struct Messaging {
     opened: AtomicU64,
     /// The user who wrote last, by channel.
     last_users: Mutex<HashMap<ExtensionId, String>>,
+    /// Where the user was last active.
+    last_place: Mutex<Option<ActivePlace>>,
+    /// The questions that wait for a person.
+    pub(crate) questions: Questions,
+    /// Generations without an agent whose manifest gives events to one, which was reported.
+    agentless: Mutex<HashSet<(ExtensionId, Generation)>>,
     /// The answers that are shown on channels while they are written.
     streams: Streams,
+    /// The events about turns that subscribers have not been handed yet.
+    turn_events: TurnEvents,
 }
 
 impl Runtime {
@@ -104,7 +128,11 @@ impl Messaging {
             announcements,
             opened: AtomicU64::default(),
             last_users: Mutex::default(),
+            last_place: Mutex::default(),
+            questions: Questions::default(),
+            agentless: Mutex::default(),
             streams: Streams::default(),
+            turn_events: TurnEvents::default(),
         })
     }
 
@@ -199,6 +227,16 @@ impl Inner {
             Fault::new(Code::ExtensionUnhealthy, format!("`{extension}` reported that it is unhealthy"));
         let (generation, phase) = (Some(generation), "health check".to_owned());
         self.announce(EXTENSION_ERROR, &ExtensionError { extension, generation, phase, fault });
+    }
+
+    /// An extension makes too many host calls.
+    pub(crate) fn announce_flood(&self, extension: &ExtensionRef, fault: &Fault) {
+        let ExtensionRef { id: extension, generation, .. } = extension.clone();
+        let (generation, phase) = (Some(generation), "host call".to_owned());
+        self.announce(
+            EXTENSION_ERROR,
+            &ExtensionError { extension, generation, phase, fault: fault.clone() },
+        );
     }
 
     /// A fact that the system is told of, before it is taken.

@@ -1,6 +1,7 @@
 //! The parts of a runtime, and what it reports to surfaces.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -22,8 +23,10 @@ use serde_json::{Map, Value};
 
 use crate::clock::Clock;
 use crate::extensions::Preparations;
+use crate::host::outside::http::HttpClient;
 use crate::host::secrets::Secrets;
 use crate::messaging::Routes;
+use crate::runtime::DefaultModel;
 use crate::tools::ToolsShown;
 
 /// The parts of a runtime.
@@ -62,6 +65,8 @@ pub struct HomeParts {
     pub rejected: Vec<(ExtensionId, Fault)>,
     /// What is different for agents, by their ids.
     pub agents: BTreeMap<AgentId, AgentSettings>,
+    /// What stands in for models that agents name and that are not configured; none where such agents fail.
+    pub default_model: Option<DefaultModel>,
     /// What a turn and a session of the main agent may use up.
     pub limits: LimitSettings,
     /// How tool calls are run.
@@ -79,6 +84,26 @@ pub struct HomeParts {
     /// Whether extensions are loaded only to be listed. They are then not initialised or started, no service or schedule runs, and no
     /// event is delivered.
     pub inspects: bool,
+    /// Where the files are that extensions may have; none where there is no home.
+    pub places: Option<Arc<FilePlaces>>,
+    /// What sends the HTTP requests of extensions; none where nothing does.
+    pub http: Option<Arc<dyn HttpClient>>,
+    /// The variables of the process.
+    pub variables: Variables,
+}
+
+/// Reads an environment variable.
+pub type Variables = fn(&str) -> Option<OsString>;
+
+/// Where the files are that extensions may have.
+#[derive(Clone, Debug)]
+pub struct FilePlaces {
+    /// Has a folder for the data of each extension.
+    pub data: PathBuf,
+    /// The home, which no granted folder includes.
+    pub home: PathBuf,
+    /// The user's own folder, `~` in paths.
+    pub user: PathBuf,
 }
 
 impl Default for HomeParts {
@@ -89,6 +114,7 @@ impl Default for HomeParts {
             configuration: None,
             rejected: Vec::new(),
             agents: BTreeMap::new(),
+            default_model: None,
             limits: LimitSettings::default(),
             calls: CallSettings::default(),
             context: ContextBudget::default(),
@@ -97,6 +123,9 @@ impl Default for HomeParts {
             executing: None,
             preparations: None,
             inspects: false,
+            places: None,
+            http: None,
+            variables: |_| None,
         }
     }
 }

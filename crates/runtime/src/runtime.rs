@@ -13,6 +13,8 @@ mod code_agent;
 mod home_settings;
 mod inner;
 mod models;
+
+pub use self::models::DefaultModel;
 mod policies;
 pub(crate) mod summary;
 
@@ -28,6 +30,7 @@ use crate::extensions::StartWait;
 use crate::parts::Parts;
 use crate::system::SystemCommand;
 
+pub(crate) use code_agent::code_of;
 pub(crate) use inner::Inner;
 
 /// A running system. Cheap to clone; dropping the last handle does not stop it, [`Runtime::stop`] does.

@@ -43,9 +43,9 @@ use holdfast_contract::ids::{CallId, HookId, Millis, ModelName, Seq, StreamId};
 use holdfast_contract::message::{Spent, UserText};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, RegistryPin};
-use holdfast_contract::session_frames::{Answer, SessionSettings, TurnOutcome};
+use holdfast_contract::session_frames::{Answer, SessionSettings, TurnOutcome, UiQuestion};
 use holdfast_contract::tool::ToolSpec;
-use holdfast_contract::wire;
+use holdfast_contract::wire::{self, UpdateSink};
 use holdfast_kernel::Pending;
 use tokio::sync::{mpsc, oneshot};
 
@@ -75,6 +75,10 @@ pub struct TurnReport {
     pub limit_set_in: Option<String>,
 }
 
+/// The source of an answer that came over a surface, to an approval and to a question.
+const APPROVAL: &str = "approval";
+const UI: &str = "ui";
+
 pub(crate) type ReplySender<T> = oneshot::Sender<Result<T, Problem>>;
 
 /// Something for a session's actor.
@@ -88,12 +92,13 @@ pub(crate) enum SessionCommand {
     /// A tool has answered.
     Returned(Box<ToolAnswer>),
     /// An extension calls the host in the middle of a call.
-    HostCall {
+    HostCall(Box<SessionHostCall>),
+    /// The host asks the user about what an extension wants to do.
+    Question {
         extension: Arc<ExtensionRef>,
         under: Seq,
         hook: Option<HookId>,
-        call: HostCall,
-        timeout: Option<Millis>,
+        question: UiQuestion,
         reply: oneshot::Sender<Result<Content, Fault>>,
     },
     /// A host call that is served outside the session was answered.
@@ -111,9 +116,9 @@ pub(crate) enum SessionCommand {
     /// What is to be approved.
     Approval { approval: Seq, reply: ReplySender<Pending> },
     /// A person's answer to an approval.
-    Approve { approval: Seq, answer: Answer, reply: ReplySender<()> },
+    Approve { approval: Seq, answer: Answer, by: Arc<str>, reply: ReplySender<()> },
     /// The user's answer to an extension's question.
-    AnswerUi { request: Seq, answer: Option<Content>, reply: ReplySender<()> },
+    AnswerUi { request: Seq, answer: Option<Content>, by: Arc<str>, reply: ReplySender<()> },
     /// A turn's end is durable.
     Ended { ended: Seq, outcome: TurnOutcome, answer: Option<Content> },
     /// The log cannot be written.
@@ -129,8 +134,21 @@ impl SessionCommand {
     /// A question without a user to answer it.
     fn dismissed(request: Seq) -> Self {
         let (reply, _nobody_waits) = oneshot::channel();
-        SessionCommand::AnswerUi { request, answer: None, reply }
+        SessionCommand::AnswerUi { request, answer: None, by: UI.into(), reply }
     }
+}
+
+/// A host call of an extension in the middle of a call.
+pub(crate) struct SessionHostCall {
+    pub extension: Arc<ExtensionRef>,
+    /// The frame that had the extension called.
+    pub under: Seq,
+    pub hook: Option<HookId>,
+    pub call: HostCall,
+    pub timeout: Option<Millis>,
+    /// Who is told what happens meanwhile.
+    pub updates: Option<Arc<dyn UpdateSink>>,
+    pub reply: oneshot::Sender<Result<Content, Fault>>,
 }
 
 /// What a tool has answered.
@@ -162,12 +180,16 @@ pub(crate) struct UserInput {
     pub surface: Arc<str>,
     pub text: Content,
     pub attachments: Vec<Artifact>,
-    /// What caused it, if that can be delivered again. A message that no one waits for any more when its turn comes is skipped, because it is delivered again.
+    /// The event that caused it.
     pub message_id: Option<String>,
+    /// Whether that event is delivered again: then a message that no one waits for any more when its turn comes is skipped.
+    pub delivered_again: bool,
     /// The registry to use in place of the current one: a child runs on its parent's.
     pub pin: Option<RegistryPin>,
     /// Where the turn is shown while it runs, besides the surfaces.
     pub output: Option<Arc<OutputStream>>,
+    /// Whether events are raised about the turn.
+    pub watched: bool,
     pub reply: ReplySender<TurnReport>,
 }
 
@@ -191,7 +213,7 @@ impl SessionHandle {
 
     /// Gives the session an input and waits for its turn to end. Inputs are taken one after the other.
     pub async fn say(&self, surface: &str, text: impl Into<Content>) -> Result<TurnReport, Problem> {
-        self.say_pinned(surface, text.into(), None).await
+        self.say_with(surface, text, Vec::new()).await
     }
 
     /// The same with files. Where one cannot be attached, nothing is said.
@@ -210,8 +232,64 @@ impl SessionHandle {
         text: Content,
         pin: Option<RegistryPin>,
     ) -> Result<TurnReport, Problem> {
-        let (surface, attachments, message_id, output) = (surface.into(), Vec::new(), None, None);
-        self.say_whole(|reply| UserInput { surface, text, attachments, message_id, pin, output, reply }).await
+        self.say_unwatched(surface, text, pin, None).await
+    }
+
+    /// The same, shown there while its turn runs.
+    pub(crate) async fn say_shown(
+        &self,
+        surface: &str,
+        text: Content,
+        output: Arc<OutputStream>,
+    ) -> Result<TurnReport, Problem> {
+        self.say_unwatched(surface, text, None, Some(output)).await
+    }
+
+    /// Says something in a session that an agent or an extension has opened, which is nobody's conversation.
+    async fn say_unwatched(
+        &self,
+        surface: &str,
+        text: Content,
+        pin: Option<RegistryPin>,
+        output: Option<Arc<OutputStream>>,
+    ) -> Result<TurnReport, Problem> {
+        let (surface, attachments, message_id) = (surface.into(), Vec::new(), None);
+        let (delivered_again, watched) = (false, false);
+        let said = |reply| UserInput {
+            surface,
+            text,
+            attachments,
+            message_id,
+            delivered_again,
+            pin,
+            output,
+            watched,
+            reply,
+        };
+        self.say_whole(said).await
+    }
+
+    /// Says what a user wrote, with the event under which it was published. Its turn is run here, whether or not anybody waits for it.
+    pub(crate) async fn say_published(
+        &self,
+        surface: &str,
+        (text, attachments): UserText,
+        event: String,
+    ) -> Result<TurnReport, Problem> {
+        let (surface, message_id, pin, output) = (surface.into(), Some(event), None, None);
+        let (delivered_again, watched) = (false, true);
+        let said = |reply| UserInput {
+            surface,
+            text,
+            attachments,
+            message_id,
+            delivered_again,
+            pin,
+            output,
+            watched,
+            reply,
+        };
+        self.say_whole(said).await
     }
 
     /// The same with its cause, and where it is shown.
@@ -224,7 +302,19 @@ impl SessionHandle {
     ) -> Result<TurnReport, Problem> {
         attachment::check(&said.1)?;
         let (surface, (text, attachments), pin) = (surface.into(), said, None);
-        self.say_whole(|reply| UserInput { surface, text, attachments, message_id, pin, output, reply }).await
+        let (delivered_again, watched) = (message_id.is_some(), true);
+        let said = |reply| UserInput {
+            surface,
+            text,
+            attachments,
+            message_id,
+            delivered_again,
+            pin,
+            output,
+            watched,
+            reply,
+        };
+        self.say_whole(said).await
     }
 
     async fn say_whole(
@@ -267,12 +357,29 @@ impl SessionHandle {
 
     /// Answers an approval.
     pub async fn approve(&self, approval: Seq, answer: Answer) -> Result<(), Problem> {
-        self.ask(|reply| SessionCommand::Approve { approval, answer, reply }).await
+        self.approve_as(APPROVAL, approval, answer).await
+    }
+
+    /// The same by a named person.
+    pub(crate) async fn approve_as(&self, by: &str, approval: Seq, answer: Answer) -> Result<(), Problem> {
+        let by = by.into();
+        self.ask(|reply| SessionCommand::Approve { approval, answer, by, reply }).await
     }
 
     /// Answers an extension's question; none dismisses it.
     pub async fn answer(&self, request: Seq, answer: Option<Content>) -> Result<(), Problem> {
-        self.ask(|reply| SessionCommand::AnswerUi { request, answer, reply }).await
+        self.answer_as(UI, request, answer).await
+    }
+
+    /// The same by a named person.
+    pub(crate) async fn answer_as(
+        &self,
+        by: &str,
+        request: Seq,
+        answer: Option<Content>,
+    ) -> Result<(), Problem> {
+        let by = by.into();
+        self.ask(|reply| SessionCommand::AnswerUi { request, answer, by, reply }).await
     }
 
     /// Closes the session in this process. It can be resumed.

@@ -5,16 +5,19 @@
 //! | `meter.rs` | tokens and cost by model in this process |
 //! | `daily_usage.rs` | daily usage and its limits, rebuilt from the log |
 //! | `delegated.rs` | what a turn may still use for agents that its extensions call |
+//! | `host_rates.rs` | how many host calls extensions make |
 //! | `limit_source.rs` | which setting the limit comes from that ended a turn |
 
 mod daily_usage;
 mod delegated;
+mod host_rates;
 mod limit_source;
 mod meter;
 
 pub use daily_usage::DailyLimit;
 pub(crate) use daily_usage::used_by_model;
 pub(crate) use delegated::DelegatedBudget;
+pub(crate) use host_rates::HostCallRates;
 pub(crate) use limit_source::cap_place;
 pub use meter::ModelUsage;
 

@@ -16,7 +16,7 @@ fn this_machine_can_confine() {
 fn signals_stay_in_the_group_without_landlocks_help() {
     let mut victim = Command::new("/bin/sleep").arg("60").spawn().unwrap();
     let wanted =
-        FilterOptions { group: std::process::id(), signals_by_group: true, network: Network::Closed };
+        FilterOptions { group: Some(std::process::id()), signals_by_group: true, network: Network::Closed };
     let filters = calls::filters(&wanted).unwrap();
     let script = format!("kill -9 {}; kill -0 {}; kill -0 0 && echo own", victim.id(), std::process::id());
     let output = std::thread::spawn(move || {

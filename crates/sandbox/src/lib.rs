@@ -31,13 +31,15 @@ pub use crate::helper::{HELPER_ARGUMENT, Helper, HelperFailure, HelperLimits};
 #[cfg(target_os = "linux")]
 pub use crate::linux::calls::Network;
 #[cfg(target_os = "linux")]
-pub use crate::linux::confine::ProgramAccess;
+pub use crate::linux::confine::{ProgramAccess, TransparentNetwork};
 #[cfg(target_os = "linux")]
 pub use crate::linux::group::{Switch, threads_on_machine};
 #[cfg(target_os = "linux")]
 pub use crate::linux::limits::ProcessLimits;
 #[cfg(target_os = "linux")]
-pub use crate::linux::program::{Program, ProgramState, Running, gateway_address};
+pub use crate::linux::program::{
+    Program, ProgramState, Running, TransparentListeners, gateway_address, resolver_settings,
+};
 pub use crate::report::SandboxReport;
 
 /// What this machine offers to confine programs with.

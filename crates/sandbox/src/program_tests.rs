@@ -16,7 +16,7 @@ const LIMITS: ProcessLimits = ProcessLimits { file_bytes: 1 << 20, memory_bytes:
 fn script(report: &SandboxReport, text: &str) -> (String, String, ExitStatus) {
     let words = ["sh", "-c", text].map(str::to_owned);
     let running = start(report, &words).unwrap();
-    let Running { input, output, errors, gateway: _gateway, life } = running;
+    let Running { input, output, errors, gateway: _gateway, life, .. } = running;
     drop(input);
     assert!(life.wait(Duration::from_secs(60)), "it ends");
     let status = life.end(&Switch::default()).unwrap();
@@ -301,4 +301,18 @@ fn shared_memory_is_limited() {
         std::fs::File::from(output).read_to_string(&mut out).unwrap();
         assert_eq!(out, "small made\nlarge refused\nfile refused\n");
     }
+}
+
+// The child of a process has its descriptors at first, and may not be allowed so many.
+#[test]
+fn a_program_starts_also_where_its_parent_has_more_descriptors_open_than_it_may_have() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    let most = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX).min(8_192);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(most), ..getrlimit(Resource::Nofile) }).unwrap();
+    let open: Vec<_> = (0..most - 200).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
+    let (out, err, status) = script(&report(), "ulimit -n");
+    assert!(status.success(), "{err}");
+    let allowed = most.min(4_096);
+    assert_eq!(out, format!("{allowed}\n"), "with {} open", open.len());
 }

@@ -23,7 +23,7 @@ mod tables;
 mod verify;
 mod write;
 
-pub use maintenance::upkeep::{Collected, Retention};
+pub use maintenance::upkeep::{Collected, Retention, copy_database};
 pub use reader::StreamInfo;
 pub use stats::Stats;
 pub use store::{Store, StoreOptions};

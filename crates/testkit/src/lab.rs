@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use holdfast_contract::frame::Frame;
-use holdfast_contract::ids::{Millis, ModelName, Seq, StreamId};
+use holdfast_contract::ids::{ExtensionId, Millis, ModelName, Seq, StreamId};
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::message::{Limits, Origin};
 use holdfast_contract::problem::{Fault, Problem};
@@ -44,6 +44,7 @@ pub struct LabBuilder {
     policy: Policy,
     settings: SessionSettings,
     attended: bool,
+    shows_notices: bool,
     path: Option<PathBuf>,
     options: StoreOptions,
     ledger: EffectLedger,
@@ -62,6 +63,7 @@ impl Default for LabBuilder {
             policy: Policy::profile(Profile::FullAuto),
             settings: SessionSettings { models: vec!["script".into()], ..SessionSettings::default() },
             attended: true,
+            shows_notices: false,
             path: None,
             options: StoreOptions::default(),
             ledger: EffectLedger::default(),
@@ -140,6 +142,12 @@ impl LabBuilder {
         self
     }
 
+    /// With a chat open that shows what belongs to no conversation.
+    pub fn shows_notices(mut self) -> Self {
+        self.shows_notices = true;
+        self
+    }
+
     /// On this database rather than a fresh one.
     pub fn on(mut self, path: &Path, options: StoreOptions) -> Self {
         self.path = Some(path.to_owned());
@@ -195,6 +203,12 @@ impl LabBuilder {
         self
     }
 
+    /// With these parts of a home.
+    pub fn home(mut self, change: impl FnOnce(&mut HomeParts)) -> Self {
+        change(&mut self.home);
+        self
+    }
+
     /// Only to list what is there.
     pub fn inspects(mut self) -> Self {
         self.home.inspects = true;
@@ -227,7 +241,11 @@ impl LabBuilder {
         let extensions: Vec<FoundExtension> = native.chain(self.found).collect();
         let lanes: Vec<Arc<dyn Lane>> = std::iter::once(lane.clone() as _).chain(self.lanes).collect();
         let clock = self.clock;
-        let watcher = Arc::new(Watcher { attended: self.attended, ..Watcher::default() });
+        let watcher = Arc::new(Watcher {
+            attended: self.attended,
+            shows_notices: self.shows_notices,
+            ..Watcher::default()
+        });
         let runtime = Runtime::begin(Parts {
             store,
             clock: Arc::new(clock.clone()),
@@ -416,6 +434,7 @@ impl Lab {
 #[derive(Default)]
 struct Watcher {
     attended: bool,
+    shows_notices: bool,
     approvals: Mutex<Vec<Pending>>,
     questions: Mutex<Vec<(Seq, UiQuestion)>>,
     notices: Mutex<Vec<String>>,
@@ -447,6 +466,13 @@ impl Surface for Watcher {
 
     fn attended(&self, _: &StreamId) -> bool {
         self.attended
+    }
+
+    fn tell_user(&self, _: Option<&StreamId>, _: &ExtensionId, text: &str) -> bool {
+        if self.shows_notices {
+            self.notices.lock().unwrap().push(text.to_owned());
+        }
+        self.shows_notices
     }
 }
 

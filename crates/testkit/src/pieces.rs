@@ -5,9 +5,9 @@ use std::sync::Arc;
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
 use holdfast_contract::ids::{CallId, Millis};
-use holdfast_contract::message::{Limits, TurnView};
+use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::registry::{AgentMode, AgentSpec};
+use holdfast_contract::registry::AgentSpec;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{FnHook, FnTool, Hook, Tool};
@@ -111,13 +111,8 @@ pub fn set_field(priority: i32, field: &str, value: Value) -> impl Hook + 'stati
 /// An agent that is called as a tool and uses this model.
 pub fn agent(id: &str, model: &str) -> AgentSpec {
     AgentSpec {
-        parameters: Default::default(),
-        id: id.into(),
-        description: format!("The agent {id}."),
-        mode: AgentMode::Tool,
         models: vec![model.into()],
-        tools: None,
         instructions: Content::text(format!("You are {id}.")),
-        limits: Limits::default(),
+        ..AgentSpec::named(id, &format!("The agent {id}."))
     }
 }

@@ -83,6 +83,12 @@ impl MapVault {
         self.keep(Bundle { entrypoint, ..bundle(manifest, "python") }, files)
     }
 
+    /// Adds a native plugin.
+    pub fn add_plugin(&self, manifest: &str, entrypoint: &str, library: Vec<u8>) -> FoundExtension {
+        let bundle = Bundle { entrypoint: entrypoint.to_owned(), ..bundle(manifest, "plugin") };
+        self.keep(bundle, [(entrypoint, library)])
+    }
+
     fn keep<const N: usize>(&self, mut bundle: Bundle, files: [(&str, Vec<u8>); N]) -> FoundExtension {
         let mut objects = self.objects.lock().unwrap();
         for (name, bytes) in files {

@@ -68,6 +68,20 @@ struct Level {
 /// Visits every entry below a folder, until the visitor breaks. Links are visited and not followed. What was removed meanwhile is
 /// passed over; what cannot be read is an error, and so is a tree that is moved while its depths are read.
 pub fn walk(root: &Path, visit: &mut dyn FnMut(&FoundEntry) -> ControlFlow<()>) -> io::Result<()> {
+    walk_all(root, &mut Err::<(), io::Error>, visit)
+}
+
+/// The same, and passes over what cannot be read and what is moved meanwhile: for trees whose owner may do that at will.
+pub fn walk_readable(root: &Path, visit: &mut dyn FnMut(&FoundEntry) -> ControlFlow<()>) -> io::Result<()> {
+    walk_all(root, &mut |_| Ok(()), visit)
+}
+
+/// Visits every entry; what cannot be read is an error if the caller says so.
+fn walk_all(
+    root: &Path,
+    unread: &mut dyn FnMut(io::Error) -> io::Result<()>,
+    visit: &mut dyn FnMut(&FoundEntry) -> ControlFlow<()>,
+) -> io::Result<()> {
     let mut current = rustix::fs::open(root, FOLDER, Mode::empty())?;
     let mut levels: Vec<Level> = Vec::new();
     let Some(first) = enter(&current, 1, visit)? else { return Ok(()) };
@@ -76,22 +90,42 @@ pub fn walk(root: &Path, visit: &mut dyn FnMut(&FoundEntry) -> ControlFlow<()>) 
         let depth = levels.len();
         let Some(level) = levels.last_mut() else { return Ok(()) };
         let Some(name) = level.left.pop() else {
-            let child = levels.pop();
+            levels.pop();
             let Some(level) = levels.last() else { return Ok(()) };
-            current = match &level.handle {
-                Some(handle) => handle.try_clone()?,
-                None => parent(&current, level.identity)?,
+            let above = match &level.handle {
+                Some(handle) => handle.try_clone(),
+                None => parent(&current, level.identity),
             };
-            drop(child);
+            match above {
+                Ok(above) => current = above,
+                Err(error) => {
+                    unread(error)?;
+                    // The way back is lost as far as no handle was kept.
+                    levels
+                        .iter_mut()
+                        .filter(|level| level.handle.is_none())
+                        .for_each(|level| level.left.clear());
+                }
+            }
             continue;
         };
         let child = match rustix::fs::openat(&current, &name, FOLDER, Mode::empty()) {
             Ok(child) => child,
             // It was removed, or replaced by something that is no folder.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => continue,
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                unread(error.into())?;
+                continue;
+            }
         };
-        let Some(mut entered) = enter(&child, depth + 1, visit)? else { return Ok(()) };
+        let mut entered = match enter(&child, depth + 1, visit) {
+            Ok(Some(entered)) => entered,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                unread(error)?;
+                continue;
+            }
+        };
         if depth < MAX_KEPT_HANDLES {
             entered.handle = Some(child.try_clone()?);
         }

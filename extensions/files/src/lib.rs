@@ -1,9 +1,8 @@
 //! Tools for files beneath a workspace: read, write, edit, list and search.
 //!
-//! [`extension`] is the entry point. `path` validates the paths that a model gives, `beneath` opens them from the workspace's handle,
-//! `tree` decides which files may be accessed, `protected` asks about those that run programs on the host, and each tool has its own file.
+//! [`extension`] is the entry point. `path` validates the paths that a model gives, `tree` opens them from the workspace's handle and
+//! decides which files may be accessed, `protected` asks about those that run programs on the host, and each tool has its own file.
 
-mod beneath;
 mod edit;
 mod list;
 mod path;

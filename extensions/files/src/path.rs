@@ -1,5 +1,5 @@
 //! Paths that a model gives, made relative to the workspace. The checks here are for clear messages; confinement is enforced in
-//! `beneath`.
+//! `tree`.
 
 use std::path::{Component, Path, PathBuf};
 

@@ -9,33 +9,43 @@ use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
 use holdfast_contract::matcher::Matcher;
 use holdfast_contract::problem::Fault;
 use holdfast_contract::wire::{Host, Later};
-use holdfast_lane_native::{Hook, PROTECTED_NAMES, now, protected_name};
+use holdfast_lane_native::{Hook, PROTECTED_NAMES, now, protected_name, protected_part};
+
+/// Paths with a hidden entry: at their beginning, and further down.
+const HIDDEN: [&str; 2] = [".*", "*/.*"];
 
 /// Whether a call with this path is asked about.
 pub(crate) fn is_asked_about(given: &str) -> bool {
-    protected_name(Path::new(given)).is_some_and(|name| given.contains(name))
+    protected_name(Path::new(given)).is_some_and(|name| given.contains(protected_part(name)))
 }
 
-/// Asks about writes to paths that contain this name.
+/// Asks about writes to paths with a protected name, among those that match a glob: with this name, or with a hidden one.
 pub(crate) struct ProtectedFiles {
-    name: &'static str,
+    glob: String,
+    name: Option<&'static str>,
 }
 
 impl ProtectedFiles {
-    /// A gate for each name, so that it is called for such paths only.
+    /// Gates that are called for few other paths: those with hidden entries, and those with one of the other protected names.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
-        PROTECTED_NAMES.iter().map(|name| Self { name })
+        let hidden = HIDDEN.map(|glob| Self { glob: glob.to_owned(), name: None });
+        let others = PROTECTED_NAMES.iter().filter(|name| !name.starts_with('.'));
+        let others =
+            others.map(|name| Self { glob: format!("*{}*", protected_part(name)), name: Some(*name) });
+        hidden.into_iter().chain(others)
     }
 
     fn decision(&self, input: &HookInput) -> Decision {
         let path = input.call.as_ref().and_then(|call| call.arguments.value().get("path")?.as_str());
-        let path = path.unwrap_or_default();
-        if protected_name(Path::new(path)) != Some(self.name) {
+        let found = protected_name(Path::new(path.unwrap_or_default()));
+        // One gate asks about a name.
+        let Some(name) = found.filter(|found| self.name.map_or(found.starts_with('.'), |own| own == *found))
+        else {
             return Decision::Allow;
-        }
+        };
         let reason = format!(
-            "`{}` can run programs on this machine when git, an editor, a shell or CI reads it, so it is asked about every time",
-            self.name
+            "`{name}` can run programs on this machine when git, an editor, a shell, a package manager or CI reads it, so it is asked \
+             about every time"
         );
         Decision::Ask { reason }
     }
@@ -44,7 +54,7 @@ impl ProtectedFiles {
 impl Hook for ProtectedFiles {
     fn spec(&self) -> HookSpec {
         let tools = ["file_write", "file_edit"].map(str::to_owned).to_vec();
-        let arguments = BTreeMap::from([("/path".to_owned(), format!("*{}*", self.name))]);
+        let arguments = BTreeMap::from([("/path".to_owned(), self.glob.clone())]);
         let matcher = Matcher { tools, arguments, ..Matcher::default() };
         HookSpec { matcher, ..HookSpec::at(HookPoint::ToolGate) }
     }

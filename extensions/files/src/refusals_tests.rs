@@ -2,15 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
 
 use holdfast_contract::problem::Code;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use crate::FilesOptions;
-use crate::beneath::stepwise;
 use crate::files_tests::Fixture;
 
 /// Every tool that takes a path to a file, with its other arguments.
@@ -137,24 +134,6 @@ fn the_owner_may_allow_more_but_never_the_home() {
     }
 }
 
-#[test]
-fn without_openat2_links_are_not_followed() {
-    let fixture = Fixture::new();
-    fixture.put("real/a.txt", "one");
-    symlink("real", fixture.at("folder")).unwrap();
-    symlink("real/a.txt", fixture.at("file")).unwrap();
-    let root = fs::File::open(fixture.at(".")).unwrap();
-    let find = |path: &str| stepwise::find(&root, Path::new(path)).map(drop);
-    assert_eq!(find("real/a.txt"), Ok(()));
-    assert_eq!(find("./real/./a.txt"), Ok(()));
-    assert_eq!(find("folder/a.txt"), Err(Errno::NOTDIR));
-    assert_eq!(find("file"), Err(Errno::LOOP));
-    assert_eq!(find("real/../real/a.txt"), Err(Errno::XDEV));
-    assert_eq!(find("/etc/passwd"), Err(Errno::XDEV));
-    assert!(stepwise::folder(&root, Path::new("real")).is_ok());
-    assert_eq!(stepwise::folder(&root, Path::new("folder")).map(drop), Err(Errno::NOTDIR));
-}
-
 // Finding M10.
 #[test]
 fn a_link_does_not_lead_around_the_question_about_protected_files() {
@@ -175,4 +154,36 @@ fn a_link_does_not_lead_around_the_question_about_protected_files() {
     // By its own path it was asked about.
     let own = json!({ "path": ".git/config", "text": "mine", "overwrite": true });
     fixture.call("file_write", own).unwrap();
+}
+
+// Finding M10: git reads the configuration of a folder that has three entries, whatever it is called.
+#[test]
+fn no_file_makes_a_bare_repository_or_changes_one() {
+    let orders = [
+        ["d/HEAD", "d/objects/x", "d/refs/x"],
+        ["d/objects/x", "d/refs/x", "d/HEAD"],
+        ["d/refs/x", "d/HEAD", "d/objects/x"],
+        ["HEAD", "refs/x", "objects/x"],
+    ];
+    for order in orders {
+        let fixture = Fixture::new();
+        let write = |path: &str| fixture.call("file_write", json!({ "path": path, "text": "x" }));
+        write("d/config").unwrap();
+        let done = order.map(|path| write(path).is_ok());
+        assert_eq!(done, [true, true, false], "{order:?}");
+        assert!(!fixture.at(order[2]).exists(), "{order:?}");
+        write("other/HEAD").unwrap();
+    }
+    let fixture = Fixture::new();
+    for folder in ["d/objects", "d/refs"] {
+        fs::create_dir_all(fixture.at(folder)).unwrap();
+    }
+    fs::write(fixture.at("d/HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::write(fixture.at("d/config"), "HOME").unwrap();
+    for path in ["d/config", "d/HEAD", "d/commondir", "d/hooks/post-commit"] {
+        for (tool, arguments) in on_file(path).into_iter().skip(1) {
+            assert!(fixture.call(tool, arguments).is_err(), "{tool} {path}");
+        }
+    }
+    assert_eq!(fs::read_to_string(fixture.at("d/config")).unwrap(), "HOME");
 }

@@ -1,17 +1,15 @@
 //! The workspace as the tools see it: which files may be opened, how a file is replaced atomically, and how folders are created.
 
 use std::fs::File;
-use std::io::Write;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use holdfast_contract::problem::Fault;
-use holdfast_lane_native::{Workspace, protected_name};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
+use holdfast_lane_native::{BARE_REPOSITORY, Workspace, protected_name};
+use holdfast_untrusted_files::beneath::{because, find, folder, reopen, replace_file, true_path};
+use rustix::fs::{AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
 
-use crate::beneath::{because, find, folder, reopen, true_path};
 use crate::protected::is_asked_about;
 use crate::tool::{failed, refused};
 use crate::{FilesOptions, path};
@@ -141,19 +139,7 @@ impl Tree {
         if rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(is_link) {
             return Err(refused(given, "it is a link to something that is not there"));
         }
-        let temporary = Temporary::create(&parent).map_err(|error| cannot_write(given, error))?;
-        let written = temporary.fill(bytes, mode).and_then(|()| match mode {
-            Some(_) => Ok(rustix::fs::renameat(&parent, &temporary.name, &parent, name)?),
-            None => Ok(rustix::fs::renameat_with(
-                &parent,
-                &temporary.name,
-                &parent,
-                name,
-                RenameFlags::NOREPLACE,
-            )?),
-        });
-        written.map_err(|error| cannot_write(given, error))?;
-        rustix::fs::fsync(&parent).map_err(|error| cannot_write(given, error.into()))
+        replace_file(&parent, name, bytes, mode).map_err(|error| cannot_write(given, error))
     }
 
     /// Refuses to make a file or folder in a folder that a link has led to, if that leads around the question about protected files.
@@ -162,7 +148,25 @@ impl Tree {
         let inside = true_path(parent, root, path.parent().unwrap_or(Path::new("")));
         let inside = inside.map_err(|error| cannot_open(given, error))?;
         let target = inside.strip_prefix(root).unwrap_or(&inside).join(path.file_name().unwrap_or_default());
-        if is_hidden(given, &target) { Err(hidden(given)) } else { Ok(()) }
+        if is_hidden(given, &target) {
+            return Err(hidden(given));
+        }
+        match self.is_in_bare_repository(&target) {
+            true => {
+                Err(refused(given, "it would be part of a git repository, whose configuration runs programs"))
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a folder above a path is a git repository without the name `.git`, or would be one with it.
+    fn is_in_bare_repository(&self, target: &Path) -> bool {
+        let steps = target.ancestors().filter_map(|path| Some((path.parent()?, path.file_name()?)));
+        let exists =
+            |path: &Path| rustix::fs::statat(&self.workspace, path, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        steps.into_iter().any(|(folder, next)| {
+            BARE_REPOSITORY.iter().all(|part| next == *part || exists(&folder.join(part)))
+        })
     }
 
     /// The folder at this path. Missing folders are created.
@@ -185,39 +189,6 @@ impl Tree {
             handle = next.map_err(|error| cannot_open(given, error))?;
         }
         Ok(handle)
-    }
-}
-
-/// A temporary file, removed unless it was renamed.
-struct Temporary<'a> {
-    parent: &'a OwnedFd,
-    name: String,
-    file: File,
-}
-
-impl<'a> Temporary<'a> {
-    fn create(parent: &'a OwnedFd) -> std::io::Result<Self> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!(".holdfast-{}-{count}.tmp", std::process::id());
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let handle = rustix::fs::openat(parent.as_fd(), &name, flags, Mode::from_raw_mode(0o666))?;
-        Ok(Self { parent, name, file: File::from(handle) })
-    }
-
-    fn fill(&self, bytes: &[u8], mode: Option<Mode>) -> std::io::Result<()> {
-        (&self.file).write_all(bytes)?;
-        if let Some(mode) = mode {
-            rustix::fs::fchmod(&self.file, mode)?;
-        }
-        self.file.sync_all()
-    }
-}
-
-impl Drop for Temporary<'_> {
-    fn drop(&mut self) {
-        // After a rename no file has this name, and the error is expected.
-        let _ = rustix::fs::unlinkat(self.parent, &self.name, AtFlags::empty());
     }
 }
 

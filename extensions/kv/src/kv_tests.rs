@@ -70,3 +70,21 @@ fn invalid_keys_and_values_are_refused() {
     let nowhere = KvStore::new("/proc/none/kv".into());
     assert!(nowhere.get("a").unwrap_err().message.contains("cannot be used"));
 }
+
+#[test]
+fn the_values_of_another_programs_store_are_taken_over_once() {
+    let (scratch, store) = store();
+    let folder = scratch.path().join("data/kv");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("values.json"), r#"{"u.name": "Ada", "u.town": "Linz"}"#).unwrap();
+    let all = get(&store, &json!({ "key": "u.*" })).unwrap();
+    assert_eq!(all["entries"].as_array().unwrap().len(), 2, "a key with a star is a glob: {all}");
+    for gone in [json!({ "key": "u.town", "value": "" }), json!({ "key": "u.town" })] {
+        set(&store, &gone).unwrap();
+        assert_eq!(get(&store, &json!({ "key": "u.town" })).unwrap()["found"], false);
+    }
+    drop(store);
+    let store = KvStore::new(folder.clone());
+    assert_eq!(get(&store, &json!({ "key": "u.town" })).unwrap()["found"], false, "it does not come back");
+    assert!(folder.join("values.json.imported").exists() && !folder.join("values.json").exists());
+}

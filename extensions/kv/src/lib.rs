@@ -18,7 +18,7 @@ use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::input::{anything, parameter, takes, text};
 use holdfast_lane_native::{Api, NativeExtension, Tool, on_thread};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::store::{KvStore, MAX_FOUND, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 
@@ -31,7 +31,7 @@ pub fn extension(data_dir: PathBuf) -> NativeExtension {
         .api(Methods(store))
 }
 
-/// The methods for other extensions: `get`, `set`, `delete` and `keys`.
+/// The methods for other extensions: `get`, `set`, `delete`, `keys` and `get_matching`.
 struct Methods(Arc<KvStore>);
 
 impl Api for Methods {
@@ -54,6 +54,10 @@ impl Api for Methods {
                 "keys" => {
                     let found = store.find(word(0, "glob").unwrap_or("*"))?;
                     found.entries.into_iter().map(|(key, _)| Value::String(key)).collect()
+                }
+                "get_matching" => {
+                    let pattern = word(0, "pattern").ok_or_else(|| missing("pattern"))?;
+                    store.find(pattern)?.entries.into_iter().collect::<Map<String, Value>>().into()
                 }
                 _ => return Err(Fault::new(Code::ToolFailed, format!("there is no method `{method}`"))),
             };
@@ -89,7 +93,11 @@ fn get_spec() -> ToolSpec {
     ToolSpec {
         effects: EffectClass::Read,
         input_schema: takes([
-            text("key", "The value of this key.").optional(),
+            text(
+                "key",
+                "The value of this key; one with `*` or `?` is taken as a glob if there is no such key.",
+            )
+            .optional(),
             text("glob", format!("All keys that match, such as `user/*`; at most {MAX_FOUND}.")).optional(),
         ]),
         ..ToolSpec::named(
@@ -106,8 +114,9 @@ fn set_spec() -> ToolSpec {
             parameter("key", json!({ "type": "string", "minLength": 1, "maxLength": MAX_KEY_BYTES })),
             anything(
                 "value",
-                format!("Any JSON of at most {MAX_VALUE_BYTES} bytes; `null` removes the key."),
-            ),
+                format!("Any JSON of at most {MAX_VALUE_BYTES} bytes; `null`, an empty text or nothing removes the key."),
+            )
+            .optional(),
         ]),
         ..ToolSpec::named("kv_set", "Keeps a value under a key, across sessions and restarts.")
     }
@@ -117,20 +126,25 @@ fn get(store: &KvStore, arguments: &Value) -> Result<Value, Fault> {
     match (arguments["key"].as_str(), arguments["glob"].as_str()) {
         (Some(key), None) => {
             let value = store.get(key)?;
+            if value.is_none() && key.contains(['*', '?']) {
+                return matching(store, key);
+            }
             Ok(json!({ "key": key, "found": value.is_some(), "value": value }))
         }
-        (None, Some(glob)) => {
-            let found = store.find(glob)?;
-            let entries: Vec<_> =
-                found.entries.into_iter().map(|(key, value)| json!({ "key": key, "value": value })).collect();
-            let mut result = json!({ "entries": entries, "truncated": found.more });
-            if found.more {
-                result["note"] = "truncated: there is more; use a narrower glob".into();
-            }
-            Ok(result)
-        }
+        (None, Some(glob)) => matching(store, glob),
         _ => Err(Fault::new(Code::ToolArguments, "name either a `key` or a `glob`")),
     }
+}
+
+fn matching(store: &KvStore, glob: &str) -> Result<Value, Fault> {
+    let found = store.find(glob)?;
+    let entries: Vec<_> =
+        found.entries.into_iter().map(|(key, value)| json!({ "key": key, "value": value })).collect();
+    let mut result = json!({ "entries": entries, "truncated": found.more });
+    if found.more {
+        result["note"] = "truncated: there is more; use a narrower glob".into();
+    }
+    Ok(result)
 }
 
 fn set(store: &KvStore, arguments: &Value) -> Result<Value, Fault> {
@@ -138,6 +152,7 @@ fn set(store: &KvStore, arguments: &Value) -> Result<Value, Fault> {
     let key = arguments["key"].as_str().ok_or_else(missing)?;
     let replaced = match &arguments["value"] {
         Value::Null => store.remove(key)?,
+        Value::String(text) if text.is_empty() => store.remove(key)?,
         value => store.put(key, value)?,
     };
     Ok(json!({ "key": key, "replaced": replaced }))

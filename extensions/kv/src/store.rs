@@ -7,7 +7,7 @@ use std::time::Duration;
 use holdfast_contract::problem::{Code, Fault};
 use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension, params};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The longest key and the largest value.
 pub(crate) const MAX_KEY_BYTES: usize = 512;
@@ -19,6 +19,10 @@ const MAX_FOUND_BYTES: usize = 512 * 1024;
 const MAX_KEYS: i64 = 100_000;
 /// Stars in a glob: each one multiplies the time of a match.
 const MAX_STARS: usize = 6;
+
+/// The file of another program's store, and the most of it that is read.
+const FOREIGN_FILE: &str = "values.json";
+const MAX_FOREIGN_BYTES: u64 = 16 << 20;
 
 /// The key-value store.
 pub(crate) struct KvStore {
@@ -152,5 +156,32 @@ fn open(folder: &Path) -> Result<Connection, Fault> {
         )?;
         Ok(connection)
     };
-    prepared().map_err(|error| unusable(&error))
+    let connection = prepared().map_err(|error| unusable(&error))?;
+    take_over(folder, &connection).map_err(|error| unusable(&error))?;
+    Ok(connection)
+}
+
+/// Takes over the values of a key-value store of JSON that another program left in the folder. Keys that are there already stay as they
+/// are. The file is renamed, so that what is removed later does not come back.
+fn take_over(folder: &Path, connection: &Connection) -> Result<(), String> {
+    let file = folder.join(FOREIGN_FILE);
+    let bytes = match holdfast_untrusted_files::read(&file, MAX_FOREIGN_BYTES) {
+        Err(error) if error.is_not_found() => return Ok(()),
+        read => read.map_err(|error| format!("{FOREIGN_FILE}: {error}"))?,
+    };
+    let values: Map<String, Value> =
+        serde_json::from_slice(&bytes).map_err(|error| format!("{FOREIGN_FILE}: {error}"))?;
+    let fits = |(key, value): &(&String, &Value)| {
+        (1..=MAX_KEY_BYTES).contains(&key.len()) && value.to_string().len() <= MAX_VALUE_BYTES
+    };
+    let written = || -> rusqlite::Result<()> {
+        let changes = connection.unchecked_transaction()?;
+        for (key, value) in values.iter().filter(fits).take(MAX_KEYS as usize) {
+            let put = "INSERT OR IGNORE INTO kv (key, value) VALUES (?1, ?2)";
+            changes.prepare_cached(put)?.execute(params![key, value.to_string()])?;
+        }
+        changes.commit()
+    };
+    written().map_err(|error| error.to_string())?;
+    std::fs::rename(&file, folder.join(format!("{FOREIGN_FILE}.imported"))).map_err(|error| error.to_string())
 }

@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 
 use crate::ShellOptions;
 use crate::linux::output::CapturedOutput;
+use crate::linux::settings::WorkspaceSettings;
 use crate::linux::tool::{Shell, run};
 
 /// After this a test gives up. It only has to be longer than the slowest machine needs.
@@ -382,4 +383,61 @@ fn no_zombies_stay_after_a_command() {
         stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(&own))
     });
     assert_eq!(children.count(), 0);
+}
+
+// Finding M10: what the program does not look at is not left writable. The number of entries is in the model's hands.
+#[test]
+fn many_entries_do_not_hide_what_runs_on_the_host() {
+    let fixture = Fixture::new();
+    let work = fixture.scratch.path().join("work");
+    fs::create_dir_all(work.join("sub/.git")).unwrap();
+    fs::write(work.join("sub/.git/config"), "[core]\n").unwrap();
+    fs::create_dir(work.join("many")).unwrap();
+    for number in 0..51_000 {
+        fs::write(work.join(format!("many/{number}")), "").unwrap();
+    }
+    for number in 0..300 {
+        fs::create_dir(work.join(format!("{number:04}"))).unwrap();
+        fs::write(work.join(format!("{number:04}/.envrc")), "").unwrap();
+    }
+    let answer =
+        fixture.run("echo x >> sub/.git/config; echo x > 0299/.envrc; echo on > ordinary; cat ordinary");
+    assert_eq!(answer["stdout"], "on\n", "{answer}");
+    assert_eq!(fs::read_to_string(work.join("sub/.git/config")).unwrap(), "[core]\n");
+    assert_eq!(fs::read_to_string(work.join("0299/.envrc")).unwrap(), "");
+
+    // Where there are more than can be protected or looked at, no command runs.
+    let found = WorkspaceSettings::find_among(&work, 50_000);
+    assert!(found.unwrap_err().contains("more than 50000 entries"));
+    for number in 300..4_200 {
+        fs::create_dir(work.join(format!("{number:04}"))).unwrap();
+        fs::write(work.join(format!("{number:04}/.envrc")), "").unwrap();
+    }
+    let refused = fixture.call(json!({ "command": "touch ran" })).unwrap_err();
+    assert_eq!(refused.code, Code::PathRefused, "{refused}");
+    assert!(refused.message.contains("protect_settings") && !work.join("ran").exists(), "{refused}");
+}
+
+// Finding M10: git reads the configuration of a repository whatever its folder is called.
+#[test]
+fn a_bare_repository_is_read_only_for_commands() {
+    let fixture = Fixture::new();
+    let work = fixture.scratch.path().join("work");
+    for folder in ["own.git/hooks", "plain/objects", "plain/refs", "objects", "refs", "hooks"] {
+        fs::create_dir_all(work.join(folder)).unwrap();
+    }
+    for file in ["plain/HEAD", "plain/config", "own.git/config", "HEAD", "config"] {
+        fs::write(work.join(file), "before").unwrap();
+    }
+    let answer = fixture.run(
+        "for f in plain/HEAD plain/config plain/commondir own.git/config own.git/hooks/x HEAD config hooks/x; do echo x > $f; done; \
+         echo on > ordinary; cat ordinary",
+    );
+    assert_eq!(answer["stdout"], "on\n", "{answer}");
+    for file in ["plain/HEAD", "plain/config", "own.git/config", "HEAD", "config"] {
+        assert_eq!(fs::read_to_string(work.join(file)).unwrap(), "before", "{file}");
+    }
+    for file in ["plain/commondir", "own.git/hooks/x", "hooks/x"] {
+        assert!(!work.join(file).exists(), "{file}");
+    }
 }

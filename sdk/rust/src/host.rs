@@ -90,6 +90,33 @@ pub mod events {
     pub fn publish(topic: &str, payload: &Value, key: Option<&str>) -> Result<(), Failure> {
         host::publish(topic, &payload.to_string(), key)
     }
+
+    /// An event with everything that it can have.
+    #[derive(Clone, Debug, Default)]
+    pub struct NewEvent<'a> {
+        /// The topic.
+        pub topic: &'a str,
+        /// The payload.
+        pub payload: Value,
+        /// Events with the same key are delivered in order.
+        pub key: Option<&'a str>,
+        /// What the event answers.
+        pub correlation: Option<&'a str>,
+        /// An event with the same one is published once.
+        pub idempotency: Option<&'a str>,
+    }
+
+    /// Publishes an event with everything that it can have, and gives its id.
+    pub fn publish_event(event: &NewEvent<'_>) -> Result<String, Failure> {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        host::publish_event(&host::NewEvent {
+            topic: event.topic.to_owned(),
+            payload: event.payload.to_string(),
+            key: owned(event.key),
+            correlation: owned(event.correlation),
+            idempotency: owned(event.idempotency),
+        })
+    }
 }
 
 /// Subscriptions besides those in the manifest. Needs the grant `subscriptions`.
@@ -110,15 +137,15 @@ pub mod ui {
     }
 }
 
-/// Secrets by reference. Needs a grant for each name.
+/// Secrets: the extension's own, and those that are granted by name. Prefer the reference, which the host replaces on its way out.
 pub mod secrets {
-    pub use crate::bindings::secrets::holdfast::extension::secrets::reference;
+    pub use crate::bindings::secrets::holdfast::extension::secrets::{get, reference};
 }
 
 /// Waiting. Not for hooks, which a turn waits for.
 pub mod timers {
     use crate::Failure;
-    pub use crate::bindings::timers::holdfast::extension::timers::wait_until;
+    pub use crate::bindings::timers::holdfast::extension::timers::{next_due, wait_until};
 
     /// Waits for so many milliseconds, and gives the time.
     pub fn wait(millis: u64) -> Result<u64, Failure> {
@@ -154,5 +181,51 @@ pub mod services {
 
 /// The agents. Needs the grant `agents`.
 pub mod agents {
-    pub use crate::bindings::agents::holdfast::extension::agents::invoke;
+    pub use crate::bindings::agents::holdfast::extension::agents::{Recipient, background, invoke, task};
+}
+
+/// The channels that reach the user. Needs the grant `channels`.
+pub mod channels {
+    pub use crate::bindings::channels::holdfast::extension::channels::{KnownChannels, list, notify};
+}
+
+/// Prompts. Needs the grant `context`.
+pub mod prompts {
+    pub use crate::bindings::prompts::holdfast::extension::prompts::enrich;
+}
+
+/// The process. Needs the grant `system`.
+pub mod system {
+    pub use crate::bindings::system::holdfast::extension::system::restart;
+}
+
+/// Requests over HTTP. Needs a granted host, or the grant `http`.
+pub mod http {
+    use crate::Failure;
+    pub use crate::bindings::http::holdfast::extension::http::{Request, Response, send};
+
+    /// Gets an address.
+    pub fn get(url: &str, headers: &[(&str, &str)]) -> Result<Response, Failure> {
+        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let (method, url) = ("GET".to_owned(), url.to_owned());
+        send(&Request { method, url, headers, body: Vec::new(), timeout_ms: None })
+    }
+}
+
+/// Files in the extension's own data folder and in granted folders.
+pub mod files {
+    use crate::Failure;
+    pub use crate::bindings::files::holdfast::extension::files::{
+        Entry, EntryKind, list, make_folder, read, remove, stat, write,
+    };
+
+    /// A file that is text.
+    pub fn read_text(path: &str) -> Result<String, Failure> {
+        String::from_utf8(read(path)?).map_err(|_| Failure::Failed(format!("{path} is not UTF-8")))
+    }
+}
+
+/// Environment variables of the host. Needs a grant for each name.
+pub mod environment {
+    pub use crate::bindings::environment::holdfast::extension::environment::get;
 }

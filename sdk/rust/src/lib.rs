@@ -36,9 +36,9 @@ pub use holdfast_extension_macros::{
     Argument, agent, command, compaction_before, compaction_provide, context, destroy, execute_task,
     guard_chunk, guard_input, guard_output, guard_result, health_check, initialize, input_normalise, method,
     model_route, on_event, render_call, render_result, response_process, run_background, sanitize_input,
-    sanitize_output, sanitize_result, send_file, send_message, send_to_user, session_cancel, session_end,
-    session_start, setup, start, stop, streaming_channel, tool, tool_after, tool_gate, tool_modify, turn_end,
-    turn_start,
+    sanitize_output, sanitize_result, send_file, send_message, send_question, send_to_user, session_cancel,
+    session_end, session_start, setup, start, stop, streaming_channel, tool, tool_after, tool_gate,
+    tool_modify, turn_end, turn_start,
 };
 
 pub use answer::{Answer, Json, Outcome};
@@ -46,6 +46,7 @@ pub use argument::Argument;
 pub use bindings::agent::exports::holdfast::extension::agent::Integration;
 pub use bindings::channel::exports::holdfast::extension::channel::Delivery;
 pub use bindings::channel_file::exports::holdfast::extension::channel_file::File;
+pub use bindings::channel_question::exports::holdfast::extension::channel_question::Choice;
 pub use bindings::compaction_before::exports::holdfast::extension::compaction_before::Plan;
 pub use bindings::model_route::exports::holdfast::extension::model_route::Route;
 pub use bindings::subscriber::exports::holdfast::extension::subscriber::Event;
@@ -55,8 +56,8 @@ pub use bindings::tool_modify::exports::holdfast::extension::tool_modify::Modifi
 pub use bindings::types::holdfast::extension::types::{Artifact, Content, Effects, Failure, ToolCall};
 pub use bindings::verdicts::holdfast::extension::verdicts::{Sanitized, Verdict};
 pub use host::{
-    agents, clock, config, events, extensions, log, messages, random, secrets, services, session, state,
-    subscriptions, timers, ui,
+    agents, channels, clock, config, environment, events, extensions, files, http, log, messages, prompts,
+    random, secrets, services, session, state, subscriptions, system, timers, ui,
 };
 pub use roles::{Setup, StreamingChannel};
 
@@ -86,6 +87,14 @@ impl From<bindings::channel_message::exports::holdfast::extension::channel_messa
 
 impl From<bindings::channel_file::exports::holdfast::extension::channel_file::Delivery> for Delivery {
     fn from(delivery: bindings::channel_file::exports::holdfast::extension::channel_file::Delivery) -> Self {
+        Self { id: delivery.id, repeat: delivery.repeat }
+    }
+}
+
+impl From<bindings::channel_question::exports::holdfast::extension::channel_question::Delivery> for Delivery {
+    fn from(
+        delivery: bindings::channel_question::exports::holdfast::extension::channel_question::Delivery,
+    ) -> Self {
         Self { id: delivery.id, repeat: delivery.repeat }
     }
 }

@@ -4,9 +4,9 @@
 
 use holdfast_extension::private::{Tool, inventory};
 use holdfast_extension::{
-    Argument, Content, Decision, Delivery, Effects, Event, Failure, File, Json, Setup, StreamingChannel,
-    ToolCall, Value, execute_task, json, on_event, run_background, send_file, send_message, send_to_user,
-    setup, streaming_channel, timers, tool, tool_gate,
+    Argument, Choice, Content, Decision, Delivery, Effects, Event, Failure, File, Json, Setup,
+    StreamingChannel, ToolCall, Value, execute_task, json, on_event, run_background, send_file, send_message,
+    send_question, send_to_user, setup, streaming_channel, timers, tool, tool_gate,
 };
 
 #[derive(Argument)]
@@ -64,6 +64,12 @@ fn broadcasts(text: String, delivery: Delivery) -> Result<(), Failure> {
 #[send_file]
 fn files(user: Option<String>, file: File, delivery: Delivery) -> Result<(), Failure> {
     if delivery.id.is_empty() || user.is_none() { Err(Failure::Failed(file.name)) } else { Ok(()) }
+}
+
+#[send_question]
+fn asks(user: String, text: String, choices: Vec<Choice>, delivery: Delivery) -> Result<(), Failure> {
+    let labels: Vec<String> = choices.into_iter().map(|choice| choice.label).collect();
+    if delivery.repeat { Err(Failure::Failed(format!("{user}: {text} {labels:?}"))) } else { Ok(()) }
 }
 
 struct Screen;

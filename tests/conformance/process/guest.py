@@ -82,8 +82,6 @@ def serve(call, method, params):
         return it.decide(params)
     if method == "tool":
         arguments, turn = params["arguments"], params["turn"]
-        if params["tool"] == "helper":
-            return it.told("agent", arguments["task"], None, turn)
         return it.told("tool", arguments, arguments, turn)
     if method == "api":
         return it.told("api", params["arguments"], params["arguments"])
@@ -96,7 +94,7 @@ def serve(call, method, params):
     if function == "run":
         return it.told("command", arguments["arguments"])
     if function == "invoke":
-        return it.told("agent", arguments["task"])
+        return it.told("agent", arguments["task"], None, arguments.get("turn"))
     return shown(arguments["tool"], arguments["arguments" if function == "render-call" else "result"])
 
 

@@ -117,6 +117,7 @@ impl Group {
                 let lab = case.run(&**lane, &self.file).await;
                 points.note(&lab.frames());
                 let frames = lab.told(&place, lane.runs_again()).await;
+                lab.lab.stop().await;
                 let story = story(&frames);
                 match &first {
                     None => {

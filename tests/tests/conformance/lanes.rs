@@ -5,17 +5,19 @@ use std::sync::Arc;
 
 use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::Generation;
-use holdfast_contract::manifest::{Grants, Manifest, parse};
+use holdfast_contract::manifest::{Grants, Manifest, Profile, parse};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::wire::{Lane, Vault};
 use holdfast_lane_native::NativeLane;
+use holdfast_lane_plugin::{PluginLane, PluginPlaces};
 use holdfast_lane_process::{Places, ProcessLane};
+use holdfast_policy::Policy;
 use holdfast_testkit::LabBuilder;
 use holdfast_testkit::wasm::{MapVault, lane};
 
-use super::native;
+use super::{native, plugins};
 
 /// The manifest that every lane's extension has; a case may add lines to it.
 pub const MANIFEST: &str = include_str!("../../conformance/guest/manifest.yaml");
@@ -44,6 +46,11 @@ pub fn all() -> Vec<Box<dyn ConformingLane>> {
         Box::new(Wasm::build()),
         Box::new(Programs::new("process", ProcessLane::new)),
         Box::new(Programs::new("python", ProcessLane::python)),
+        Box::new(Plugins::new(
+            "plugin in Rust",
+            plugins::in_rust("tests/conformance/plugin-rust", "conformance_plugin"),
+        )),
+        Box::new(Plugins::new("plugin in C", plugins::in_c("tests/conformance/plugin-c/plugin.c"))),
     ]
 }
 
@@ -162,6 +169,50 @@ impl Programs {
 }
 
 impl ConformingLane for Programs {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn runs_again(&self) -> bool {
+        false
+    }
+
+    fn install(&self, lab: LabBuilder, manifest: &str) -> (LabBuilder, Digest) {
+        let found = self.found(manifest);
+        let digest = found.digest;
+        (lab.lane(self.lane.clone(), [found]), digest)
+    }
+
+    fn alone(&self, manifest: &str) -> (Arc<dyn Lane>, ExtensionRef) {
+        (self.lane.clone(), reference(&self.found(manifest)))
+    }
+}
+
+/// A dynamic library, under the profile that loads it.
+struct Plugins {
+    name: &'static str,
+    library: Vec<u8>,
+    vault: Arc<MapVault>,
+    lane: Arc<dyn Lane>,
+    _folder: tempfile::TempDir,
+}
+
+impl Plugins {
+    fn new(name: &'static str, library: Vec<u8>) -> Self {
+        let (vault, folder) = (Arc::new(MapVault::default()), tempfile::tempdir().unwrap());
+        let places = PluginPlaces::within(folder.path());
+        let trusted = || Policy::profile(Profile::Trusted).allows_native_plugins();
+        let lane = Arc::new(PluginLane::new(vault.clone(), places, Arc::new(trusted)));
+        Self { name, library, vault, lane, _folder: folder }
+    }
+
+    fn found(&self, manifest: &str) -> FoundExtension {
+        let manifest = manifest.replace("entrypoint: conformance.wasm", "entrypoint: conformance.so");
+        self.vault.add_plugin(&manifest, "conformance.so", self.library.clone())
+    }
+}
+
+impl ConformingLane for Plugins {
     fn name(&self) -> &'static str {
         self.name
     }

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
+use holdfast_contract::agents::AgentMode;
 use holdfast_contract::content::Content;
+use holdfast_contract::exports::AgentExport;
 use holdfast_contract::hook::{Artifact, Decision, HookInput, HookPoint, HookSpec};
 use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::manifest::Manifest;
@@ -11,7 +13,7 @@ use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{Descriptor, Payload};
 use holdfast_contract::role::Role;
-use holdfast_contract::tool::{EffectClass, ToolSpec, agent_arguments_schema};
+use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Api, Functions, Hook, Lifecycle, NativeExtension, Tool, now};
 use serde_json::{Value, json};
@@ -31,6 +33,13 @@ pub fn extension(manifest: &Manifest) -> NativeExtension {
             (hint.timeout_ms.unwrap_or(spec.timeout), hint.effects.unwrap_or(spec.effects));
         it = it.tool(Obeys { spec: ToolSpec { timeout, effects, ..spec }, config: config.clone() });
     }
+    let helper = AgentExport {
+        name: "helper".to_owned(),
+        description: "Helps in words.".to_owned(),
+        mode: AgentMode::Tool,
+        effects: None,
+    };
+    it = it.agent(manifest.code_agent(&helper));
     for spec in hooks(manifest) {
         it = it.hook(Decides { spec, config: config.clone() });
     }
@@ -50,7 +59,7 @@ pub fn extension(manifest: &Manifest) -> NativeExtension {
         .replayable()
 }
 
-fn tools() -> [ToolSpec; 4] {
+fn tools() -> [ToolSpec; 3] {
     let count = json!({
         "type": "object",
         "properties": { "count": { "type": "integer" } },
@@ -70,7 +79,6 @@ fn tools() -> [ToolSpec; 4] {
             render: Some(json!({ "as": "table" }).into()),
             ..ToolSpec::named("typed", "Takes a count and promises text.")
         },
-        ToolSpec { input_schema: agent_arguments_schema(), ..ToolSpec::named("helper", "Helps in words.") },
     ]
 }
 
@@ -200,13 +208,7 @@ impl Tool for Obeys {
         host: Arc<dyn Host>,
     ) -> Later<Result<Content, Fault>> {
         let config = self.config.clone();
-        let task = (self.spec.name.as_str() == "helper").then(|| field(&arguments, "task"));
-        Box::pin(async move {
-            match task {
-                Some(task) => told("agent", &task, None, &config, Some(&turn), &host).await,
-                None => told("tool", &arguments, Some(&arguments), &config, Some(&turn), &host).await,
-            }
-        })
+        Box::pin(async move { told("tool", &arguments, Some(&arguments), &config, Some(&turn), &host).await })
     }
 }
 

@@ -281,9 +281,18 @@ async fn where_nobody_can_be_asked_it_is_denied() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_manifest_does_not_ask_for_cannot_be_granted_for_good() {
     let (scene, server) = (Scene::new(), Server::new());
-    install(&scene, "", &url(&server));
+    install(&scene, "grants: { network: [elsewhere.example] }\n", &url(&server));
     fs::write(scene.extension("weather").join("post"), "").unwrap();
     let (house, prompts) = open(&scene, Some("once")).await;
     assert_eq!(said(&call(&house, "one", "fetch").await), "heard \"POST /today HTTP/1.1\"");
     assert_eq!(prompts.lock().unwrap()[0].1, ["once", "no"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_manifest_without_grants_can_be_granted_for_good() {
+    let (scene, server) = (Scene::new(), Server::new());
+    install(&scene, "", &url(&server));
+    let (house, prompts) = open(&scene, Some("once")).await;
+    assert!(said(&call(&house, "one", "fetch").await).contains("heard"));
+    assert_eq!(prompts.lock().unwrap()[0].1, ["once", "always", "no"]);
 }

@@ -79,7 +79,7 @@ async fn ended(lab: &Lab, count: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_run_at_their_hours_and_tell_the_user() {
-    let lab = Lab::build().extension(memory(Chores::default())).start().await;
+    let lab = Lab::build().shows_notices().extension(memory(Chores::default())).start().await;
     // The clock begins at 22:13:20 in UTC.
     lab.pass(Millis(5 * HOUR), 1).await;
     ended(&lab, 1).await;
@@ -89,6 +89,7 @@ async fn tasks_run_at_their_hours_and_tell_the_user() {
         lab.ledger.lines().iter().filter(|line| line.starts_with("task")).collect::<Vec<_>>(),
         ["task memory execute_consolidation", "task memory execute_decay"]
     );
+    lab.until("both notices", |lab| lab.notices().len() == 2).await;
     assert_eq!(lab.notices(), ["execute_consolidation is done", "execute_decay is done"]);
     assert_eq!(
         course(&lab)[4..],
@@ -107,7 +108,7 @@ async fn tasks_run_at_their_hours_and_tell_the_user() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failing_task_is_tried_again_with_growing_waits() {
     let chores = Chores { failures: Arc::new(AtomicU32::new(2)) };
-    let lab = Lab::build().extension(memory(chores)).start().await;
+    let lab = Lab::build().shows_notices().extension(memory(chores)).start().await;
     lab.pass(Millis(5 * HOUR), 1).await;
     ended(&lab, 1).await;
     assert_eq!(lab.ledger.count("task"), 1);
@@ -132,6 +133,7 @@ async fn a_failing_task_is_tried_again_with_growing_waits() {
     );
     let due = bodies(&lab.frames_of("system"), FrameKind::ScheduleDue);
     assert_eq!(due.last().unwrap()["retry"], json!({ "attempt": 3, "jitter": 0x0001_0203 }));
+    lab.until("the notice", |lab| !lab.notices().is_empty()).await;
     assert_eq!(lab.notices(), ["execute_consolidation is done"]);
 }
 

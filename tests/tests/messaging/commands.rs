@@ -139,7 +139,7 @@ async fn an_extensions_command_is_run_and_recorded() {
     let lab = lab(&Mailbox::default(), []).start().await;
     let session = lab.session().id().clone();
     let names: Vec<String> = lab.runtime.commands().into_iter().map(|command| command.name).collect();
-    assert_eq!(names, ["help", "tools", "agents", "model", "cost", "new", "lose", "roll"]);
+    assert_eq!(names, ["help", "tools", "agents", "model", "cost", "questions", "new", "lose", "roll"]);
     let done = lab.runtime.run_command(&session, "roll", " 2d6 ", nowhere).await.unwrap();
     assert_eq!(done, CommandDone { output: Content::text("rolled 2d6"), session: None });
     let run = bodies(&lab.frames(), FrameKind::CommandRun);

@@ -2,19 +2,21 @@
 
 use holdfast_bus::NewEvent;
 use holdfast_contract::body::FrameKind;
+use holdfast_contract::content::Content;
 use holdfast_contract::digest::canonical;
 use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::manifest::HandlerSpec;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::wire::{Host, Later};
-use holdfast_lane_native::{Lifecycle, NativeExtension, now};
+use holdfast_lane_native::{Lifecycle, NativeExtension, Subscriber, now};
 use holdfast_testkit::pieces::echo;
 use holdfast_testkit::story::bodies;
 use holdfast_testkit::{Lab, ScriptStep};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use tokio::sync::watch;
 
 use crate::fixtures::{Asking, Takes, bus_story, later};
 
@@ -319,5 +321,49 @@ async fn the_events_of_an_extension_that_is_down_wait_until_it_is_up() {
         "{:?}",
         takes.all()
     );
+    lab.stop().await;
+}
+
+/// Takes an event, and does not say so before it is woken.
+struct Sleeps(watch::Receiver<bool>);
+
+impl Subscriber for Sleeps {
+    fn on_event(&self, _: Content, _: Arc<dyn Host>) -> Later<Result<(), Fault>> {
+        let mut woken = self.0.clone();
+        Box::pin(async move {
+            drop(woken.wait_for(|woken| *woken).await);
+            Ok(())
+        })
+    }
+}
+
+// Finding D7: through the runtime, with more events than a backlog holds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_extension_that_sleeps_on_its_events_delays_no_other() {
+    const EVENTS: usize = 10_000;
+    let (takes, (wake, woken)) = (Takes::default(), watch::channel(false));
+    let sleeper = NativeExtension::new("sleeper", "1.0.0")
+        .subscribes("shop.*", HandlerSpec::Custom)
+        .subscriber(Sleeps(woken));
+    let lab = Lab::build()
+        .script([ScriptStep::says("hello")])
+        .extension(sleeper)
+        .extension(list(&takes))
+        .start()
+        .await;
+    for first in (0..EVENTS).step_by(500) {
+        let mut publishing = tokio::task::JoinSet::new();
+        for number in first..first + 500 {
+            let runtime = lab.runtime.clone();
+            let event = NewEvent::new("shop.sold", json!({ "n": number }));
+            publishing.spawn(async move { runtime.publish(event).await.map(drop) });
+        }
+        for published in publishing.join_all().await {
+            published.unwrap();
+        }
+    }
+    assert_eq!(lab.say("hi").await.answer.unwrap().to_text(), "hello");
+    lab.until("the other takes all of them", |_| takes.all().len() == EVENTS).await;
+    wake.send_replace(true);
     lab.stop().await;
 }

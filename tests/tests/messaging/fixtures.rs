@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use holdfast_contract::body::{Body, FrameKind};
+use holdfast_contract::channel_question::ChannelQuestion;
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::Frame;
 use holdfast_contract::hook::Artifact;
@@ -80,6 +81,8 @@ pub struct Mailbox {
     pub silent: bool,
     /// Whether it sends files: `ada: chart.png (image/png, 6 bytes)`.
     pub files: bool,
+    /// Whether it shows questions with choices: `ada: Sure? [yes=yes 7K3F2Q, no=no 7K3F2Q]`.
+    pub questions: bool,
 }
 
 impl Mailbox {
@@ -127,6 +130,22 @@ impl Channel for Mailbox {
         _: Arc<dyn Host>,
     ) -> Later<Result<(), Fault>> {
         self.keep(user.as_deref().unwrap_or("*"), &file.to_string(), &delivery)
+    }
+
+    fn has_questions(&self) -> bool {
+        self.questions
+    }
+
+    fn send_question(
+        &self,
+        question: ChannelQuestion,
+        delivery: Content,
+        _: Arc<dyn Host>,
+    ) -> Later<Result<(), Fault>> {
+        let ChannelQuestion { user, text, choices } = question;
+        let choices: Vec<String> =
+            choices.into_iter().map(|choice| format!("{}={}", choice.label, choice.answer)).collect();
+        self.keep(&user, &format!("{text} [{}]", choices.join(", ")), &delivery)
     }
 }
 

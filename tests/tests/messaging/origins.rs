@@ -1,25 +1,31 @@
 //! Where a session comes from is what the program knows, never what an extension says: policies rely on it.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use holdfast_bus::NewEvent;
 use holdfast_contract::body::FrameKind;
+use holdfast_contract::host_call::Capability;
 use holdfast_contract::manifest::HandlerSpec;
+use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::tool::EffectClass;
 use holdfast_lane_native::NativeExtension;
+use holdfast_lane_process::{Places, ProcessLane};
 use holdfast_policy::Policy;
 use holdfast_testkit::pieces::{agent, tool};
 use holdfast_testkit::story::bodies;
+use holdfast_testkit::wasm::MapVault;
 use holdfast_testkit::{Lab, LabBuilder, Script, ScriptStep};
 use serde_json::{Value, json};
 
 use crate::fixtures::{Asking, Mailbox, later};
+use crate::privileges::PROGRAM;
 
 /// `spill` is allowed on the terminal, and for one user of one channel. `order` starts the tasks.
 const POLICY: &str = "
 profile: standard
 rules:
-  - { name: order, match: { tools: [order] }, decision: allow }
+  - { name: order, match: { tools: [order, ask] }, decision: allow }
   - { name: terminal, match: { tools: [spill], origins: [chat, run, cli, task] }, decision: allow }
   - { name: ada, match: { tools: [spill], origins: [telegram], users: ['4711'] }, decision: allow }
   - { name: quiet, match: { tools: [spill], origins: [quiet] }, decision: allow }
@@ -51,8 +57,8 @@ fn spills(lab: &Lab, beginning: &str) -> Vec<(Value, String)> {
         .collect()
 }
 
-// Finding H2.
-#[tokio::test]
+// Finding H2, in a lane of the program and in one of others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_comes_from_the_extension_that_asked_whatever_it_says() {
     let spoofs = [
         ("agent.background", json!({ "agent": "spy", "task": "go", "channel": "chat" })),
@@ -70,11 +76,23 @@ async fn a_task_comes_from_the_extension_that_asked_whatever_it_says() {
                     "payload": { "agent": "spy", "prompt": "go", "channel_id": "run", "user_id": "4711" } }),
         ),
     ];
-    for (ask, arguments) in spoofs {
+    let both = spoofs.into_iter().flat_map(|spoof| [(false, spoof.clone()), (true, spoof)]);
+    for (as_program, (ask, arguments)) in both {
         let mailbox = Mailbox { proactive: true, ..Mailbox::default() };
-        let steps = vec![ScriptStep::calls([("order", arguments.clone())]), ScriptStep::says("ordered")];
-        let quiet = NativeExtension::new("quiet", "1.0.0").tool(Asking("order", ask));
-        let lab = lab(&mailbox, steps).extension(quiet).start().await;
+        let (vault, folder) = (Arc::new(MapVault::default()), tempfile::tempdir().unwrap());
+        let lab = if as_program {
+            let call = json!({ "name": ask, "arguments": arguments });
+            let steps = vec![ScriptStep::calls([("ask", call)]), ScriptStep::says("ordered")];
+            let lane = Arc::new(ProcessLane::new(vault.clone(), Places::within(folder.path())));
+            let manifest = "id: quiet\nname: Quiet\nversion: 1.0.0\ncommand: [python3, main.py]\n";
+            let found = vault.add_files(manifest, "process", [("main.py", PROGRAM.as_bytes().to_vec())]);
+            let interfaces = vec![Capability::Agents.name().to_owned()];
+            lab(&mailbox, steps).lane(lane, [FoundExtension { interfaces, ..found }])
+        } else {
+            let steps = vec![ScriptStep::calls([("order", arguments.clone())]), ScriptStep::says("ordered")];
+            lab(&mailbox, steps).extension(NativeExtension::new("quiet", "1.0.0").tool(Asking("order", ask)))
+        };
+        let lab = lab.start().await;
         lab.say("go").await;
         let ended = |lab: &Lab| {
             let streams = lab.runtime.store().streams().unwrap();

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use crate::fixtures::{Asking, Mailbox, Takes, outcomes};
 
 /// A program whose one tool makes the host call that its arguments name, and answers with the error's code.
-const PROGRAM: &str = r#"
+pub(crate) const PROGRAM: &str = r#"
 import json, sys
 
 def say(**message):

@@ -72,7 +72,23 @@ pub fn page() -> String {
     )
     .unwrap();
     text.push_str(
-        "\nThe arguments are described in [the extension protocol](../protocol.md#host-calls),\n\
+        "\nUnder `standard` and `full-auto` a Python class holds, without a grant, everything in the first table\n\
+         except `system-events`, `results`, `discovery` and `setup`; under `safe` also not `agents`, `system`,\n\
+         `user-messages` and `answers`. `holdfast ext check` and `holdfast ext show` list what an extension\n\
+         holds and what it asks for and lacks.\n\n\
+         `http.request` takes `url`, and may take `method`, `headers` as a list of pairs, `body` and\n\
+         `timeout_ms`; its answer has `status`, `headers` and `body`. `file.read`, `file.list`, `file.stat`,\n\
+         `file.remove` and `file.make_folder` take `path`, and `file.write` also `content`. A path is relative\n\
+         to the extension's data folder, or absolute, or begins with `~/`; no link leads out of a granted\n\
+         folder, and none includes the home. A body, a content and an answer are text, or\n\
+         `{ \"base64\": \"…\" }` where they are not UTF-8, with 4 MiB at most.\n\n\
+         A reference from `secret.reference` in a header, in the path, in the query or in a body of text of a\n\
+         request is replaced by the secret's value on the way out: only for a host that a grant covers, and\n\
+         only over `https` or to this machine. Values of secrets are redacted in the answer. Redirects are\n\
+         followed within what is granted, and never to another host with a secret; others are the answer.\n",
+    );
+    text.push_str(
+        "\nThe arguments of the other calls are described in\n[the extension protocol](../protocol.md#host-calls),\n\
          [native extensions](../native-extensions.md#other-extensions) and\n\
          [the bus](../bus.md#extensions-on-the-bus).\n",
     );
@@ -90,6 +106,8 @@ fn held_by(grant: GrantRule) -> &'static str {
         GrantRule::Explicit => "extensions with the grant, in every lane",
         GrantRule::EachSecret => "every extension for its own secrets; others are granted by name",
         GrantRule::EachHost => "extensions for the hosts that they are granted, or that the user allows",
+        GrantRule::EachFolder => "every extension for its own data folder; other folders are granted by path",
+        GrantRule::EachVariable => "extensions for the variables that they are granted by name",
     }
 }
 

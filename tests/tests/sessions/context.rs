@@ -216,7 +216,8 @@ async fn the_built_in_provider_comes_first_and_says_where_the_user_is() {
         read,
         "[Current Session Context]\nThe user is on the channel `test`, and your answer goes there. The user is `ada`.\n\
          Other channels reach the user too: `pigeon`.\nMessages that are not replies go to `pigeon` unless a channel is named.\
-         \n\n---\n\nEarly.\n\n---\n\n[Capabilities]\nExtensions:\n- orchestrator (4 tools): \
+         \n\n---\n\nEarly.\n\n---\n\n[Capabilities]\nExtensions:\n- orchestrator (4 tools: find_tools, \
+         list_channels, send_to_channel, start_background_task): \
          Finds tools, reaches channels and starts work in the background."
     );
     let verdict = lab.replay("s1");

@@ -97,11 +97,18 @@ async fn a_model_without_a_price_is_not_asked_where_the_user_limits_money() {
             let lab = Lab::build()
                 .policy(Policy::new(Document { caps: caps.clone(), ..Document::of(profile) }).unwrap())
                 .limits(Limits { max_cost_micros, ..Limits::default() })
-                .model("script", Unpriced(Script::new([ScriptStep::says("done")])))
+                .model("script", Unpriced(Script::new([ScriptStep::says("done"), ScriptStep::says("done")])))
                 .start()
                 .await;
             match lab.say("go").await.outcome {
-                TurnOutcome::Answered => assert!(answers, "{what}, {profile:?}"),
+                TurnOutcome::Answered => {
+                    assert!(answers, "{what}, {profile:?}");
+                    // The profile's own limit cannot hold, and the user is told so once.
+                    lab.say("again").await;
+                    let told =
+                        lab.progress().iter().filter(|text| text.contains("limit of 20 dollars")).count();
+                    assert_eq!(told, usize::from(profile == Profile::FullAuto), "{what}, {profile:?}");
+                }
                 TurnOutcome::Failed(fault) => {
                     assert!(!answers, "{what}, {profile:?}: {fault}");
                     assert_eq!(fault.code, Code::PriceUnknown, "{what}: {fault}");

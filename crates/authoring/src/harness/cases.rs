@@ -7,9 +7,11 @@ use holdfast_contract::content::Content;
 use holdfast_contract::hook::{HookInput, HookPoint};
 use holdfast_contract::ids::{CallId, HookId, Millis};
 use holdfast_contract::manifest::yaml::{self, Codes, Format};
-use holdfast_contract::message::{CallView, Origin, TurnContext};
+use holdfast_contract::message::{CallView, Limits, Origin, TurnContext};
 use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::protocol::ProcessTurn;
 use holdfast_contract::registry::Payload;
+use holdfast_contract::role::Role;
 use holdfast_contract::wire::{Call, Reply};
 use holdfast_runtime::SystemClock;
 use holdfast_runtime::calls::{SchemaChecks, decision_of, result_of, start_call, wait_timeout};
@@ -150,6 +152,14 @@ impl LoadedExtension {
         outcomes
     }
 
+    /// Whether its code is an agent that is called by this name.
+    fn has_agent(&self, name: &str) -> bool {
+        self.descriptors.iter().any(|descriptor| match &descriptor.payload {
+            Payload::Agent(agent) => agent.code.is_some() && agent.tool_name().as_str() == name,
+            _ => false,
+        })
+    }
+
     async fn ask(&self, asked: &Asked) -> Result<Value, Fault> {
         let origin = Origin { channel: "test".to_owned(), user: None };
         let (session, agent) = ("test".into(), "main".into());
@@ -165,6 +175,14 @@ impl LoadedExtension {
             .await
         };
         match asked {
+            Asked::Tool { name, arguments } if self.has_agent(name) => {
+                let mut arguments = arguments.clone();
+                arguments["turn"] = json!(ProcessTurn::from(&turn));
+                let (role, function, arguments) = (Role::Agent, "invoke".to_owned(), Content::new(arguments));
+                let call = Call::Function { role, function, arguments };
+                let limit = Limits::default().time_budget;
+                Ok(result_of(run(call, limit, Code::ToolTimeout).await?)?.value().clone())
+            }
             Asked::Tool { name, arguments } => {
                 let spec = self.descriptors.iter().find_map(|descriptor| match &descriptor.payload {
                     Payload::Tool(spec) if spec.name.as_str() == name => Some(spec.clone()),

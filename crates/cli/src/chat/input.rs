@@ -2,7 +2,7 @@
 //! completion and hints, or the answer to a question. Where there is no terminal, lines are read as they are.
 
 use std::borrow::Cow;
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc as blocking};
@@ -95,12 +95,16 @@ impl Input {
     }
 }
 
+/// The longest line that is read where there is no terminal.
+const MAX_LINE_BYTES: u64 = 8 << 20;
+
 fn plainly(wants: &blocking::Receiver<InputRequest>, types: &mpsc::UnboundedSender<Typed>) {
     let mut lines = std::io::stdin().lock();
     while wants.recv().is_ok() {
         let mut line = Vec::new();
-        let typed = match lines.read_until(b'\n', &mut line) {
-            Ok(count) if count > 0 => {
+        // Input without an end has no lines.
+        let typed = match (&mut lines).take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
+            Ok(count) if count > 0 && (count as u64) < MAX_LINE_BYTES => {
                 let text = String::from_utf8_lossy(&line);
                 Typed::Line(text.trim_end_matches(['\n', '\r']).to_owned())
             }

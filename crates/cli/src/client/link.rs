@@ -1,19 +1,22 @@
 //! The link between a command and the owner of its home: this process itself, or another one. Either way the same protocol is
 //! spoken, so a command prints the same.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_app::{Application, ApplicationConfig, ClientSession, Purpose};
+use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::StreamId;
 use holdfast_contract::manifest::Profile;
-use holdfast_contract::problem::{Code, Problem};
-use holdfast_home::HomeOwner as Ownership;
+use holdfast_contract::problem::{Code, Problem, Severity};
+use holdfast_home::{HomeOwner as Ownership, ServeSettings};
 use holdfast_rpc::{
-    ActiveClients, Client, ClientHello, Hub, Notification, Server, ServerContext, ServerHello, SessionOpen,
-    VERSION, connect, listen,
+    ActiveClients, Client, ClientHello, Hub, Notification, RemoteService, Server, ServerContext, ServerHello,
+    SessionOpen, VERSION, connect, listen, serve_tools,
 };
+use secrecy::ExposeSecret;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -64,6 +67,8 @@ pub(crate) struct EmbeddedOwner {
     server: Server,
     /// None for a home that is only listed.
     listening: Option<JoinHandle<()>>,
+    /// Serves tools to other Holdfasts, if the settings list any.
+    serving: Option<JoinHandle<()>>,
     socket: PathBuf,
     _ownership: Ownership,
 }
@@ -202,7 +207,11 @@ impl EmbeddedOwner {
             Purpose::Run => Some(listen(&socket, server.clone())?),
             Purpose::Inspect => None,
         };
-        Ok(Self { application, server, listening, socket, _ownership: ownership })
+        let serving = match purpose {
+            Purpose::Run => serve(&application, &server),
+            Purpose::Inspect => None,
+        };
+        Ok(Self { application, server, listening, serving, socket, _ownership: ownership })
     }
 
     /// Waits for the extensions as a turn does, and reports what is wrong with them by then.
@@ -246,13 +255,31 @@ impl EmbeddedOwner {
 
     /// Stops everything in order, also if commands are being served.
     pub(crate) async fn end_now(self, reason: &str) -> Result<(), Problem> {
-        if let Some(listening) = &self.listening {
-            listening.abort();
+        for task in [&self.listening, &self.serving].into_iter().flatten() {
+            task.abort();
         }
         // The next owner removes it otherwise.
         drop(std::fs::remove_file(&self.socket));
         self.application.runtime.stop(reason).await
     }
+}
+
+/// Serves the tools that the settings list to other Holdfasts. A caller whose token cannot be read is not served, and what cannot be
+/// listened on is reported: neither prevents the start.
+fn serve(application: &Application, server: &Server) -> Option<JoinHandle<()>> {
+    let ServeSettings { address, tools, callers, .. } = application.settings.serve.clone()?;
+    let mut known = Vec::new();
+    for (name, secret) in callers {
+        match application.token(&secret) {
+            Ok(token) => known.push((name, Digest::of(token.expose_secret().as_bytes()))),
+            Err(problem) => report(&problem.with(Severity::Warning)),
+        }
+    }
+    let address: SocketAddr = address.parse().ok()?;
+    let offer = RemoteService { tools, callers: known };
+    serve_tools(address, server.clone(), offer)
+        .map_err(|problem| report(&problem.with(Severity::Warning)))
+        .ok()
 }
 
 fn profile(application: &Application) -> Result<String, Problem> {

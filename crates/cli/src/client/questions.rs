@@ -144,6 +144,13 @@ fn unanswered(question: &PromptKind) -> QuestionReply {
     }
 }
 
+/// Asks one question, of no turn that is followed here; `None` if there is no terminal.
+pub(crate) fn ask_now(asked: &Prompt) -> Option<QuestionReply> {
+    let terminal = TerminalGuard::take()?;
+    let ink = if crate::colors() { TextStyle::Color } else { TextStyle::Plain };
+    Some(ask(asked, &terminal.0, &AtomicBool::new(false), ink))
+}
+
 /// A line from the user; `None` if there is no user, or no answer.
 pub(crate) fn ask_line(prompt: &str) -> Option<String> {
     let terminal = TerminalGuard::take()?;

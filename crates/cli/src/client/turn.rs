@@ -49,10 +49,20 @@ impl Link {
         &mut self,
         session: &StreamId,
         (text, attachments): (String, Vec<Attachment>),
+        show: impl FnMut(&Notification) -> Result<(), Problem>,
+    ) -> Result<TurnEnd, Problem> {
+        let send = SessionMethod::Send(SessionSend { session: session.clone(), text, attachments });
+        self.follow(session, send, show).await
+    }
+
+    /// The same with a request that is answered when the turn has ended.
+    pub(crate) async fn follow(
+        &mut self,
+        session: &StreamId,
+        send: SessionMethod,
         mut show: impl FnMut(&Notification) -> Result<(), Problem>,
     ) -> Result<TurnEnd, Problem> {
         let client = self.client.clone();
-        let send = SessionMethod::Send(SessionSend { session: session.clone(), text, attachments });
         let mut sent = std::pin::pin!(client.ask::<TurnEnd>(&send));
         let mut questions = Questions::new(attended())?;
         let mut interrupts = 0;

@@ -1,6 +1,7 @@
 //! Commands that work with the settings of a home in this process, or start, stop and examine the process that owns it.
 
 pub(crate) mod ext;
+pub(crate) mod import;
 pub(crate) mod init;
 mod models;
 mod policy;
@@ -29,6 +30,7 @@ impl LocalCommand {
     ) -> Result<Exit, Problem> {
         match self {
             Self::Init(command) => init::init(output, &plan.home, plan.environment, command.yes).await,
+            Self::Import(command) => import::import(output, plan, &command),
             Self::Ext(command) => extension(output, plan, command).await,
             Self::Replay(command) => replay::replay(output, plan, &command).await,
             Self::Up(Up { while_used: true, .. }) => background::own(output, plan).await,

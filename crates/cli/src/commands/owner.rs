@@ -6,6 +6,7 @@ mod list;
 mod log;
 mod manage;
 mod policy;
+mod questions;
 mod run;
 mod schedule;
 mod secret;
@@ -22,7 +23,7 @@ use holdfast_rpc::{COMMAND, SessionList, SessionMethod, SessionSummary};
 
 use super::OwnerCommand;
 use super::local::init;
-use crate::arguments::{Bus, Chat, Dead, OwnerExt, Schedule};
+use crate::arguments::{Bus, Chat, Dead, OwnerExt, Questions, Schedule};
 use crate::chat;
 use crate::client::link::{CHAT, ClientOrigin, Link, OwnerConnection, link_chat};
 use crate::exit::Exit;
@@ -76,6 +77,7 @@ impl OwnerCommand {
             | Self::PolicyExplain(_)
             | Self::Session(_)
             | Self::Log(_)
+            | Self::Questions(Questions::List)
             | Self::Schedule(Schedule::List)
             | Self::Secret(_)
             | Self::Bus(
@@ -86,6 +88,7 @@ impl OwnerCommand {
             | Self::Call(_)
             | Self::Ext(OwnerExt::Restart { .. })
             | Self::Setup(_)
+            | Self::Questions(Questions::Answer { .. })
             | Self::Schedule(Schedule::Run { .. })
             | Self::Bus(Bus::Publish(_) | Bus::Dead(Dead::Retry { .. } | Dead::Discard { .. })) => {
                 Purpose::Run
@@ -127,6 +130,7 @@ impl OwnerCommand {
             Self::PolicyExplain(command) => policy::explain(output, link, command).await,
             Self::Log(command) => log::log(output, link, command).await,
             Self::Bus(command) => bus::bus(output, link, command).await,
+            Self::Questions(command) => questions::questions(output, link, command).await,
             Self::Schedule(command) => schedule::schedule(output, link, command).await,
             Self::Secret(command) => secret::secret(output, link, command).await,
         }

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use crate::content::Content;
 use crate::hook::{HookPoint, HookSpec};
-use crate::ids::{DescriptorId, RegistryKind};
+use crate::ids::{DescriptorId, RegistryKind, ToolName};
 use crate::manifest::Manifest;
 use crate::matcher::glob;
 use crate::problem::{Code, Fault};
-use crate::registry::{AgentSpec, ChannelFeatures, Descriptor, Payload};
-use crate::tool::ToolSpec;
+use crate::registry::{AgentMode, ChannelFeatures, Descriptor, Payload};
+use crate::tool::{EffectClass, ToolSpec};
 
 /// Something that is called by name: a command, or a method for other extensions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +25,19 @@ pub struct Named {
     /// What it does.
     #[serde(default)]
     pub description: String,
+}
+
+/// An agent as an extension's code describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentExport {
+    /// The name under which it is called.
+    pub name: String,
+    /// What it is good for.
+    pub description: String,
+    /// How others reach it.
+    pub mode: AgentMode,
+    /// What calling it does to the world, if the code says so.
+    pub effects: Option<EffectClass>,
 }
 
 /// What of a call an extension renders.
@@ -39,10 +52,10 @@ pub struct RendererFeatures {
 /// What an extension's code says that it is.
 #[derive(Clone, Debug, Default)]
 pub struct Exports {
-    /// Its tools, an agent that is called like one among them.
+    /// Its tools.
     pub tools: Vec<ToolSpec>,
-    /// Its agent, if conversations are handed over to it.
-    pub handoff: Option<Named>,
+    /// Its agent.
+    pub agent: Option<AgentExport>,
     /// What it is, in words.
     pub description: String,
     /// The points at which it has a hook.
@@ -62,16 +75,16 @@ pub struct Exports {
 impl Exports {
     /// What it registers under this manifest.
     pub fn descriptors(self, manifest: &Manifest) -> Result<Vec<Descriptor>, Fault> {
-        let Self { tools, handoff, description, points, priorities, commands, methods, renders, channel } =
+        let Self { tools, agent, description, points, priorities, commands, methods, renders, channel } =
             self;
         let mut all = Vec::new();
         for tool in tools {
             filled("a tool's name", tool.name.as_str())?;
             all.push(Descriptor::tool(hinted(tool, manifest)));
         }
-        if let Some(Named { name, description }) = &handoff {
-            filled("an agent's name", name)?;
-            all.push(Descriptor::agent(AgentSpec::code(&manifest.id, name, description)));
+        if let Some(agent) = &agent {
+            filled("an agent's name", &agent.name)?;
+            all.push(Descriptor::agent(manifest.code_agent(agent)));
         }
         all.extend(hooks(&points, &priorities, manifest));
         for command in &commands {
@@ -90,10 +103,10 @@ impl Exports {
         }
         let channel = channel.map(|features| Descriptor::channel(&manifest.id, features));
         all.extend(channel.map(|channel| channel.described(&description)));
-        for kind in ["tool", "command"] {
-            let of_kind = all.iter().filter(|descriptor| descriptor.kind.as_str() == kind);
-            unique(kind, of_kind.map(|descriptor| descriptor.id.as_str()))?;
-        }
+        let tools: Vec<_> = all.iter().flat_map(Descriptor::tool_names).collect();
+        unique("tool", tools.iter().map(ToolName::as_str))?;
+        let commands = all.iter().filter(|descriptor| descriptor.kind.as_str() == "command");
+        unique("command", commands.map(|descriptor| descriptor.id.as_str()))?;
         Ok(all.into_iter().map(|descriptor| descriptor.with_hint(manifest)).collect())
     }
 }

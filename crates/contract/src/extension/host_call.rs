@@ -17,10 +17,12 @@ use std::fmt;
 use serde::Deserialize;
 
 use self::arguments::{
-    AnyArguments, ApiCallArguments, ConnectArguments, DoctorArguments, EnrichArguments, FindToolsArguments,
-    NameArgument, NotifyArguments, PublishArguments, ReadResultArguments, ScheduleNextArguments,
-    ScheduleWaitArguments, SecretKeepArguments, ServiceCallArguments, ServiceGetArguments,
-    SetupApplyArguments, ShutdownArguments, TaskArguments, TopicArguments,
+    AnyArguments, ApiCallArguments, ConnectArguments, DescribeAgentArguments, DoctorArguments,
+    EnrichArguments, FileArguments, FileWriteArguments, FindToolsArguments, HttpArguments,
+    InvokeModelArguments, InvokeToolArguments, NameArgument, NotifyArguments, PublishArguments,
+    ReadResultArguments, ScheduleNextArguments, ScheduleWaitArguments, SecretKeepArguments,
+    ServiceCallArguments, ServiceGetArguments, SetupApplyArguments, ShutdownArguments, TaskArguments,
+    TopicArguments,
 };
 use self::topic::TopicRule;
 use crate::content::Content;
@@ -227,31 +229,37 @@ host_calls! {
         "Returns what its owner reports about a shared service, which is created if it does not exist.";
     ServiceCall(ServiceCallArguments) = "service.call", Services, Acts, ["services.call"],
         "Calls a method of a shared service, which is created if it does not exist.";
-    EventPublish(PublishArguments) = "event.publish", Events, Acts, ["events.publish"],
+    EventPublish(PublishArguments) = "event.publish", Events, Acts, ["events.publish", "events.publish-event"],
         "Publishes an event on the bus.";
     EventSubscribe(TopicArguments) = "event.subscribe", Subscriptions, Acts, ["subscriptions.subscribe"],
         "Subscribes to a topic while this generation is active.";
     EventUnsubscribe(TopicArguments) = "event.unsubscribe", Subscriptions, Acts, ["subscriptions.unsubscribe"],
         "Removes such a subscription.";
-    UserNotify(NotifyArguments) = "user.notify", Channels, Acts, [],
+    UserNotify(NotifyArguments) = "user.notify", Channels, Acts, ["channels.notify"],
         "Sends the user a message on a channel.";
-    ChannelList(AnyArguments) = "channel.list", Channels, Reads, [],
+    ChannelList(AnyArguments) = "channel.list", Channels, Reads, ["channels.list"],
         "Lists the channels that reach the user.";
-    AgentTask(TaskArguments) = "agent.task", Agents, Acts, [],
+    AgentTask(TaskArguments) = "agent.task", Agents, Acts, ["agents.task"],
         "Starts a turn of an agent; the user gets its answer.";
-    AgentBackground(TaskArguments) = "agent.background", Agents, Acts, [],
+    AgentBackground(TaskArguments) = "agent.background", Agents, Acts, ["agents.background"],
         "Starts a turn of an agent in the background.";
     AgentInvoke(TaskArguments) = "agent.invoke", Agents, Acts, ["agents.invoke"],
         "Runs an agent in a child session and returns its answer.";
-    ContextEnrich(EnrichArguments) = "context.enrich", Context, Reads, [],
+    ToolInvoke(InvokeToolArguments) = "tool.invoke", Agents, Acts, [],
+        "Runs a tool that the extension's agent has, as a model's call of it would run, and returns its result.";
+    ModelInvoke(InvokeModelArguments) = "model.invoke", Agents, Acts, [],
+        "Asks the model that an agent uses, within the budget of the turn, and returns its text.";
+    AgentDescribe(DescribeAgentArguments) = "agent.describe", Context, Reads, [],
+        "Returns the models of an agent and, of the extension's own, its instructions, tools, limits and parameters.";
+    ContextEnrich(EnrichArguments) = "context.enrich", Context, Reads, ["prompts.enrich"],
         "Returns the texts of all context providers followed by a prompt.";
-    ScheduleNext(ScheduleNextArguments) = "schedule.next", Timers, Reads, [],
+    ScheduleNext(ScheduleNextArguments) = "schedule.next", Timers, Reads, ["timers.next-due"],
         "Computes when a schedule is next due.";
     ScheduleWait(ScheduleWaitArguments) = "schedule.wait", Timers, Reads, ["timers.wait-until"],
         "Waits until a point in time.";
     SecretReference(NameArgument) = "secret.reference", Secrets, Reads, ["secrets.reference"],
         "Returns a reference that the host replaces with the secret where it sends it.";
-    SecretGet(NameArgument) = "secret.get", Secrets, Reads, [],
+    SecretGet(NameArgument) = "secret.get", Secrets, Reads, ["secrets.get"],
         "Returns the value of a secret.";
     SecretKeep(SecretKeepArguments) = "secret.keep", Secrets, Acts, [],
         "Stores a secret of the extension; with the `setup` interface, a secret of any extension.";
@@ -259,7 +267,23 @@ host_calls! {
         "Asks whether a host may be connected to, and under which addresses. The gateway of the process lanes makes it.";
     NetworkConnected(AnyArguments) = "network.connected", Network, Reads, [],
         "Records the outcome of a connection. The gateway of the process lanes makes it.";
-    SystemRestart(Option<ShutdownArguments>) = "system.restart", System, Acts, [],
+    HttpRequest(HttpArguments) = "http.request", Http, Acts, ["http.send"],
+        "Sends an HTTP request to a host that may be connected to. References to secrets are replaced on the way out.";
+    FileRead(FileArguments) = "file.read", Files, Reads, ["files.read"],
+        "Reads a file of the extension's data folder or of a granted folder.";
+    FileList(FileArguments) = "file.list", Files, Reads, ["files.list"],
+        "Lists such a folder.";
+    FileStat(FileArguments) = "file.stat", Files, Reads, ["files.stat"],
+        "Returns what is at such a path: its kind and its size.";
+    FileWrite(FileWriteArguments) = "file.write", Files, Acts, ["files.write"],
+        "Writes a file there, atomically and with missing folders.";
+    FileRemove(FileArguments) = "file.remove", Files, Acts, ["files.remove"],
+        "Removes a file or an empty folder there.";
+    FileMakeFolder(FileArguments) = "file.make_folder", Files, Acts, ["files.make-folder"],
+        "Makes a folder there, with those above it.";
+    EnvironmentGet(NameArgument) = "environment.get", Environment, Reads, ["environment.get"],
+        "Reads a granted environment variable of the host.";
+    SystemRestart(Option<ShutdownArguments>) = "system.restart", System, Acts, ["system.restart"],
         "Asks the owner of the process to restart it.";
     SystemShutdown(Option<ShutdownArguments>) = "system.shutdown", Shutdown, Acts, [],
         "Stops the process. No extension may; the user does, with `holdfast down`.";
@@ -305,6 +329,11 @@ impl HostCallKind {
         }
     }
 
+    /// Whether the host may ask the user before it serves it.
+    pub const fn may_ask_the_user(self) -> bool {
+        matches!(self, Self::NetworkConnect | Self::HttpRequest)
+    }
+
     /// Whether it is recorded as a frame of its own kind, or as `host.called`.
     pub const fn has_its_own_frame(self) -> bool {
         use HostCallKind as K;
@@ -322,6 +351,8 @@ impl HostCallKind {
             // It would call the context providers from one of them.
             Self::ContextEnrich => false,
             Self::ScheduleWait | Self::SecretGet | Self::NetworkConnected => false,
+            // They read outside of the log.
+            Self::FileRead | Self::FileList | Self::FileStat | Self::EnvironmentGet => false,
             _ => !self.has_side_effects(),
         }
     }
@@ -370,6 +401,12 @@ pub enum Capability {
     Secrets,
     /// `network`
     Network,
+    /// `http`
+    Http,
+    /// `files`
+    Files,
+    /// `environment`
+    Environment,
     /// `results`
     Results,
     /// `discovery`
@@ -394,6 +431,10 @@ pub enum GrantRule {
     EachSecret,
     /// It is granted host by host.
     EachHost,
+    /// Every extension has its own data folder; other folders are granted one by one.
+    EachFolder,
+    /// It is granted variable by variable.
+    EachVariable,
     /// No extension holds it, and it cannot be granted.
     Nobody,
 }
@@ -421,12 +462,15 @@ impl Capability {
         Self::SystemEvents,
         Self::Secrets,
         Self::Network,
+        Self::Http,
+        Self::Files,
+        Self::Environment,
         Self::Results,
         Self::Discovery,
         Self::Setup,
     ];
 
-    /// Its name: in `wit/host.wit`, and under `interfaces` in grants.
+    /// Its name, under `interfaces` in grants.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Clock => "clock",
@@ -449,6 +493,9 @@ impl Capability {
             Self::SystemEvents => "system-events",
             Self::Secrets => "secrets",
             Self::Network => "network",
+            Self::Http => "http",
+            Self::Files => "files",
+            Self::Environment => "environment",
             Self::Results => "results",
             Self::Discovery => "discovery",
             Self::Setup => "setup",
@@ -472,7 +519,17 @@ impl Capability {
             Self::Results | Self::Discovery | Self::Setup | Self::SystemEvents => GrantRule::Explicit,
             Self::Shutdown => GrantRule::Nobody,
             Self::Secrets => GrantRule::EachSecret,
-            Self::Network => GrantRule::EachHost,
+            Self::Network | Self::Http => GrantRule::EachHost,
+            Self::Files => GrantRule::EachFolder,
+            Self::Environment => GrantRule::EachVariable,
+        }
+    }
+
+    /// The interface of `wit/host.wit` that has its functions. It has the capability's name, unless a hook has that name.
+    pub const fn wit_interface(self) -> &'static str {
+        match self {
+            Self::Context => "prompts",
+            other => other.name(),
         }
     }
 }
@@ -535,6 +592,22 @@ impl HostCall {
             (Self::Invalid(invalid), _) => &invalid.name,
             (_, Some(kind)) => kind.name(),
             (_, None) => "",
+        }
+    }
+
+    /// What a frame records of it if there were too many: its arguments would make the log long.
+    pub fn record_of_refusal(&self) -> CallRecord {
+        CallRecord { kind: self.kind(), name: self.name().to_owned(), arguments: Content::default() }
+    }
+
+    /// About how many bytes a frame has that records it.
+    pub fn recorded_bytes(&self) -> u64 {
+        match self {
+            Self::StateSet { key, value } => {
+                key.len() as u64 + value.as_ref().map_or(0, Content::approximate_bytes)
+            }
+            Self::Inject { text } => text.approximate_bytes(),
+            other => other.sent().map_or(0, Content::approximate_bytes),
         }
     }
 

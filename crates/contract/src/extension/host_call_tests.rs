@@ -34,7 +34,7 @@ fn the_interface_of_a_wit_function_is_the_capability() {
     for kind in HostCallKind::ALL {
         for function in kind.wit_functions() {
             let interface = function.split('.').next();
-            assert_eq!(interface, Some(kind.capability().name()), "{kind}");
+            assert_eq!(interface, Some(kind.capability().wit_interface()), "{kind}");
         }
     }
 }
@@ -91,7 +91,7 @@ fn calls_are_equal_where_a_frame_records_the_same() {
 fn a_question_of_a_process_is_a_host_call() {
     let ask = |name: &str, arguments: Value| {
         let (name, timeout_ms) = (name.to_owned(), None);
-        HostCall::try_from(HostQuestion { call: 7, name, arguments, timeout_ms })
+        HostCall::try_from(HostQuestion { call: 7, name, arguments, timeout_ms, updates: false })
     };
     assert_eq!(ask("clock", Value::Null), Ok(HostCall::Clock));
     assert_eq!(ask("state.get", json!({ "key": "k" })), Ok(HostCall::StateGet { key: "k".to_owned() }));

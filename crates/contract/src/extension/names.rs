@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::agents::AgentMode;
 use crate::hook::HookPoint;
 use crate::ids::{DescriptorId, ExtensionId, RegistryKind, ToolName};
 use crate::problem::{Code, Fault};
@@ -30,10 +29,7 @@ impl Descriptor {
         match &self.payload {
             Payload::Tool(spec) if spec.name.as_str() == self.id.as_str() => vec![spec.name.clone()],
             Payload::Tool(spec) => vec![spec.name.clone(), self.id.as_str().into()],
-            Payload::Agent(agent) => vec![match agent.mode {
-                AgentMode::Tool => agent.id.as_str().into(),
-                AgentMode::Handoff => format!("transfer_to_{}", agent.id).into(),
-            }],
+            Payload::Agent(agent) => vec![agent.tool_name()],
             Payload::Hook(_) | Payload::Other(_) => Vec::new(),
         }
     }

@@ -57,6 +57,9 @@ pub struct ChannelFeatures {
     /// It sends files.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub files: bool,
+    /// It shows questions with choices, such as buttons.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub questions: bool,
 }
 
 impl ChannelFeatures {
@@ -67,6 +70,10 @@ impl ChannelFeatures {
 }
 
 /// What a descriptor registers.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "an extension registers few descriptors, and one agent at most"
+)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Payload {

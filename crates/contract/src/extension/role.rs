@@ -188,6 +188,7 @@ functions! {
     SendToUser: Channel, "channel"."send-to-user", Required;
     SendMessage: Channel, "channel-message"."send-message", Optional;
     SendFile: Channel, "channel-file"."send-file", Optional;
+    SendQuestion: Channel, "channel-question"."send-question", Optional;
     StreamStart: StreamingChannel, "streaming-channel"."stream-start", Required;
     StreamChunk: StreamingChannel, "streaming-channel"."stream-chunk", Required;
     StreamStatus: StreamingChannel, "streaming-status"."stream-status", Required;

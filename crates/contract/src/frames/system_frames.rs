@@ -23,10 +23,16 @@ impl Contents for Descriptor {
     fn contents(&mut self, visit: &mut dyn FnMut(&mut Content)) {
         match &mut self.payload {
             Payload::Tool(spec) => tool_contents(spec, visit),
-            Payload::Agent(AgentSpec { instructions, .. }) => visit(instructions),
+            Payload::Agent(agent) => agent.contents(visit),
             Payload::Other(content) => visit(content),
             Payload::Hook(_) => {}
         }
+    }
+}
+
+impl Contents for AgentSpec {
+    fn contents(&mut self, visit: &mut dyn FnMut(&mut Content)) {
+        visit(&mut self.instructions);
     }
 }
 
@@ -53,6 +59,9 @@ bodies! {
         /// extension that was starting then is a suspect.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         executing: Option<Vec<Digest>>,
+        /// The content whose code ended the earlier process: the signal that it died of came in that code.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        crashed: Vec<Digest>,
         /// Whether the last good content of an extension takes the place of content that cannot be used.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         last_good: bool,
@@ -82,7 +91,7 @@ bodies! {
     struct ExtensionsFound {
         /// Everything that was found new or changed at once, so that dependencies are judged on the whole.
         found: Vec<FoundExtension>,
-    };
+    } holds found;
 
     /// An extension as discovery met it; the kernel assigns its generation.
     #[derive(Default)]
@@ -128,7 +137,10 @@ bodies! {
         /// Set where the program brings the extension along; none for what others install.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         built_in: Option<BuiltIn>,
-    };
+        /// The agent that its manifest declares beside its code, with the prompt rendered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentSpec>,
+    } holds agent;
 
     /// What an extension has because it is built in.
     #[derive(Default)]

@@ -19,14 +19,13 @@ pub struct Grants {
     /// Secrets, by name. Those listed under `secrets` need not be repeated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
-    /// Environment variables, by name. Not available in this version: manifests and policies that name any are refused.
+    /// Environment variables of the host, each by its whole name. A program has them in its own environment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(skip)]
     pub environment: Vec<String>,
     /// Extensions to call. Those listed under `depends_on` need not be repeated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<ExtensionId>,
-    /// Interfaces of the host, such as `http`, `state` or `agent`.
+    /// Interfaces of the host, such as `events`, `ui` or `agents`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interfaces: Vec<String>,
 }
@@ -97,15 +96,11 @@ pub enum Profile {
     Standard,
     /// Goes ahead within bounds, and logs.
     FullAuto,
-    /// Allows native plugins besides. It is reserved: this version refuses it.
-    #[schemars(skip)]
+    /// Goes ahead like `full-auto`, and loads native plugins.
     Trusted,
 }
 
 impl Profile {
     /// Every profile, the strictest first.
     pub const ALL: &'static [Profile] = &[Self::Safe, Self::Standard, Self::FullAuto, Self::Trusted];
-
-    /// The profiles that this version offers, the strictest first.
-    pub const OFFERED: &'static [Profile] = &[Self::Safe, Self::Standard, Self::FullAuto];
 }

@@ -27,8 +27,10 @@ pub enum LaneKind {
     Node,
     /// An MCP server.
     Mcp,
-    /// The binary itself, or a dynamic library.
+    /// The binary itself.
     Native,
+    /// A dynamic library in the program's own process.
+    Plugin,
 }
 
 impl LaneKind {
@@ -42,6 +44,7 @@ impl LaneKind {
             Self::Node => "node",
             Self::Mcp => "mcp",
             Self::Native => "native",
+            Self::Plugin => "plugin",
         }
     }
 }
@@ -91,6 +94,7 @@ fn found(files: &[&str]) -> Vec<(LaneKind, String)> {
                 "main.py" => LaneKind::Python,
                 "index.js" | "index.mjs" | "index.ts" => LaneKind::Node,
                 file if extension(file) == Some("wasm") => LaneKind::Wasm,
+                file if matches!(extension(file), Some("so" | "dylib")) => LaneKind::Plugin,
                 _ => return None,
             };
             Some((lane, (*file).to_owned()))
@@ -107,7 +111,7 @@ fn of_entrypoint(id: &ExtensionId, entrypoint: &str, files: &[&str]) -> Result<L
         (Some("wasm"), None) => (LaneKind::Wasm, entrypoint.to_owned()),
         (Some("py"), None) => (LaneKind::Python, entrypoint.to_owned()),
         (Some("js" | "mjs" | "ts"), None) => (LaneKind::Node, entrypoint.to_owned()),
-        (Some("so" | "dylib" | "dll"), None) => (LaneKind::Native, entrypoint.to_owned()),
+        (Some("so" | "dylib"), None) => (LaneKind::Plugin, entrypoint.to_owned()),
         (_, Some((module, _))) => (LaneKind::Python, format!("{}.py", module.replace('.', "/"))),
         _ => return Err(no_entrypoint(entrypoint)),
     };
@@ -151,7 +155,7 @@ fn extension(file: &str) -> Option<&str> {
 fn nothing_to_start(manifest: &Manifest) -> Problem {
     let what = format!("nothing says how `{}` is run", manifest.id);
     let help = "Add `entrypoint`, `command`, `package`, `mcp` or `agent`, \
-                or put a `main.py`, `index.js` or `.wasm` file into the folder.";
+                or put a `main.py`, `index.js`, `.wasm` or `.so` file into the folder.";
     Problem::new(Code::ManifestMissingField, what).help(help)
 }
 

@@ -33,7 +33,9 @@ fn each_lane_is_found() {
         ("entrypoint: ./dist/pack.js", &["dist"], LaneKind::Node),
         ("mcp: {command: npx server}", &[], LaneKind::Mcp),
         ("mcp: {url: 'https://example.com/mcp'}", &["main.py"], LaneKind::Mcp),
-        ("entrypoint: libx.so", &["libx.so"], LaneKind::Native),
+        ("entrypoint: libx.so", &["libx.so"], LaneKind::Plugin),
+        ("entrypoint: build/libx.dylib", &["build"], LaneKind::Plugin),
+        ("", &["manifest.yaml", "libx.so", "plugin.c"], LaneKind::Plugin),
         ("entrypoint: 'native:kv'", &[], LaneKind::Native),
     ] {
         assert_eq!(choose(fields, files), Ok(expected), "{fields} {files:?}");
@@ -47,7 +49,7 @@ fn what_cannot_be_decided_is_an_error_that_lists_the_ways() {
             "",
             &["manifest.yaml", "notes.txt"] as &[&str],
             "error[HF-1006]: nothing says how `x` is run
-  help: Add `entrypoint`, `command`, `package`, `mcp` or `agent`, or put a `main.py`, `index.js` or `.wasm` file into the folder.",
+  help: Add `entrypoint`, `command`, `package`, `mcp` or `agent`, or put a `main.py`, `index.js`, `.wasm` or `.so` file into the folder.",
         ),
         (
             "",

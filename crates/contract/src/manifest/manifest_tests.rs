@@ -275,6 +275,7 @@ grants:
   network: [api.example.com, '*.example.org', 'localhost:8080']
   files: [~/notes, {path: /srv/data, access: write}]
   secrets: [OTHER]
+  environment: [LANG]
   extensions: [clock]
   interfaces: [http, state]
 policy: {ask: [delete_*], reason: To look things up.}

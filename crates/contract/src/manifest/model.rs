@@ -16,6 +16,9 @@ use crate::registry::AgentMode;
 use crate::system_frames::{MissedPolicy, ScheduleSpec, SubscriptionSpec};
 use crate::tool::EffectClass;
 
+/// The parameters that models take from agents.
+pub(super) const PARAMETERS: [&str; 5] = ["temperature", "top_p", "max_tokens", "seed", "stop"];
+
 /// An extension's passport: who it is, how it is started, what it needs. There is no `type`: what an
 /// extension does is found by what it exports.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -282,6 +285,7 @@ pub struct ManifestSubscription {
     /// The topic.
     pub topic: Topic,
     /// What happens with its events.
+    #[serde(default)]
     pub handler: HandlerSpec,
 }
 
@@ -292,7 +296,7 @@ impl From<&ManifestSubscription> for SubscriptionSpec {
 }
 
 /// What happens with an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HandlerSpec {
     /// The user is sent the event's `text`.
@@ -300,6 +304,7 @@ pub enum HandlerSpec {
     /// The extension's agent is invoked, and the user is sent its answer.
     InvokeAgent,
     /// The extension itself takes it: its `subscriber` role is called.
+    #[default]
     Custom,
 }
 

@@ -141,10 +141,7 @@ fn fields_that_are_missing_further_down() {
     check_lines(&[
         (
             "events: {subscribes: [{topic: a.b}, {handler: custom}]}\n",
-            "error[HF-1006]: `events.subscribes[0].handler` is missing
-  --> m.yaml:4:23 (events.subscribes[0].handler)
-  help: Add `handler: notify_user`, `invoke_agent` or `custom`.
-error[HF-1006]: `events.subscribes[1].topic` is missing
+            "error[HF-1006]: `events.subscribes[1].topic` is missing
   --> m.yaml:4:37 (events.subscribes[1].topic)
   help: Add `topic: alert.urgent`.",
         ),
@@ -435,9 +432,9 @@ error[HF-1007]: `a` depends on itself
 error[HF-1007]: `../secrets` has `..` in it
   --> m.yaml:6:11 (grants.files[0])
   help: Write the folder that is meant.
-error[HF-1009]: `grants.environment` is not available in this version
-  --> m.yaml:7:16 (grants.environment)
-  help: Remove it.",
+error[HF-1007]: `A=1` is not the name of an environment variable
+  --> m.yaml:7:17 (grants.environment[0])
+  help: Write each name in full: letters, digits and `_`, such as `LANG`.",
         ),
         (
             "entrypoint: ../other/main.wasm\n",

@@ -8,7 +8,7 @@ use super::command::{ProgramCommand, Transport};
 use super::grants::{Access, FileGrant, Grants, PolicyHints};
 use super::model::{
     AgentLimits, AgentSection, DescriptorHint, Events, HandlerSpec, HookHint, Manifest, ManifestSubscription,
-    McpServer, Publication, Schedule, Scope, SecretNeed, ToolHint, first_version,
+    McpServer, PARAMETERS, Publication, Schedule, Scope, SecretNeed, ToolHint, first_version,
 };
 use crate::digest::MAX_EXACT_INTEGER;
 use crate::hook::HookPoint;
@@ -285,13 +285,15 @@ fn texts(field: &Field<'_>) -> Result<BTreeMap<String, String>> {
     Ok(field.entries(|_, value| value.text())?.into_iter().collect())
 }
 
-/// Of the agent's configuration the model is read.
+/// Of the agent's configuration the model and its parameters are read.
 fn agent_config(field: &Field<'_>) -> Result<serde_json::Map<String, serde_json::Value>> {
-    let entries = field.entries(|name, each| {
-        if name != "model" {
+    let entries = field.entries(|name, each| match name {
+        "model" => each.json(),
+        name if PARAMETERS.contains(&name) => parameter(name, each),
+        _ => {
             each.ignored();
+            each.json()
         }
-        each.json()
     })?;
     Ok(entries.into_iter().collect())
 }
@@ -326,18 +328,22 @@ fn parameters(field: &Field<'_>) -> Result<serde_json::Map<String, serde_json::V
     field.object(|object| {
         object.advise("max_output_tokens", "Did you mean `max_tokens`?");
         object.advise("stop_sequences", "Did you mean `stop`?");
-        let temperature = object.optional("temperature", share);
-        let top_p = object.optional("top_p", share);
-        let tokens = object.optional("max_tokens", |field| field.whole(1..=u32::MAX));
-        let seed = object.optional("seed", |field| field.whole(0..=MAX_EXACT_INTEGER));
-        let stop = object.optional("stop", |field| field.each(Field::text));
+        let read = PARAMETERS.map(|name| (name, object.optional(name, |field| parameter(name, field))));
         let mut all = serde_json::Map::new();
-        all.extend(temperature?.map(|value| ("temperature".to_owned(), value)));
-        all.extend(top_p?.map(|value| ("top_p".to_owned(), value)));
-        all.extend(tokens?.map(|tokens| ("max_tokens".to_owned(), tokens.into())));
-        all.extend(seed?.map(|seed| ("seed".to_owned(), seed.into())));
-        all.extend(stop?.map(|stop| ("stop".to_owned(), stop.into())));
+        for (name, value) in read {
+            all.extend(value?.map(|value| (name.to_owned(), value)));
+        }
         Ok(all)
+    })
+}
+
+/// A parameter of a model, by its name.
+fn parameter(name: &str, field: &Field<'_>) -> Result<serde_json::Value> {
+    Ok(match name {
+        "max_tokens" => field.whole(1..=u32::MAX)?.into(),
+        "seed" => field.whole(0..=MAX_EXACT_INTEGER)?.into(),
+        "stop" => field.each(Field::text)?.into(),
+        _ => share(field)?,
     })
 }
 
@@ -416,9 +422,8 @@ fn publication(field: &Field<'_>) -> Result<Publication> {
 fn subscription(field: &Field<'_>) -> Result<ManifestSubscription> {
     field.object(|object| {
         let topic = object.required("topic", "alert.urgent", Field::word);
-        let handler = object.required("handler", "notify_user`, `invoke_agent` or `custom", |field| {
-            field.choice(HandlerSpec::ALL)
-        });
+        let handler =
+            object.defaulted("handler", HandlerSpec::default(), |field| field.choice(HandlerSpec::ALL));
         Ok(ManifestSubscription { topic: topic?.into(), handler: handler? })
     })
 }
@@ -452,8 +457,7 @@ fn grants(field: &Field<'_>) -> Result<Grants> {
         let network = object.defaulted("network", Vec::new(), |field| field.each(host));
         let files = object.defaulted("files", Vec::new(), |field| field.each(file));
         let secrets = object.defaulted("secrets", Vec::new(), |field| field.each(Field::word));
-        let environment =
-            object.defaulted("environment", Vec::new(), |field| Err::<Vec<String>, _>(field.unavailable()));
+        let environment = object.defaulted("environment", Vec::new(), |field| field.each(variable));
         let extensions = object.defaulted("extensions", Vec::new(), |field| field.each(extension_id));
         let interfaces = object.defaulted("interfaces", Vec::new(), |field| field.each(Field::word));
         object.advise("env", "Did you mean `environment`?");
@@ -467,6 +471,22 @@ fn grants(field: &Field<'_>) -> Result<Grants> {
             interfaces: interfaces?,
         })
     })
+}
+
+/// A variable's whole name: no pattern, so that none is given by accident that holds a secret.
+pub fn variable(field: &Field<'_>) -> Result<String> {
+    let name = field.word()?;
+    if is_variable(&name) {
+        return Ok(name);
+    }
+    let what = format!("`{name}` is not the name of an environment variable");
+    Err(field.reject(what, "Write each name in full: letters, digits and `_`, such as `LANG`."))
+}
+
+fn is_variable(name: &str) -> bool {
+    let mut letters = name.bytes();
+    letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
 }
 
 fn host(field: &Field<'_>) -> Result<String> {

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::content::Content;
-use crate::ids::{AgentId, ExtensionId, ModelName};
+use crate::ids::{AgentId, ExtensionId, ModelName, ToolName};
 use crate::message::Limits;
+use crate::tool::EffectClass;
 
 /// What `uses_tools` calls the tools of [`crate::tool::ToolGroup::Core`].
 pub const CORE_TOOLS: &str = "core_tools";
@@ -33,10 +34,22 @@ pub fn code_behind(model: &ModelName) -> Option<ExtensionId> {
 pub struct AgentSpec {
     /// The agent.
     pub id: AgentId,
+    /// The name under which it is called, where that is not its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<ToolName>,
     /// What it is good for, for the model that calls it.
     pub description: String,
     /// How others reach it.
     pub mode: AgentMode,
+    /// The extension whose code answers, in place of a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<ExtensionId>,
+    /// What calling it does to the world besides what its tools do.
+    #[serde(default = "reads", skip_serializing_if = "is_reading")]
+    pub effects: EffectClass,
+    /// Whether a person is asked about a call of it where no rule of the user's decides.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks: bool,
     /// The models it may use, best first; empty takes the caller's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<ModelName>,
@@ -57,16 +70,55 @@ impl AgentSpec {
     /// An agent whose answers are an extension's own code, and that conversations are handed over to.
     pub fn code(extension: &ExtensionId, id: &str, description: &str) -> Self {
         Self {
-            id: id.into(),
-            description: description.to_owned(),
             mode: AgentMode::Handoff,
-            models: vec![code_model(extension)],
-            instructions: Content::default(),
+            code: Some(extension.clone()),
             tools: Some(Vec::new()),
+            ..Self::named(id, description)
+        }
+    }
+
+    /// An agent of which nothing but this is known.
+    pub fn named(id: &str, description: &str) -> Self {
+        Self {
+            id: id.into(),
+            name: None,
+            description: description.to_owned(),
+            mode: AgentMode::Tool,
+            code: None,
+            effects: EffectClass::Read,
+            asks: false,
+            models: Vec::new(),
+            instructions: Content::default(),
+            tools: None,
             limits: Limits::default(),
             parameters: Map::new(),
         }
     }
+
+    /// What answers in a session of it: its code, or its models; empty where the caller's do.
+    pub fn answered_by(&self) -> Vec<ModelName> {
+        match &self.code {
+            Some(extension) => vec![code_model(extension)],
+            None => self.models.clone(),
+        }
+    }
+
+    /// The name of the tool by which it is asked, or by which a conversation is handed over to it.
+    pub fn tool_name(&self) -> ToolName {
+        let name = self.name.as_ref().map_or(self.id.as_str(), ToolName::as_str);
+        match self.mode {
+            AgentMode::Tool => name.into(),
+            AgentMode::Handoff => format!("transfer_to_{name}").into(),
+        }
+    }
+}
+
+fn reads() -> EffectClass {
+    EffectClass::Read
+}
+
+fn is_reading(effects: &EffectClass) -> bool {
+    *effects == EffectClass::Read
 }
 
 /// The arguments of the tools that hand a conversation over or back.

@@ -70,6 +70,24 @@ impl Content {
         &self.0.value
     }
 
+    /// About how many bytes its JSON has.
+    pub fn approximate_bytes(&self) -> u64 {
+        let (mut bytes, mut left) = (0, vec![self.value()]);
+        while let Some(value) = left.pop() {
+            bytes += 8;
+            match value {
+                Value::String(text) => bytes += text.len() as u64,
+                Value::Array(items) => left.extend(items),
+                Value::Object(fields) => {
+                    bytes += fields.keys().map(|name| name.len() as u64).sum::<u64>();
+                    left.extend(fields.values());
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            }
+        }
+        bytes
+    }
+
     /// The text of a text value, and the JSON of any other.
     pub fn to_text(&self) -> String {
         match &self.0.value {

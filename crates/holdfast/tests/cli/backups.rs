@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::shared::{Scene, finish};
+use crate::shared::{Owner, Scene, bounded, finish};
+use serde_json::json;
 
 /// Waits until a file is read for the first time, and appends entries of a tar archive to it.
 const APPENDS: &str = r#"
@@ -178,22 +179,6 @@ fn a_backup_copies_the_log_after_the_data_and_leaves_the_caches_out() {
     finish(scene.command_at(&restored, &["log", "verify"]).spawn().unwrap()).ok();
 }
 
-/// The command as a user whom permissions hold back, also when the tests run as root.
-fn bounded(command: &Command) -> Command {
-    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
-    let mut bounded = Command::new(if is_root { "setpriv".as_ref() } else { command.get_program() });
-    if is_root {
-        bounded.arg("--bounding-set=-dac_override,-dac_read_search").arg(command.get_program());
-    }
-    bounded.args(command.get_args()).env_clear();
-    bounded.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    if let Some(folder) = command.get_current_dir() {
-        bounded.current_dir(folder);
-    }
-    bounded.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    bounded
-}
-
 // Finding L8.
 #[test]
 fn a_file_that_cannot_be_read_is_named_and_the_rest_is_copied() {
@@ -305,4 +290,52 @@ fn stored(bytes: &[u8]) -> Vec<u8> {
         frame.extend(*block);
     }
     frame
+}
+
+/// The keys that are in a home's key-value store.
+fn keys(home: &Path) -> Vec<String> {
+    let database = rusqlite::Connection::open(home.join("data/kv/kv.db")).unwrap();
+    let whole: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(whole, "ok");
+    let mut keys = database.prepare("SELECT key FROM kv ORDER BY key").unwrap();
+    keys.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+// Finding D11: the database of a built-in extension is written while it is copied.
+#[test]
+fn a_backup_beside_an_owner_that_writes_has_everything_that_was_answered() {
+    let scene = home();
+    scene.policy("profile: full-auto\n");
+    let owner = Owner::begin(&scene);
+    let set = |name: &str| {
+        let set = |number: usize| {
+            let arguments = json!({ "key": format!("{name}-{number}"), "value": "x".repeat(3_000) });
+            json!({ "tool": "kv_set", "arguments": arguments })
+        };
+        let calls: Vec<_> = (0..20).map(set).collect();
+        scene.turn(name, &json!([{ "calls": calls }, { "says": "done" }])).ok();
+    };
+    let mut answered = Vec::new();
+    for round in 0..4 {
+        let archive = scene.root().join(format!("backup-{round}.tar.zst"));
+        set(&format!("before{round}"));
+        answered.extend((0..20).map(|number| format!("before{round}-{number}")));
+        let mut backup = scene.command(&["backup", archive.to_str().unwrap()]);
+        let backup = backup.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // More is written while the copy is made.
+        set(&format!("during{round}"));
+        finish(backup).ok();
+        let names = members(&archive);
+        assert!(names.contains(&"data/kv/kv.db".to_owned()), "{names:?}");
+        assert!(!names.iter().any(|name| name.starts_with("data/kv/kv.db-")), "{names:?}");
+        let restored = scene.root().join(format!("restored-{round}"));
+        finish(scene.command_at(&restored, &["restore", archive.to_str().unwrap()]).spawn().unwrap()).ok();
+        let keys = keys(&restored);
+        for expected in &answered {
+            assert!(keys.contains(expected), "{round}: {expected} is missing");
+        }
+        finish(scene.command_at(&restored, &["log", "verify"]).spawn().unwrap()).ok();
+        answered.extend((0..20).map(|number| format!("during{round}-{number}")));
+    }
+    drop(owner);
 }

@@ -6,6 +6,7 @@
     reason = "a test that cannot go on should stop loudly"
 )]
 
+mod answers;
 #[cfg(target_os = "linux")]
 mod edits;
 #[cfg(target_os = "linux")]
@@ -14,6 +15,7 @@ mod owners;
 #[cfg(target_os = "linux")]
 mod questions;
 mod reminder;
+mod remotes;
 #[path = "../shared/mod.rs"]
 mod shared;
 #[cfg(target_os = "linux")]

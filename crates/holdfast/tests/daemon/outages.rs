@@ -75,7 +75,7 @@ fn kill(mut child: Child) {
 }
 
 /// The processes below one.
-fn below(process: u32) -> Vec<u32> {
+pub(crate) fn below(process: u32) -> Vec<u32> {
     let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let of_threads = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
@@ -242,6 +242,7 @@ fn hide(scene: &Scene, path: &Path, way: &str) -> impl FnOnce() + use<> {
     match way {
         "a loop of links" => symlink(&path, &path).unwrap(),
         "a file" => fs::write(&path, "not a folder").unwrap(),
+        "a dangling link" => symlink(scene.root().join("nowhere"), &path).unwrap(),
         other => panic!("{other}"),
     }
     move || {
@@ -257,6 +258,7 @@ fn a_folder_that_cannot_be_read_takes_no_gate_away() {
         ("", "a file"),
         ("guard", "a loop of links"),
         ("guard", "a file"),
+        ("guard", "a dangling link"),
         ("guard/manifest.yaml", "a loop of links"),
         ("guard/guard.wasm", "a loop of links"),
     ] {

@@ -57,13 +57,13 @@ fn home(span: &str) -> Scene {
 }
 
 /// A home that is kept up.
-struct Up<'a> {
+pub struct Up<'a> {
     scene: &'a Scene,
     supervisor: Child,
 }
 
 impl<'a> Up<'a> {
-    fn begin(scene: &'a Scene) -> Self {
+    pub fn begin(scene: &'a Scene) -> Self {
         let mut command = scene.command(&["up"]);
         let supervisor = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let up = Self { scene, supervisor };
@@ -72,7 +72,7 @@ impl<'a> Up<'a> {
     }
 
     /// The process that owns the home, once there is one that is not this.
-    fn process(&self, not: Option<u64>) -> u64 {
+    pub fn process(&self, not: Option<u64>) -> u64 {
         until(self.scene, "it comes up", || {
             let ran = self.scene.run(&["status", "--json"]);
             let status: Value = serde_json::from_str(&ran.out).ok()?;
@@ -82,7 +82,7 @@ impl<'a> Up<'a> {
         })
     }
 
-    fn down(mut self) {
+    pub fn down(mut self) {
         self.scene.run(&["down"]).ok();
         until(self.scene, "it ends", || self.supervisor.try_wait().unwrap());
     }
@@ -97,7 +97,7 @@ impl Drop for Up<'_> {
 
 /// Waits for something; what does not come about fails the test, with what the bus has to say.
 #[track_caller]
-fn until<T>(scene: &Scene, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn until<T>(scene: &Scene, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + TIMEOUT;
     loop {
         if let Some(found) = look() {
@@ -129,7 +129,7 @@ fn events(scene: &Scene, topic: &str) -> Vec<Value> {
 }
 
 /// What the channel was given for its users, in order.
-fn sent(scene: &Scene) -> Vec<String> {
+pub fn sent(scene: &Scene) -> Vec<String> {
     let told = events(scene, "relay").into_iter().filter(|told| told[1] == "sent");
     told.map(|told| format!("{}: {}{}", told[2].as_str().unwrap(), told[3].as_str().unwrap(), repeat(&told)))
         .collect()
@@ -144,13 +144,13 @@ fn says(scene: &Scene, text: &str) {
     scene.run(&["bus", "publish", "user.message", &said.to_string()]).ok();
 }
 
-fn book(scene: &Scene) -> Value {
+pub fn book(scene: &Scene) -> Value {
     let file = scene.home().join("data/scheduler/schedules.json");
     serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
 }
 
 /// Kills a process at once.
-fn kill(process: u64) {
+pub fn kill(process: u64) {
     assert!(Command::new("kill").args(["-9", &process.to_string()]).status().unwrap().success());
 }
 

@@ -23,7 +23,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// A home with these classes, whose owner lets every tool run. Notices go to `many`.
-fn scene(classes: &[&str]) -> Scene {
+pub fn scene(classes: &[&str]) -> Scene {
     let scene = Scene::new();
     scene.run(&["init"]).ok();
     scene.settings(&format!("models: {{ default: offline }}\nchannels: {{ default: {} }}\n", classes[0]));
@@ -35,23 +35,23 @@ fn scene(classes: &[&str]) -> Scene {
 }
 
 #[track_caller]
-fn call(scene: &Scene, tool: &str, arguments: &Value) -> Value {
+pub fn call(scene: &Scene, tool: &str, arguments: &Value) -> Value {
     let ran = scene.run(&["call", tool, &arguments.to_string()]).ok();
     serde_json::from_str(&ran.out).unwrap_or(Value::String(ran.out.trim().to_owned()))
 }
 
-fn refused(scene: &Scene, tool: &str, arguments: &Value) -> String {
+pub fn refused(scene: &Scene, tool: &str, arguments: &Value) -> String {
     let ran = scene.run(&["call", tool, &arguments.to_string()]);
     assert_ne!(ran.code, Some(0), "{ran:#?}");
     ran.err
 }
 
-fn notes(scene: &Scene, class: &str) -> String {
+pub fn notes(scene: &Scene, class: &str) -> String {
     fs::read_to_string(scene.home().join("data").join(class).join("notes")).unwrap_or_default()
 }
 
 #[track_caller]
-fn notes_have(scene: &Scene, class: &str, line: &str) {
+pub fn notes_have(scene: &Scene, class: &str, line: &str) {
     until(&format!("`{line}` in the notes"), || notes(scene, class).lines().any(|it| it == line));
 }
 
@@ -71,8 +71,9 @@ fn tools_of_a_class_are_listed_after_its_initialisation() {
     );
     assert_eq!(call(&scene, "many_sorry", &json!({ "why": "no luck" })), "sorry: no luck");
     assert_eq!(call(&scene, "many_beta", &json!({})), "beta");
-    let strict = refused(&scene, "many_greet", &json!({ "name": "ada" }));
-    assert!(strict.contains("times"), "every parameter of a strict tool is required: {strict}");
+    assert_eq!(call(&scene, "many_greet", &json!({ "name": "ada" })), "hello ada", "defaults are the tool's");
+    let strict = refused(&scene, "many_greet", &json!({ "times": 1 }));
+    assert!(strict.contains("name"), "what has no default is required: {strict}");
     let failed = refused(&scene, "many_fail", &json!({ "text": "no" }));
     assert!(failed.contains("ValueError: NO! (main.py, line"), "{failed}");
     let helped = call(&scene, "many_helper", &json!({ "task": "this" }));
@@ -97,7 +98,7 @@ fn the_context_has_everything() {
     assert_eq!(
         facts,
         json!({
-            "id": "many", "missing": 7, "data": true, "model": "gpt-5-mini", "agent": "many_agent", "tools": [], "router": "gpt-5-mini",
+            "id": "many", "missing": 7, "data": true, "model": "offline", "agent": "many_agent", "tools": [], "router": "offline",
             "config": { "greeting": "good day", "extra_tools": ["alpha", "beta"] }, "logger": "ext.many", "stranger": null,
             "instructions": "You are many.\n\nBe brief.", "started": { "at": 1 }, "nothing": null, "token": false, "sync": true,
             "looping": true, "one": true,
@@ -133,7 +134,7 @@ fn it_lives_hears_and_speaks() {
     notes_have(&scene, "many", "alert many.alert fire c1");
     notes_have(&scene, "many", "out: alert: fire");
     scene.run(&["bus", "publish", "many.ask", r#"{"text": "help"}"#]).ok();
-    notes_have(&scene, "many", "out: done: help for nobody");
+    notes_have(&scene, "many", "out: done: help for extension/many");
     // What it says before a turn.
     let said = scene.run(&["run", "what about the weather", "--session", "w"]).ok();
     assert!(!said.out.is_empty());
@@ -192,6 +193,11 @@ fn it_is_set_up() {
     let _owner = Owner::begin(&scene);
     until("it asks", || scene.run(&["setup", "many", "--json"]).out.contains("token"));
     scene.run_with(&["setup", "many", "--secret", "token"], b"s3cret-value\n");
+    notes_have(&scene, "many", "config token=s3cret-value");
+    // Finding B19: what is required cannot be set to nothing.
+    for empty in [&b"\n"[..], b"  \n"] {
+        scene.run_with(&["setup", "many", "--secret", "token"], empty).fails(2, "HF-9001");
+    }
     notes_have(&scene, "many", "config token=s3cret-value");
     let done = scene.run(&["setup", "many", "--set", "parse_mode=HTML"]).ok();
     assert!(format!("{}{}", done.out, done.err).contains("all is well"), "{done:#?}");

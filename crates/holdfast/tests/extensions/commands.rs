@@ -78,9 +78,10 @@ fn one_that_is_broken_says_why_and_stops_nobody() {
     install(&scene, "answer", TOOL, "");
     install(&scene, "half", &TOOL[..TOOL.len() / 2], "");
     install(&scene, "other", TOOL, "id: another\n");
-    fs::create_dir_all(scene.home().join("extensions/empty")).unwrap();
+    fs::create_dir_all(scene.home().join("extensions/misnamed")).unwrap();
+    fs::write(scene.home().join("extensions/misnamed/manifest.yml"), "id: misnamed\n").unwrap();
     let listed = scene.run(&["ext", "list", "--json"]).ok();
-    for (id, code) in [("half", "HF-4101"), ("other", "HF-1007"), ("empty", "HF-1001")] {
+    for (id, code) in [("half", "HF-4101"), ("other", "HF-1007"), ("misnamed", "HF-1001")] {
         let line = listed.lines().into_iter().find(|line| line["id"] == id).unwrap();
         assert_eq!(line["state"], "ERROR", "{line}");
         assert!(line["fault"].as_str().unwrap().contains(code), "{line}");
@@ -269,6 +270,19 @@ fn check_finds_what_cannot_work_and_a_single_file_has_tests() {
         assert!(checked.err.contains(named), "{named}: {checked:#?}");
     }
     assert!(!checked.out.contains("it would load"), "{checked:#?}");
+    // Finding B16: a schedule that nothing runs, and a type that no schema has.
+    let timer = scene.home().join("extensions/timer");
+    fs::create_dir_all(&timer).unwrap();
+    let manifest = "id: timer\nname: Timer\nentrypoint: main:Timer\nschedules:\n  - { name: daily, cron: '0 9 * * *', task: tell }\n";
+    fs::write(timer.join("manifest.yaml"), manifest).unwrap();
+    let code = "class Timer:\n    def get_tools(self):\n        def tell(**all):\n            return 'x'\n        \
+                schema = {'type': 'object', 'properties': {'a': {'type': 'strng'}}}\n        \
+                return [{'name': 'tell', 'description': 'x', 'input_schema': schema, 'function': tell}]\n";
+    fs::write(timer.join("main.py"), code).unwrap();
+    let checked = scene.run(&["ext", "check", "timer"]).fails(1, "HF-1007");
+    for named in ["`daily` has nothing to call", "strng"] {
+        assert!(checked.err.contains(named), "{named}: {checked:#?}");
+    }
     let tools = scene.home().join("extensions/tools");
     fs::create_dir_all(&tools).unwrap();
     fs::write(tools.join("words.py"), "__effects__ = \"pure\"\ndef run(text: str) -> int:\n    \"\"\"Count.\"\"\"\n    return len(text.split())\n").unwrap();

@@ -7,10 +7,16 @@
 )]
 
 #[cfg(target_os = "linux")]
+mod agents;
+#[cfg(target_os = "linux")]
 mod classes;
 mod commands;
 #[cfg(target_os = "linux")]
 mod packages;
+#[cfg(target_os = "linux")]
+mod plugins;
+#[cfg(target_os = "linux")]
+mod ported;
 #[cfg(target_os = "linux")]
 mod programs;
 #[cfg(target_os = "linux")]

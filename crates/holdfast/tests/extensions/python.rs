@@ -227,3 +227,69 @@ fn a_file_that_a_tool_makes_is_saved_and_sent() {
     assert!(fs::read_to_string(data.join("out/ada")).is_ok_and(|answer| !answer.is_empty()));
     scene.verifies();
 }
+
+/// A channel that shows questions with buttons, whose user always takes the first one.
+const BUTTONS: &str = r#"
+async def send_question(text, choices, user):
+    home = os.path.expanduser("~/")
+    with open(home + "asked", "a") as file:
+        file.write(f"{user}: {text} {[it['label'] for it in choices]}\n")
+    with open(home + ".pressed", "w") as file:
+        file.write(choices[0]["answer"])
+    os.rename(home + ".pressed", home + "in/pressed")
+"#;
+
+/// The same as a class, which notes what it is given.
+const PANEL: &str = r#"
+class Panel:
+    id = "panel"
+    name = "Panel"
+    version = "1.0.0"
+
+    async def initialize(self, context):
+        self.context = context
+
+    async def send_to_user(self, user_id: str, message: str) -> None:
+        self.note(f"{user_id}: {message}")
+
+    async def send_question(self, user_id, text, choices, delivery) -> None:
+        self.note(f"{user_id} is asked: {choices[1]['label']}={choices[1]['answer']} {delivery['id'][:4]}")
+
+    def note(self, text):
+        with open(self.context.data_dir / "notes", "a") as file:
+            file.write(text + "\n")
+"#;
+
+#[test]
+fn a_channel_in_python_shows_questions_and_its_owner_answers() {
+    let scene = scene();
+    scene.policy("owners:\n  - { channel: mailbox, user: ada }\n  - { channel: panel, user: ada }\n");
+    write(&scene, "channels/mailbox.py", &format!("{CHANNEL}{BUTTONS}"));
+    write(&scene, "panel/manifest.yaml", "id: panel\nname: Panel\nentrypoint: main:Panel\n");
+    write(&scene, "panel/main.py", PANEL);
+    let _owner = Owner::begin(&scene);
+    let data = scene.home().join("data/mailbox");
+    until("the channel is connected", || data.join("in").is_dir());
+    let wish = r#"/schedule_once {"in": "10h", "text": "tea"}"#;
+    fs::write(data.join(".1"), wish).unwrap();
+    fs::rename(data.join(".1"), data.join("in/1")).unwrap();
+    let text = |file: &Path| fs::read_to_string(file).unwrap_or_default();
+    until("the answer", || text(&data.join("out/ada")).contains("`schedule_once` was approved."));
+    until("the end", || text(&data.join("out/ada")).contains("I called"));
+    let asked = text(&data.join("asked"));
+    assert!(
+        asked.starts_with("ada: ? `schedule_once` of `scheduler` wants to run (session mailbox.ada)\n"),
+        "{asked}"
+    );
+    assert!(asked.trim_end().ends_with("['yes', 'session', 'no']"), "{asked}");
+
+    let said = json!({ "text": wish, "user_id": "ada", "channel_id": "panel" });
+    scene.run(&["bus", "publish", "user.message", &said.to_string()]).ok();
+    let notes = scene.home().join("data/panel/notes");
+    until("the question", || text(&notes).contains("ada is asked: session=session "));
+    assert!(text(&notes).trim_end().ends_with(" bus."), "{}", text(&notes));
+    let question = scene.run(&["questions", "list", "--json"]).ok().json();
+    scene.run(&["questions", "answer", question["id"].as_str().unwrap(), "no", "not", "now"]).ok();
+    until("the remark", || text(&notes).contains("answered elsewhere: denied"));
+    scene.verifies();
+}

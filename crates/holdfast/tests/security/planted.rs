@@ -364,3 +364,28 @@ fn no_number_of_days_collects_what_is_newer() {
     assert_eq!(scene.frames("s").len(), before);
     scene.verifies();
 }
+
+// Finding C2: an extension may be a link, and a user who can write what it leads to decides as the extension does.
+#[test]
+fn a_workspace_that_an_extension_is_linked_from_is_not_one() {
+    let scene = Scene::new();
+    scene.run(&["init"]).ok();
+    scene.policy("profile: full-auto\n");
+    let gate = holdfast_testkit::wasm::gate(&holdfast_testkit::wasm::Gates::AllowsTimes(0), false);
+    fs::create_dir(scene.work().join("guard")).unwrap();
+    fs::write(scene.work().join("guard/guard.wasm"), gate).unwrap();
+    let manifest = "id: guard\nname: Guard\nentrypoint: guard.wasm\n";
+    fs::write(scene.work().join("guard/manifest.yaml"), manifest).unwrap();
+    std::os::unix::fs::symlink(scene.work().join("guard"), scene.home().join("extensions/guard")).unwrap();
+    let before = tree(&scene.work());
+    let disable = json!({ "path": "guard/manifest.yaml", "text": format!("{manifest}enabled: false\n") });
+    let ran = scene.run(&["call", "file_write", &disable.to_string()]);
+    assert!(ran.code != Some(0) && ran.err.contains("HF-1503"), "{ran:#?}");
+    let model = scene.script(
+        "edit",
+        &json!([{ "calls": [{ "tool": "shell", "arguments": { "command": "rm -r guard" } }] }, { "says": "done" }]),
+    );
+    let ran = scene.run(&["run", "--model", &model, "go"]);
+    assert!(ran.err.contains("HF-1503"), "{ran:#?}");
+    assert_eq!(tree(&scene.work()), before);
+}

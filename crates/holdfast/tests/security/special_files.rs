@@ -5,9 +5,9 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use crate::shared::Scene;
+use crate::shared::{Scene, finish};
 
 /// What is planted, by name.
 const KINDS: &[&str] =
@@ -164,5 +164,23 @@ fn special_files_that_a_user_names_are_refused() {
             let ran = scene.run(arguments);
             assert!(ran.code != Some(0) && ran.err.contains("[HF-"), "{arguments:?}: {ran:#?}");
         }
+    }
+}
+
+// Finding M7: standard input may have no end.
+#[test]
+fn endless_standard_input_is_refused() {
+    let scene = Scene::new();
+    for (arguments, text) in [
+        (&["run", "-"][..], "standard input has more than 8388608 bytes"),
+        (&["secret", "set", "x"], "standard input has more than 65536 bytes"),
+        (&["chat"], ""),
+    ] {
+        let zeros = fs::File::open("/dev/zero").unwrap();
+        let mut command = scene.command(arguments);
+        command.stdin(zeros).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let ran = finish(command.spawn().unwrap());
+        assert!(ran.err.contains(text), "{arguments:?}: {ran:#?}");
+        assert_eq!(ran.code, Some(if text.is_empty() { 0 } else { 2 }), "{arguments:?}: {ran:#?}");
     }
 }

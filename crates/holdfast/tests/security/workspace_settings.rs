@@ -1,8 +1,9 @@
 //! Files of the workspace that run programs on the host: writing one is asked about every time.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
-use crate::shared::{Scene, bodies};
+use crate::shared::{Scene, bodies, bounded, finish};
 use serde_json::json;
 
 // Finding M10.
@@ -21,6 +22,19 @@ fn no_rule_and_no_profile_allows_writing_what_runs_on_the_host() {
         ".idea/x.xml",
         ".github/workflows/x.yml",
         ".gitlab-ci.yml",
+        ".travis.yml",
+        "Jenkinsfile",
+        "azure-pipelines.yml",
+        ".gitmodules",
+        ".pre-commit-config.yaml",
+        "lefthook.yml",
+        "mine.code-workspace",
+        "sub/.nvim.lua",
+        ".woodpecker/build.yml",
+        ".yarnrc.yml",
+        ".cargo/config.toml",
+        "own.git/hooks/post-update",
+        "JENKINSFILE",
         "./.git/config",
         ".GIT/config",
         "link/config",
@@ -69,4 +83,53 @@ fn the_user_is_told_what_a_command_has_created_that_runs_on_the_host() {
         .collect();
     assert_eq!(warned, [true, false], "{frames:#?}");
     scene.verifies();
+}
+
+// Finding M10: a command takes its own right to read a folder away, and the next one gives it back and writes.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_closed_folder_hides_nothing_from_the_protection() {
+    let scene = Scene::new();
+    scene.policy("profile: full-auto\n");
+    for mode in ["000", "100", "400", "200"] {
+        let config = scene.work().join(format!("sub{mode}/deep/.git/config"));
+        fs::create_dir_all(config.parent().unwrap()).unwrap();
+        fs::write(&config, "[core]\n").unwrap();
+        for command in [
+            format!("chmod {mode} sub{mode}; echo on"),
+            format!("chmod 700 sub{mode}; echo fsmonitor >> sub{mode}/deep/.git/config; echo on"),
+        ] {
+            let arguments = json!({ "command": command }).to_string();
+            let ran = finish(bounded(&scene.command(&["call", "shell", &arguments])).spawn().unwrap());
+            assert!(ran.out.contains("on"), "{mode}: {ran:#?}");
+        }
+        fs::set_permissions(scene.work().join(format!("sub{mode}")), fs::Permissions::from_mode(0o700))
+            .unwrap();
+        assert_eq!(fs::read_to_string(&config).unwrap(), "[core]\n", "{mode}");
+    }
+}
+
+// Finding M9: what an extension does in its own folder does not keep commands from running.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_closed_folder_of_an_extension_does_not_stop_the_shell() {
+    let scene = Scene::new();
+    scene.run(&["init"]).ok();
+    scene.policy("profile: full-auto\n");
+    let closed = scene.home().join("data/x/closed");
+    fs::create_dir_all(closed.join("inner")).unwrap();
+    fs::write(scene.home().join("data/x/one"), "").unwrap();
+    // Both names are in the home.
+    fs::hard_link(scene.home().join("data/x/one"), scene.home().join("data/x/two")).unwrap();
+    for mode in [0o000, 0o400] {
+        fs::set_permissions(&closed, fs::Permissions::from_mode(mode)).unwrap();
+        let call = ["call", "shell", r#"{ "command": "echo on" }"#];
+        let ran = finish(bounded(&scene.command(&call)).spawn().unwrap());
+        assert!(ran.code == Some(0) && ran.out.contains("on"), "{ran:#?}");
+    }
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    // One in the workspace is another matter.
+    fs::hard_link(scene.home().join("data/x/one"), scene.work().join("three")).unwrap();
+    let ran = scene.run(&["call", "shell", r#"{ "command": "echo on" }"#]);
+    assert!(ran.code != Some(0) && ran.err.contains("HF-3109"), "{ran:#?}");
 }

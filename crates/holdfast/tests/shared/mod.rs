@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -448,4 +448,20 @@ impl Drop for Owner {
         drop(self.0.kill());
         drop(self.0.wait());
     }
+}
+
+/// The command as a user whom permissions hold back, also when the tests run as root.
+pub fn bounded(command: &Command) -> Command {
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    let mut bounded = Command::new(if is_root { "setpriv".as_ref() } else { command.get_program() });
+    if is_root {
+        bounded.arg("--bounding-set=-dac_override,-dac_read_search").arg(command.get_program());
+    }
+    bounded.args(command.get_args()).env_clear();
+    bounded.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    if let Some(folder) = command.get_current_dir() {
+        bounded.current_dir(folder);
+    }
+    bounded.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    bounded
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 use holdfast_contract::context::ContextBudget;
 use holdfast_contract::digest::MAX_EXACT_INTEGER;
 use holdfast_contract::ids::{ExtensionId, Millis, ModelName};
-use holdfast_contract::manifest::ENABLED;
 use holdfast_contract::manifest::yaml::{self, Codes, Format, YamlRead, YamlRejected};
+use holdfast_contract::manifest::{ENABLED, REPLACE};
 use holdfast_contract::names::KINDS;
 use holdfast_contract::problem::Code;
 use holdfast_contract::registry::Override;
@@ -18,9 +18,9 @@ use holdfast_yaml::{Field, Object, Reported, nearest};
 use serde_json::{Map, Value};
 
 use super::{
-    AgentSettings, BreakerSettings, CallSettings, Channels, Health, LimitSettings, LogLevelSetting,
-    LogSettings, MAX_BYTES, ModelSettings, Models, OFFLINE, RetentionSettings, SecretPlace, SecretSettings,
-    SessionRule, Settings, ToolSettings,
+    AgentSettings, BreakerSettings, CallSettings, Channels, Health, HostCallRate, LimitSettings,
+    LogLevelSetting, LogSettings, MAX_BYTES, ModelSettings, Models, OFFLINE, RemoteSettings,
+    RetentionSettings, SecretPlace, SecretSettings, ServeSettings, SessionRule, Settings, ToolSettings,
 };
 
 type Result<T> = std::result::Result<T, Reported>;
@@ -80,6 +80,8 @@ fn root(root: &Field<'_>) -> Result<Settings> {
         let log = object.defaulted("log", LogSettings::default(), log);
         let secrets = object.defaulted("secrets", SecretSettings::default(), secrets);
         let wasm = object.defaulted("wasm", SandboxOptions::default(), sandbox);
+        let remotes = object.defaulted("remotes", Vec::new(), |field| field.entries(remote));
+        let serve = object.optional("serve", serve);
         planned.into_iter().collect::<Result<Vec<_>>>()?;
         Ok(Settings {
             models: models?,
@@ -97,8 +99,74 @@ fn root(root: &Field<'_>) -> Result<Settings> {
             log: log?,
             secrets: secrets?,
             wasm: wasm?,
+            remotes: keyed(remotes?),
+            serve: serve?,
         })
     })
+}
+
+/// The name of another Holdfast, which becomes a part of ids, of names of tools and of origins.
+fn peer_name(name: &str, field: &Field<'_>) -> Result<()> {
+    let fits = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-';
+    if !name.is_empty() && name.len() <= 32 && name.chars().all(fits) {
+        return Ok(());
+    }
+    let help = "Use up to 32 lower-case letters, digits and `-`.";
+    Err(field.reject(format!("`{name}` is no name for another Holdfast"), help))
+}
+
+fn remote(name: &str, field: &Field<'_>) -> Result<RemoteSettings> {
+    peer_name(name, field)?;
+    field.object(|object| {
+        let address = object.required("address", "127.0.0.1:7441", Field::filled);
+        let token = object.required("token", "OFFICE_TOKEN", Field::filled);
+        let insecure = object.defaulted("insecure", false, Field::boolean);
+        let definitions = object.optional("definitions", Field::filled);
+        Ok(RemoteSettings {
+            address: address?,
+            token: token?,
+            insecure: insecure?,
+            definitions: definitions?,
+        })
+    })
+}
+
+fn serve(field: &Field<'_>) -> Result<ServeSettings> {
+    field.object(|object| {
+        object.advise("clients", "Did you mean `callers`?");
+        let insecure = object.defaulted("insecure", false, Field::boolean);
+        let open = *insecure.as_ref().unwrap_or(&false);
+        let address = object.required("address", "127.0.0.1:7441", |field| listening_address(field, open));
+        let tools = object.required("tools", "[file_read]", |field| field.each(Field::filled));
+        let callers = object.required("callers", "{ laptop: LAPTOP_TOKEN }", |field| {
+            field.entries(|name, secret| peer_name(name, secret).and_then(|()| secret.filled()))
+        });
+        Ok(ServeSettings {
+            address: address?,
+            tools: tools?.into_iter().map(Into::into).collect(),
+            callers: keyed(callers?),
+            insecure: insecure?,
+        })
+    })
+}
+
+/// An address to listen on. Beyond this machine only if that is said.
+fn listening_address(field: &Field<'_>, insecure: bool) -> Result<String> {
+    let text = field.filled()?;
+    match text.parse::<std::net::SocketAddr>() {
+        Ok(address) if insecure || address.ip().is_loopback() => Ok(text),
+        Ok(_) => Err(field.reject(
+            format!(
+                "{} can be reached from other machines, and what is sent is not encrypted",
+                field.subject()
+            ),
+            "Use `127.0.0.1` and a tunnel, or set `insecure: true` beside it.",
+        )),
+        Err(_) => Err(field.reject(
+            format!("{} is no address to listen on", field.subject()),
+            "Write an IP address and a port, such as `127.0.0.1:7441`.",
+        )),
+    }
 }
 
 fn secrets(field: &Field<'_>) -> Result<SecretSettings> {
@@ -144,7 +212,9 @@ fn models(field: &Field<'_>) -> Result<Models> {
 
 /// A model may also come from an extension, so an unknown name is odd and no more.
 fn doubt_unknown(field: &Field<'_>, name: &ModelName, models: &Models) {
-    if name.as_str() == OFFLINE || models.named.contains_key(name) {
+    // A file is opened by its name alone.
+    let is_file = ["script:", "cassette:"].iter().any(|kind| name.as_str().starts_with(kind));
+    if name.as_str() == OFFLINE || models.named.contains_key(name) || is_file {
         return;
     }
     let known = models.named.keys().map(ModelName::as_str).chain([OFFLINE]);
@@ -155,16 +225,16 @@ fn doubt_unknown(field: &Field<'_>, name: &ModelName, models: &Models) {
     field.warn(format!("there is no model `{name}` in these settings"), help);
 }
 
-/// What is set for an extension. All of it is the extension's own, except whether it is enabled.
+/// What is set for an extension. All of it is the extension's own, except whether it is enabled and whether it replaces a built-in one.
 fn extension(field: &Field<'_>) -> Result<Map<String, Value>> {
     let set = field.json_map()?;
-    match set.get(ENABLED) {
-        None | Some(Value::Bool(_)) => Ok(set),
-        Some(other) => Err(field.reject(
-            format!("`{ENABLED}` is {other}, and must be `true` or `false`"),
-            "Write `enabled: true` or `enabled: false`.",
-        )),
+    for name in [ENABLED, REPLACE] {
+        if let Some(other) = set.get(name).filter(|value| !value.is_boolean()) {
+            let what = format!("`{name}` is {other}, and must be `true` or `false`");
+            return Err(field.reject(what, format!("Write `{name}: true` or `{name}: false`.")));
+        }
     }
+    Ok(set)
 }
 
 fn model(field: &Field<'_>) -> Result<ModelSettings> {
@@ -347,8 +417,23 @@ fn calls(field: &Field<'_>) -> Result<CallSettings> {
         let per_extension = object.defaulted("per_extension", Vec::new(), each);
         let per_tool = object.defaulted("per_tool", Vec::new(), each);
         let breaker = object.defaulted("breaker", usual.breaker, breaker);
+        let host_rate = object.defaulted("host_rate", usual.host_rate, host_rate);
         let (per_extension, per_tool) = (keyed(per_extension?), keyed(per_tool?));
-        Ok(CallSettings { at_once: at_once?, per_extension, per_tool, breaker: breaker? })
+        let (breaker, host_rate) = (breaker?, host_rate?);
+        Ok(CallSettings { at_once: at_once?, per_extension, per_tool, breaker, host_rate })
+    })
+}
+
+fn host_rate(field: &Field<'_>) -> Result<HostCallRate> {
+    field.object(|object| {
+        let usual = HostCallRate::default();
+        let bytes = |field: &Field<'_>| field.whole(1..=MAX_EXACT_INTEGER);
+        let per_second = object.defaulted("per_second", usual.per_second, at_least_one);
+        let burst = object.defaulted("burst", usual.burst, at_least_one);
+        let bytes_per_second = object.defaulted("bytes_per_second", usual.bytes_per_second, bytes);
+        let burst_bytes = object.defaulted("burst_bytes", usual.burst_bytes, bytes);
+        let (per_second, burst) = (per_second?, burst?);
+        Ok(HostCallRate { per_second, burst, bytes_per_second: bytes_per_second?, burst_bytes: burst_bytes? })
     })
 }
 

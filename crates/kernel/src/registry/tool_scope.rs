@@ -41,9 +41,10 @@ pub(crate) fn agent_tools(agent: &AgentSpec) -> Vec<(AgentUse, ToolSpec)> {
         AgentMode::Tool => {
             let spec = ToolSpec {
                 input_schema: agent_arguments_schema(),
-                effects: EffectClass::Read,
+                effects: agent.effects,
+                asks: agent.asks,
                 timeout: agent.limits.time_budget,
-                ..ToolSpec::named(id.as_str(), description)
+                ..ToolSpec::named(agent.tool_name().as_str(), description)
             };
             vec![(AgentUse::Ask(id.clone()), spec)]
         }
@@ -51,7 +52,7 @@ pub(crate) fn agent_tools(agent: &AgentSpec) -> Vec<(AgentUse, ToolSpec)> {
             let over = format!("Hands the conversation over to the agent `{id}`: {description}");
             let back = "Gives the conversation back to the agent that handed it over.";
             vec![
-                (AgentUse::HandOver(id.clone()), handoff_tool(&format!("transfer_to_{id}"), &over)),
+                (AgentUse::HandOver(id.clone()), handoff_tool(agent.tool_name().as_str(), &over)),
                 (AgentUse::HandBack, handoff_tool(HAND_BACK, back)),
             ]
         }

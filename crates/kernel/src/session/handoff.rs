@@ -80,6 +80,6 @@ fn switch_agent(
         recorder.record(AgentChanged { call, agent: agent.clone() });
     }
     Arc::make_mut(&mut turn.context).agent = agent;
-    let own = session.agent().map(|agent| &agent.models).filter(|models| !models.is_empty());
-    turn.models = own.unwrap_or(&session.start.settings.models).clone();
+    let own = session.agent().map(AgentSpec::answered_by).filter(|models| !models.is_empty());
+    turn.models = own.unwrap_or_else(|| session.start.settings.models.clone());
 }

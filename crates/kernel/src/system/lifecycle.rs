@@ -19,7 +19,7 @@ use crate::step_recorder::StepRecorder;
 
 impl System {
     /// The process has started: no generation of an earlier process is alive, but the numbers continue. A generation that was starting
-    /// when an earlier process died is a suspect if its code was executing then.
+    /// when an earlier process died is a suspect if its code was executing then, and one whose code ended it is quarantined.
     pub(super) fn start(&mut self, fact: &SystemStarted) {
         let died = replace(&mut self.phase, Phase::Running) == Phase::Running;
         self.running.clear();
@@ -33,9 +33,12 @@ impl System {
             }
             let starting = extension.in_state(GenerationState::Starting);
             let is_suspect = |it: &&ExtensionGeneration| died && it.is_busy() && executing(&it.found.digest);
-            let crashes = match starting.filter(is_suspect) {
-                Some(suspect) => extension.crashes.with_crash_of(suspect.found.digest),
-                None => extension.crashes,
+            let mut contents = extension.generations.iter().map(|generation| generation.found.digest);
+            let culprit = contents.find(|content| died && fact.crashed.contains(content));
+            let crashes = match (culprit, starting.filter(is_suspect)) {
+                (Some(content), _) => CrashCounter::caused_by(content),
+                (None, Some(suspect)) => extension.crashes.with_crash_of(suspect.found.digest),
+                (None, None) => extension.crashes,
             };
             *extension = Extension {
                 last_generation: extension.last_generation,
@@ -93,9 +96,10 @@ impl System {
         Ok(())
     }
 
-    /// An extension cannot be read. The active generation, if any, goes on.
+    /// An extension cannot be read. The active generation, if any, goes on, unless the profile refuses it.
     pub(super) fn rejected(&mut self, recorder: &mut StepRecorder, id: &ExtensionId, fault: &Fault) {
-        let keeps_last_good = self.keeps_last_good;
+        let refused = fault.code == Code::PluginRefused;
+        let keeps_last_good = self.keeps_last_good && !refused;
         let extension = self.extensions.entry(id.clone()).or_default();
         extension.fault = Some(fault.clone());
         extension.waiting = false;
@@ -104,6 +108,11 @@ impl System {
             recorder.record(state_changed(id, generation, ExtensionState::Error, Some(fault.clone())));
             if keeps_last_good {
                 extension.start_last_good(None, fault);
+            }
+        } else if refused {
+            extension.found = None;
+            for state in [GenerationState::Starting, GenerationState::Active] {
+                self.stop_generation(recorder, id, state, Some(fault.clone()));
             }
         }
     }

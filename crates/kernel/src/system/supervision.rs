@@ -63,15 +63,23 @@ impl RestartBackoff {
 pub(super) struct CrashCounter {
     count: u32,
     of: Digest,
+    /// Whether its code is known to have ended the process. One such crash is enough.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    certain: bool,
 }
 
 impl CrashCounter {
     const MAX_CRASHES: u32 = 2;
 
+    /// The code of this content ended the process.
+    pub fn caused_by(content: Digest) -> Self {
+        Self { count: 1, of: content, certain: true }
+    }
+
     /// One more crash, of this content. Crashes of another content no longer count.
     pub fn with_crash_of(self, content: Digest) -> Self {
         let count = if content == self.of { self.count + 1 } else { 1 };
-        Self { count, of: content }
+        Self { count, of: content, certain: false }
     }
 
     /// Whether there was a crash.
@@ -81,8 +89,11 @@ impl CrashCounter {
 
     /// Why this content is quarantined, if it is.
     pub fn quarantine(self, content: Digest) -> Option<Fault> {
-        if self.count < Self::MAX_CRASHES || self.of != content {
+        if self.of != content || (self.count < Self::MAX_CRASHES && !self.certain) {
             return None;
+        }
+        if self.certain {
+            return Some(Fault::new(Code::ExtensionQuarantined, "its code ended the process"));
         }
         let message = format!("the process died {} times in a row while it was starting", self.count);
         Some(Fault::new(Code::ExtensionQuarantined, message))

@@ -8,9 +8,11 @@ use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::{LogLevel, LogSink};
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::protocol::{CallStep, HostQuestion, LogLine, RpcError, ToExtension, ToHost, plain};
+use holdfast_contract::protocol::{
+    CallStep, HostQuestion, LogLine, QuestionUpdate, RpcError, ToExtension, ToHost, plain,
+};
 use holdfast_contract::role::Role;
-use holdfast_contract::wire::Host;
+use holdfast_contract::wire::{CallUpdate, Host, Later, UpdateSink};
 use holdfast_jsonrpc::error_code::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use holdfast_jsonrpc::{
     Completion, EncodeError, PendingRequests, RpcMessage, encode_request, encode_response, read_line,
@@ -79,6 +81,8 @@ struct Waiting {
     left: Option<u32>,
     /// Bytes of progress that were reported.
     shown: usize,
+    /// Whether it is a tool call, which a turn waits for.
+    in_turn: bool,
 }
 
 impl Shared {
@@ -148,10 +152,11 @@ impl Connection {
         }
     }
 
-    /// The host of the oldest pending call, for host calls that the gateway makes on its behalf.
+    /// The host of the oldest pending call that belongs to a turn, where the user can be asked, or else of the oldest call: for host calls
+    /// that the gateway makes on its behalf.
     pub(crate) fn oldest(&self) -> Result<Arc<dyn Host>, Fault> {
         let mut state = self.shared.state();
-        let Some(waiting) = state.waiting.oldest_mut() else {
+        let Some(waiting) = state.waiting.oldest_by_mut(|waiting| !waiting.in_turn) else {
             let message = "no call is in progress that the connection could belong to";
             return Err(Fault::new(Code::ToolDenied, message));
         };
@@ -174,7 +179,8 @@ impl Connection {
         let (reply, answer) = oneshot::channel();
         let lasts = matches!(message, ToExtension::Function { role: Role::Service, .. });
         let left = (!lasts).then_some(self.shared.terms.host_calls);
-        let id = self.begin(Waiting { reply, host, left, shown: 0 })?;
+        let in_turn = matches!(message, ToExtension::Tool(_));
+        let id = self.begin(Waiting { reply, host, left, shown: 0, in_turn })?;
         let mut guard = RequestGuard { connection: self, id, answered: false };
         self.send(Some(id), message).await?;
         let answer = answer.await;
@@ -330,7 +336,7 @@ fn asked(
 /// Answers a question of the process when the host has.
 fn ask(question: HostQuestion, id: Value, shared: &Arc<Shared>, answers: &Weak<Writer>) {
     let host = permitted(&question, shared);
-    let timeout = question.timeout_ms;
+    let (timeout, updates) = (question.timeout_ms, question.updates);
     let call = host.and_then(|host| match HostCall::try_from(question) {
         Ok(call) => Ok((host, call)),
         Err(message) => {
@@ -343,13 +349,38 @@ fn ask(question: HostQuestion, id: Value, shared: &Arc<Shared>, answers: &Weak<W
         Err(error) => return say(answers, &id, Err(error)),
     };
     let (shared, answers) = (shared.clone(), answers.clone());
-    let answer = host.call_within(call, timeout);
+    let answer = if updates {
+        let sink = ProcessUpdates { question: id.clone(), answers: answers.clone() };
+        host.call_streamed(call, timeout, Arc::new(sink))
+    } else {
+        host.call_within(call, timeout)
+    };
     tokio::spawn(async move {
         let answer = answer.await;
         shared.state().questions -= 1;
         let answer = answer.as_ref().map(plain).map_err(RpcError::from);
         say(&answers, &id, answer);
     });
+}
+
+/// Sends a process the updates of one of its questions.
+struct ProcessUpdates {
+    question: Value,
+    answers: Weak<Writer>,
+}
+
+impl UpdateSink for ProcessUpdates {
+    fn send(&self, update: CallUpdate) -> Later<()> {
+        let message = ToExtension::Update(QuestionUpdate::new(self.question.clone(), update));
+        let (line, writer) = (outgoing(None, &message), self.answers.upgrade());
+        Box::pin(async move {
+            // An update that is too long for a line is left out: the answer has all of the text.
+            if let (Ok(line), Some(writer)) = (line, writer) {
+                // A process that is gone needs no updates.
+                let _ = writer.send(line).await;
+            }
+        })
+    }
 }
 
 /// The host of the call that a question belongs to, if the call may ask once more.

@@ -56,13 +56,24 @@ impl Interpreter {
     /// prefix, which may be a user's folder such as `~/.local`.
     pub(crate) fn readable(&self) -> Vec<PathBuf> {
         let (major, minor, _) = self.version;
+        let library = format!("python{major}.{minor}");
         let mut readable = vec![self.executable.clone(), self.prefix.join("bin")];
         for folder in ["lib", "lib64"].map(|name| self.prefix.join(name)) {
-            readable.push(folder.join(format!("python{major}.{minor}")));
+            readable.push(folder.join(&library));
             readable.extend(shared_libraries(&folder));
+        }
+        if let Some(folder) = self.virtual_environment() {
+            readable.extend(["pyvenv.cfg", "bin"].map(|name| folder.join(name)));
+            readable.extend(["lib", "lib64"].map(|name| folder.join(name).join(&library)));
         }
         readable.retain(|path| path.exists());
         readable
+    }
+
+    /// The folder of the virtual environment that its program lies in. Python reads its configuration before anything else.
+    fn virtual_environment(&self) -> Option<&Path> {
+        let folder = self.executable.parent()?.parent()?;
+        folder.join("pyvenv.cfg").is_file().then_some(folder)
     }
 
     /// Its version.

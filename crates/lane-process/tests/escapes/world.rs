@@ -37,6 +37,8 @@ def system(number, *arguments):
     return result
 def connect(family, kind, address, protocol=0):
     s = socket.socket(family, kind, protocol); s.settimeout(10); s.connect(address); s.send(b"hello"); return s
+def answered(s):
+    if not s.recv(1): raise ConnectionResetError(errno.ECONNRESET, "closed without an answer")
 def ask_gateway(text):
     s = socket.create_connection(("127.0.0.1", 3128), 10); s.sendall(text.encode())
     answer = b""

@@ -78,9 +78,19 @@ impl Yard {
 
     /// A yard whose lane is set up like this.
     pub fn with(set: impl FnOnce(ProcessLane) -> ProcessLane) -> Self {
+        Self::made(set, |places| places)
+    }
+
+    /// A yard of a home that lies elsewhere.
+    #[allow(dead_code, reason = "one test uses it")]
+    pub fn at_home(home: &str) -> Self {
+        Self::made(|lane| lane, |places| Places { home: home.into(), ..places })
+    }
+
+    fn made(set: impl FnOnce(ProcessLane) -> ProcessLane, placed: impl FnOnce(Places) -> Places) -> Self {
         let (folder, vault) = (tempfile::tempdir().unwrap(), Arc::new(MemoryVault::default()));
         let lines = Arc::new(Mutex::new(Vec::new()));
-        let places = Places::within(folder.path());
+        let places = placed(Places::within(folder.path()));
         let kept = lines.clone();
         let sink: LogSink = Arc::new(move |_, level: LogLevel, line: &str| {
             kept.lock().unwrap().push(format!("{level:?}: {line}"));

@@ -2,13 +2,13 @@
 //! the answer cached, so that a start loads no code.
 
 use holdfast_contract::content::{Content, written_whole};
-use holdfast_contract::exports::{Exports, Named, RendererFeatures};
+use holdfast_contract::exports::{AgentExport, Exports, Named, RendererFeatures};
 use holdfast_contract::hook::HookPoint;
 use holdfast_contract::ids::Millis;
 use holdfast_contract::manifest::{Manifest, Scope};
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::registry::{ChannelFeatures, Descriptor};
-use holdfast_contract::tool::{EffectClass, ToolSpec, agent_arguments_schema, default_timeout};
+use holdfast_contract::registry::{AgentMode, ChannelFeatures, Descriptor};
+use holdfast_contract::tool::{EffectClass, ToolSpec, default_timeout};
 use holdfast_contract::wire::InstanceCapabilities;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -90,16 +90,11 @@ impl Known {
     }
 
     fn exports(&self) -> Result<Exports, Fault> {
-        let mut tools = self.tools.iter().map(tool_spec).collect::<Result<Vec<_>, _>>()?;
-        let takes_over = |agent: &&abi::AgentSpec| agent.integration == abi::Integration::Handoff;
-        let handoff = self.agent.as_ref().filter(takes_over);
-        let asked = self.agent.as_ref().filter(|agent| !takes_over(agent));
-        tools.extend(asked.map(agent_spec).transpose()?);
+        let tools = self.tools.iter().map(tool_spec).collect::<Result<Vec<_>, _>>()?;
         let points = HookPoint::ALL.iter().copied().filter(|point| self.has(Function::at(*point)));
         Ok(Exports {
             tools,
-            handoff: handoff
-                .map(|agent| Named { name: agent.id.clone(), description: agent.description.clone() }),
+            agent: self.agent.as_ref().map(agent_export),
             points: points.collect(),
             commands: self.commands.clone(),
             methods: self.has(Function::ApiCall).then(|| self.methods.clone()),
@@ -111,6 +106,7 @@ impl Known {
                 messages: self.has(Function::SendMessage),
                 streams: self.has(Function::StreamStart) && self.has(Function::StreamStatus),
                 files: self.has(Function::SendFile),
+                questions: self.has(Function::SendQuestion),
             }),
             ..Exports::default()
         })
@@ -144,10 +140,16 @@ fn tool_spec(tool: &abi::ToolSpec) -> Result<ToolSpec, Fault> {
     })
 }
 
-fn agent_spec(agent: &abi::AgentSpec) -> Result<ToolSpec, Fault> {
-    filled("an agent's id", &agent.id)?;
-    let spec = ToolSpec::named(&agent.id, &agent.description);
-    Ok(ToolSpec { input_schema: agent_arguments_schema(), ..spec })
+fn agent_export(agent: &abi::AgentSpec) -> AgentExport {
+    AgentExport {
+        name: agent.id.clone(),
+        description: agent.description.clone(),
+        mode: match agent.integration {
+            abi::Integration::Tool => AgentMode::Tool,
+            abi::Integration::Handoff => AgentMode::Handoff,
+        },
+        effects: None,
+    }
 }
 
 fn parsed(what: &str, text: &str) -> Result<Content, Fault> {
@@ -163,13 +165,6 @@ fn schema(what: &str, text: &str) -> Result<Content, Fault> {
         Value::Object(_) | Value::Bool(_) => Ok(schema),
         _ => Err(wrong(format!("{what} is not a JSON Schema: it must be an object"))),
     }
-}
-
-fn filled(what: &str, text: &str) -> Result<(), Fault> {
-    if text.trim().is_empty() || text.chars().any(char::is_control) {
-        return Err(wrong(format!("{what} is empty or has control characters")));
-    }
-    Ok(())
 }
 
 fn wrong(message: String) -> Fault {

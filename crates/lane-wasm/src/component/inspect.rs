@@ -210,26 +210,27 @@ fn imported(
             "it imports `{interface}`, which reaches outside; hooks, context providers and guardrails may not. Put the hook in a separate extension"
         )));
     }
-    match known.grant() {
-        GrantRule::Everyone => Ok(()),
-        GrantRule::Components
-        | GrantRule::ComponentsAndPrograms
-        | GrantRule::Explicit
-        | GrantRule::EachHost
-            if grants.interfaces.iter().any(|granted| granted == interface) =>
-        {
-            Ok(())
+    let is_named = || grants.interfaces.iter().any(|granted| granted == known.grant_name());
+    let (is_granted, lacks, flag) = match known.grant() {
+        // Its own secrets and its own folder need no grant, so that each call is checked.
+        GrantRule::Everyone | GrantRule::EachFolder | GrantRule::EachSecret => return Ok(()),
+        GrantRule::EachVariable => {
+            (!grants.environment.is_empty(), "no variable is".to_owned(), "--environment NAME".to_owned())
         }
-        GrantRule::EachSecret if !grants.secrets.is_empty() => Ok(()),
+        GrantRule::EachHost => {
+            let is_granted = is_named() || !grants.network.is_empty();
+            (is_granted, "no host is".to_owned(), "--network HOST".to_owned())
+        }
         GrantRule::Components
         | GrantRule::ComponentsAndPrograms
         | GrantRule::Explicit
-        | GrantRule::EachHost
-        | GrantRule::Nobody => Err(refused(format!(
-            "it imports `{interface}`, and the interface `{interface}` is not granted: `holdfast ext grant {id} --interface {interface}`"
-        ))),
-        GrantRule::EachSecret => Err(refused(format!(
-            "it imports `{interface}`, and no secret is granted: `holdfast ext grant {id} --secret NAME`"
-        ))),
+        | GrantRule::Nobody => {
+            let name = known.grant_name();
+            (is_named(), format!("the interface `{name}` is not"), format!("--interface {name}"))
+        }
+    };
+    if is_granted {
+        return Ok(());
     }
+    Err(refused(format!("it imports `{interface}`, and {lacks} granted: `holdfast ext grant {id} {flag}`")))
 }

@@ -4,7 +4,7 @@
 //! becomes the interface's `failure` where the signature has one, and stops the guest where it has not.
 
 use holdfast_contract::content::Content;
-use holdfast_contract::host_call::{HostCall, HostCallKind};
+use holdfast_contract::host_call::{Capability, HostCall, HostCallKind};
 use holdfast_contract::log::LogLevel;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::UiQuestion;
@@ -14,10 +14,13 @@ use wasmtime::component::{Component, Linker, LinkerInstance};
 use wasmtime::{Result, StoreContextMut};
 
 use crate::faults::{Stop, stop};
-use crate::host::wasi;
+use crate::host::{outside, wasi};
 use crate::instance::guest::Guest;
-use crate::wit::abi::{ContentOut, Failure, Level, TurnInfo};
+use crate::wit::abi::{ContentOut, Failure, Level, NewEvent, Recipient, TurnInfo};
 use crate::wit::interfaces::Name;
+
+/// The interface for files.
+const FILES: &str = Capability::Files.wit_interface();
 
 /// Random bytes per call.
 pub(crate) const RANDOM_LIMIT: u64 = 4096;
@@ -54,6 +57,12 @@ pub(crate) fn link(linker: &mut Linker<Guest>, component: &Component) -> Result<
             "extensions" => extensions(&mut at)?,
             "services" => services(&mut at)?,
             "agents" => agents(&mut at)?,
+            "channels" => outside::channels(&mut at)?,
+            "prompts" => outside::prompts(&mut at)?,
+            "system" => outside::system(&mut at)?,
+            "http" => outside::http(&mut at)?,
+            FILES => outside::files(&mut at)?,
+            "environment" => outside::environment(&mut at)?,
             _ => {}
         }
     }
@@ -197,6 +206,22 @@ fn events(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
             let arguments = json!({ "topic": topic, "payload": payload, "key": key });
             Ok((nothing(call_host(&mut store, HostCall::of(HostCallKind::EventPublish, arguments)).await?),))
         })
+    })?;
+    at.func_wrap_async("publish-event", |mut store: StoreContextMut<'_, Guest>, (event,): (NewEvent,)| {
+        Box::new(async move {
+            let payload = match parse(&event.payload) {
+                Ok(payload) => payload.value().clone(),
+                Err(failure) => {
+                    store.data_mut().count()?;
+                    return Ok((Err(failure),));
+                }
+            };
+            let NewEvent { topic, key, correlation, idempotency, .. } = event;
+            let arguments = json!({
+                "topic": topic, "payload": payload, "key": key, "correlation": correlation, "idempotency": idempotency,
+            });
+            Ok((words(call_host(&mut store, HostCall::of(HostCallKind::EventPublish, arguments)).await?),))
+        })
     })
 }
 
@@ -256,19 +281,15 @@ fn ui(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
 }
 
 fn secrets(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
-    at.func_wrap_async("reference", |mut store: StoreContextMut<'_, Guest>, (name,): (String,)| {
-        Box::new(async move {
-            if !store.data().activation.secrets.contains(&name) {
-                store.data_mut().count()?;
-                let message = format!("the secret `{name}` is not granted");
-                return Ok((Err(Failure::Denied(message)),));
-            }
-            let answer =
-                call_host(&mut store, HostCall::of(HostCallKind::SecretReference, Content::text(name)))
-                    .await?;
-            Ok((answer.map(|reference| reference.to_text()).map_err(Failure::from),))
-        })
-    })
+    for (function, kind) in [("reference", HostCallKind::SecretReference), ("get", HostCallKind::SecretGet)] {
+        at.func_wrap_async(function, move |mut store: StoreContextMut<'_, Guest>, (name,): (String,)| {
+            Box::new(async move {
+                let answer = call_host(&mut store, HostCall::of(kind, Content::text(name))).await?;
+                Ok((words(answer),))
+            })
+        })?;
+    }
+    Ok(())
 }
 
 fn timers(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
@@ -285,6 +306,15 @@ fn timers(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
             Guest::renew(&mut store)?;
             let time = |answer: Content| answer.value().as_u64().unwrap_or(until);
             Ok((answer.map(time).map_err(Failure::from),))
+        })
+    })?;
+    type Schedule = (String, Option<String>);
+    at.func_wrap_async("next-due", |mut store: StoreContextMut<'_, Guest>, (when, timezone): Schedule| {
+        Box::new(async move {
+            let arguments = json!({ "when": when, "timezone": timezone });
+            let answer = call_host(&mut store, HostCall::of(HostCallKind::ScheduleNext, arguments)).await?;
+            let next = |answer: Content| answer.value()["next"].as_u64();
+            Ok((answer.map(next).map_err(Failure::from),))
         })
     })
 }
@@ -329,7 +359,24 @@ fn agents(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
             let answer = call_host(&mut store, HostCall::of(HostCallKind::AgentInvoke, arguments)).await?;
             Ok((answer.map(content).map_err(Failure::from),))
         })
-    })
+    })?;
+    for (function, kind) in [("task", HostCallKind::AgentTask), ("background", HostCallKind::AgentBackground)]
+    {
+        type Started = (Option<String>, String, Recipient);
+        at.func_wrap_async(
+            function,
+            move |mut store: StoreContextMut<'_, Guest>, (agent, task, to): Started| {
+                Box::new(async move {
+                    let Recipient { channel, user, correlation } = to;
+                    let arguments = json!({
+                        "agent": agent, "task": task, "channel": channel, "user": user, "correlation": correlation,
+                    });
+                    Ok((words(call_host(&mut store, HostCall::of(kind, arguments)).await?),))
+                })
+            },
+        )?;
+    }
+    Ok(())
 }
 
 /// Makes a host call whose `arguments` a guest has written as JSON.
@@ -361,7 +408,12 @@ fn parse(text: &str) -> Result<Content, Failure> {
     value.map(Content::new).map_err(|error| Failure::InvalidArguments(format!("this is no JSON: {error}")))
 }
 
-fn nothing(answer: Result<Content, Fault>) -> Result<(), Failure> {
+/// An answer that is a text.
+pub(super) fn words(answer: Result<Content, Fault>) -> Result<String, Failure> {
+    answer.map(|answer| answer.to_text()).map_err(Failure::from)
+}
+
+pub(super) fn nothing(answer: Result<Content, Fault>) -> Result<(), Failure> {
     answer.map(drop).map_err(Failure::from)
 }
 

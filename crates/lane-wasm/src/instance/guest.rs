@@ -20,8 +20,6 @@ pub(crate) struct Activation {
     pub budgets: Budgets,
     /// Its configuration.
     pub config: Content,
-    /// The names of the granted secrets.
-    pub secrets: Vec<String>,
     /// The largest table that the pool can hold, independent of the budget.
     pub max_table_elements: usize,
     /// The largest memory that the pool can hold, independent of the budget.

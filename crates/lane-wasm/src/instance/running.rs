@@ -17,7 +17,7 @@ use crate::instance::guest::{Activation, Guest};
 use crate::wit::abi::{
     AgentSpec, ContentIn, ContentOut, Enrichment, Failure, Gate, Named, Sanitized, ToolCall,
 };
-use crate::wit::abi::{Delivery, Event, File, ToolSpec, Verdict};
+use crate::wit::abi::{Choice, Delivery, Event, File, ToolSpec, Verdict};
 use crate::wit::functions::{Shape, Typed};
 use crate::wit::interfaces::Function;
 
@@ -43,6 +43,8 @@ pub(crate) enum GuestRequest<'a> {
     Sent(&'a str, &'a str, Delivery<'a>),
     /// A file to send, and its delivery.
     File(SentFile, Delivery<'a>),
+    /// A question to show: user, text, what can be chosen, and its delivery.
+    Question(&'a str, &'a str, Vec<Choice<'a>>, Delivery<'a>),
     /// A part of a stream: user, stream id, text, and at the end the delivery.
     Streamed(&'a str, &'a str, &'a str, Delivery<'a>),
     /// An event, without its payload, and the payload as JSON.
@@ -196,6 +198,10 @@ macro_rules! invoke {
                 ask!(function, (request.user(), request.file(), request.delivery()))?;
                 Ok(GuestAnswer::Done)
             }
+            Typed::Question(function) => {
+                ask!(function, (request.name(), request.text(), request.choices(), request.delivery()))?;
+                Ok(GuestAnswer::Done)
+            }
             Typed::StreamStart(function) => {
                 ask!(function, (request.name(), request.stream()))?;
                 Ok(GuestAnswer::Done)
@@ -318,6 +324,7 @@ impl<'a> GuestRequest<'a> {
             GuestRequest::Named(name, _)
             | GuestRequest::Value(name, _)
             | GuestRequest::Sent(name, ..)
+            | GuestRequest::Question(name, ..)
             | GuestRequest::Streamed(name, ..) => name,
             GuestRequest::Hook(_)
             | GuestRequest::Event(..)
@@ -329,7 +336,9 @@ impl<'a> GuestRequest<'a> {
     fn text(&self) -> &str {
         match self {
             GuestRequest::Named(_, text) => text,
-            GuestRequest::Sent(_, text, _) | GuestRequest::Streamed(_, _, text, _) => text,
+            GuestRequest::Sent(_, text, _)
+            | GuestRequest::Question(_, text, ..)
+            | GuestRequest::Streamed(_, _, text, _) => text,
             GuestRequest::Value(..) | GuestRequest::Hook(_) | GuestRequest::Event(..) => "",
             GuestRequest::File(..) | GuestRequest::Nothing => "",
         }
@@ -346,6 +355,7 @@ impl<'a> GuestRequest<'a> {
         match self {
             GuestRequest::Sent(_, _, delivery)
             | GuestRequest::Streamed(_, _, _, delivery)
+            | GuestRequest::Question(_, _, _, delivery)
             | GuestRequest::File(_, delivery) => *delivery,
             _ => Delivery { id: "", repeat: false },
         }
@@ -355,6 +365,13 @@ impl<'a> GuestRequest<'a> {
         match self {
             GuestRequest::File(file, _) => file.user.as_deref(),
             _ => None,
+        }
+    }
+
+    fn choices(&self) -> &[Choice<'_>] {
+        match self {
+            GuestRequest::Question(_, _, choices, _) => choices,
+            _ => &[],
         }
     }
 

@@ -67,6 +67,14 @@ pub(crate) struct File<'a> {
     pub content: &'a [u8],
 }
 
+/// `channel-question.choice`.
+#[derive(Clone, Copy, ComponentType, Lower)]
+#[component(record)]
+pub(crate) struct Choice<'a> {
+    pub label: &'a str,
+    pub answer: &'a str,
+}
+
 /// `subscriber.event`.
 #[derive(Clone, Copy, Default, ComponentType, Lower)]
 #[component(record)]
@@ -256,4 +264,78 @@ pub(crate) struct TurnInfo {
     pub agent: String,
     pub channel: String,
     pub user: Option<String>,
+}
+
+/// `events.new-event`.
+#[derive(ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct NewEvent {
+    pub topic: String,
+    pub payload: String,
+    pub key: Option<String>,
+    pub correlation: Option<String>,
+    pub idempotency: Option<String>,
+}
+
+/// `agents.recipient`.
+#[derive(ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct Recipient {
+    pub channel: Option<String>,
+    pub user: Option<String>,
+    pub correlation: Option<String>,
+}
+
+/// `channels.known-channels`.
+#[derive(ComponentType, Lower)]
+#[component(record)]
+pub(crate) struct KnownChannels {
+    pub ids: Vec<String>,
+    #[component(name = "default-id")]
+    pub default_id: Option<String>,
+}
+
+/// `http.request`.
+#[derive(ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct Request {
+    pub method: String,
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+    #[component(name = "timeout-ms")]
+    pub timeout_ms: Option<u32>,
+}
+
+/// `http.response`.
+#[derive(ComponentType, Lower)]
+#[component(record)]
+pub(crate) struct Response {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+/// `files.entry-kind`.
+#[derive(Clone, Copy, ComponentType, Lower)]
+#[component(enum)]
+#[repr(u8)]
+pub(crate) enum EntryKind {
+    #[component(name = "file")]
+    File,
+    #[component(name = "folder")]
+    Folder,
+    #[component(name = "link")]
+    Link,
+    #[component(name = "other")]
+    Other,
+}
+
+/// `files.entry`.
+#[derive(ComponentType, Lower)]
+#[component(record)]
+pub(crate) struct Entry {
+    pub name: String,
+    pub kind: EntryKind,
+    pub size: u64,
 }

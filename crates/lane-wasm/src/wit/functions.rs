@@ -6,8 +6,8 @@ use wasmtime::{Result, Store, format_err};
 
 use crate::instance::guest::Guest;
 use crate::wit::abi::{
-    AgentSpec, ContentIn, ContentOut, Delivery, Enrichment, Event, Failure, File, Gate, Modification, Named,
-    Plan, Route, Sanitized, ToolCall, ToolSpec, Verdict,
+    AgentSpec, Choice, ContentIn, ContentOut, Delivery, Enrichment, Event, Failure, File, Gate, Modification,
+    Named, Plan, Route, Sanitized, ToolCall, ToolSpec, Verdict,
 };
 
 macro_rules! shapes {
@@ -107,6 +107,8 @@ shapes! {
     Message: (&'static str, Delivery<'static>) -> Result<(), Failure>;
     /// A file for one user, or for the channel's default recipient.
     File: (Option<&'static str>, File<'static>, Delivery<'static>) -> Result<(), Failure>;
+    /// A question to one user, with what can be chosen.
+    Question: (&'static str, &'static str, &'static [Choice<'static>], Delivery<'static>) -> Result<(), Failure>;
     /// A stream to one user begins.
     StreamStart: (&'static str, &'static str) -> Result<(), Failure>;
     /// A chunk of a stream, or its status.

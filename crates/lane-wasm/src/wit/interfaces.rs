@@ -40,6 +40,7 @@ impl Shape {
             Function::SendToUser => Self::Send,
             Function::SendMessage => Self::Message,
             Function::SendFile => Self::File,
+            Function::SendQuestion => Self::Question,
             Function::StreamStart => Self::StreamStart,
             Function::StreamChunk | Function::StreamStatus => Self::StreamPiece,
             Function::StreamEnd => Self::StreamEnd,
@@ -61,7 +62,7 @@ impl Shape {
 }
 
 /// Interfaces that `wit/` defines but that are not offered yet, as import or export.
-const PLANNED: &[&str] = &["workflow", "memory-provider", "memory-forget", "model-provider", "http", "files"];
+const PLANNED: &[&str] = &["workflow", "memory-provider", "memory-forget", "model-provider"];
 
 /// Whether `wit/` defines an interface that is not offered yet.
 pub(crate) fn is_planned(interface: &str) -> bool {
@@ -79,13 +80,22 @@ pub(crate) struct Import {
 impl Import {
     /// How a component comes to hold it. What is no host call is types, or is served by the lane itself.
     pub(crate) fn grant(&self) -> GrantRule {
-        let capability = Capability::ALL.iter().find(|capability| capability.name() == self.name);
-        capability.map_or(GrantRule::Everyone, |capability| capability.grant())
+        self.capability().map_or(GrantRule::Everyone, Capability::grant)
+    }
+
+    /// The interface's name in grants.
+    pub(crate) fn grant_name(&self) -> &'static str {
+        self.capability().map_or(self.name, Capability::name)
+    }
+
+    fn capability(&self) -> Option<Capability> {
+        Capability::ALL.iter().copied().find(|capability| capability.wit_interface() == self.name)
     }
 
     /// Whether a hook at this point may make all its calls.
     pub(crate) fn is_for_hooks(&self, point: HookPoint) -> bool {
-        let mut calls = HostCallKind::ALL.iter().filter(|kind| kind.capability().name() == self.name);
+        let mut calls =
+            HostCallKind::ALL.iter().filter(|kind| kind.capability().wit_interface() == self.name);
         calls.all(|kind| kind.is_for_hooks(point))
     }
 }
@@ -113,6 +123,12 @@ pub(crate) const IMPORTS: &[Import] = &[
     import("extensions", true),
     import("services", true),
     import("agents", true),
+    import("channels", true),
+    import("prompts", true),
+    import("system", true),
+    import("http", true),
+    import("files", true),
+    import("environment", true),
 ];
 
 /// The parsed name of an import or export.

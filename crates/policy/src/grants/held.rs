@@ -22,14 +22,25 @@ impl HeldInterfaces {
         Self { lane: lane.to_owned(), profile, granted }
     }
 
-    /// Whether the capability is held. Secrets and hosts are granted one by one, so their modules check each call.
+    /// Whether the capability is held. Secrets, hosts, folders and variables are granted one by one, so their modules
+    /// check each call.
     pub fn hold(&self, capability: Capability) -> bool {
         let granted = || reaches(&self.granted, capability.name());
         let in_lane = |lane: LaneKind| self.lane == lane.as_str();
         match capability.grant() {
-            GrantRule::Everyone | GrantRule::EachSecret | GrantRule::EachHost => true,
+            GrantRule::Everyone
+            | GrantRule::EachSecret
+            | GrantRule::EachHost
+            | GrantRule::EachFolder
+            | GrantRule::EachVariable => true,
             GrantRule::Components => {
-                let default = [LaneKind::Native, LaneKind::Python, LaneKind::Process, LaneKind::Declarative];
+                let default = [
+                    LaneKind::Native,
+                    LaneKind::Python,
+                    LaneKind::Process,
+                    LaneKind::Plugin,
+                    LaneKind::Declarative,
+                ];
                 default.into_iter().any(in_lane) || granted()
             }
             GrantRule::ComponentsAndPrograms => {
@@ -39,6 +50,20 @@ impl HeldInterfaces {
             GrantRule::Explicit => granted(),
             GrantRule::Nobody => false,
         }
+    }
+
+    /// The interfaces that are held, by name. Where each secret, host, folder or variable is granted by itself, the interface is held.
+    pub fn names(&self) -> Vec<&'static str> {
+        Capability::ALL.iter().filter(|it| self.hold(**it)).map(|it| it.name()).collect()
+    }
+
+    /// What of the interfaces that a manifest asks for is not held.
+    pub fn lacking(&self, requested: &[String]) -> Vec<String> {
+        let held = |name: &String| {
+            let known = Capability::ALL.iter().find(|it| it.name() == name);
+            known.map_or_else(|| reaches(&self.granted, name), |it| self.hold(*it))
+        };
+        requested.iter().filter(|name| !held(name)).cloned().collect()
     }
 
     /// Whether it may subscribe to a pattern.

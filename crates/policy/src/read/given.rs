@@ -1,12 +1,13 @@
-//! Reads the parts of a policy that give something: grants to extensions, and caps on what may be spent.
+//! Reads the parts of a policy that give something: grants to extensions, owners on channels, and caps on what may be spent.
 
 use holdfast_contract::digest::{Digest, MAX_EXACT_INTEGER};
 use holdfast_contract::ids::{ExtensionId, Millis};
-use holdfast_contract::manifest::{Access, FileGrant, Grants};
+use holdfast_contract::manifest::{Access, FileGrant, Grants, variable};
 use holdfast_yaml::{Field, Object};
 
 use super::Result;
 use crate::caps::{Cap, Caps, Dollars};
+use crate::document::OwnerIdentity;
 use crate::grants::{Grant, Host, Tie, Tree};
 
 /// One grant.
@@ -21,6 +22,22 @@ pub(super) fn grant(field: &Field<'_>) -> Result<Grant> {
         let tied_to = object.required("tied_to", "{ digest: … }", tie);
         let give = object.required("give", "{ network: [api.example.com] }", grants);
         Ok(Grant { extension: extension?.into(), tied_to: tied_to?, give: give? })
+    })
+}
+
+/// A user of a channel who is the owner of the home. No pattern: everybody who fits would be the owner.
+pub(super) fn owner(field: &Field<'_>) -> Result<OwnerIdentity> {
+    field.object(|object| {
+        let channel = object.required("channel", "my_channel", Field::word);
+        let user = object.required("user", "\"4711\"", |field| {
+            let user = field.filled()?;
+            if user.contains(['*', '?']) {
+                let what = format!("`{user}` looks like a pattern, and a user is compared exactly");
+                return Err(field.reject(what, "List each user who is the owner of the home."));
+            }
+            Ok(user)
+        });
+        Ok(OwnerIdentity { channel: channel?.into(), user: user? })
     })
 }
 
@@ -67,8 +84,7 @@ fn grants(field: &Field<'_>) -> Result<Grants> {
         let network = object.defaulted("network", Vec::new(), |field| field.each(host));
         let files = object.defaulted("files", Vec::new(), |field| field.each(file));
         let secrets = names(object, "secrets");
-        let environment =
-            object.defaulted("environment", Vec::new(), |field| Err::<Vec<String>, _>(field.unavailable()));
+        let environment = object.defaulted("environment", Vec::new(), |field| field.each(variable));
         let extensions = names(object, "extensions");
         let interfaces = names(object, "interfaces");
         Ok(Grants {

@@ -362,6 +362,9 @@ impl<'a> Reexecution<'a> {
     /// A tool runs again if it computes from its arguments alone, or in a sandbox that has nothing but the host's answers.
     fn tool_again(&mut self, act: &CallAct) -> Result<Option<Body>, Problem> {
         let loaded = self.loaded(&act.extension)?;
+        if loaded.is_none() {
+            self.mocked.insert(act.extension.id.clone());
+        }
         let sandboxed = loaded.is_some_and(|instance| instance.capabilities().scope != Scope::Shared);
         if act.spec.effects != EffectClass::Pure && !sandboxed {
             return Ok(None);
@@ -449,7 +452,7 @@ impl Reexecution<'_> {
             Ok(ControlFlow::Continue(()))
         })?;
         match lane.as_deref() {
-            None | Some("native" | "process" | "python") => Ok(()),
+            None | Some("native" | "process" | "python" | "plugin" | "remote") => Ok(()),
             Some(lane) => {
                 let ExtensionRef { id, version, digest, .. } = extension;
                 let now = latest.map(|digest| digest.to_string()).unwrap_or_default();
@@ -562,7 +565,16 @@ impl Host for Recorded {
         if call.kind().is_some_and(|kind| kind.redaction() == Redaction::Answer) {
             return Box::pin(std::future::pending());
         }
-        let next = self.0.lock().pop_front();
+        let next = {
+            let mut recorded = self.0.lock();
+            // The host asked the user about it, and the extension has not.
+            if call.kind().is_some_and(HostCallKind::may_ask_the_user) {
+                while recorded.front().is_some_and(|(recorded, _)| matches!(recorded, HostCall::Ui(_))) {
+                    recorded.pop_front();
+                }
+            }
+            recorded.pop_front()
+        };
         let answer = match next {
             Some((recorded, answer)) if recorded == call => answer,
             Some((recorded, _)) => {

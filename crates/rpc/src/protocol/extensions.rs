@@ -188,6 +188,9 @@ pub struct ChannelInfo {
     pub streams: bool,
     /// Whether it sends files.
     pub files: bool,
+    /// Whether it shows questions with choices.
+    #[serde(default)]
+    pub questions: bool,
     /// Whether it reaches the user where nothing else is said.
     pub default: bool,
     /// How many sessions of its users the log has.
@@ -223,6 +226,12 @@ pub struct ExtensionInfo {
     /// What the user granted it. A grant that is tied to other content than it has now gives nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<Grant>,
+    /// The interfaces of the host that it holds: by its lane and the profile, or by a grant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interfaces: Vec<String>,
+    /// The interfaces that its manifest asks for and that it does not hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lacking: Vec<String>,
     /// What is odd about its files, such as unknown fields of its manifest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

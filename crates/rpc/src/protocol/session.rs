@@ -9,7 +9,7 @@ use holdfast_contract::ids::{CallId, ExtensionId, Millis, ModelName, Seq, Stream
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::message::Spent;
 use holdfast_contract::problem::Problem;
-use holdfast_contract::session_frames::{GateReason, TurnOutcome};
+use holdfast_contract::session_frames::{GateReason, TurnOutcome, UiQuestion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -49,6 +49,8 @@ methods! {
         "approval.answer" => ApprovalAnswer(ApprovalAnswer),
         /// Answer an extension's question.
         "ui.answer" => UiAnswer(UiAnswer),
+        /// The approvals and questions that wait for a person, in any session, the oldest first.
+        "questions.list" => Questions(NoParams),
         /// The slash commands that can be run in a session.
         "commands.list" => Commands(NoParams),
         /// Run a slash command in a session.
@@ -362,4 +364,37 @@ pub struct ApprovalInfo {
     pub arguments: Value,
     /// Who asks, and why.
     pub reasons: Vec<GateReason>,
+}
+
+/// An approval or a question that waits for a person. `approval.answer` answers it if it has a tool, and else `ui.answer`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct QuestionInfo {
+    /// Its id: the session and the frame.
+    pub id: String,
+    /// The session that asks.
+    pub session: StreamId,
+    /// The `approval.requested` or `ui.requested` frame.
+    pub request: Seq,
+    /// Where the session comes from.
+    pub channel: String,
+    /// The user, if the session is a user's on a channel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Since when it waits.
+    pub since: Millis,
+    /// The extension that asks, or whose tool it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extension: Option<ExtensionId>,
+    /// The tool that wants to run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolName>,
+    /// Its arguments as they stand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+    /// Who wants a person to be asked about it, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<GateReason>,
+    /// The question of an extension.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<UiQuestion>,
 }

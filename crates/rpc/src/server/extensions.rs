@@ -121,6 +121,7 @@ impl Connection {
             generation: channel.extension.generation.0,
             streams: channel.features.streams,
             files: channel.features.files,
+            questions: channel.features.questions,
             default: channel.is_default,
             sessions: channel.sessions,
             users: channel.users,
@@ -136,7 +137,10 @@ impl Connection {
             let tools =
                 registry.tools.iter().filter(|entry| entry.stack.iter().any(|it| own(&it.extension.id)));
             let hooks = registry.hooks.iter().filter(|hook| own(&hook.extension.id));
+            let (interfaces, lacking) = self.owner.runtime.interfaces(&view.id);
             ExtensionInfo {
+                interfaces,
+                lacking,
                 tools: tools.map(|entry| entry.name.clone()).collect(),
                 hooks: hooks.map(|hook| format!("{} at {}", hook.id, word(&hook.spec.point))).collect(),
                 id: view.id.to_string(),
@@ -194,7 +198,7 @@ impl Connection {
             phase: trouble.phase,
             code: trouble.code.to_owned(),
             message: trouble.message,
-            fix: trouble.fix.to_owned(),
+            fix: trouble.fix,
         };
         Ok(conflicts.chain(troubles.into_iter().map(line)).collect())
     }
@@ -233,6 +237,8 @@ fn disabled(extension: InstalledExtension) -> ExtensionInfo {
         conflicts: Vec::new(),
         warnings: Vec::new(),
         grants: Vec::new(),
+        interfaces: Vec::new(),
+        lacking: Vec::new(),
     }
 }
 

@@ -13,7 +13,7 @@ use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::{Answer, ApprovalScope};
 use holdfast_policy::Rule;
-use holdfast_runtime::{CommandInfo, TurnReport};
+use holdfast_runtime::{CommandInfo, QuestionSubject, TurnReport, WaitingQuestion};
 use holdfast_store::Store;
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
@@ -56,9 +56,14 @@ impl Connection {
                 if !runtime.is_open(&session) {
                     runtime.open_models_of(&session).await?;
                 }
-                let (handle, channel) = (runtime.resume(&session)?, self.channel(&session));
-                let attachments = attachments.into_iter().map(Into::into).collect();
-                let report = handle.say_with(&channel, Content::text(text), attachments).await?;
+                let channel = self.channel(&session);
+                // A client that shows the user what belongs to no turn is a channel.
+                let report = if self.opened_as(&session).notices {
+                    runtime.say_on_surface(&session, &channel, text, attachments).await?
+                } else {
+                    let attachments = attachments.into_iter().map(Into::into).collect();
+                    runtime.resume(&session)?.say_with(&channel, Content::text(text), attachments).await?
+                };
                 self.turn_end(session, report).await
             }
             SessionMethod::Wait(SessionParams { session }) => {
@@ -108,6 +113,7 @@ impl Connection {
                 value(&TurnDetails { outcome, answer, attachments, limit_set_in })
             }
             SessionMethod::ApprovalShow(ApprovalShow { session, approval }) => {
+                let _expected = runtime.expect_answer(&session, approval);
                 let pending = runtime.resume(&session)?.approval(approval).await?;
                 value(&approval_info(pending))
             }
@@ -116,8 +122,13 @@ impl Connection {
                 self.ack_durable().await
             }
             SessionMethod::UiAnswer(UiAnswer { session, request, answer }) => {
+                let _expected = runtime.expect_answer(&session, request);
                 runtime.resume(&session)?.answer(request, answer.map(Content::new)).await?;
                 self.ack_durable().await
+            }
+            SessionMethod::Questions(NoParams {}) => {
+                let waiting = runtime.questions().await?;
+                value(&waiting.into_iter().map(question_info).collect::<Vec<_>>())
             }
             SessionMethod::Commands(NoParams {}) => value(&self.commands()),
             SessionMethod::CommandRun(CommandRun { session, command, arguments }) => {
@@ -250,6 +261,7 @@ impl Connection {
         ApprovalAnswer { session, approval, answer }: ApprovalAnswer,
     ) -> Result<(), Problem> {
         let ServerContext { runtime, remember, .. } = &*self.owner;
+        let _expected = runtime.expect_answer(&session, approval);
         let handle = runtime.resume(&session)?;
         let approve = |scope| Answer::Approve { scope };
         let (mut rule, mut unwritten) = (None, None);
@@ -359,4 +371,18 @@ fn approval_info(pending: Pending) -> ApprovalInfo {
     let Pending { approval, call, extension, reasons, .. } = pending;
     let arguments = call.arguments.value().clone();
     ApprovalInfo { approval, call: call.id, tool: call.tool, extension, arguments, reasons }
+}
+
+fn question_info(waiting: WaitingQuestion) -> QuestionInfo {
+    let (id, WaitingQuestion { session, request, origin, since, subject }) = (waiting.id(), waiting);
+    let (channel, user) = (origin.channel, origin.user);
+    let (extension, tool, arguments, reasons, question) = match subject {
+        QuestionSubject::Approval { tool, extension, arguments, reasons } => {
+            (extension, Some(tool), Some(arguments.value().clone()), reasons, None)
+        }
+        QuestionSubject::Extension { extension, question } => {
+            (Some(extension), None, None, Vec::new(), Some(question))
+        }
+    };
+    QuestionInfo { id, session, request, channel, user, since, extension, tool, arguments, reasons, question }
 }

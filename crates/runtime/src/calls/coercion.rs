@@ -1,28 +1,53 @@
 //! The conversions of arguments that models commonly need: a text to the number or boolean that a schema asks for, and a scalar to the text
 //! that it asks for, at any depth. Where a schema allows several types, a value is converted only if there is one way to do it.
 
+use std::cell::{Cell, RefCell};
+
+use jsonschema::Validator;
+use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
+
+use super::schema_cost::{SchemaCost, referred};
 
 /// How many references and unions may be inside each other.
 const MAX_DEPTH: usize = 32;
+/// Steps after which nothing more is converted. A step is about the check of one value against one subschema.
+const MAX_STEPS: u64 = 2_000_000;
 
 /// Converts what has another type than the schema asks for. The result may still not fit.
 pub(super) fn coerce(value: &mut Value, schema: &Value) {
-    Coercion { root: schema }.coerce(value, schema, 0);
+    Coercion::new(schema).coerce(value, schema, 0);
 }
 
 struct Coercion<'s> {
     /// The whole schema, for references within it.
     root: &'s Value,
+    /// The parts of the whole schema.
+    parts: u64,
+    /// Steps that may still be made.
+    left: Cell<u64>,
+    /// Variants that were compiled, by their addresses in the whole schema; none where that is not possible.
+    compiled: RefCell<FxHashMap<usize, Option<Validator>>>,
 }
 
-impl Coercion<'_> {
-    fn coerce(&self, value: &mut Value, schema: &Value, depth: usize) {
-        if depth > MAX_DEPTH {
+impl<'s> Coercion<'s> {
+    fn new(root: &'s Value) -> Self {
+        Self { root, parts: parts(root), left: Cell::new(MAX_STEPS), compiled: RefCell::default() }
+    }
+
+    /// Whether so many steps were left. Where they are not, none is left.
+    fn spend(&self, steps: u64) -> bool {
+        let left = self.left.get().checked_sub(steps);
+        self.left.set(left.unwrap_or_default());
+        left.is_some()
+    }
+
+    fn coerce(&self, value: &mut Value, schema: &'s Value, depth: usize) {
+        if depth > MAX_DEPTH || !self.spend(1) {
             return;
         }
         let depth = depth + 1;
-        if let Some(referred) = self.referred(schema) {
+        if let Some(referred) = referred(self.root, schema) {
             self.coerce(value, referred, depth);
         }
         for part in schema.get("allOf").and_then(Value::as_array).into_iter().flatten() {
@@ -34,15 +59,7 @@ impl Coercion<'_> {
             }
         }
         match schema.get("type") {
-            Some(Value::Array(types)) => {
-                let one = |it: &Value| {
-                    let mut only = schema.as_object().cloned().unwrap_or_default();
-                    only.insert("type".to_owned(), it.clone());
-                    Value::Object(only)
-                };
-                let variants: Vec<Value> = types.iter().map(one).collect();
-                self.coerce_to_one(value, &variants, depth);
-            }
+            Some(Value::Array(types)) => coerce_to_type(value, types),
             asked => coerce_scalar(value, asked.and_then(Value::as_str)),
         }
         match value {
@@ -52,7 +69,7 @@ impl Coercion<'_> {
         }
     }
 
-    fn coerce_fields(&self, fields: &mut Map<String, Value>, schema: &Value, depth: usize) {
+    fn coerce_fields(&self, fields: &mut Map<String, Value>, schema: &'s Value, depth: usize) {
         let properties = schema.get("properties").and_then(Value::as_object);
         let others = schema.get("additionalProperties").filter(|schema| schema.is_object());
         for (name, field) in fields {
@@ -62,7 +79,7 @@ impl Coercion<'_> {
         }
     }
 
-    fn coerce_items(&self, items: &mut [Value], schema: &Value, depth: usize) {
+    fn coerce_items(&self, items: &mut [Value], schema: &'s Value, depth: usize) {
         let first = schema.get("prefixItems").and_then(Value::as_array);
         for (place, item) in items.iter_mut().enumerate() {
             let schema = first.and_then(|first| first.get(place)).or_else(|| schema.get("items"));
@@ -73,40 +90,49 @@ impl Coercion<'_> {
     }
 
     /// Converts a value to the one variant that it can be converted to. What fits already stays, and so does what fits in two ways.
-    fn coerce_to_one(&self, value: &mut Value, variants: &[Value], depth: usize) {
+    fn coerce_to_one(&self, value: &mut Value, variants: &'s [Value], depth: usize) {
         if variants.iter().any(|variant| self.fits(value, variant)) {
             return;
         }
         let converted = variants.iter().filter_map(|variant| {
-            let mut converted = value.clone();
+            let mut converted = self.spend(parts(value)).then(|| value.clone())?;
             self.coerce(&mut converted, variant, depth);
             self.fits(&converted, variant).then_some(converted)
         });
-        let mut ways: Vec<Value> = Vec::new();
-        for way in converted {
-            match ways.iter_mut().find(|known| **known == way || is_same_number(known, &way)) {
-                // 5 and 5.0 are one number, and the whole one says more.
-                Some(known) if way.is_i64() => *known = way,
-                Some(_) => {}
-                None => ways.push(way),
-            }
-        }
-        if let ([_], Some(way)) = (ways.as_slice(), ways.first()) {
-            *value = way.clone();
+        let one = only_way(converted.collect());
+        // Where the steps did not suffice there may be another way.
+        if let Some(way) = one.filter(|_| self.left.get() > 0) {
+            *value = way;
         }
     }
 
-    /// Whether a value fits a variant. Of references only those to definitions are followed, as others mean something else there.
-    fn fits(&self, value: &Value, variant: &Value) -> bool {
+    /// Whether a value fits a variant.
+    fn fits(&self, value: &Value, variant: &'s Value) -> bool {
+        let left = self.left.get();
+        if !self.spend(SchemaCost::new(self.root).steps(variant, value, left)) {
+            return false;
+        }
+        let address = std::ptr::from_ref(variant) as usize;
+        let known = self.compiled.borrow().contains_key(&address);
+        if !known {
+            let validator = self.spend(self.parts).then(|| self.compile(variant)).flatten();
+            self.compiled.borrow_mut().insert(address, validator);
+        }
+        let compiled = self.compiled.borrow();
+        compiled.get(&address).and_then(Option::as_ref).is_some_and(|validator| validator.is_valid(value))
+    }
+
+    /// A variant by itself. Of references only those to definitions are followed, as others mean something else there.
+    fn compile(&self, variant: &Value) -> Option<Validator> {
         let mut resolved = variant;
         for _ in 0..MAX_DEPTH {
-            match self.referred(resolved) {
+            match referred(self.root, resolved) {
                 Some(referred) => resolved = referred,
                 None => break,
             }
         }
         if resolved.get("$ref").is_some() || refers_elsewhere(resolved) {
-            return false;
+            return None;
         }
         let mut schema = resolved.clone();
         if let (Some(own), Some(root)) = (schema.as_object_mut(), self.root.as_object()) {
@@ -116,12 +142,66 @@ impl Coercion<'_> {
                 }
             }
         }
-        jsonschema::validator_for(&schema).is_ok_and(|validator| validator.is_valid(value))
+        jsonschema::validator_for(&schema).ok()
     }
+}
 
-    /// What a reference within the schema refers to.
-    fn referred(&self, schema: &Value) -> Option<&Value> {
-        self.root.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?)
+/// How many values a value consists of.
+fn parts(value: &Value) -> u64 {
+    let (mut count, mut left) = (0, vec![value]);
+    while let Some(value) = left.pop() {
+        count += 1;
+        match value {
+            Value::Object(fields) => left.extend(fields.values()),
+            Value::Array(items) => left.extend(items),
+            _ => {}
+        }
+    }
+    count
+}
+
+/// The one value that conversions gave, if they gave one.
+fn only_way(converted: Vec<Value>) -> Option<Value> {
+    let mut ways: Vec<Value> = Vec::new();
+    for way in converted {
+        match ways.iter_mut().find(|known| **known == way || is_same_number(known, &way)) {
+            // 5 and 5.0 are one number, and the whole one says more.
+            Some(known) if way.is_i64() => *known = way,
+            Some(_) => {}
+            None => ways.push(way),
+        }
+    }
+    if ways.len() == 1 { ways.pop() } else { None }
+}
+
+/// Converts a scalar to the one type of a list that it can be converted to. What is in an object or a list is converted by the caller, once.
+fn coerce_to_type(value: &mut Value, types: &[Value]) {
+    let names = || types.iter().filter_map(Value::as_str);
+    if names().any(|name| has_type(value, name)) {
+        return;
+    }
+    let converted = names().filter_map(|name| {
+        let mut converted = value.clone();
+        coerce_scalar(&mut converted, Some(name));
+        has_type(&converted, name).then_some(converted)
+    });
+    if let (false, Some(way)) = (value.is_object() || value.is_array(), only_way(converted.collect())) {
+        *value = way;
+    }
+}
+
+fn has_type(value: &Value, name: &str) -> bool {
+    match name {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "string" => value.is_string(),
+        "number" => value.is_number(),
+        "integer" => {
+            value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+        }
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        _ => false,
     }
 }
 
@@ -252,5 +332,40 @@ mod tests {
             coerce(&mut value, &schema);
             assert_eq!(value, expected, "{what}");
         }
+    }
+
+    // A schema of an ordinary server, with optional objects in each other: every level was gone through once for each type.
+    #[test]
+    fn optional_objects_in_each_other_are_gone_through_once() {
+        let wraps = |schema: Value| json!({ "type": ["object", "null"], "properties": { "in": schema, "n": { "type": "integer" } } });
+        let schema = (0..24).fold(json!({ "type": "integer" }), |schema, _| wraps(schema));
+        let value = |leaf: Value, n: Value| (0..24).fold(leaf, |value, _| json!({ "in": value, "n": n }));
+        for (leaf, expected) in [(json!("5"), json!(5)), (json!("five"), json!("five"))] {
+            let mut given = value(leaf, json!("7"));
+            let coercion = Coercion::new(&schema);
+            coercion.coerce(&mut given, &schema, 0);
+            assert_eq!(given, value(expected, json!(7)));
+            assert!(MAX_STEPS - coercion.left.get() < 100, "{}", MAX_STEPS - coercion.left.get());
+        }
+    }
+
+    // Unions in each other have to be tried. It ends.
+    #[test]
+    fn unions_in_each_other_are_tried_for_a_bounded_time() {
+        let wraps = |schema: Value| {
+            let object = |name: &str| json!({ "type": "object", "properties": { "in": schema, (name): { "type": "null" } }, "required": ["in"] });
+            json!({ "anyOf": [object("a"), object("b"), object("c")] })
+        };
+        let schema =
+            (0..16).fold(
+                json!({ "type": "integer" }),
+                |schema, level| if level < 8 { wraps(schema) } else { schema },
+            );
+        let mut given = (0..8).fold(json!("five"), |value, _| json!({ "in": value }));
+        let before = given.clone();
+        let coercion = Coercion::new(&schema);
+        coercion.coerce(&mut given, &schema, 0);
+        assert_eq!(given, before);
+        assert_eq!(coercion.left.get(), 0, "all steps were used, and no more");
     }
 }

@@ -12,9 +12,14 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use super::coercion::coerce;
+use super::schema_cost::SchemaCost;
 
 /// How many errors are worth telling a model.
 const MAX_ERRORS_REPORTED: usize = 5;
+/// Steps of a check. More would keep others waiting.
+const MAX_STEPS: u64 = 20_000_000;
+/// Steps of a check whose errors are looked for: each step may have one.
+const MAX_STEPS_EXPLAINED: u64 = 200_000;
 
 /// Compiled schemas, for as long as anybody else knows their tools. A specification is immutable, so its address is its name for as long
 /// as it is held here.
@@ -52,14 +57,19 @@ impl SchemaChecks {
     pub fn arguments(&self, spec: &Arc<ToolSpec>, arguments: &Content) -> CheckOutcome {
         let value = arguments.value();
         let compiled = self.compiled(spec);
-        let validator = match &compiled.input {
-            Ok(validator) => validator,
-            Err(error) => {
+        // Without a valid schema for its results a tool could only fail, after it has had its effects.
+        let validator = match (&compiled.input, &compiled.output) {
+            (Ok(validator), None | Some(Ok(_))) => validator,
+            (Err(error), _) | (_, Some(Err(error))) => {
                 return CheckOutcome::Invalid {
                     errors: vec![format!("the tool's schema is invalid: {error}")],
                 };
             }
         };
+        let steps = steps(&spec.input_schema, value);
+        if steps > MAX_STEPS {
+            return CheckOutcome::Invalid { errors: vec![TOO_MUCH.to_owned()] };
+        }
         if validator.is_valid(value) {
             return CheckOutcome::Valid;
         }
@@ -68,7 +78,7 @@ impl SchemaChecks {
         if converted != *value && validator.is_valid(&converted) {
             return CheckOutcome::Coerced { arguments: Content::new(converted) };
         }
-        CheckOutcome::Invalid { errors: errors(validator, value) }
+        CheckOutcome::Invalid { errors: errors(validator, value, steps) }
     }
 
     /// The arguments as the tool gets them, or why it does not.
@@ -82,12 +92,12 @@ impl SchemaChecks {
 
     /// A result that breaks its tool's promise is a failure.
     pub fn result(&self, spec: &Arc<ToolSpec>, result: Content) -> ToolOutcome {
-        if spec.output_schema.is_none() {
-            return ToolOutcome::Result(result);
-        }
+        let Some(schema) = &spec.output_schema else { return ToolOutcome::Result(result) };
         let value = result.value();
+        let steps = steps(schema, value);
         let broken = match &self.compiled(spec).output {
-            Some(Ok(validator)) if !validator.is_valid(value) => errors(validator, value).join("; "),
+            Some(Ok(_)) if steps > MAX_STEPS => TOO_MUCH.to_owned(),
+            Some(Ok(validator)) if !validator.is_valid(value) => errors(validator, value, steps).join("; "),
             Some(Err(error)) => format!("the tool's output schema is invalid: {error}"),
             _ => return ToolOutcome::Result(result),
         };
@@ -102,11 +112,25 @@ pub fn schema_error(spec: &ToolSpec) -> Option<String> {
     input.or_else(|| output.map(|error| format!("its result: {error}")))
 }
 
+/// Said of a value that is not checked.
+const TOO_MUCH: &str = "it is too large, or nested too deeply, to be checked against the tool's schema";
+
+fn steps(schema: &Content, value: &Value) -> u64 {
+    let schema = schema.value();
+    SchemaCost::new(schema).steps(schema, value, MAX_STEPS)
+}
+
 fn compile(schema: &Content) -> Result<Validator, String> {
+    if let Some(why) = SchemaCost::new(schema.value()).refusal() {
+        return Err(why);
+    }
     jsonschema::validator_for(schema.value()).map_err(|error| error.to_string())
 }
 
-fn errors(validator: &Validator, value: &Value) -> Vec<String> {
+fn errors(validator: &Validator, value: &Value, steps: u64) -> Vec<String> {
+    if steps > MAX_STEPS_EXPLAINED {
+        return vec!["it does not fit the tool's schema, and is too large to say where".to_owned()];
+    }
     let all = validator.iter_errors(value).map(|error| {
         let place = error.instance_path().to_string();
         let place = if place.is_empty() { "the arguments".to_owned() } else { place };
@@ -117,6 +141,8 @@ fn errors(validator: &Validator, value: &Value) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -133,5 +159,93 @@ mod tests {
         check(&tool("three"));
         let kept: Vec<_> = checks.all().values().map(|compiled| compiled.held.name.to_string()).collect();
         assert!(kept.len() == 2 && !kept.contains(&"one".to_owned()), "{kept:?}");
+    }
+
+    /// A chain of definitions, each a union of the next one twice.
+    fn chain(length: usize, union: &str) -> Value {
+        let to = |number: usize| json!({ "$ref": format!("#/$defs/A{number}") });
+        let mut definitions: serde_json::Map<String, Value> =
+            (0..length).map(|at| (format!("A{at}"), json!({ union: [to(at + 1), to(at + 1)] }))).collect();
+        definitions.insert(format!("A{length}"), json!({ "type": "integer" }));
+        json!({ "$defs": definitions, "type": "object", "properties": { "n": to(0) } })
+    }
+
+    fn with(input: Value, output: Option<Value>) -> Arc<ToolSpec> {
+        let mut spec = ToolSpec::named("bomb", "");
+        spec.input_schema = Content::new(input);
+        spec.output_schema = output.map(Content::new);
+        Arc::new(spec)
+    }
+
+    // A check of 2^40 steps, asked for in 41 definitions: by the model's arguments, or wholly by the extension in its own result.
+    #[test]
+    fn a_schema_that_asks_for_endless_work_is_refused() {
+        let any = json!({ "type": "object" });
+        for (union, length, why) in [
+            ("anyOf", 40, "nested too deeply"),
+            ("anyOf", 20, "10000 schemas of one"),
+            ("oneOf", 20, "10000 schemas of one"),
+            ("allOf", 20, "10000 schemas of one"),
+        ] {
+            let bomb = chain(length, union);
+            for spec in [with(bomb.clone(), None), with(any.clone(), Some(bomb))] {
+                assert!(schema_error(&spec).unwrap().contains(why), "{union}");
+                let given = Content::new(json!({ "n": "x" }));
+                let checks = SchemaChecks::default();
+                // The tool is not even called.
+                assert!(matches!(checks.arguments(&spec, &given), CheckOutcome::Invalid { .. }), "{union}");
+                checks.result(&spec, given);
+            }
+        }
+        for (what, schema) in [
+            ("a reference to itself", json!({ "$ref": "#" })),
+            ("another document", json!({ "$ref": "other.json" })),
+            ("an anchor", json!({ "$defs": { "a": { "$anchor": "x" } }, "$ref": "#x" })),
+            ("an id of its own", json!({ "$defs": { "a": { "$id": "http://a/", "type": "null" } } })),
+            ("a dynamic reference", json!({ "$dynamicRef": "#meta" })),
+        ] {
+            assert!(schema_error(&with(schema, None)).is_some(), "{what}");
+        }
+        for (what, schema) in [
+            ("a short chain", chain(8, "anyOf")),
+            (
+                "a name with other characters",
+                json!({ "$defs": { "a b": { "type": "null" } }, "$ref": "#/$defs/a%20b" }),
+            ),
+            ("data that looks like a reference", json!({ "const": { "$ref": "other.json" } })),
+            (
+                "a property of that name",
+                json!({ "properties": { "$ref": { "type": "string" }, "$id": { "type": "string" } } }),
+            ),
+        ] {
+            assert_eq!(schema_error(&with(schema, None)), None, "{what}");
+        }
+    }
+
+    // A schema that refers to itself further down is measured together with the value.
+    #[test]
+    fn a_value_that_asks_for_endless_work_is_not_checked() {
+        let term = |operator: &str| {
+            json!({
+                "type": "object", "required": ["left"],
+                "properties": { "left": { "$ref": "#/$defs/Term" }, "operator": { "const": operator } },
+            })
+        };
+        let schema = json!({
+            "$defs": { "Term": { "anyOf": [{ "type": "integer" }, term("+"), term("-")] } },
+            "type": "object", "properties": { "term": { "$ref": "#/$defs/Term" } },
+        });
+        let nested = |levels: usize, leaf: Value| {
+            let term = (0..levels).fold(leaf, |left, _| json!({ "left": left, "operator": "-" }));
+            Content::new(json!({ "term": term }))
+        };
+        let (checks, spec) = (SchemaChecks::default(), with(schema.clone(), Some(schema)));
+        assert_eq!(schema_error(&spec), None);
+        assert!(matches!(checks.arguments(&spec, &nested(8, json!(1))), CheckOutcome::Valid));
+        for (levels, leaf) in [(100, json!("x")), (100, json!(1)), (12, json!("x"))] {
+            let given = nested(levels, leaf);
+            assert!(matches!(checks.arguments(&spec, &given), CheckOutcome::Invalid { .. }), "{levels}");
+            assert!(matches!(checks.result(&spec, given), ToolOutcome::Failure(_)), "{levels}");
+        }
     }
 }

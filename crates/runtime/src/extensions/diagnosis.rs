@@ -32,7 +32,7 @@ pub struct FaultReport {
     /// What happened.
     pub message: String,
     /// What to do.
-    pub fix: &'static str,
+    pub fix: String,
 }
 
 /// What frames that are later than the one looked at say about each extension.
@@ -119,10 +119,21 @@ pub fn troubles(store: &Store, only: Option<&ExtensionId>, most: usize) -> Resul
             !(trouble.extension == extension && trouble.phase == "state" && trouble.message == fault.message)
         });
         let (seq, at) = (frame.envelope.seq, frame.envelope.at);
-        let (code, fix, message) = (fault.code.as_str(), fault.code.help(), fault.message);
+        let (code, fix, message) = (fault.code.as_str(), fix_for(&extension, &fault), fault.message);
         troubles.push(FaultReport { extension, seq, at, phase, code, message, fix });
     }
     Ok(troubles)
+}
+
+/// What to do about a fault of an extension.
+fn fix_for(extension: &ExtensionId, fault: &Fault) -> String {
+    let module = fault.message.split_once("No module named '").and_then(|(_, rest)| rest.split_once('\''));
+    match module {
+        Some((module, _)) => format!(
+            "Name the package of `{module}` in `extensions/{extension}/requirements.txt`, or in `extensions/requirements.txt` for a single file."
+        ),
+        None => fault.code.help().to_owned(),
+    }
 }
 
 /// The tools that each extension registered when the home was up last, from the system stream.
@@ -164,7 +175,7 @@ impl Inner {
         let left_alone = self.calls.suspended(self.clock.steady()).into_iter();
         let left_alone = left_alone.filter(|it| only.is_none_or(|only| *only == it.extension)).map(|it| {
             let Suspended { extension, since: at, fault } = it;
-            let (code, fix, message) = (fault.code.as_str(), fault.code.help(), fault.message);
+            let (code, fix, message) = (fault.code.as_str(), fix_for(&extension, &fault), fault.message);
             FaultReport { extension, seq, at, phase: "tool".to_owned(), code, message, fix }
         });
         Ok(left_alone.chain(troubles(&self.store, only, MAX_FAULTS_SHOWN)?).collect())

@@ -54,6 +54,11 @@ impl Extensions {
         }
     }
 
+    /// The activations whose code ended an earlier process.
+    pub(crate) fn crashed(&self) -> Vec<Digest> {
+        self.lanes.iter().flat_map(|lane| lane.crashed()).collect()
+    }
+
     /// The lanes, each under its name.
     pub(crate) fn lanes(&self) -> &[Arc<dyn Lane>] {
         &self.lanes

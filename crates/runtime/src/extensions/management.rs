@@ -16,6 +16,16 @@ impl Runtime {
         self.inner().home.configuration().map(|it| it.installed()).unwrap_or_default()
     }
 
+    /// The interfaces of the host that an active extension holds, and those that its manifest asks for and that it does not hold.
+    pub fn interfaces(&self, id: &ExtensionId) -> (Vec<String>, Vec<String>) {
+        let inner = self.inner();
+        let Some(active) = inner.extensions.active(id) else { return Default::default() };
+        let held = inner.grants_of(&active);
+        let manifest = inner.activation(active.digest).and_then(|bundle| bundle.parsed()).ok();
+        let requested = manifest.map(|manifest| manifest.grants.interfaces).unwrap_or_default();
+        (held.names().into_iter().map(str::to_owned).collect(), held.lacking(&requested))
+    }
+
     /// Reports what was found on the disk.
     pub fn report_changes(&self, changes: ExtensionChanges) {
         self.inner().report_changes(changes);

@@ -65,22 +65,19 @@ impl Inner {
     ) -> Later<Result<Content, Fault>> {
         let NotifyArguments { text, channel: channel_id, user: user_id } = arguments;
         let session = caller.session.clone();
-        let notice = UserNotice { text, channel_id, user_id, session };
+        let notice = UserNotice { text, channel_id, user_id, session, extension: None };
         let event = NewEvent::new(USER_NOTIFY, Content::of(&notice));
         self.published(event.source(FrameSource::Extension(caller.extension.clone())))
     }
 
-    /// Sends the user a message that belongs to no conversation: on the default channel, or to the surface if there is none. A message
-    /// with the same key is sent once.
+    /// Sends the user a message that belongs to no conversation, wherever they can be reached. A message with the same key is sent once.
+    /// If it cannot be published, the chats that are open show it.
     pub(crate) async fn notify_user(&self, extension: ExtensionId, text: &str, key: String) {
         let text = self.home.redact_text(text.to_owned());
-        if self.default_channel().is_ok() {
-            let notice = UserNotice::text(text.clone());
-            let event = NewEvent::new(USER_NOTIFY, Content::of(&notice)).idempotency(key);
-            if self.publish(event).await.is_ok() {
-                return;
-            }
+        let notice = UserNotice { extension: Some(extension.clone()), ..UserNotice::text(text.clone()) };
+        let event = NewEvent::new(USER_NOTIFY, Content::of(&notice)).idempotency(key);
+        if self.publish(event).await.is_err() {
+            self.surface.show(&StreamId::system(), SessionEvent::Notice { extension, text });
         }
-        self.surface.show(&StreamId::system(), SessionEvent::Notice { extension, text });
     }
 }

@@ -12,6 +12,7 @@ use holdfast_contract::host_call::Capability;
 use holdfast_contract::host_call::arguments::SecretKeepArguments;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::LogSink;
+use holdfast_contract::manifest::Grants;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{Descriptor, ExtensionRef};
 use holdfast_contract::session_frames::ChunkSaid;
@@ -25,6 +26,7 @@ use holdfast_secrets::{FoundSecret, RedactedStream, Redactor};
 use parking_lot::RwLock;
 use serde_json::Value;
 
+use super::outside::consent::UngrantedUse;
 use super::setup::reference;
 use super::{Caller, failed};
 use crate::runtime::{Inner, Runtime};
@@ -63,6 +65,11 @@ impl Secrets {
         let redactor = self.chain.redactor(self.also.iter().cloned())?;
         *self.redactor.write() = Arc::new(redactor);
         Ok(())
+    }
+
+    /// A secret of the home's own, such as a token that the settings name.
+    pub fn find(&self, name: &SecretName) -> Result<Option<FoundSecret>, Problem> {
+        self.chain.find(name)
     }
 
     /// The secret that an extension means by a name.
@@ -185,7 +192,7 @@ impl Inner {
     /// The reference to a secret that an extension may use.
     pub(super) fn secret_reference(
         self: &Arc<Self>,
-        caller: &Caller,
+        caller: Caller,
         name: String,
     ) -> Later<Result<Content, Fault>> {
         let (id, found) = (caller.extension.id.clone(), self.find_secret(caller, name.clone()));
@@ -195,7 +202,7 @@ impl Inner {
     /// A secret that an extension may have. Its value goes to the extension, and nowhere else.
     pub(super) fn secret_get(
         self: &Arc<Self>,
-        caller: &Caller,
+        caller: Caller,
         name: String,
     ) -> Later<Result<Content, Fault>> {
         let found = self.find_secret(caller, name);
@@ -229,8 +236,12 @@ impl Inner {
         }
     }
 
-    /// An extension's own secret, or a global one that it is granted.
-    fn find_secret(self: &Arc<Self>, caller: &Caller, name: String) -> Later<Result<FoundSecret, Fault>> {
+    /// An extension's own secret, or a global one that it is granted. The user is asked about another one, where there is one to ask.
+    pub(super) fn find_secret(
+        self: &Arc<Self>,
+        caller: Caller,
+        name: String,
+    ) -> Later<Result<FoundSecret, Fault>> {
         let id = caller.extension.id.clone();
         let granted = self
             .extensions
@@ -239,14 +250,23 @@ impl Inner {
         let Some(secrets) = self.home.secrets().cloned() else {
             return failed(Fault::new(Code::SecretMissing, "this system keeps no secrets"));
         };
+        let inner = self.clone();
         Box::pin(async move {
             let (owner, asked) = (id.clone(), name.clone());
             let found = secrets.on_thread(move |secrets| secrets.find_for(&owner, &asked)).await;
             match found.map_err(|problem| problem.to_fault())? {
                 Some(found) if granted || found.name.extension() == Some(&id) => Ok(found),
-                Some(_) => {
-                    let help = format!("`holdfast ext grant {id} --secret {name}`");
-                    Err(Fault::new(Code::ToolDenied, format!("the secret `{name}` is not granted: {help}")))
+                Some(found) => {
+                    let asked = UngrantedUse {
+                        wanted: Grants { secrets: vec![name.clone()], ..Grants::default() },
+                        action: format!("use the secret `{name}`"),
+                        option: format!("--secret {name}"),
+                    };
+                    // Nobody is asked about what is not an extension of the home.
+                    let bundle = inner.activation(caller.extension.digest).map_err(|_| {
+                        Fault::new(Code::ToolDenied, format!("the secret `{name}` is not granted to `{id}`"))
+                    })?;
+                    inner.consent(&caller, &bundle, asked).await.map(|()| found)
                 }
                 None => {
                     let help = format!("`holdfast setup {id}` asks for what is missing.");

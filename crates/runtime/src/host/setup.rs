@@ -12,7 +12,7 @@ use holdfast_contract::ids::{ExtensionId, Millis};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::role::Role;
-use holdfast_contract::system_frames::SetupCalled;
+use holdfast_contract::system_frames::{ExtensionRetried, SetupCalled};
 use holdfast_contract::wire::{Call, Later, Reply};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -120,16 +120,22 @@ impl Inner {
         })
     }
 
-    /// The state of an extension's setup.
+    /// The state of an extension's setup. One that is down is started for it.
     pub(crate) async fn setup(self: &Arc<Self>, id: &ExtensionId) -> Result<SetupState, Problem> {
-        let Some(serving) = self.extensions.active(id) else {
+        let Some(serving) = self.started_for_setup(id).await? else {
             let what = format!("`{id}` is not active");
             let help = "`holdfast ext list` shows what is installed, and what is wrong with it.";
             return Err(Problem::new(Code::ExtensionUnknown, what).help(help));
         };
+        self.setup_of(&serving).await
+    }
+
+    /// The state of the setup of an active generation.
+    async fn setup_of(self: &Arc<Self>, serving: &Arc<ExtensionRef>) -> Result<SetupState, Problem> {
+        let id = &serving.id;
         let spec = self.extensions.found(&serving.digest).and_then(|found| found.setup).unwrap_or_default();
         let mut questions = Vec::new();
-        let has_role = self.extensions.instance(&serving)?.capabilities().roles.contains(Role::Setup);
+        let has_role = self.extensions.instance(serving)?.capabilities().roles.contains(Role::Setup);
         if has_role {
             let schema = self.ask_setup(id, SetupFunction::Schema).await?;
             let read = serde_json::from_value(schema.value().clone());
@@ -167,17 +173,33 @@ impl Inner {
             word: "everything is there".to_owned(),
         };
         let missing = state.missing().join(", ");
-        if has_role {
-            match self.ask_setup(id, SetupFunction::Complete).await {
-                Ok(word) => state.word = word.to_text(),
-                Err(fault) => (state.complete, state.word) = (false, fault.message),
-            }
-        }
-        let absent = state.questions.iter().any(|it| it.secret && it.required && !it.answered);
-        if absent || (state.complete && !has_role && !missing.is_empty()) {
-            (state.complete, state.word) = (false, format!("missing: {missing}"));
+        // The extension's own word decides. One that has none is set up when nothing that is required is missing.
+        match if has_role { self.ask_setup(id, SetupFunction::Complete).await.map(Some) } else { Ok(None) } {
+            Ok(word) => match word.filter(|word| !word.value().is_null()) {
+                Some(word) => state.word = word.to_text(),
+                None if missing.is_empty() => {}
+                None => (state.complete, state.word) = (false, format!("missing: {missing}")),
+            },
+            Err(fault) => (state.complete, state.word) = (false, fault.message),
         }
         Ok(state)
+    }
+
+    /// The generation that serves. An extension that is down is started: without its setup it may have had no way to be well.
+    async fn started_for_setup(&self, id: &ExtensionId) -> Result<Option<Arc<ExtensionRef>>, Problem> {
+        let serving = self.extensions.active(id);
+        if serving.is_some() {
+            return Ok(serving);
+        }
+        let reason = "it is to be set up".to_owned();
+        self.system.tell(ExtensionRetried { id: id.clone(), reason, reload: false });
+        self.system.ask(SystemCommand::Settled).await?;
+        Ok(self.extensions.active(id))
+    }
+
+    /// Whether an active extension says that it is not set up, or lacks what it requires.
+    pub(crate) async fn needs_setup(self: &Arc<Self>, id: &ExtensionId) -> bool {
+        self.not_set_up().await.iter().any(|state| state.extension == *id)
     }
 
     /// Sets a parameter.
@@ -219,7 +241,16 @@ impl Inner {
             self.ask_setup(id, SetupFunction::Apply(name, told)).await?;
         }
         self.setup_changed();
-        self.setup(id).await
+        let state = self.setup(id).await?;
+        // A loop that had ended for want of its setup is started with the extension.
+        let ended = self.extensions.active(id).is_some_and(|serving| self.background_has_ended(&serving));
+        if state.complete && ended {
+            let reason = "it was set up".to_owned();
+            self.system.tell(ExtensionRetried { id: id.clone(), reason, reload: true });
+            self.system.ask(SystemCommand::Settled).await?;
+            return self.setup(id).await;
+        }
+        Ok(state)
     }
 
     /// Stores a secret.
@@ -249,7 +280,7 @@ impl Inner {
         let mut open = Vec::new();
         for extension in self.extensions.all_active() {
             // One whose state cannot be read reports that when it is asked directly.
-            if let Ok(state) = self.setup(&extension.id).await
+            if let Ok(state) = self.setup_of(&extension).await
                 && !state.complete
             {
                 open.push(state);

@@ -11,6 +11,7 @@ use std::task::{Poll, Waker};
 use holdfast_contract::body::Body;
 use holdfast_contract::frame::Draft;
 use holdfast_contract::ids::{CallId, ExtensionId, ToolName};
+use holdfast_contract::message::AskedCall;
 use holdfast_contract::tool::CallStatus;
 use holdfast_contract::wire::Later;
 use parking_lot::{Mutex, MutexGuard};
@@ -32,9 +33,11 @@ pub(crate) enum StreamChunk {
     Text(String),
     /// A line on what goes on; with the extension whose progress it is, if it is that.
     Status(String, Option<ExtensionId>),
+    /// A tool is called.
+    Call(AskedCall),
 }
 
-/// What is on its way to a channel.
+/// What is on its way to a channel, or to the extension that asks an agent.
 #[derive(Default)]
 pub(crate) struct OutputStream {
     queue: Mutex<Queue>,
@@ -51,6 +54,8 @@ struct Queue {
     /// Whether the request under way has written something, and whether an earlier one has.
     wrote: bool,
     wrote_before: bool,
+    /// The calls that the model asks for and that have not begun.
+    asked: Vec<AskedCall>,
     /// The tools that are being called.
     tools: HashMap<CallId, ToolName>,
     /// Who reads the model and waits for room.
@@ -113,8 +118,17 @@ impl OutputStream {
                 Body::ModelFailed(_) if self.queue().wrote && asked_again() => {
                     "the answer broke off and starts over".to_owned()
                 }
+                Body::ModelReturned(fact) => {
+                    self.queue().asked = fact.calls.clone();
+                    continue;
+                }
                 Body::ToolCalled(fact) => {
-                    self.queue().tools.insert(fact.call, fact.tool.clone());
+                    let mut queue = self.queue();
+                    queue.tools.insert(fact.call, fact.tool.clone());
+                    let asked = queue.asked.iter().position(|call| call.tool == fact.tool);
+                    let asked = asked.map(|place| queue.asked.remove(place));
+                    drop(queue);
+                    asked.into_iter().for_each(|call| self.put(StreamChunk::Call(call)));
                     continue;
                 }
                 Body::ToolDispatched(fact) => format!("{}: started", fact.tool),

@@ -12,13 +12,14 @@ use holdfast_contract::attachment::Attachment;
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::FrameSource;
 use holdfast_contract::hook::Artifact;
-use holdfast_contract::ids::{ExtensionId, Millis, StreamId};
+use holdfast_contract::ids::{ExtensionId, Millis};
 use holdfast_contract::message::Origin;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ChannelFeatures, OtherEntry};
 use holdfast_contract::role::Role;
 use serde_json::json;
 
+use super::places::ActivePlace;
 use super::streams::AnswerStream;
 use super::subscriptions::gone;
 use super::topics::{self, AgentTask, OUT, OutgoingMessage, TerminalNotice, UserMessage, UserNotice};
@@ -31,7 +32,7 @@ const MAX_CONCURRENT_SESSIONS: usize = 256;
 /// How often a message is tried on a channel. With the pauses between, the last time is about an hour after the first.
 const DELIVERY_ATTEMPTS: u32 = 20;
 
-/// How long something waits for the user's next chat at a time: a year.
+/// How long something waits at a time until the user can be reached: a year.
 const TERMINAL_WAIT: Millis = Millis(31_536_000_000);
 
 /// What the router does with an event.
@@ -66,7 +67,11 @@ impl Inner {
             many(routed("router.messages", known::USER_MESSAGE, Routing::Message)?),
             many(routed("router.tasks", known::AGENT_TASK, Routing::Task)?),
             many(routed("router.background", known::AGENT_BACKGROUND, Routing::Background)?),
-            routed("router.notices", known::USER_NOTIFY, Routing::Notice)?,
+            // One that waits for a channel to come up is delivered again in the next process.
+            Subscription {
+                interruptible: true,
+                ..routed("router.notices", known::USER_NOTIFY, Routing::Notice)?
+            },
             Subscription {
                 max_attempts: u32::MAX,
                 deadline: TERMINAL_WAIT,
@@ -89,7 +94,7 @@ impl Inner {
             Routing::Notice => self.notify(topics::payload(topic, payload)?, Vec::new(), delivery).await,
             Routing::Task => self.do_task(topics::payload(topic, payload)?, delivery, true).await,
             Routing::Background => self.do_task(topics::payload(topic, payload)?, delivery, false).await,
-            Routing::Terminal => self.show_in_chat(topics::payload(topic, payload)?).await,
+            Routing::Terminal => self.reach_later(topics::payload(topic, payload)?, delivery).await,
             Routing::Delivery => {
                 let channel = ExtensionId::from(topic.strip_prefix(OUT).unwrap_or_default());
                 let delivered = self.deliver(&channel, topics::payload(topic, payload)?, delivery).await;
@@ -100,8 +105,17 @@ impl Inner {
 
     /// A user's message: a turn of its session, and the answer on its channel.
     async fn take_message(self: &Arc<Self>, message: UserMessage, delivery: &Delivery) -> Result<(), Fault> {
-        let UserMessage { text, user_id, channel_id, attachments, .. } = message;
+        let UserMessage { text, user_id, channel_id, attachments, session, .. } = message;
+        if session.is_some() {
+            // The surface on which it was typed runs its turn.
+            return Ok(());
+        }
         self.messaging.last_users().insert(channel_id.clone(), user_id.clone());
+        self.active_at(ActivePlace::Channel { channel: channel_id.clone(), user: user_id.clone() });
+        let answered = self.answered_on_channel(&channel_id, &user_id, &text).await;
+        if let Some(reply) = answered.map_err(|problem| problem.to_fault())? {
+            return self.send(&channel_id, OutgoingMessage::text(reply, Some(user_id)), delivery).await;
+        }
         let session = self.messaging.routes.session(&channel_id, &user_id);
         let origin = Origin::channel(&channel_id, &user_id);
         if let Some(said) = self.typed_on_channel(&session, &origin, &text).await {
@@ -163,70 +177,8 @@ impl Inner {
         }
     }
 
-    /// Sends something to the user, and then these files: on the channel that is named, in the chat in which it was asked for, on the
-    /// default channel, or in any chat of the terminal. If there is none of these, it waits for the next chat.
-    pub(super) async fn notify(
-        &self,
-        notice: UserNotice,
-        files: Vec<Artifact>,
-        delivery: &Delivery,
-    ) -> Result<(), Fault> {
-        let UserNotice { text, channel_id, user_id, session } = notice;
-        let channel = match channel_id {
-            Some(channel) => channel,
-            None => {
-                let whose = match &delivery.event.source {
-                    FrameSource::Extension(extension) => extension.id.clone(),
-                    _ => "agent".into(),
-                };
-                let made = files.iter().map(|file| format!("\n{}", unsendable(&file.into())));
-                let notice =
-                    TerminalNotice { text: text.clone() + &made.collect::<String>(), extension: whose };
-                if notice.text.is_empty()
-                    || session.is_some_and(|session| self.tell_chats(Some(&session), &notice))
-                {
-                    return Ok(());
-                }
-                let found = self.soon(|inner| match inner.default_channel() {
-                    Err(_) if inner.tell_chats(None, &notice) => Ok(None),
-                    channel => channel.map(Some),
-                });
-                match found.await {
-                    Ok(Some(channel)) => channel,
-                    Ok(None) => return Ok(()),
-                    Err(_) => return self.wait_for_chat(notice, delivery).await,
-                }
-            }
-        };
-        self.send(&channel, OutgoingMessage::text(text, user_id.clone()), delivery).await?;
-        self.send_files(&channel, user_id, files, delivery).await
-    }
-
-    /// Shows something in the chats that are open, or in those of a session. Says whether there was one.
-    fn tell_chats(&self, session: Option<&StreamId>, notice: &TerminalNotice) -> bool {
-        let text = self.home.redact_text(notice.text.clone());
-        self.surface.tell_user(session, &notice.extension, &text)
-    }
-
-    /// Keeps something for the next chat.
-    async fn wait_for_chat(&self, notice: TerminalNotice, of: &Delivery) -> Result<(), Fault> {
-        let event = NewEvent::new(known::USER_TERMINAL, Content::of(&notice))
-            .correlation(of.event.id.to_string())
-            .idempotency(format!("{}/terminal", of.event.id));
-        self.put(event).await.map(drop).map_err(|problem| problem.to_fault())
-    }
-
-    /// Shows something as soon as a chat is open, however long that takes.
-    async fn show_in_chat(&self, notice: TerminalNotice) -> Result<(), Fault> {
-        let mut changes = self.messaging.changes.subscribe();
-        while !self.tell_chats(None, &notice) {
-            changes.changed().await.map_err(|_| gone())?;
-        }
-        Ok(())
-    }
-
     /// Puts files on their way out, each by itself, behind the text.
-    async fn send_files(
+    pub(super) async fn send_files(
         &self,
         channel: &ExtensionId,
         user: Option<String>,
@@ -238,30 +190,38 @@ impl Inner {
                 file: Some(file.into()),
                 ..OutgoingMessage::text(String::new(), user.clone())
             };
-            self.put_out(channel, out, of, format!("{}/file-{}", of.event.id, place + 1)).await?;
+            let of = of.event.id.to_string();
+            self.put_out(channel, out, &of, format!("{of}/file-{}", place + 1)).await?;
         }
         Ok(())
     }
 
     /// Puts a message on its way out, once for each event that caused it.
-    async fn send(&self, channel: &ExtensionId, out: OutgoingMessage, of: &Delivery) -> Result<(), Fault> {
-        if out.text.is_empty() {
-            Ok(())
-        } else {
-            self.put_out(channel, out, of, of.event.id.to_string()).await
-        }
-    }
-
-    async fn put_out(
+    pub(super) async fn send(
         &self,
         channel: &ExtensionId,
         out: OutgoingMessage,
         of: &Delivery,
+    ) -> Result<(), Fault> {
+        if out.text.is_empty() {
+            Ok(())
+        } else {
+            let of = of.event.id.to_string();
+            self.put_out(channel, out, &of, of.clone()).await
+        }
+    }
+
+    /// Puts a message on its way out, once under this key. `of` is what it belongs to.
+    pub(super) async fn put_out(
+        &self,
+        channel: &ExtensionId,
+        out: OutgoingMessage,
+        of: &str,
         once: String,
     ) -> Result<(), Fault> {
         let event = NewEvent::new(format!("{OUT}{channel}"), Content::of(&out))
             .key(out.user_id.unwrap_or_default())
-            .correlation(of.event.id.to_string())
+            .correlation(of)
             .idempotency(once);
         self.put(event).await.map(drop).map_err(|problem| problem.to_fault())
     }
@@ -273,8 +233,11 @@ impl Inner {
         out: OutgoingMessage,
         delivery: &Delivery,
     ) -> Result<(), Fault> {
-        let OutgoingMessage { mut text, user_id, file, .. } = out;
         let marked = json!({ "id": delivery.event.id.to_string(), "repeat": delivery.repeat });
+        if let Some(asks) = out.question.clone() {
+            return self.deliver_question(channel, out, asks, marked).await;
+        }
+        let OutgoingMessage { mut text, user_id, file, .. } = out;
         // Held until the whole text has gone where its stream cannot be ended, so that the next stream does not come before.
         let of = delivery.event.correlation.as_ref().filter(|_| file.is_none());
         let ending = of.and_then(|of| self.messaging.streams.take(of));
@@ -286,15 +249,18 @@ impl Inner {
         let entry = self.soon(|inner| inner.channel(channel)).await?;
         let features = ChannelFeatures::of(&entry.payload);
         let user = match user_id {
-            Some(user) => Some(user),
-            None if features.messages => None,
-            None => {
-                Some(self.last_user(channel).map_err(|problem| problem.to_fault())?.ok_or_else(|| {
-                    let message =
-                        format!("no user has written on `{channel}` yet, and it has no `send-message`");
-                    Fault::new(Code::ChannelUnknown, message)
-                })?)
+            None if !features.messages => {
+                let last = self.last_user(channel).map_err(|problem| problem.to_fault())?;
+                let Some(last) = last else {
+                    // Nobody is known there yet.
+                    let text = file.as_ref().map_or(text, unsendable);
+                    let notice = TerminalNotice::text(text, "agent".into()).on(channel.clone());
+                    let id = delivery.event.id.to_string();
+                    return self.wait_for_user(notice, &id, format!("{id}/terminal")).await;
+                };
+                Some(last)
             }
+            user => user,
         };
         if let Some(file) = file {
             if features.files {
@@ -348,6 +314,6 @@ impl Inner {
 }
 
 /// What a user is told of a file on a channel that sends none.
-fn unsendable(file: &Attachment) -> String {
+pub(super) fn unsendable(file: &Attachment) -> String {
     format!("[{} was made. This channel does not send files.]", Artifact::from(file.clone()))
 }

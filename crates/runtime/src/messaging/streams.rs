@@ -116,6 +116,8 @@ impl ShownRecord {
                 self.statuses += 1;
                 ("stream-status", status.as_str())
             }
+            // It is not given to the channel.
+            StreamChunk::Call(_) => return,
         };
         for part in [function, text] {
             self.shown.update(part.as_bytes()).update(&[0]);
@@ -233,6 +235,8 @@ impl Inner {
                 StreamChunk::Begins => ("stream-start", json!({})),
                 StreamChunk::Text(text) => ("stream-chunk", json!({ "text": text })),
                 StreamChunk::Status(status, _) => ("stream-status", json!({ "status": status })),
+                // Its status says that it has started.
+                StreamChunk::Call(_) => continue,
             };
             self.tell_channel(stream, function, more, CHUNK_TIMEOUT).await?;
         }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdfast_bus::{Delivery, Overflow, Pattern, Subscription};
 use holdfast_contract::content::Content;
+use holdfast_contract::host_call::topic::is_in_memory;
 use holdfast_contract::ids::{ExtensionId, Generation, Millis, Topic};
 use holdfast_contract::manifest::HandlerSpec;
 use holdfast_contract::problem::{Code, Fault, Problem};
@@ -67,6 +68,14 @@ impl Subscriptions {
         self.installed.get(id).is_some_and(has)
             || self.asked.contains_key(id)
             || self.current.as_ref().is_some_and(subscribed)
+    }
+
+    /// The extensions that handle the events of a topic that is kept in memory only.
+    pub(super) fn in_memory(&self, topic: &str) -> Vec<ExtensionId> {
+        let of_topic =
+            |key: &&SubscriptionKey| key.topic.as_str() == topic && key.handler == HandlerKind::Itself;
+        let current = self.current.iter().flatten();
+        current.filter(of_topic).map(|key| key.extension.clone()).collect()
     }
 
     /// Whether an extension wants events of this topic.
@@ -173,11 +182,15 @@ impl Inner {
     /// The fault of a delivery. If the extension is installed and not active, the event waits and the attempt does not count.
     pub(super) fn postponed_if_down(&self, id: &ExtensionId, fault: Fault) -> Fault {
         let is_missing = matches!(fault.code, Code::ExtensionUnknown | Code::ChannelUnknown);
-        let installed = self.messaging.subscriptions().installed.contains_key(id);
-        match is_missing && installed && self.extensions.active(id).is_none() {
+        match is_missing && self.is_installed(id) && self.extensions.active(id).is_none() {
             true => Fault::new(Code::SubscriberDown, format!("`{id}` is not active")),
             false => fault,
         }
+    }
+
+    /// Whether an extension is installed, up or not.
+    pub(super) fn is_installed(&self, id: &ExtensionId) -> bool {
+        self.messaging.subscriptions().installed.contains_key(id)
     }
 
     pub(crate) fn sync_subscriptions_later(self: &Arc<Self>) {
@@ -199,7 +212,8 @@ impl Inner {
             return Ok(());
         }
         // One that cannot be read is left out; the loader has refused the extension for it.
-        let theirs = wanted.iter().filter_map(|wanted| self.subscription(wanted).ok());
+        let on_bus = wanted.iter().filter(|wanted| !is_in_memory(wanted.topic.as_str()));
+        let theirs = on_bus.filter_map(|wanted| self.subscription(wanted).ok());
         let theirs: Vec<Subscription> = theirs.collect();
         let patterns = theirs.iter().flat_map(|subscription| subscription.patterns.clone()).collect();
         let mut all = self.routing()?;
@@ -307,10 +321,15 @@ impl Inner {
         content_of(answer?, id, function)
     }
 
-    /// Shows the user what an event says, because a manifest wants it so.
+    /// Shows the user what an event says, because a manifest wants it so: on the channel that the event names, if it names one.
     async fn notify_of(&self, delivery: &Delivery) -> Result<(), Fault> {
-        let text = topics::message_text(&delivery.event.payload);
-        let notice = topics::UserNotice::text(text);
+        let payload = &delivery.event.payload;
+        let word = |name: &str| payload.value().get(name)?.as_str().filter(|word| !word.is_empty());
+        let notice = topics::UserNotice {
+            channel_id: word("channel_id").map(Into::into),
+            user_id: word("user_id").map(str::to_owned),
+            ..topics::UserNotice::text(topics::message_text(payload))
+        };
         self.notify(notice, Vec::new(), delivery).await
     }
 }

@@ -5,11 +5,12 @@ use holdfast_contract::attachment::{self, Attachment};
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::FrameSource;
 use holdfast_contract::hook::Artifact;
-use holdfast_contract::ids::{AgentId, ExtensionId, Generation, StreamId};
+use holdfast_contract::ids::{AgentId, ExtensionId, Generation, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use super::questions::is_answer;
 use super::routes::Routes;
 
 /// Topics of outgoing messages begin with this; the channel's id follows.
@@ -31,6 +32,10 @@ pub struct UserMessage {
     /// Files that came with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
+    /// The session whose turn it is, of a message that was typed in a chat: the surface runs that turn. The program's own word: what
+    /// others say is not taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<StreamId>,
 }
 
 /// `system.user.notify`: something is to be shown to the user.
@@ -47,22 +52,46 @@ pub struct UserNotice {
     /// The session in which it was asked for. Without a channel it is shown in a chat that has it open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<StreamId>,
+    /// Whose words they are, where the program publishes them for an extension. What an extension says of it is not taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extension: Option<ExtensionId>,
 }
 
 impl UserNotice {
     /// A text for the user, wherever they can be reached.
     pub(crate) fn text(text: String) -> Self {
-        Self { text, channel_id: None, user_id: None, session: None }
+        Self { text, channel_id: None, user_id: None, session: None, extension: None }
     }
 }
 
-/// `system.user.terminal`: something waits for the user's next chat in the terminal.
+/// `system.user.terminal`: something waits until the user can be reached, in a chat of the terminal or on a channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TerminalNotice {
     /// What.
     pub text: String,
     /// Whose words they are.
     pub extension: ExtensionId,
+    /// On which channel, if one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel_id: Option<ExtensionId>,
+    /// For whom, if a user was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
+    /// Whether it is for the terminal alone, whatever channels there are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub chats_only: bool,
+}
+
+impl TerminalNotice {
+    /// A text for the user, wherever they can be reached.
+    pub(super) fn text(text: String, extension: ExtensionId) -> Self {
+        Self { text, extension, channel_id: None, user_id: None, chats_only: false }
+    }
+
+    /// The same for a channel.
+    pub(super) fn on(self, channel: ExtensionId) -> Self {
+        Self { channel_id: Some(channel), ..self }
+    }
 }
 
 /// `system.agent.task` and `system.agent.background`: an agent is to do something.
@@ -103,12 +132,24 @@ pub struct OutgoingMessage {
     /// Whether it is the end of a stream on the channel.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub streamed: bool,
+    /// The question that the text asks. The code to answer with is not here: only the channel is given it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<QuestionRef>,
+}
+
+/// A question on its way to a user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuestionRef {
+    /// The session that asks.
+    pub session: StreamId,
+    /// Its `approval.requested` or `ui.requested` frame.
+    pub request: Seq,
 }
 
 impl OutgoingMessage {
     /// A text, which is no stream's end.
     pub(super) fn text(text: String, user_id: Option<String>) -> Self {
-        Self { text, user_id, file: None, streamed: false }
+        Self { text, user_id, file: None, streamed: false, question: None }
     }
 }
 
@@ -209,6 +250,7 @@ fn message(event: NewEvent, publisher: Option<ExtensionId>, routes: &Routes) -> 
         }
     }
     let read: UserMessage = payload(topics::USER_MESSAGE, &Content::new(value))?;
+    let read = UserMessage { session: None, ..read };
     let files: Vec<Artifact> = read.attachments.iter().cloned().map(Artifact::from).collect();
     attachment::check(&files)?;
     if let Some(publisher) = publisher.filter(|publisher| *publisher != read.channel_id) {
@@ -216,9 +258,12 @@ fn message(event: NewEvent, publisher: Option<ExtensionId>, routes: &Routes) -> 
         return Err(Problem::new(Code::EventRefused, what).help("A channel speaks for itself alone."));
     }
     let once = read.message_id.as_ref().map(|id| format!("{}/{id}", read.channel_id));
+    let session = routes.session(&read.channel_id, &read.user_id);
+    // The turn that asks may be the one that the session is busy with: an answer does not wait for it.
+    let key = if is_answer(&read.text) { format!("{session}/answers") } else { session.to_string() };
     Ok(NewEvent {
         payload: Content::of(&read),
-        key: Some(routes.session(&read.channel_id, &read.user_id).to_string()),
+        key: Some(key),
         idempotency: once.or(event.idempotency),
         ..event
     })

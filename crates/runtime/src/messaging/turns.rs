@@ -5,10 +5,10 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use holdfast_bus::{Delivery, Subscription};
-use holdfast_contract::body::{Body, FrameKind};
+use holdfast_contract::agents::code_behind;
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ChildAct;
 use holdfast_contract::hook::Artifact;
@@ -16,14 +16,15 @@ use holdfast_contract::ids::{AgentId, ExtensionId, Millis, ModelName, Seq, Strea
 use holdfast_contract::message::Origin;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::role::Role;
-use holdfast_contract::session_frames::{Parent, TurnOutcome};
-use serde_json::json;
+use holdfast_contract::session_frames::TurnOutcome;
+use holdfast_contract::system_frames::ExtensionFaulted;
+use holdfast_model::direct::NAME as DIRECT;
 
 use super::OutputStream;
+use super::places::ActivePlace;
 use super::routes::SessionRequest;
 use super::topics::{UserNotice, message_text};
 use crate::history::find_last_before;
-use crate::host::Caller;
 use crate::runtime::{Inner, Runtime};
 use crate::session::{NewSession, TurnReport};
 
@@ -54,20 +55,6 @@ pub(super) struct TurnRequest {
     pub message: Option<EventMessage>,
     /// How deep a session that is opened is under others.
     pub depth: u8,
-}
-
-/// A session with a waiting caller. Dropped before it has ended, because its caller was late or is gone, it is cancelled.
-struct WaitingSession<'a> {
-    inner: &'a Arc<Inner>,
-    session: Option<StreamId>,
-}
-
-impl Drop for WaitingSession<'_> {
-    fn drop(&mut self) {
-        if let Some(session) = &self.session {
-            self.inner.give_up(session);
-        }
-    }
 }
 
 /// The event that caused a turn.
@@ -231,28 +218,48 @@ impl Inner {
 
     /// A session as it is to be opened: the main agent's, or one of an agent that is registered.
     fn new_session(self: &Arc<Self>, request: &TurnRequest) -> Result<NewSession, Problem> {
-        let TurnRequest { session: id, origin, agent, .. } = request;
+        let TurnRequest { session, origin, agent, .. } = request;
+        self.agent_session(session.clone(), origin.clone(), agent.as_ref())
+    }
+
+    /// A session of an agent that is registered, or of the main one.
+    pub(super) fn agent_session(
+        self: &Arc<Self>,
+        id: StreamId,
+        origin: Origin,
+        agent: Option<&AgentId>,
+    ) -> Result<NewSession, Problem> {
+        let registry = self.registry.view();
+        let registered = agent.and_then(|agent| registry.agent(agent));
+        let mut new = self.main_session(id, origin, agent.cloned().filter(|_| registered.is_none()))?;
+        if let Some(agent) = registered {
+            new.agent = agent.id.clone();
+            new.instructions = agent.instructions.clone();
+            new.settings.limits = agent.limits;
+            new.settings.tools = agent.tools.clone();
+            let models = agent.answered_by();
+            if !models.is_empty() {
+                new.settings.models = models;
+            }
+            new.settings.authoritative_routing &= agent.code.is_none();
+        }
+        Ok(new)
+    }
+
+    /// A session of the main agent; a problem where another one is asked for.
+    pub(crate) fn main_session(
+        self: &Arc<Self>,
+        id: StreamId,
+        origin: Origin,
+        agent: Option<AgentId>,
+    ) -> Result<NewSession, Problem> {
         let opener = self.messaging.routes.opener.as_ref().ok_or_else(|| {
             Problem::new(
                 Code::SessionUnmade,
                 format!("the session `{id}` is needed, and this program does not create sessions"),
             )
         })?;
-        let registry = self.registry.view();
-        let registered = agent.as_ref().and_then(|agent| registry.agent(agent));
-        let asked = agent.clone().filter(|_| registered.is_none());
-        let opening = SessionRequest { id: id.clone(), origin: origin.clone(), agent: asked };
-        let mut new = opener.create_session(&Runtime::of(self), opening)?;
-        if let Some(agent) = registered {
-            new.agent = agent.id.clone();
-            new.instructions = agent.instructions.clone();
-            new.settings.limits = agent.limits;
-            new.settings.tools = agent.tools.clone();
-            if !agent.models.is_empty() {
-                new.settings.models = agent.models.clone();
-            }
-        }
-        Ok(new)
+        opener.create_session(&Runtime::of(self), SessionRequest { id, origin, agent })
     }
 
     /// The models of an agent that is called: its own, or else its caller's. A caller that is no model has none to give, and leaves it
@@ -263,18 +270,15 @@ impl Inner {
         callers: Vec<ModelName>,
         act: &ChildAct,
     ) -> Result<Vec<ModelName>, Problem> {
-        let direct = callers.iter().all(|name| name.as_str() == holdfast_model::direct::NAME);
-        match (own.is_empty(), &self.messaging.routes.opener) {
-            (false, _) => Ok(own),
-            (true, Some(opener)) if direct => {
-                let (id, origin) = (act.child.clone(), act.turn.origin.clone());
-                Ok(opener
-                    .create_session(&Runtime::of(self), SessionRequest { id, origin, agent: None })?
-                    .settings
-                    .models)
-            }
-            _ => Ok(callers),
+        let is_model = |name: &ModelName| name.as_str() != DIRECT && code_behind(name).is_none();
+        if !own.is_empty() {
+            return Ok(own);
         }
+        if callers.iter().any(is_model) || self.messaging.routes.opener.is_none() {
+            return Ok(callers);
+        }
+        let (id, origin) = (act.child.clone(), act.turn.origin.clone());
+        Ok(self.main_session(id, origin, None)?.settings.models)
     }
 
     /// Has an extension's agent take an event, and tells the user what it says.
@@ -287,87 +291,40 @@ impl Inner {
         let registry = self.registry.view();
         let theirs = registry.tools.iter().filter_map(|entry| entry.stack.first());
         let mut theirs = theirs.filter(|active| active.extension.id == *extension);
-        let (text, files) = match theirs.find_map(|active| active.agent.as_ref()?.agent().cloned()) {
-            Some(agent) => {
-                let (session, agent) = (session_for(delivery), Some(agent));
-                let origin = Origin::extension(extension);
-                let message = Some(delivery.into());
-                let attachments = Vec::new();
-                let request = TurnRequest { session, origin, agent, text, attachments, message, depth: 0 };
-                let report = self.turn_alone(request).await?;
-                (answer_of(&report), report.files)
+        let agent = theirs.find_map(|active| active.agent.as_ref()?.agent().cloned());
+        let Some(agent) = agent else {
+            if !self.is_agent(extension) {
+                return Ok(());
             }
-            None => {
-                let task = json!({ "task": text }).into();
-                let said = self.call_role(extension, Role::Agent, "invoke", task).await?;
-                (said.to_text(), Vec::new())
-            }
+            let missing = Fault::new(Code::ExtensionUnknown, format!("`{extension}` has no active agent"));
+            return Err(self.postponed_if_down(extension, missing));
         };
+        let (session, agent) = (session_for(delivery), Some(agent));
+        let (origin, message) = (Origin::extension(extension), Some(delivery.into()));
+        let attachments = Vec::new();
+        let request = TurnRequest { session, origin, agent, text, attachments, message, depth: 0 };
+        let report = self.turn_alone(request).await?;
+        let (text, files) = (answer_of(&report), report.files);
         self.notify(UserNotice::text(text), files, delivery).await
     }
 
-    /// Asks an agent for an extension, in a session of its own, and gives the answer.
-    pub(crate) async fn invoke(
-        self: &Arc<Self>,
-        caller: &Caller,
-        agent: Option<AgentId>,
-        task: String,
-    ) -> Result<Content, Fault> {
-        let (parent, depth) = self.nested(caller)?;
-        let inherited = caller.session.as_ref().map(|session| self.session_settings(session));
-        let inherited = inherited.transpose().map_err(|problem| problem.to_fault())?;
-        let count = self.messaging.opened.fetch_add(1, Ordering::Relaxed);
-        let chance = self.entropy.draw_hex(4);
-        let id = format!("agent.{}.{}-{count}-{chance}", caller.extension.id, self.clock.now().0);
-        let origin = Origin::extension(&caller.extension.id);
-        let session: StreamId = id.into();
-        let (text, attachments, message) = (task, Vec::new(), None);
-        let request =
-            TurnRequest { session: session.clone(), origin, agent, text, attachments, message, depth };
-        let mut under_way = WaitingSession { inner: self, session: Some(session) };
-        let run = async {
-            let mut new = self.new_session(&request)?;
-            if let Some(inherited) = &inherited {
-                new.settings.workspace = inherited.workspace.clone();
-                new.settings.pinned_profile = inherited.pinned_profile;
-            }
-            if let Some(budget) = &caller.budget {
-                new.settings.limits = budget.left_for(new.settings.limits);
-            }
-            let handle = self.open(new, parent, depth)?;
-            let report = handle.say_pinned(&request.origin.channel, Content::text(request.text), None).await;
-            handle.close().await?;
-            report
-        };
-        let report = run.await.map_err(|problem| problem.to_fault());
-        under_way.session = None;
-        let report = report?;
-        if let Some(budget) = &caller.budget {
-            budget.charge(report.spent);
+    /// Whether an extension has an agent of its own. One that has none cannot take an event that its manifest gives to its agent: the event
+    /// is skipped, and the first time `ext doctor` says so. One that is down may have one.
+    fn is_agent(&self, id: &ExtensionId) -> bool {
+        let Some(serving) = self.extensions.active(id) else { return true };
+        let is_agent = self
+            .extensions
+            .instance(&serving)
+            .map_or(true, |instance| instance.capabilities().roles.contains(Role::Agent));
+        let told = || self.messaging.agentless.lock().insert((id.clone(), serving.generation));
+        if !is_agent && told() {
+            let message =
+                "its manifest subscribes with `invoke_agent`, and it has no agent: the event was skipped";
+            let (phase, fault) = ("event".to_owned(), Fault::new(Code::EventRefused, message));
+            let (id, generation) = (id.clone(), serving.generation);
+            self.system.tell(ExtensionFaulted { id, generation, phase, fault });
         }
-        match report.outcome {
-            TurnOutcome::Answered => Ok(report.answer.unwrap_or_default()),
-            TurnOutcome::Failed(fault) => Err(fault),
-            _ => Err(Fault::new(Code::ToolFailed, answer_of(&report))),
-        }
-    }
-
-    /// What a session is under that an extension asks for, and how deep it is.
-    pub(crate) fn nested(&self, caller: &Caller) -> Result<(Option<Parent>, u8), Fault> {
-        let Some(stream) = caller.session.clone() else { return Ok((None, 0)) };
-        let first = self.store.frames(&stream, Seq(0)..=Seq(0)).map_err(|problem| problem.to_fault())?;
-        let started = match first.first().map(|frame| self.store.body(frame)) {
-            Some(Ok(Body::SessionStarted(started))) => Some(started),
-            _ => None,
-        };
-        let depth = started.as_ref().map_or(0, |started| started.depth);
-        let cap = started.map_or(u8::MAX, |started| started.settings.depth_cap);
-        if depth >= cap {
-            let message = format!("an agent that `{}` asks would be {} deep", caller.extension.id, depth + 1);
-            return Err(Fault::new(Code::ChildDepth, message));
-        }
-        let seq = caller.under.unwrap_or_default();
-        Ok((Some(Parent { stream, seq }), depth + 1))
+        is_agent
     }
 
     /// The user who wrote on a channel last. The log is searched once per channel; from then on every message is noted.
@@ -375,28 +332,15 @@ impl Inner {
         if let Some(user) = self.messaging.last_users().get(channel) {
             return Ok(Some(user.clone()));
         }
-        let found = self.recorded_user(channel)?;
+        let is_there =
+            |place: &ActivePlace| matches!(place, ActivePlace::Channel { channel: at, .. } if at == channel);
+        let found = match self.recorded_place(is_there)? {
+            Some(ActivePlace::Channel { user, .. }) => Some(user),
+            _ => None,
+        };
         if let Some(user) = &found {
             self.messaging.last_users().entry(channel.clone()).or_insert_with(|| user.clone());
         }
         Ok(found)
-    }
-
-    fn recorded_user(&self, channel: &ExtensionId) -> Result<Option<String>, Problem> {
-        let expected = Origin::channel(channel, "").channel;
-        let mut sessions = self.store.streams()?;
-        sessions.retain(|info| info.id.is_session());
-        sessions.sort_by_key(|info| std::cmp::Reverse(info.last_at));
-        for info in sessions {
-            let first = self.store.frames(&info.id, Seq(0)..=Seq(0))?;
-            let Some(body) = first.first().and_then(|frame| frame.body.as_ref()) else { continue };
-            let origin = &body["origin"];
-            if let (true, Some(user)) =
-                (origin["channel"].as_str() == Some(&*expected), origin["user"].as_str())
-            {
-                return Ok(Some(user.to_owned()));
-            }
-        }
-        Ok(None)
     }
 }

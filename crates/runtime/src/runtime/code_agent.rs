@@ -1,58 +1,98 @@
-//! An agent whose answers are an extension's own code. In a conversation that was handed over to it, it stands where a model does: what the
-//! user said is its task, and what it answers is said. `{"text": …, "hand_back": true}` gives the conversation back.
+//! An agent whose answers are an extension's own code. It stands where a model does: what its session is told is its task, and what it
+//! answers is said. `{"text": …, "hand_back": true}` gives a conversation back that was handed over to it.
+//!
+//! The code runs on the generation that the turn is pinned to, and its host calls belong to the session: they are recorded there, and
+//! what they use is charged to it.
 
 use std::sync::Arc;
 
 use holdfast_contract::agents::{HAND_BACK, code_behind};
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::{ExtensionId, ModelName};
+use holdfast_contract::effect::ModelAct;
+use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::message::{AskedCall, Message, Usage};
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::protocol::ProcessTurn;
+use holdfast_contract::registry::{AgentUse, ExtensionRef};
 use holdfast_contract::role::Role;
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
-use holdfast_contract::wire::Later;
+use holdfast_contract::wire::{Call, Host, Later};
 use holdfast_model::{Deltas, Model, ModelRequest};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use crate::calls::wait;
+use crate::host::content_of;
 use crate::runtime::Inner;
 
+/// An extension's code in place of a model.
 struct CodeAgent {
     inner: Arc<Inner>,
-    extension: ExtensionId,
+    extension: Arc<ExtensionRef>,
+    host: Arc<dyn Host>,
+}
+
+/// The extension whose code answers a model call, if it is code that does: the generation that the turn is pinned to. A fault if it
+/// has no agent there.
+pub(crate) fn code_of(act: &ModelAct) -> Option<Result<Arc<ExtensionRef>, Fault>> {
+    let extension = code_behind(&act.model)?;
+    let tools = act.registry.tools.iter().filter_map(|entry| entry.stack.first());
+    let mut theirs = tools.filter(|active| active.extension.id == extension);
+    let is_agent = |used: &AgentUse| used.agent().is_some();
+    let found = theirs.find(|active| active.agent.as_ref().is_some_and(is_agent));
+    Some(found.map(|active| active.extension.clone()).ok_or_else(|| no_agent(&extension)))
+}
+
+fn no_agent(extension: &ExtensionId) -> Fault {
+    Fault::new(Code::ExtensionUnknown, format!("`{extension}` has no active agent"))
 }
 
 impl Inner {
-    /// The code that answers under this name, if it is code that does.
-    pub(crate) fn code_agent(self: &Arc<Self>, name: &ModelName) -> Option<Arc<dyn Model>> {
-        let extension = code_behind(name)?;
-        Some(Arc::new(CodeAgent { inner: self.clone(), extension }))
+    /// The code of an extension as a model.
+    pub(crate) fn code_agent(
+        self: &Arc<Self>,
+        extension: Arc<ExtensionRef>,
+        host: Arc<dyn Host>,
+    ) -> Arc<dyn Model> {
+        Arc::new(CodeAgent { inner: self.clone(), extension, host })
     }
 }
 
 impl Model for CodeAgent {
     fn complete(&self, ask: Box<ModelRequest>, _: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
-        let (inner, extension) = (self.inner.clone(), self.extension.clone());
+        let (inner, extension, host) = (self.inner.clone(), self.extension.clone(), self.host.clone());
         Box::pin(async move {
             let said = ask.messages.iter().rev().find_map(|message| match message {
                 Message::User { text, .. } => Some(text.to_text()),
                 _ => None,
             });
-            let task = Content::new(json!({ "task": said.unwrap_or_default() }));
-            let answer = inner.call_role(&extension, Role::Agent, "invoke", task).await;
-            answer.map(|answer| returned(&answer)).map_err(|fault| ModelFailed::new(fault, false))
+            let turn = ProcessTurn::from(&ask.turn);
+            let arguments = Content::new(json!({ "task": said.unwrap_or_default(), "turn": turn }));
+            let (role, function) = (Role::Agent, "invoke".to_owned());
+            let invoked = async {
+                let loaded = inner.extensions.instance(&extension)?;
+                // One that keeps nothing from other calls, as far as its lane has such.
+                let instance = loaded.fresh().unwrap_or(loaded);
+                let call = Call::Function { role, function, arguments };
+                let reply = wait(inner.make_pinned(&extension, &instance, call, host)).await?;
+                content_of(reply, &extension.id, "invoke")
+            };
+            invoked.await.map(|answer| returned(&answer)).map_err(|fault| ModelFailed::new(fault, false))
         })
     }
 }
 
 fn returned(answer: &Content) -> ModelReturned {
-    let field = |name: &str| answer.value().get(name).cloned();
-    let goes_back = field("hand_back") == Some(Value::Bool(true));
-    let text =
-        field("text").and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_else(|| answer.to_text());
+    let fields = answer.value().as_object();
+    let goes_back = fields.is_some_and(|it| it.get("hand_back") == Some(&Value::Bool(true)));
+    // Only a text, with or without handing back, is said as that; any other value is the answer as it is.
+    let is_text = |it: &&Map<String, Value>| it.keys().all(|name| name == "text" || name == "hand_back");
+    let text = fields.filter(|it| goes_back || is_text(it)).and_then(|it| it.get("text")?.as_str());
+    let text = text.map_or_else(|| answer.clone(), Content::text);
     let back = AskedCall {
         model_id: HAND_BACK.into(),
         tool: HAND_BACK.into(),
-        arguments: Content::new(json!({ "message": text })),
+        arguments: Content::new(json!({ "message": text.to_text() })),
     };
     let calls = if goes_back { vec![back] } else { Vec::new() };
-    ModelReturned { text: Content::text(text), reasoning: None, calls, usage: Usage::default() }
+    ModelReturned { text, reasoning: None, calls, usage: Usage::default() }
 }

@@ -1,6 +1,7 @@
 //! What the user of a home has configured, as sessions and extensions need it, and redaction with the home's secrets.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use holdfast_contract::body::Body;
@@ -9,8 +10,9 @@ use holdfast_contract::context::ContextBudget;
 use holdfast_contract::ids::AgentId;
 use holdfast_home::{AgentSettings, LimitSettings};
 
+use crate::host::outside::http::HttpClient;
 use crate::host::secrets::Secrets;
-use crate::parts::{Configuration, Zone};
+use crate::parts::{Configuration, FilePlaces, Variables, Zone};
 use crate::tools::ToolsShown;
 
 /// The settings of a home.
@@ -22,6 +24,9 @@ pub(crate) struct HomeSettings {
     pub(super) limits: LimitSettings,
     pub(super) context: ContextBudget,
     pub(super) tools: ToolsShown,
+    pub(super) places: Option<Arc<FilePlaces>>,
+    pub(super) http: Option<Arc<dyn HttpClient>>,
+    pub(super) variables: Variables,
 }
 
 impl HomeSettings {
@@ -58,6 +63,21 @@ impl HomeSettings {
     /// Which tools models are shown where there are many.
     pub(crate) fn tools(&self) -> &ToolsShown {
         &self.tools
+    }
+
+    /// Where the files are that extensions may have; none without a home.
+    pub(crate) fn places(&self) -> Option<&Arc<FilePlaces>> {
+        self.places.as_ref()
+    }
+
+    /// What sends the HTTP requests of extensions; none where nothing does.
+    pub(crate) fn http(&self) -> Option<&Arc<dyn HttpClient>> {
+        self.http.as_ref()
+    }
+
+    /// A variable of the process.
+    pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
+        (self.variables)(name)
     }
 
     /// Redacts secrets in a fact, before anything is decided or recorded.

@@ -8,7 +8,7 @@ use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::SessionSettings;
 use holdfast_contract::system_frames::LogMigrated;
-use holdfast_policy::{Policy, Unattended};
+use holdfast_policy::Policy;
 use holdfast_store::Store;
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -20,7 +20,7 @@ use super::{Runtime, ShutdownRequest};
 use crate::calls::Calls;
 use crate::clock::Clock;
 use crate::extensions::{ActiveRegistry, Extensions};
-use crate::host::network::HostAnswers;
+use crate::host::outside::consent::ConsentAnswers;
 use crate::host::services::SharedServices;
 use crate::host::setup::SetupState;
 use crate::messaging::Messaging;
@@ -57,7 +57,7 @@ pub(crate) struct Inner {
     /// The services that extensions share.
     pub shared: SharedServices,
     /// The user's answers about network hosts.
-    pub answers: HostAnswers,
+    pub answers: ConsentAnswers,
     /// The extensions that are not set up, if that is known.
     pub unfinished: Mutex<Option<Arc<Vec<SetupState>>>>,
     /// Whether extensions are loaded only to be listed: they are not initialised or started, and no event is delivered.
@@ -77,6 +77,7 @@ impl Inner {
             configuration,
             rejected,
             agents,
+            default_model,
             limits,
             calls,
             context,
@@ -85,18 +86,32 @@ impl Inner {
             executing,
             preparations,
             inspects,
+            places,
+            http,
+            variables,
         } = home;
         let (system, commands) = SystemHandle::new();
         let messaging = Messaging::open(store.clone(), clock.clone(), entropy.clone(), routes).await?;
         let inner = Arc::new(Self {
-            models: Models::new(models),
+            models: Models::new(models, default_model),
             policies: Policies::new(store.clone()),
             registry: ActiveRegistry::default(),
             extensions: Extensions::new(lanes, clock.clone(), preparations),
             sessions: Sessions::default(),
             calls: Calls::new(calls),
             usage: Usage::new(zone.clone(), clock.now()),
-            home: HomeSettings { zone, secrets, configuration, agents, limits, context, tools },
+            home: HomeSettings {
+                zone,
+                secrets,
+                configuration,
+                agents,
+                limits,
+                context,
+                tools,
+                places,
+                http,
+                variables,
+            },
             store,
             clock,
             entropy,
@@ -108,7 +123,7 @@ impl Inner {
             background: Background::default(),
             routine_checks: RoutineChecks::default(),
             shared: SharedServices::default(),
-            answers: HostAnswers::default(),
+            answers: ConsentAnswers::default(),
             unfinished: Mutex::default(),
             shutdown: watch::Sender::default(),
         });
@@ -158,11 +173,5 @@ impl Inner {
                 Err(Problem::new(Code::StoreCorrupt, format!("`{session}` does not begin as a session does")))
             }
         }
-    }
-
-    /// Whether a question to the user may be asked: a user is present, or the policy lets it wait for one.
-    pub(crate) fn waits_for_a_person(&self, session: &StreamId) -> bool {
-        self.surface.attended(session)
-            || self.policy_in_force().is_ok_and(|policy| policy.unattended() == Unattended::Wait)
     }
 }

@@ -1,29 +1,76 @@
 //! The models by name. A model that is a file is opened only where the owner of the home names it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use holdfast_contract::ids::ModelName;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_model::{Model, built_in, names_file, open_file};
-use parking_lot::{RwLock, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 
 use super::Runtime;
 
 /// The models that are configured, built in, or were opened.
-pub(crate) struct Models(RwLock<BTreeMap<ModelName, Arc<dyn Model>>>);
+pub(crate) struct Models {
+    known: RwLock<BTreeMap<ModelName, Arc<dyn Model>>>,
+    default: Option<DefaultModel>,
+    /// The models that agents name and that are not configured.
+    unconfigured: Mutex<BTreeSet<ModelName>>,
+}
+
+/// The model that new sessions use, for agents that name one which is not configured.
+#[derive(Clone)]
+pub struct DefaultModel {
+    /// Its name.
+    pub name: ModelName,
+    /// Another model of its provider, by the provider's own id; none where the default has no provider, as a script.
+    pub sibling: Arc<SiblingModel>,
+}
+
+/// Makes another model of a provider, by the provider's own id.
+type SiblingModel = dyn Fn(&ModelName) -> Option<Arc<dyn Model>> + Send + Sync;
 
 impl Models {
-    pub(crate) fn new(configured: BTreeMap<ModelName, Arc<dyn Model>>) -> Self {
-        Self(RwLock::new(configured))
+    pub(crate) fn new(
+        configured: BTreeMap<ModelName, Arc<dyn Model>>,
+        default: Option<DefaultModel>,
+    ) -> Self {
+        Self { known: RwLock::new(configured), default, unconfigured: Mutex::default() }
     }
 
     fn known(&self, name: &ModelName) -> Option<Arc<dyn Model>> {
-        self.0.read().get(name).cloned()
+        self.known.read().get(name).cloned()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<ModelName, Arc<dyn Model>>> {
-        self.0.write()
+        self.known.write()
+    }
+
+    /// Replaces those models of an agent that are not configured: by the default provider's model of that id, with the default model
+    /// after it, because the provider may not offer it; or by the default model.
+    pub(crate) fn configure(&self, models: &mut Vec<ModelName>) {
+        let Some(default) = &self.default else { return };
+        let is_missing = |name: &ModelName| {
+            self.known(name).is_none() && built_in(name.as_str()).is_none() && !names_file(name.as_str())
+        };
+        // What was replaced once is known by its name since.
+        let was_replaced = |name: &ModelName| self.unconfigured.lock().contains(name);
+        if !models.iter().any(|name| is_missing(name) || was_replaced(name)) {
+            return;
+        }
+        models.retain(|name| {
+            if !is_missing(name) {
+                return true;
+            }
+            self.unconfigured.lock().insert(name.clone());
+            let sibling = (default.sibling)(name);
+            let offered = sibling.is_some();
+            self.write().extend(sibling.map(|model| (name.clone(), model)));
+            offered
+        });
+        if !models.contains(&default.name) {
+            models.push(default.name.clone());
+        }
     }
 
     /// A model by its name. The name may come from anybody, so no file is opened here.
@@ -62,9 +109,14 @@ impl Runtime {
         Ok(())
     }
 
+    /// The models that agents name and that are not configured, for which others stand in.
+    pub fn unconfigured_models(&self) -> Vec<ModelName> {
+        self.inner().models.unconfigured.lock().iter().cloned().collect()
+    }
+
     /// The names of the available models, without those of files.
     pub fn model_names(&self) -> Vec<ModelName> {
-        let models = self.inner().models.0.read();
+        let models = self.inner().models.known.read();
         models.keys().filter(|name| !names_file(name.as_str())).cloned().collect()
     }
 }

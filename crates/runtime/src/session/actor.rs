@@ -9,8 +9,9 @@ use holdfast_contract::content::Content;
 use holdfast_contract::digest::canonical;
 use holdfast_contract::effect::{Act, Effects, Input};
 use holdfast_contract::frame::{Draft, FrameSource};
-use holdfast_contract::ids::{Millis, Seq, StreamId};
-use holdfast_contract::message::Spent;
+use holdfast_contract::host_call::topic::{TURN_ANSWER, TURN_MESSAGE};
+use holdfast_contract::ids::{Millis, ModelName, Seq, StreamId};
+use holdfast_contract::message::{Origin, Spent};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, Registry};
 use holdfast_contract::session_frames::{
@@ -19,7 +20,9 @@ use holdfast_contract::session_frames::{
 };
 use holdfast_contract::system_frames::HeadAnchored;
 use holdfast_kernel::{Pending, Session, barrier};
+use holdfast_model::direct::NAME as DIRECT;
 use holdfast_store::StreamLog;
+use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 use super::hooks::RoundAnswers;
@@ -30,7 +33,7 @@ use crate::clock::SteadyTime;
 use crate::extensions::{PINNED_WAIT, START_WAIT, StartWait, crash_in, named_in};
 use crate::history::Machine;
 use crate::history::artifacts;
-use crate::messaging::OutputStream;
+use crate::messaging::{OutputStream, QuestionEnd, told_answer};
 use crate::parts::SessionEvent;
 use crate::runtime::Inner;
 
@@ -77,12 +80,20 @@ pub(crate) struct SessionActor {
     pub(super) asked: HashMap<Seq, oneshot::Sender<Result<Content, Fault>>>,
     /// The questions whose answers are not written down.
     pub(super) unsaid: HashSet<Seq>,
+    /// The models without a price that the user was told of.
+    pub(super) unpriced: HashSet<ModelName>,
     /// The children that run for this session, by the frame that opened them.
     pub(super) children: HashMap<Seq, StreamId>,
     /// The time of the session's turns before this one.
     time_before: Millis,
     /// How many searches for tools there were, as far as they are not kept in the session.
     pub(super) searched: u64,
+    /// The model call in which an agent's code was asked last.
+    pub(super) code_asked: Option<Seq>,
+    /// Which attempt at its model call is the last one.
+    pub(super) attempt: u32,
+    /// Whether events are raised about the running turn.
+    watched: bool,
     /// Whether the running turn may have made files.
     made: bool,
     broken: Option<Problem>,
@@ -138,9 +149,13 @@ impl SessionActor {
             approvals: HashMap::new(),
             asked: HashMap::new(),
             unsaid: HashSet::new(),
+            unpriced: HashSet::new(),
             children: HashMap::new(),
             time_before,
             searched: 0,
+            code_asked: None,
+            attempt: 1,
+            watched: false,
             broken: None,
             used: true,
             over: false,
@@ -190,6 +205,7 @@ impl SessionActor {
                     _ => self.broken.clone().map_or(Ok(()), Err),
                 };
                 self.inner.sessions.forget(self.session.id(), &self.inbox);
+                self.inner.messaging.questions.forget(self.session.id());
                 drop(reply.send(closed));
                 return;
             }
@@ -312,10 +328,12 @@ impl SessionActor {
             SessionCommand::Fact(input) => self.queue.push_back(*input),
             SessionCommand::Returned(returned) => self.returned(*returned),
             // The caller has stopped waiting meanwhile.
-            SessionCommand::HostCall { reply, .. } if reply.is_closed() => {}
+            SessionCommand::HostCall(call) if call.reply.is_closed() => {}
             SessionCommand::Answered(answered) => self.answered(*answered),
-            SessionCommand::HostCall { extension, under, hook, call, timeout, reply } => {
-                self.host_call(&extension, (under, hook), (call, timeout), reply);
+            SessionCommand::HostCall(call) => self.host_call(*call),
+            SessionCommand::Question { reply, .. } if reply.is_closed() => {}
+            SessionCommand::Question { extension, under, hook, question, reply } => {
+                self.ask_user(&extension, (under, hook), question, reply);
             }
             SessionCommand::Command { command, arguments, output, reply } => {
                 let source = FrameSource::Surface("command".into());
@@ -351,7 +369,7 @@ impl SessionActor {
                 let missing = || Self::not_asked("approval", approval);
                 drop(reply.send(self.approvals.get(&approval).cloned().ok_or_else(missing)));
             }
-            SessionCommand::Approve { approval, mut answer, reply } => {
+            SessionCommand::Approve { approval, mut answer, by, reply } => {
                 if let Answer::Approve { scope } = &mut answer
                     && !self.inner.policy_in_force().is_ok_and(|policy| {
                         policy.under(self.session.settings().pinned_profile).remembers_answers()
@@ -359,19 +377,19 @@ impl SessionActor {
                 {
                     *scope = ApprovalScope::Once;
                 }
-                let source = FrameSource::Surface("approval".into());
+                let source = FrameSource::Surface(by);
                 let input = self.fact(source, Some(approval), ApprovalAnswered { approval, answer });
                 self.answer_step(reply, input);
             }
             SessionCommand::AnswerUi { request, reply, .. } if !self.asked.contains_key(&request) => {
                 drop(reply.send(Err(Self::not_asked("question", request))));
             }
-            SessionCommand::AnswerUi { request, answer, reply } => {
+            SessionCommand::AnswerUi { request, answer, by, reply } => {
                 let value = answer.clone();
                 // What must not be shown is not written down either.
                 let hidden = self.unsaid.remove(&request);
                 let answer = answer.map(|answer| if hidden { Content::text("[secret]") } else { answer });
-                let source = FrameSource::Surface("ui".into());
+                let source = FrameSource::Surface(by);
                 let input = self.fact(source, Some(request), UiAnswered { request, answer });
                 self.answer_step(reply, input);
                 if let Some(asked) = self.asked.remove(&request) {
@@ -446,22 +464,51 @@ impl SessionActor {
     }
 
     fn begin_turn(&mut self, say: UserInput) {
-        let UserInput { surface, text, attachments, message_id, pin, output, reply } = say;
-        if message_id.is_some() && reply.is_closed() {
+        let UserInput {
+            surface,
+            text,
+            attachments,
+            message_id,
+            delivered_again,
+            pin,
+            output,
+            watched,
+            reply,
+        } = say;
+        if delivered_again && reply.is_closed() {
             return;
         }
         let registry = pin.unwrap_or_else(|| self.inner.registry.pin());
+        let said = watched.then(|| text.clone());
         let body = InputReceived { text, attachments, message_id, registry };
         let input = self.fact(FrameSource::Surface(surface), None, body);
         self.made = false;
+        // A call of a tool without a model is no conversation.
+        self.watched = watched && self.session.settings().models.iter().any(|it| it.as_str() != DIRECT);
         self.show_in(output.inspect(|output| output.begins(self.inbox.clone())));
         match self.step(input) {
-            Ok(()) => self.answering.push(reply),
+            Ok(()) => {
+                self.answering.push(reply);
+                said.into_iter().for_each(|text| self.raise(TURN_MESSAGE, &text));
+            }
             Err(problem) => {
                 self.show_in(None);
                 drop(reply.send(Err(problem)));
             }
         }
+    }
+
+    /// Raises an event about the running turn for those who watch it.
+    fn raise(&self, topic: &str, text: &Content) {
+        if !self.watched {
+            return;
+        }
+        let Origin { channel, user } = self.session.origin();
+        self.inner.raise_turn_event(topic, || {
+            let text = self.inner.home.redact_text(text.to_text());
+            let (session, agent) = (self.session.id(), self.session.agent());
+            json!({ "text": text, "user_id": user, "channel_id": channel, "session_id": session, "agent_id": agent })
+        });
     }
 
     /// Shows the turn in this stream, besides the surfaces.
@@ -486,12 +533,15 @@ impl SessionActor {
         self.inner.home.redact(&mut input.body);
         let faulted = crash_in(&input);
         let answered = match &input.body {
-            Body::ApprovalAnswered(fact) => Some(fact.approval),
+            Body::ApprovalAnswered(fact) => Some((fact.approval, told_answer(&fact.answer))),
+            Body::UiAnswered(fact) => Some((fact.request, "answered".to_owned())),
             _ => None,
         };
+        let answered = answered.map(|(request, words)| (request, words, input.source.clone()));
         let Effects { frames, acts } = self.session.step(input)?;
-        if let Some(approval) = answered {
-            self.approvals.remove(&approval);
+        if let Some((request, words, by)) = answered {
+            self.approvals.remove(&request);
+            self.inner.question_ended(self.session.id(), request, QuestionEnd::Answered { by, words });
         }
         if let Some(ending) = ending {
             self.instances.end(&ending);
@@ -503,6 +553,11 @@ impl SessionActor {
             output.see(&frames);
         }
         self.made |= artifacts::may_be_in(&frames);
+        let mut attempts = frames.iter().rev().filter_map(|frame| match &frame.body {
+            Body::ModelRequested(fact) => Some(fact.attempt),
+            _ => None,
+        });
+        self.attempt = attempts.next().unwrap_or(self.attempt);
         self.unlogged.push(frames);
         self.acts.extend(acts);
         let since = self.session.next_seq().0 - self.snapshot_at.0;
@@ -557,10 +612,14 @@ impl SessionActor {
     fn ended(&mut self, ended: Seq, outcome: TurnOutcome, answer: Option<Content>) {
         self.delivering = false;
         self.show_in(None);
+        if let (TurnOutcome::Answered, Some(answer)) = (&outcome, &answer) {
+            self.raise(TURN_ANSWER, answer);
+        }
         let limit_set_in = self.inner.limit_set_in(&outcome, self.session.id(), ended);
         self.approvals.clear();
         // A call that has ended no longer waits for the answer to its question.
         self.asked.retain(|_, reply| !reply.is_closed());
+        self.inner.turn_ended_for(self.session.id(), |request| self.asked.contains_key(&request));
         if let Some(head) = self.log.head() {
             let stream = self.session.id().clone();
             self.inner.system.tell(HeadAnchored { stream, seq: head.seq, hash: head.hash });
@@ -596,6 +655,7 @@ impl SessionActor {
             drop(reply.send(Err(problem.clone())));
         }
         self.inner.sessions.forget(self.session.id(), &self.inbox);
+        self.inner.messaging.questions.forget(self.session.id());
         self.broken = Some(problem);
     }
 }

@@ -8,7 +8,7 @@ use holdfast_contract::effect::ChildAct;
 use holdfast_contract::frame::Frame;
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
-use holdfast_contract::registry::{Descriptor, Payload};
+use holdfast_contract::registry::{AgentSpec, Descriptor, Payload};
 use holdfast_contract::session_frames::{Parent, SessionSettings, TurnEnded};
 
 use super::{NewSession, TurnReport};
@@ -30,8 +30,10 @@ impl Inner {
         let unknown = || Problem::new(Code::ExtensionUnknown, format!("there is no agent `{}`", act.agent));
         let agent = agent.ok_or_else(unknown)?;
         settings.limits = act.limits;
+        settings.models = self.models_of_child(agent.answered_by(), settings.models, &act)?;
         settings.tools = agent.tools;
-        settings.models = self.models_of_child(agent.models, settings.models, &act)?;
+        // A router chooses among models, and never one in place of code.
+        settings.authoritative_routing &= agent.code.is_none();
         let new = NewSession {
             id: act.child.clone(),
             origin: act.turn.origin.clone(),
@@ -48,17 +50,26 @@ impl Inner {
     /// Gives agents what the settings say of them, before they are registered.
     pub(crate) fn set_agents(&self, descriptors: &mut [Descriptor]) {
         for descriptor in descriptors {
-            let Payload::Agent(agent) = &mut descriptor.payload else { continue };
-            let Some(set) = self.home.agent(&agent.id) else { continue };
-            if let Some(model) = &set.model {
-                agent.models = vec![model.clone()];
+            if let Payload::Agent(agent) = &mut descriptor.payload {
+                self.set_agent(agent);
             }
-            agent.models.extend(set.fallback.iter().cloned());
-            if let Some(more) = &set.instructions {
-                agent.instructions = Content::text(format!("{}\n\n{more}", agent.instructions.to_text()));
-            }
-            agent.limits = set.limits.over(agent.limits);
         }
+    }
+
+    /// Gives an agent what the settings say of it.
+    pub(crate) fn set_agent(&self, agent: &mut AgentSpec) {
+        let Some(set) = self.home.agent(&agent.id) else {
+            return self.models.configure(&mut agent.models);
+        };
+        if let Some(model) = &set.model {
+            agent.models = vec![model.clone()];
+        }
+        agent.models.extend(set.fallback.iter().cloned());
+        self.models.configure(&mut agent.models);
+        if let Some(more) = &set.instructions {
+            agent.instructions = Content::text(format!("{}\n\n{more}", agent.instructions.to_text()));
+        }
+        agent.limits = set.limits.over(agent.limits);
     }
 
     /// Cancels a child whose parent no longer waits for it, and closes it.

@@ -19,6 +19,7 @@ use holdfast_contract::session_frames::{
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Call, Host, Instance};
 use holdfast_kernel::Pending;
+use holdfast_model::Model;
 use holdfast_policy::PolicyRequest;
 
 use super::preview::Preview;
@@ -28,8 +29,9 @@ use super::{SessionActor, SessionCommand, ToolAnswer, TurnReport};
 use crate::calls::{Admission, CallKey, CallState, later, result_of, run, start_call, wait, wait_timeout};
 use crate::clock::SteadyTime;
 use crate::host::SessionHost;
-use crate::parts::SessionEvent;
-use crate::runtime::Inner;
+use crate::messaging::{QuestionSubject, WaitingQuestion};
+use crate::parts::{OutputDelta, OutputKind, SessionEvent};
+use crate::runtime::{Inner, code_of};
 use crate::usage::cap_place;
 use crate::usage::used_by_model;
 
@@ -44,12 +46,16 @@ impl SessionActor {
             Act::AskApproval(act) => self.ask_approval(*act),
             Act::AskUi { decided_by, extension, question } => {
                 let (inner, session) = (self.inner.clone(), self.session.id().clone());
-                let inbox = self.inbox.clone();
+                let (inbox, asker, asked) = (self.inbox.clone(), extension.clone(), question.clone());
+                let waits =
+                    self.open_question(decided_by, QuestionSubject::Extension { extension, question });
                 self.behind_barrier(decided_by, async move {
-                    if inner.waits_for_a_person(&session) {
+                    let (extension, question) = (asker, asked);
+                    if waits {
                         let asked = SessionEvent::Question { request: decided_by, extension, question };
                         inner.surface.show(&session, asked);
-                    } else {
+                    }
+                    if !waits || inner.ask_owner(&session, decided_by).await {
                         drop(inbox.send(SessionCommand::dismissed(decided_by)))
                     }
                 });
@@ -248,8 +254,11 @@ impl SessionActor {
 
     fn call_model(&mut self, act: Box<ModelAct>) {
         let back = self.back(FrameSource::Model(act.model.clone()), act.decided_by);
-        let code = self.inner.code_agent(&act.model);
-        let model = match code.map_or_else(|| self.inner.models.get(&act.model), Ok) {
+        let model = match code_of(&act) {
+            Some(code) => code.and_then(|extension| self.ask_code(&act, extension)),
+            None => self.inner.models.get(&act.model),
+        };
+        let model = match model {
             Ok(model) => model,
             Err(fault) => {
                 let failed = ModelFailed::new(fault, false);
@@ -279,6 +288,9 @@ impl SessionActor {
             self.queue.push_back(input);
             return;
         }
+        if !model.price_known() {
+            self.tell_of_missing_price(&act);
+        }
         let back = FactSender { owner, ..back };
         let preview = self.preview(&act.registry, &act.turn);
         let (session, output) = (self.session.id(), self.output.clone());
@@ -303,6 +315,35 @@ impl SessionActor {
                 None => {}
             }
         });
+    }
+
+    /// Tells the user, once for each model, that a limit on money which the profile sets does not hold for it.
+    fn tell_of_missing_price(&mut self, act: &ModelAct) {
+        let Some(micros) = self.session.settings().limits.session_cost_micros else { return };
+        if !self.unpriced.insert(act.model.clone()) {
+            return;
+        }
+        let text = format!(
+            "the price of `{}` is unknown, so the limit of {} dollars for this session does not count for it; limits on tokens and time \
+             do. Set `price_in` and `price_out` of it (0 if it is free).",
+            act.model,
+            micros / 1_000_000
+        );
+        let kind = OutputKind::Progress { extension: "policy".into() };
+        let delta = OutputDelta { after: act.decided_by, kind, text };
+        self.inner.surface.show(self.session.id(), SessionEvent::Output(delta));
+    }
+
+    /// The code of an extension in place of a model. Like a tool, it runs again after a crash only if that changes nothing.
+    fn ask_code(&mut self, act: &ModelAct, extension: Arc<ExtensionRef>) -> Result<Arc<dyn Model>, Fault> {
+        let agent = act.registry.agent(&act.turn.agent);
+        if self.attempt > 1 && agent.is_some_and(|agent| !agent.effects.may_run_again()) {
+            let message = "the agent was interrupted by a crash: what it has done is unknown";
+            return Err(Fault::new(Code::ToolInterrupted, message));
+        }
+        self.code_asked = Some(act.decided_by);
+        let host = Arc::new(self.session_host(&extension, act.decided_by, None));
+        Ok(self.inner.code_agent(extension, host))
     }
 
     /// Whether the user limits money. What a profile sets where nobody says anything is no such limit.
@@ -332,15 +373,40 @@ impl SessionActor {
         let pending = Pending { approval, call, extension, implementation, reasons };
         self.approvals.insert(approval, pending.clone());
         let (inner, session) = (self.inner.clone(), self.session.id().clone());
+        let waits = self.open_question(
+            approval,
+            QuestionSubject::Approval {
+                tool: pending.call.tool.clone(),
+                extension: pending.extension.clone(),
+                arguments: pending.call.arguments.clone(),
+                reasons: pending.reasons.clone(),
+            },
+        );
         let back = self.back(FrameSource::Host, approval);
         self.behind_barrier(approval, async move {
-            if inner.waits_for_a_person(&session) {
-                inner.surface.show(&session, SessionEvent::Approval(pending))
+            let reason = if waits {
+                inner.surface.show(&session, SessionEvent::Approval(pending));
+                inner.ask_owner(&session, approval).await.then_some("nobody answered in time")
             } else {
-                let answer = Answer::Deny { reason: "nobody is there to ask".to_owned() };
+                Some("nobody is there to ask")
+            };
+            if let Some(reason) = reason {
+                let answer = Answer::Deny { reason: reason.to_owned() };
                 back.send(ApprovalAnswered { approval, answer });
             }
         });
+    }
+
+    /// Notes a question if it may wait for a person, and says whether it may.
+    fn open_question(&self, request: Seq, subject: QuestionSubject) -> bool {
+        let (inner, session) = (&self.inner, self.session.id().clone());
+        let waits = inner.waits_for_a_person(&session, request);
+        if waits {
+            let origin = inner.session_origin(&session).unwrap_or_default();
+            let since = inner.clock.now();
+            inner.messaging.questions.add(WaitingQuestion { session, request, origin, since, subject });
+        }
+        waits
     }
 
     fn open_child(&mut self, act: ChildAct) {
@@ -380,7 +446,7 @@ impl SessionActor {
 impl Inner {
     /// Makes a call on the code that a turn is pinned to. An exclusive extension may have to be replaced by its next generation: such a
     /// call waits while that happens, and is made only if this is still the code that serves.
-    pub(super) fn make_pinned(
+    pub(crate) fn make_pinned(
         self: &Arc<Self>,
         extension: &Arc<ExtensionRef>,
         instance: &Arc<dyn Instance>,

@@ -12,7 +12,8 @@ use holdfast_contract::content::Content;
 use holdfast_contract::frame::FrameSource;
 use holdfast_contract::hook::HookPoint;
 use holdfast_contract::host_call::{HostCall, HostCallKind};
-use holdfast_contract::ids::{ExtensionId, HookId, Millis, Seq};
+use holdfast_contract::ids::{ExtensionId, HookId, Seq};
+use holdfast_contract::message::Limits;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::{
@@ -21,8 +22,8 @@ use holdfast_contract::session_frames::{
 use holdfast_contract::tool::ToolOutcome;
 use tokio::sync::oneshot;
 
-use super::{HostAnswer, SessionActor, SessionCommand};
-use crate::host::{Caller, refuse_in_hook};
+use super::{HostAnswer, SessionActor, SessionCommand, SessionHostCall};
+use crate::host::{Caller, SessionUser, refuse_in_hook, require};
 use crate::usage::DelegatedBudget;
 
 /// A host call that has a frame of its own: the frame, and the answer.
@@ -39,13 +40,12 @@ impl RecordedCall {
 
 impl SessionActor {
     /// Serves a host call.
-    pub(super) fn host_call(
-        &mut self,
-        extension: &Arc<ExtensionRef>,
-        (under, hook): (Seq, Option<HookId>),
-        (call, timeout): (HostCall, Option<Millis>),
-        reply: oneshot::Sender<Result<Content, Fault>>,
-    ) {
+    pub(super) fn host_call(&mut self, asked: SessionHostCall) {
+        let SessionHostCall { extension, under, hook, call, timeout, updates, reply } = asked;
+        if let Err(fault) = self.inner.admit(&extension, &call) {
+            let (call, answer) = (call.record_of_refusal(), Err(fault));
+            return self.answered(HostAnswer { extension, under, hook, call, answer, spent: None, reply });
+        }
         let id = extension.id.clone();
         let recorded = match call {
             HostCall::Clock => self.clock_read(id, hook),
@@ -57,10 +57,20 @@ impl SessionActor {
             HostCall::Inject { text } => {
                 RecordedCall::new(MessageInjected { extension: id, hook, text }, Content::default())
             }
-            HostCall::Ui(question) => return self.ask_user(extension, (under, hook), question, reply),
-            call => return self.serve_call(extension, (under, hook), (call, timeout), reply),
+            HostCall::Ui(question) => match self.may_call(&extension, HostCallKind::Ui) {
+                Ok(()) => return self.ask_user(&extension, (under, hook), question, reply),
+                Err(refusal) => {
+                    let call = HostCall::Ui(question).record();
+                    let (answer, spent) = (Err(refusal), None);
+                    return self.answered(HostAnswer { extension, under, hook, call, answer, spent, reply });
+                }
+            },
+            call => {
+                let asked = SessionHostCall { extension, under, hook, call, timeout, updates, reply };
+                return self.serve_call(asked);
+            }
         };
-        let input = self.fact(FrameSource::Extension(extension.clone()), Some(under), recorded.body);
+        let input = self.fact(FrameSource::Extension(extension), Some(under), recorded.body);
         let step = self.step(input).map_err(|problem| problem.to_fault());
         drop(reply.send(step.map(|()| recorded.answer)));
     }
@@ -90,7 +100,7 @@ impl SessionActor {
     }
 
     /// Asks the user. The answer is sent when the user has given it.
-    fn ask_user(
+    pub(super) fn ask_user(
         &mut self,
         extension: &Arc<ExtensionRef>,
         (under, hook): (Seq, Option<HookId>),
@@ -110,21 +120,18 @@ impl SessionActor {
     }
 
     /// Serves a host call that is recorded by its name.
-    fn serve_call(
-        &mut self,
-        extension: &Arc<ExtensionRef>,
-        (under, hook): (Seq, Option<HookId>),
-        (call, timeout): (HostCall, Option<Millis>),
-        mut reply: oneshot::Sender<Result<Content, Fault>>,
-    ) {
+    fn serve_call(&mut self, asked: SessionHostCall) {
+        let SessionHostCall { extension, under, hook, call, timeout, updates, mut reply } = asked;
         if let Some(refusal) = self.refuses_hook(hook.as_ref(), &call) {
-            let (extension, call, answer) = (extension.clone(), call.record(), Err(refusal));
+            let (call, answer) = (call.record(), Err(refusal));
             return self.answered(HostAnswer { extension, under, hook, call, answer, spent: None, reply });
         }
-        let budget = DelegatedBudget::new(self.session.left());
-        let caller = self.caller(extension, (under, hook.clone()), budget.clone());
-        let (extension, record) = (extension.clone(), call.record());
-        let is_invocation = matches!(call, HostCall::AgentInvoke(_));
+        let budget = DelegatedBudget::new(self.left_for(under));
+        let caller = self.caller(&extension, (under, hook.clone()), budget.clone());
+        let caller = Caller { updates, ..caller };
+        let record = call.record();
+        let is_invocation =
+            matches!(call, HostCall::AgentInvoke(_) | HostCall::ToolInvoke(_) | HostCall::ModelInvoke(_));
         let mut answer = match call {
             HostCall::ToolsFind(it) => self.tools_find(&caller, &it.read),
             HostCall::CapabilitiesList(_) => self.capabilities_list(&caller),
@@ -153,6 +160,17 @@ impl SessionActor {
         });
     }
 
+    /// Refuses a call of a capability that the extension does not hold.
+    fn may_call(&self, extension: &ExtensionRef, kind: HostCallKind) -> Result<(), Fault> {
+        require(&self.inner.grants_of(extension), &extension.id, kind.capability(), &format!("call `{kind}`"))
+    }
+
+    /// What is left for a host call under this frame. The model call by which an agent's code is asked is not one that it makes.
+    fn left_for(&self, under: Seq) -> Limits {
+        let by_code = u32::from(self.code_asked == Some(under));
+        Limits { max_turns: self.session.model_calls_left(by_code), ..self.session.left() }
+    }
+
     /// Why a hook may not make a call, if it may not.
     fn refuses_hook(&mut self, hook: Option<&HookId>, call: &HostCall) -> Option<Fault> {
         let (hook, kind) = (hook?, call.kind()?);
@@ -168,14 +186,15 @@ impl SessionActor {
         (under, hook): (Seq, Option<HookId>),
         budget: DelegatedBudget,
     ) -> Caller {
-        let user = self.session_host(extension, under, hook);
+        let user = SessionUser { inbox: self.inbox.clone(), extension: extension.clone(), under, hook };
         Caller {
             grants: self.inner.grants_of(extension),
             extension: extension.clone(),
             session: Some(self.session.id().clone()),
             under: Some(under),
             budget: Some(budget),
-            user: Some(Arc::new(user)),
+            user: Some(user),
+            updates: None,
         }
     }
 

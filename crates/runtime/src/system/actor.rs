@@ -139,7 +139,9 @@ impl SystemActor {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let executing = Some(actor.inner.executing.left_behind());
         let inspects = actor.inner.inspects;
-        let started = SystemStarted { kernel: BEHAVIOUR, version, executing, last_good: true, inspects };
+        let crashed = actor.inner.extensions.crashed();
+        let started =
+            SystemStarted { kernel: BEHAVIOUR, version, executing, crashed, last_good: true, inspects };
         actor.fact(None, started.into());
         actor.drain()?;
         tokio::spawn(actor.run(notes));

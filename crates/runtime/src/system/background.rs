@@ -62,7 +62,10 @@ impl Inner {
             let by_itself = || Fault::new(Code::ExtensionFault, "its loop in the background has ended");
             let (phase, fault) = ("service".to_owned(), ended.err().unwrap_or_else(by_itself));
             inner.system.tell(ExtensionFaulted { id: id.clone(), generation, phase, fault });
-            inner.system.tell(HealthReported { id, generation, healthy: false });
+            // Without its setup a loop may have nothing to do; the extension stays, so that it can be set up.
+            if !inner.needs_setup(&id).await {
+                inner.system.tell(HealthReported { id, generation, healthy: false });
+            }
         });
         self.background.put(&extension, run);
     }
@@ -82,7 +85,14 @@ impl Inner {
         }
     }
 
-    /// Checks the health of every active extension that has a lifecycle, all at once. A failed check is reported, the others are counted.
+    /// Whether an extension's loop has ended by itself.
+    pub(crate) fn background_has_ended(&self, extension: &ExtensionRef) -> bool {
+        let key = (extension.id.clone(), extension.generation);
+        self.background.0.lock().get(&key).is_some_and(JoinHandle::is_finished)
+    }
+
+    /// Checks the health of every active extension that has a lifecycle and is set up, all at once. A failed check is reported, the others
+    /// are counted.
     pub(crate) async fn check_health(self: &Arc<Self>) {
         let mut checks = JoinSet::new();
         for extension in self.extensions.all_active() {
@@ -103,6 +113,9 @@ impl Inner {
 
     /// Asks the active generation; one that is being replaced is not asked, and its successor is.
     async fn check(self: Arc<Self>, id: ExtensionId) {
+        if self.needs_setup(&id).await {
+            return;
+        }
         let Ok((extension, _guard)) = self.extensions.enter(&id, CHECK_TIMEOUT).await else { return };
         let Ok(instance) = self.extensions.instance(&extension) else { return };
         let host = Arc::new(SystemHost::new(&self, extension.clone(), None));

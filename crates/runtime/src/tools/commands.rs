@@ -32,6 +32,7 @@ const BUILT_IN: &[(&str, &str, &str)] = &[
     ("agents", "", "the agents"),
     ("model", "[NAME]", "the model; with a name, go on with another one"),
     ("cost", "", "what this conversation has used"),
+    ("questions", "", "what waits for an answer, in any conversation"),
     ("new", "", "begin a new conversation"),
 ];
 
@@ -121,6 +122,7 @@ impl Runtime {
             "tools" => (self.tools_told(), None),
             "agents" => (self.agents_told(), None),
             "cost" => (cost(&inner.spent_in(session)?), None),
+            "questions" => (self.questions_told(by).await?, None),
             "model" if arguments.is_empty() => (self.model_told(session)?, None),
             "model" => {
                 let model = ModelName::from(arguments);
@@ -172,6 +174,19 @@ impl Runtime {
             Some(format!("{}: {}", entry.name, first_line(&entry.stack.first()?.spec.description)))
         });
         lines(told)
+    }
+
+    /// What waits for an answer. An owner on a channel is told before, with the codes to answer with.
+    async fn questions_told(&self, by: TypedBy) -> Result<String, Problem> {
+        match by {
+            TypedBy::Owner => {
+                let waiting = self.questions().await?;
+                Ok(lines(waiting.iter().map(|question| {
+                    format!("{}\nholdfast questions answer {}", question.text(), question.id())
+                })))
+            }
+            TypedBy::ChannelUser => Ok("Only an owner of this home answers questions.".to_owned()),
+        }
     }
 
     fn agents_told(&self) -> String {

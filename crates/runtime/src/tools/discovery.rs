@@ -4,12 +4,12 @@
 //! found, what it has used, and what it found before, up to a limit; [`FIND_TOOLS`] searches the rest (`rank.rs`). A tool that is not shown is there
 //! all the same: a call of it goes the way of every call.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_contract::discovery::{FIND_TOOLS, FoundTools, MAX_FOUND_TOOLS};
 use holdfast_contract::ids::{AgentId, ExtensionId, ToolName};
 use holdfast_contract::message::Message;
-use holdfast_contract::registry::{AgentUse, Implementation, Registry, ToolEntry};
+use holdfast_contract::registry::{AgentSpec, AgentUse, Implementation, Registry, ToolEntry};
 use holdfast_home::PromptTool;
 use serde_json::{Value, json};
 
@@ -104,6 +104,19 @@ pub(crate) fn search(
     (hits.iter().map(|entry| entry.name.clone()).collect(), told)
 }
 
+/// An extension in a summary: how many tools it has, and which of them are shown.
+struct ListedExtension<'r> {
+    description: String,
+    tools: usize,
+    shown: Vec<&'r ToolName>,
+}
+
+impl ListedExtension<'_> {
+    fn new(description: String) -> Self {
+        Self { description, tools: 0, shown: Vec::new() }
+    }
+}
+
 /// What is there, for a summary: the agents, and the extensions that are not built in, each with how many tools it has and
 /// how many of them are not shown.
 pub(crate) fn capabilities(
@@ -119,24 +132,27 @@ pub(crate) fn capabilities(
         })
     };
     let reached = registry.agents.iter().filter(|agent| called(&agent.id));
-    let agents =
-        reached.map(|agent| json!({ "id": agent.id, "description": agent.description, "mode": agent.mode }));
-    let mut extensions: Vec<(&ExtensionId, String, usize, usize)> = Vec::new();
+    let agents = reached.map(|agent| {
+        let AgentSpec { id, description, mode, .. } = agent;
+        json!({ "id": id, "description": description, "mode": mode, "tool": agent.tool_name() })
+    });
+    let mut extensions: BTreeMap<&ExtensionId, ListedExtension<'_>> = BTreeMap::new();
     for entry in within {
         let Some(active) = entry.stack.first().filter(|it| it.agent.is_none()) else { continue };
         let id = &active.extension.id;
         if settings.always.contains(id) {
             continue;
         }
-        let hidden = usize::from(!shown.iter().any(|other| other.name == entry.name));
-        match extensions.iter_mut().find(|(other, ..)| *other == id) {
-            Some((.., tools, unseen)) => (*tools, *unseen) = (*tools + 1, *unseen + hidden),
-            None => extensions.push((id, about(active), 1, hidden)),
+        let listed = extensions.entry(id).or_insert_with(|| ListedExtension::new(about(active)));
+        listed.tools += 1;
+        if shown.iter().any(|other| other.name == entry.name) {
+            listed.shown.push(&entry.name);
         }
     }
-    extensions.sort_by_key(|(id, ..)| *id);
-    let extensions = extensions.into_iter().map(|(id, description, tools, hidden)| {
-        json!({ "id": id, "description": description, "tools": tools, "hidden": hidden })
+    let extensions = extensions.into_iter().map(|(id, listed)| {
+        let ListedExtension { description, tools, shown } = listed;
+        let hidden = tools - shown.len();
+        json!({ "id": id, "description": description, "tools": tools, "hidden": hidden, "names": shown })
     });
     json!({ "agents": agents.collect::<Vec<_>>(), "extensions": extensions.collect::<Vec<_>>() })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::CallId;
 use holdfast_contract::message::AskedCall;
-use holdfast_contract::registry::{AgentMode, AgentSpec, ExtensionRef};
+use holdfast_contract::registry::{AgentSpec, ExtensionRef};
 use holdfast_contract::tool::ToolSpec;
 
 use super::*;
@@ -28,16 +28,7 @@ fn registry(others: usize) -> Arc<Registry> {
     tools.extend(
         (0..others).map(|number| entry(&format!("ext{}", number % 10), &format!("tool_{number:03}"), false)),
     );
-    let agents = vec![AgentSpec {
-        parameters: Default::default(),
-        id: "ann".into(),
-        description: "Helps.".to_owned(),
-        mode: AgentMode::Tool,
-        models: Vec::new(),
-        instructions: Content::default(),
-        tools: None,
-        limits: Default::default(),
-    }];
+    let agents = vec![AgentSpec::named("ann", "Helps.")];
     let mut registry = Registry { tools, agents, ..Registry::default() };
     holdfast_kernel::registry::sort(&mut registry);
     Arc::new(registry)
@@ -125,13 +116,17 @@ fn a_summary_counts_what_is_not_shown() {
     let seen = shown(&registry, all, &tools([11]), &settings(20));
     let told =
         capabilities(&registry, &within, &seen, &settings(20), |it| format!("About {}.", it.extension.id));
-    assert_eq!(told["agents"], json!([{ "id": "ann", "description": "Helps.", "mode": "tool" }]));
+    assert_eq!(
+        told["agents"],
+        json!([{ "id": "ann", "description": "Helps.", "mode": "tool", "tool": "ann" }])
+    );
     assert_eq!(told["extensions"].as_array().map(Vec::len), Some(10));
     assert_eq!(
         told["extensions"][0],
-        json!({ "id": "ext0", "description": "About ext0.", "tools": 10, "hidden": 10 })
+        json!({ "id": "ext0", "description": "About ext0.", "tools": 10, "hidden": 10, "names": [] })
     );
     assert_eq!(told["extensions"][1]["hidden"], 9);
+    assert_eq!(told["extensions"][1]["names"], json!(["tool_011"]));
 }
 
 #[test]

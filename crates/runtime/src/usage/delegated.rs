@@ -25,6 +25,11 @@ impl DelegatedBudget {
         within(own, &self.left)
     }
 
+    /// How many model calls are left.
+    pub(crate) fn model_calls(&self) -> u32 {
+        self.left.max_turns
+    }
+
     /// Charges what an agent has used.
     pub(crate) fn charge(&self, spent: Spent) {
         let mut used = self.used.lock();

@@ -27,8 +27,9 @@ pub enum Network {
 pub(crate) struct FilterOptions {
     /// Which sockets there are.
     pub(crate) network: Network,
-    /// The process group that the command lives in. Joining it is the only move between groups.
-    pub(crate) group: u32,
+    /// The process group that the command lives in, if nothing else holds its processes together. Joining it is then the only move
+    /// between groups. In a namespace of their own, processes may form groups and sessions: all end with the namespace.
+    pub(crate) group: Option<u32>,
     /// Whether seccomp blocks signals, because Landlock cannot.
     pub(crate) signals_by_group: bool,
 }
@@ -89,9 +90,13 @@ fn forbidden(wanted: &FilterOptions) -> Result<Rules, String> {
     // A socket pair is safe as long as neither end can be connected elsewhere, as a datagram socket can.
     deny(SYS_socketpair, &[&[not(0, AF_UNIX as u64)], &[type_of(SOCK_DGRAM)], &[type_of(SOCK_RAW)]])?;
 
-    deny(SYS_setpgid, &[&[not(0, 0)], &[not(1, wanted.group.into())]])?;
+    if let Some(group) = wanted.group {
+        // Leaving the process group would escape termination.
+        deny(SYS_setsid, &[])?;
+        deny(SYS_setpgid, &[&[not(0, 0)], &[not(1, group.into())]])?;
+    }
     if wanted.signals_by_group {
-        let group = 0u32.wrapping_sub(wanted.group);
+        let group = 0u32.wrapping_sub(wanted.group.unwrap_or_default());
         deny(SYS_kill, &[&[not(0, 0), not(0, group.into())]])?;
         for call in [SYS_tkill, SYS_tgkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo, SYS_pidfd_send_signal]
         {
@@ -173,8 +178,6 @@ const MODES_HERE: &[(i64, u8)] = &[];
 /// Denied by name, with any arguments.
 #[rustfmt::skip]
 const FORBIDDEN: &[i64] = &[
-    // Leaving the process group would escape termination.
-    SYS_setsid,
     // Other processes.
     SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_process_madvise, SYS_process_mrelease, SYS_kcmp,
     SYS_pidfd_getfd, SYS_migrate_pages, SYS_move_pages, SYS_sched_setattr, SYS_ioprio_set,
@@ -232,7 +235,7 @@ const KNOWN: &[i64] = &[
     SYS_clone, SYS_execve, SYS_execveat, SYS_exit, SYS_exit_group, SYS_wait4, SYS_waitid, SYS_getpid, SYS_getppid,
     SYS_gettid, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid, SYS_getgroups, SYS_getresuid, SYS_getresgid,
     SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setgroups, SYS_getpgid,
-    SYS_setpgid, SYS_getsid, SYS_set_tid_address, SYS_rseq, SYS_prctl, SYS_capget, SYS_personality, SYS_seccomp,
+    SYS_setpgid, SYS_setsid, SYS_getsid, SYS_set_tid_address, SYS_rseq, SYS_prctl, SYS_capget, SYS_personality, SYS_seccomp,
     SYS_landlock_create_ruleset, SYS_landlock_add_rule, SYS_landlock_restrict_self, SYS_sched_yield,
     SYS_sched_getaffinity, SYS_sched_setaffinity, SYS_sched_getparam, SYS_sched_setparam, SYS_sched_getscheduler,
     SYS_sched_setscheduler, SYS_sched_get_priority_max, SYS_sched_get_priority_min, SYS_sched_rr_get_interval,

@@ -16,7 +16,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 use crate::linux::calls::{self, FilterOptions, Network};
 use crate::linux::group::Group;
 use crate::linux::probe;
-use crate::linux::spawn::GATEWAY;
+use crate::linux::spawn::{GATEWAY, RESOLVER};
 
 /// Programs and what they need, world-readable on any system. Missing ones are skipped.
 const PROGRAMS: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"];
@@ -69,6 +69,9 @@ const SETTINGS: &[&str] = &[
     "/etc/timezone",
 ];
 
+/// The settings of the resolver, which a program with a network of its own kind has instead of this machine's.
+const RESOLVER_SETTINGS: &str = "/etc/resolv.conf";
+
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// The newest version of Landlock whose rights are known here. What the kernel lacks of them is left out, down to
@@ -81,13 +84,46 @@ pub struct ProgramAccess {
     /// What it may read and run.
     readable: Vec<PathBuf>,
     network: Network,
+    transparent: Option<TransparentNetwork>,
+}
+
+/// Connections that programs make as if they had a network, without a proxy: every address leads to a listener on the loopback of the
+/// namespace, and names are looked up at another one.
+#[derive(Clone, Debug)]
+pub struct TransparentNetwork {
+    /// The ports that are listened on. A connection to another one is refused.
+    pub ports: Vec<u16>,
+    /// The file that programs find as `/etc/resolv.conf`. It names the resolver, at the loopback.
+    pub resolver_file: PathBuf,
 }
 
 impl ProgramAccess {
     /// The system's programs with what they look up, and these files and folders besides.
     pub fn new(further: &[PathBuf], network: Network) -> Self {
         let usual = PROGRAMS.iter().map(PathBuf::from).filter(|path| path.exists());
-        Self { readable: usual.chain(further.iter().cloned()).collect(), network }
+        Self { readable: usual.chain(further.iter().cloned()).collect(), network, transparent: None }
+    }
+
+    /// The same, with connections that need no proxy.
+    pub fn transparent(mut self, network: TransparentNetwork) -> Self {
+        self.transparent = Some(network);
+        self
+    }
+
+    /// What is put where programs look for something else: the source, and where it is found.
+    pub(crate) fn substitutes(&self) -> impl Iterator<Item = (&Path, &'static Path)> {
+        self.transparent.iter().map(|it| (it.resolver_file.as_path(), Path::new(RESOLVER_SETTINGS)))
+    }
+
+    /// The ports of the namespace's loopback that are listened on besides the gateway's.
+    pub(crate) fn ports(&self) -> &[u16] {
+        self.transparent.as_ref().map(|it| it.ports.as_slice()).unwrap_or_default()
+    }
+
+    /// What programs look up in `/etc`, without what is substituted.
+    fn settings(&self) -> impl Iterator<Item = &'static str> {
+        let own = self.transparent.is_some();
+        SETTINGS.iter().copied().filter(move |path| !own || *path != RESOLVER_SETTINGS)
     }
 
     /// What may be read, apart from what programs look up in `/etc`.
@@ -107,7 +143,7 @@ impl ProgramAccess {
 
     /// Everything that may be read, settings and devices included. Nothing else is visible in a namespace.
     pub(crate) fn visible(&self) -> impl Iterator<Item = &Path> {
-        let fixed = SETTINGS.iter().chain(DEVICES).map(Path::new);
+        let fixed = self.settings().chain(DEVICES.iter().copied()).map(|path| -> &Path { Path::new(path) });
         self.readable.iter().map(PathBuf::as_path).chain(fixed)
     }
 
@@ -119,7 +155,7 @@ impl ProgramAccess {
     /// The same without the network: for where there is no namespace to have a gateway in.
     pub(crate) fn without_gateway(&self) -> Self {
         let network = if self.network == Network::Gateway { Network::Closed } else { self.network };
-        Self { readable: self.readable.clone(), network }
+        Self { readable: self.readable.clone(), network, transparent: None }
     }
 
     /// Starts a program in a group. It reaches this, reads and writes these folders, and nothing else. Refused if the machine has no
@@ -140,7 +176,7 @@ impl ProgramAccess {
         command.process_group(id);
         let wanted = FilterOptions {
             network: self.network,
-            group: id.unsigned_abs(),
+            group: Some(id.unsigned_abs()),
             signals_by_group: report.landlock.is_none_or(|version| version < probe::SIGNALS),
         };
         // The program does not inherit this process's environment.
@@ -184,12 +220,16 @@ impl ProgramAccess {
         }
         let mut ruleset = ruleset.create()?;
         if self.network == Network::Gateway {
-            ruleset = ruleset.add_rule(NetPort::new(GATEWAY, AccessNet::ConnectTcp))?;
+            let resolver = self.transparent.as_ref().map(|_| RESOLVER);
+            for port in [GATEWAY].into_iter().chain(resolver).chain(self.ports().iter().copied()) {
+                ruleset = ruleset.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
+            }
         }
         let run = AccessFs::Execute | AccessFs::ReadFile | AccessFs::ReadDir;
         let look = AccessFs::ReadFile | AccessFs::ReadDir;
         let programs = self.readable.iter().map(|path| (path.as_path(), run));
-        let settings = SETTINGS.iter().map(|path| (Path::new(path), look));
+        let settings = self.settings().map(|path| (Path::new(path), look));
+        let settings = settings.chain(self.substitutes().map(|(source, _)| (source, look)));
         let devices = DEVICES.iter().map(|path| (Path::new(path), AccessFs::ReadFile | AccessFs::WriteFile));
         for (path, access) in programs.chain(settings).chain(devices) {
             ruleset = allow(ruleset, path, access)?;

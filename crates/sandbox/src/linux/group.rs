@@ -1,6 +1,7 @@
 //! The process group that a program lives in. It is led by a small process of its own that is not confined and that waits: when
 //! this process has ended, for any reason, it kills the group. Nothing in the group can leave it, so ending the group ends everything.
 
+use std::collections::BTreeSet;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -64,21 +65,52 @@ impl Group {
 
 /// How many processes and threads are in a group.
 pub(crate) fn tasks_of(group: Pid) -> usize {
-    members(group).map(|(_, threads)| threads).sum()
+    members(group).map(|process| process.threads).sum()
 }
 
-/// The group's living processes, with the number of their threads. Empty where `/proc` cannot be read.
-fn members(group: Pid) -> impl Iterator<Item = (u32, usize)> {
-    let wanted = group.as_raw_nonzero().get().to_string();
+/// How many processes and threads descend from a process, itself included.
+pub(crate) fn tasks_below(first: Pid) -> usize {
+    let first = first.as_raw_nonzero().get().unsigned_abs();
+    let (mut left, mut within, mut tasks): (Vec<ProcessEntry>, _, _) =
+        (living().collect(), BTreeSet::from([first]), 0);
+    loop {
+        let (found, others): (Vec<_>, Vec<_>) =
+            left.into_iter().partition(|process| process.id == first || within.contains(&process.parent));
+        if found.is_empty() {
+            return tasks;
+        }
+        tasks += found.iter().map(|process| process.threads).sum::<usize>();
+        within.extend(found.iter().map(|process| process.id));
+        left = others;
+    }
+}
+
+/// A living process, as `/proc` has it.
+struct ProcessEntry {
+    id: u32,
+    parent: u32,
+    group: u32,
+    threads: usize,
+}
+
+/// The group's living processes.
+fn members(group: Pid) -> impl Iterator<Item = ProcessEntry> {
+    let wanted = group.as_raw_nonzero().get().unsigned_abs();
+    living().filter(move |process| process.group == wanted)
+}
+
+/// The living processes of the machine. Empty where `/proc` cannot be read.
+fn living() -> impl Iterator<Item = ProcessEntry> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(move |entry| {
+    entries.filter_map(|entry| {
         let id: u32 = entry.file_name().to_str()?.parse().ok()?;
         let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
         // The name is in parentheses and may contain anything; the following fields do not.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-        let (state, its_group, threads) = (fields.first()?, fields.get(2)?, fields.get(17)?);
-        let alive = !["Z", "X"].contains(state) && *its_group == wanted;
-        alive.then(|| threads.parse().ok().map(|threads| (id, threads)))?
+        let number = |place: usize| fields.get(place)?.parse().ok();
+        let alive = !["Z", "X"].contains(fields.first()?);
+        let (parent, group, threads) = (number(1)?, number(2)?, number(17)?);
+        alive.then_some(ProcessEntry { id, parent, group, threads: threads as usize })
     })
 }
 

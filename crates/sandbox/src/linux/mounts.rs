@@ -57,12 +57,13 @@ struct Access<'a> {
 const READ: Access<'static> = Access { writable: false, forced: false, expected: None };
 
 impl<'a> MountView<'a> {
-    /// A view with these paths, of which some are writable, except for what is in them and is to stay read-only. What does not exist is
-    /// left out, unless it is to be writable.
+    /// A view with these paths, of which some are writable, except for what is in them and is to stay read-only, and with files that
+    /// stand at other paths. What does not exist is left out, unless it is to be writable.
     pub(crate) fn new<'p>(
         readable: impl Iterator<Item = &'p Path>,
         writable: &[(&Path, BorrowedFd<'a>)],
         read_only: &[PathBuf],
+        substitutes: impl Iterator<Item = (&'p Path, &'static Path)>,
     ) -> io::Result<Self> {
         // By its true path each is mounted once, with the rights that come last. Sorted, a folder comes before what is in it.
         let mut mounts: BTreeMap<PathBuf, Access<'a>> = BTreeMap::new();
@@ -81,8 +82,11 @@ impl<'a> MountView<'a> {
         for (path, handle) in writable {
             add(path, Access { writable: true, forced: false, expected: Some(*handle) })?;
         }
-        for path in read_only.iter().filter(|path| path.exists()) {
-            add(path, Access { forced: true, ..READ })?;
+        for path in read_only {
+            // What cannot be looked at is not left writable.
+            if path.try_exists()? {
+                add(path, Access { forced: true, ..READ })?;
+            }
         }
         // What may only be read and lies in something that is mounted is visible there.
         let kept = |path: &Path| path.ancestors().skip(1).any(|above| mounts.contains_key(above));
@@ -94,7 +98,9 @@ impl<'a> MountView<'a> {
             let access = mounts.get(path).copied().unwrap_or(READ);
             ViewMount::new(path, alias, access, true)
         });
-        Ok(Self { mounts: own.chain(others).collect::<io::Result<_>>()? })
+        let substitutes =
+            substitutes.map(|(source, target)| ViewMount::new(&source.canonicalize()?, target, READ, false));
+        Ok(Self { mounts: own.chain(others).chain(substitutes).collect::<io::Result<_>>()? })
     }
 
     /// Makes this the view of the calling process, which has a mount namespace of its own. Allocates nothing.

@@ -22,7 +22,7 @@ use seccompiler::BpfProgram;
 
 use crate::linux::calls::{self, FilterOptions, Network};
 use crate::linux::confine::ProgramAccess;
-use crate::linux::group::{Group, Switch, tasks_of};
+use crate::linux::group::{Group, Switch, tasks_below, tasks_of};
 use crate::linux::init;
 use crate::linux::limits::ProcessLimits;
 use crate::linux::mounts::MountView;
@@ -35,6 +35,11 @@ const BEGIN: &str = r#"read -r _ || exit 125; exec "$@""#;
 /// Where a program finds the gateway.
 pub fn gateway_address() -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::LOCALHOST, GATEWAY)
+}
+
+/// What a program's `/etc/resolv.conf` says: the resolver at its loopback, asked over TCP, because it has no other sockets.
+pub fn resolver_settings() -> &'static str {
+    "nameserver 127.0.0.1\noptions use-vc timeout:5 attempts:1\n"
 }
 
 /// A program to start.
@@ -71,8 +76,18 @@ pub struct Running {
     pub errors: OwnedFd,
     /// What listens on its loopback, where it has one.
     pub gateway: Option<TcpListener>,
+    /// What listens for its connections that need no proxy, where there are any.
+    pub transparent: Option<TransparentListeners>,
     /// Its life.
     pub life: ProgramState,
+}
+
+/// The listeners of a network without a proxy.
+pub struct TransparentListeners {
+    /// For requests to look up names, over TCP.
+    pub resolver: TcpListener,
+    /// For connections. The address of each accepted connection on this side is the one that the program connects to.
+    pub connections: Vec<TcpListener>,
 }
 
 /// A running program. Dropping it ends the program.
@@ -150,7 +165,10 @@ impl Program<'_> {
             environment: variables.collect::<Result<_, _>>()?,
             folder: text(self.folder.as_os_str())?,
             folder_handle: self.folder_handle,
-            view: MountView::new(self.reach.visible(), self.writable, self.read_only).map_err(failed)?,
+            view: {
+                let (visible, substitutes) = (self.reach.visible(), self.reach.substitutes());
+                MountView::new(visible, self.writable, self.read_only, substitutes).map_err(failed)?
+            },
             streams: [their_input.as_fd(), their_output.as_fd(), their_errors.as_fd()],
             ruleset: ruleset.as_fd(),
             filters: filters(self.reach.network()).map_err(unconfined)?,
@@ -158,10 +176,15 @@ impl Program<'_> {
             tasks: self.tasks,
             init,
             network: self.reach.network(),
+            ports: self.reach.ports(),
         });
-        let Spawned { pid, handle, gateway, bounded } = born.map_err(failed)?;
+        let Spawned { pid, handle, listeners, bounded } = born.map_err(failed)?;
+        let mut listeners = listeners.into_iter().map(TcpListener::from);
+        let (gateway, resolver) = (listeners.next(), listeners.next());
+        let transparent =
+            resolver.map(|resolver| TransparentListeners { resolver, connections: listeners.collect() });
         let life = ProgramState { held: ProgramHandle::Namespaces(pid), handle, bounded, tasks: self.tasks };
-        Ok(Running { input, output, errors, gateway: gateway.map(TcpListener::from), life })
+        Ok(Running { input, output, errors, gateway, transparent, life })
     }
 
     fn start_in_group(&self) -> Result<Running, Fault> {
@@ -199,7 +222,7 @@ impl Program<'_> {
         let (output, errors) = (OwnedFd::from(output), OwnedFd::from(errors));
         // One that has ended already cannot start; `wait` reports its end.
         let _ = File::from(input.try_clone().map_err(failed)?).write_all(b"\n");
-        Ok(Running { input, output, errors, gateway: None, life })
+        Ok(Running { input, output, errors, gateway: None, transparent: None, life })
     }
 }
 
@@ -222,7 +245,12 @@ impl ProgramState {
 
     /// Whether it has more processes and threads than it may, where nothing but counting them keeps it from that.
     pub fn is_crowded(&self) -> bool {
-        !self.bounded && tasks_of(self.group()) > self.tasks as usize
+        let tasks = || match &self.held {
+            // Processes of a namespace may leave the group, but not the first process.
+            ProgramHandle::Namespaces(first) => tasks_below(*first),
+            ProgramHandle::Group(both) => tasks_of(both.1.id()),
+        };
+        !self.bounded && tasks() > self.tasks as usize
     }
 
     /// Whether the kernel bounds the number of its processes.
@@ -269,7 +297,7 @@ fn passed_on(code: Option<i32>, signal: Option<i32>) -> ExitStatus {
     }
 }
 
-/// The filters of programs in namespaces, made once. The leader of their group is the first process there.
+/// The filters of programs in namespaces, made once.
 fn filters(network: Network) -> Result<&'static [BpfProgram; 2], String> {
     static CLOSED: OnceLock<Result<[BpfProgram; 2], String>> = OnceLock::new();
     static GATEWAY: OnceLock<Result<[BpfProgram; 2], String>> = OnceLock::new();
@@ -279,7 +307,7 @@ fn filters(network: Network) -> Result<&'static [BpfProgram; 2], String> {
         Network::Gateway => &GATEWAY,
         Network::Open => &OPEN,
     };
-    let wanted = FilterOptions { network, group: 1, signals_by_group: false };
+    let wanted = FilterOptions { network, group: None, signals_by_group: false };
     made.get_or_init(|| calls::filters(&wanted)).as_ref().map_err(Clone::clone)
 }
 

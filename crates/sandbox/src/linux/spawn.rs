@@ -30,6 +30,10 @@ use crate::linux::mounts::{MountView, is_same};
 
 /// The port of the gateway, in a namespace in which nothing else listens.
 pub(crate) const GATEWAY: u16 = 3128;
+/// The port of the resolver there, over TCP.
+pub(crate) const RESOLVER: u16 = 53;
+/// The most listeners in a namespace.
+const MAX_LISTENERS: usize = 64;
 /// Connections that may wait to be taken.
 const LISTEN_BACKLOG: i32 = 64;
 
@@ -54,13 +58,16 @@ pub(crate) struct SpawnPlan<'a> {
     pub(crate) init: BorrowedFd<'a>,
     /// What it has of the network: that of this process, or a loopback of its own, with or without a gateway.
     pub(crate) network: Network,
+    /// With a gateway: the ports that are listened on for connections without a proxy. A resolver listens if there are any.
+    pub(crate) ports: &'a [u16],
 }
 
 /// A child process.
 pub(crate) struct Spawned {
     pub(crate) pid: Pid,
     pub(crate) handle: OwnedFd,
-    pub(crate) gateway: Option<OwnedFd>,
+    /// The gateway, the resolver, and then the listeners of the ports, as far as there are any.
+    pub(crate) listeners: Vec<OwnedFd>,
     /// Whether the kernel bounds how many processes there are.
     pub(crate) bounded: bool,
 }
@@ -114,13 +121,12 @@ pub(crate) fn give(birth: &SpawnPlan<'_>) -> Result<Spawned, String> {
         }
         Ok(Some((pid, handle))) => {
             drop(theirs);
-            read_handshake(&ours).map(|(gateway, bounded)| Spawned { pid, handle, gateway, bounded }).map_err(
-                |failed| {
-                    // It ends by itself, and nothing else waits for it.
-                    let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
-                    told(failed.0, failed.1)
-                },
-            )
+            let heard = read_handshake(&ours);
+            heard.map(|(listeners, bounded)| Spawned { pid, handle, listeners, bounded }).map_err(|failed| {
+                // It ends by itself, and nothing else waits for it.
+                let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+                told(failed.0, failed.1)
+            })
         }
     }
 }
@@ -178,9 +184,9 @@ fn grow(
     map_user(maps).map_err(|error| (1, error))?;
     // What ends everything in the namespace leads the group.
     rustix::process::setpgid(None, None).map_err(|error| (3, error))?;
-    let gateway = match birth.network {
-        Network::Gateway => Some(loopback().map_err(|error| (2, error))?),
-        Network::Closed | Network::Open => None,
+    let listeners = match birth.network {
+        Network::Gateway => loopback(birth.ports).map_err(|error| (2, error))?,
+        Network::Closed | Network::Open => [const { None }; MAX_LISTENERS],
     };
     let bounded = limit(birth).map_err(|error| (3, error))?;
     birth.view.enter().map_err(|error| (10, error))?;
@@ -193,7 +199,7 @@ fn grow(
     ordinary_signals();
     // It is killed when its parent ends. If the parent has ended already, the child does not start.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| (3, error))?;
-    report(host, gateway.as_ref(), bounded).map_err(|error| (7, error))?;
+    report(host, &listeners, bounded).map_err(|error| (7, error))?;
     match fork(0).map_err(|error| (7, error))? {
         None => {
             let failed = become_program(birth, arguments, environment);
@@ -237,6 +243,12 @@ fn become_program(
     }
     // SAFETY: numbers only. What is open from here on, the program does not get, apart from its three streams.
     unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    // Only now: the parent's descriptors are open here too, and it may have more of them than the program is allowed.
+    for (resource, limit) in birth.limits.iter().filter(|(resource, _)| *resource == Resource::Nofile) {
+        if let Err(error) = rustix::process::setrlimit(*resource, *limit) {
+            return (3, error);
+        }
+    }
     for filter in birth.filters {
         if seccompiler::apply_filter(filter).is_err() {
             return (8, last_error());
@@ -265,31 +277,90 @@ fn map_user(maps: &Maps) -> Result<(), Errno> {
     mapped
 }
 
-/// Brings up the loopback interface, and listens on it for the parent.
-fn loopback() -> Result<OwnedFd, Errno> {
-    let socket = rustix::net::socket_with(
-        AddressFamily::INET,
-        SocketType::STREAM,
-        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
-        None,
-    )?;
+/// What listens for the parent, in a fixed place: nothing is allocated here.
+type Listeners = [Option<OwnedFd>; MAX_LISTENERS];
+
+/// Brings up the loopback interface, and listens on it for the parent. Where not every address can be led there, the gateway is all that
+/// listens.
+fn loopback(ports: &[u16]) -> Result<Listeners, Errno> {
+    let mut listeners: Listeners = [const { None }; MAX_LISTENERS];
+    let gateway = tcp_socket()?;
     // SAFETY: zeros are a request without a name and without flags.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     request.ifr_name[0] = b'l' as c_char;
     request.ifr_name[1] = b'o' as c_char;
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
     // SAFETY: the request is whole, and the kernel reads as much of it as it has.
-    if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request) } != 0 {
+    if unsafe { libc::ioctl(gateway.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request) } != 0 {
         return Err(last_error());
     }
-    rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, GATEWAY))?;
+    let gateway = listening(gateway, Ipv4Addr::LOCALHOST, GATEWAY)?;
+    let wanted = !ports.is_empty() && every_address_is_local().is_ok();
+    let others = [(Ipv4Addr::LOCALHOST, RESOLVER)].into_iter();
+    let others = others.chain(ports.iter().map(|port| (Ipv4Addr::UNSPECIFIED, *port)));
+    let mut places = listeners.iter_mut();
+    if let Some(first) = places.next() {
+        *first = Some(gateway);
+    }
+    for (place, (address, port)) in places.zip(others).filter(|_| wanted) {
+        *place = Some(listening(tcp_socket()?, address, port)?);
+    }
+    Ok(listeners)
+}
+
+fn tcp_socket() -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
+}
+
+fn listening(socket: OwnedFd, address: Ipv4Addr, port: u16) -> Result<OwnedFd, Errno> {
+    rustix::net::bind(&socket, &SocketAddrV4::new(address, port))?;
     rustix::net::listen(&socket, LISTEN_BACKLOG)?;
     Ok(socket)
 }
 
-/// Sets the limits, and says whether the kernel bounds the number of processes.
+/// Makes every IPv4 address one of the loopback interface, so that whatever a program connects to is accepted by what listens there.
+fn every_address_is_local() -> Result<(), Errno> {
+    const LOOPBACK_INDEX: u8 = 1;
+    // A route of type `local` for `0.0.0.0/0` in the local table, with the interface as its only attribute, and an acknowledgement.
+    let (length, kind, flags) = (36u32.to_ne_bytes(), 24u16.to_ne_bytes(), 0x0605u16.to_ne_bytes());
+    let (attribute, oif) = (8u16.to_ne_bytes(), 4u16.to_ne_bytes());
+    let interface = u32::from(LOOPBACK_INDEX).to_ne_bytes();
+    let family = libc::AF_INET as u8;
+    let mut message = [0u8; 36];
+    let parts: [&[u8]; 8] = [
+        &length,
+        &kind,
+        &flags,
+        &[0; 8],
+        // Family, lengths, type of service, table `local`, protocol `static`, scope `host`, type `local`, flags.
+        &[family, 0, 0, 0, 255, 4, 254, 2, 0, 0, 0, 0],
+        &attribute,
+        &oif,
+        &interface,
+    ];
+    let mut rest = &mut message[..];
+    for part in parts {
+        let (here, after) = rest.split_at_mut_checked(part.len()).ok_or(Errno::INVAL)?;
+        here.copy_from_slice(part);
+        rest = after;
+    }
+    let socket =
+        rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+    rustix::net::send(&socket, &message, SendFlags::NOSIGNAL)?;
+    let mut answer = [0u8; 64];
+    let (read, _) = rustix::net::recv(&socket, &mut answer, RecvFlags::empty())?;
+    // An acknowledgement is an error of number nothing.
+    match (read, answer.get(16..20).and_then(|code| code.try_into().ok()).map(i32::from_ne_bytes)) {
+        (20.., Some(0)) => Ok(()),
+        (20.., Some(code)) => Err(Errno::from_raw_os_error(-code)),
+        _ => Err(Errno::PROTO),
+    }
+}
+
+/// Sets the limits but that of descriptors, and says whether the kernel bounds the number of processes.
 fn limit(birth: &SpawnPlan<'_>) -> Result<bool, Errno> {
-    for (resource, limit) in &birth.limits {
+    for (resource, limit) in birth.limits.iter().filter(|(resource, _)| *resource != Resource::Nofile) {
         rustix::process::setrlimit(*resource, *limit)?;
     }
     // The numbers of processes: since Linux 6.14 every namespace has a limit of its own.
@@ -374,12 +445,16 @@ fn ordinary_signals() {
     }
 }
 
-/// Reports success to the parent and passes the listening socket.
-fn report(host: &OwnedFd, gateway: Option<&OwnedFd>, bounded: bool) -> Result<(), Errno> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+/// Reports success to the parent and passes the listening sockets.
+fn report(host: &OwnedFd, listeners: &Listeners, bounded: bool) -> Result<(), Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_LISTENERS))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    let handed = gateway.map(|gateway| [gateway.as_fd()]);
-    if let Some(handed) = &handed {
+    let (mut handed, mut count) = ([host.as_fd(); MAX_LISTENERS], 0);
+    for (place, listener) in handed.iter_mut().zip(listeners.iter().flatten()) {
+        *place = listener.as_fd();
+        count += 1;
+    }
+    if let Some(handed) = handed.get(..count).filter(|handed| !handed.is_empty()) {
         ancillary.push(SendAncillaryMessage::ScmRights(handed));
     }
     let message = [HANDSHAKE_OK, u8::from(bounded)];
@@ -399,11 +474,11 @@ fn exit_child() -> ! {
 }
 
 /// Waits until the child has executed its program, or has failed.
-fn read_handshake(child: &OwnedFd) -> Result<(Option<OwnedFd>, bool), Failed> {
+fn read_handshake(child: &OwnedFd) -> Result<(Vec<OwnedFd>, bool), Failed> {
     let mut found = None;
     loop {
         let mut message = [0; 5];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_LISTENERS))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut parts = [IoSliceMut::new(&mut message)];
         let heard = match rustix::net::recvmsg(child, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
@@ -411,10 +486,11 @@ fn read_handshake(child: &OwnedFd) -> Result<(Option<OwnedFd>, bool), Failed> {
             Err(error) => return Err((7, error)),
             Ok(heard) => heard.bytes,
         };
-        let handed = ancillary.drain().find_map(|part| match part {
-            RecvAncillaryMessage::ScmRights(mut rights) => rights.next(),
-            _ => None,
+        let handed = ancillary.drain().flat_map(|part| match part {
+            RecvAncillaryMessage::ScmRights(rights) => rights.collect(),
+            _ => Vec::new(),
         });
+        let handed: Vec<OwnedFd> = handed.collect();
         match (heard, message) {
             // Both ends that the child had are closed: it has executed its program.
             (0, _) => return found.ok_or((7, Errno::PIPE)),

@@ -12,7 +12,7 @@ use holdfast_contract::frame::Tombstone;
 use holdfast_contract::ids::{Millis, Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 use crate::failure;
@@ -295,17 +295,29 @@ fn delete_slice(connection: &Connection, found: &FoundStream) -> rusqlite::Resul
 
 /// Copies the whole database, through the same VFS.
 pub(crate) fn copy(place: &LogLocation, source: &Connection, to: &Path) -> Result<(), Problem> {
-    let run = || {
-        let mut target = place.writer(to)?;
-        let backup = Backup::new(source, &mut target)?;
-        for _ in 0..LOCKED_RETRIES {
-            match backup.step(-1)? {
-                StepResult::Done => return Ok(true),
-                _ => std::thread::sleep(LOCKED_RETRY_PAUSE),
-            }
+    copied(to, || copy_online(source, &mut place.writer(to)?))
+}
+
+/// Copies a database that is no log, such as one of a built-in extension, as of now, to another file. Writing goes on meanwhile.
+pub fn copy_database(from: &Path, to: &Path) -> Result<(), Problem> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    copied(to, || copy_online(&Connection::open_with_flags(from, flags)?, &mut Connection::open(to)?))
+}
+
+/// Whether a database was copied; not if others kept it locked.
+fn copy_online(source: &Connection, target: &mut Connection) -> rusqlite::Result<bool> {
+    let backup = Backup::new(source, target)?;
+    for _ in 0..LOCKED_RETRIES {
+        match backup.step(-1)? {
+            StepResult::Done => return Ok(true),
+            _ => std::thread::sleep(LOCKED_RETRY_PAUSE),
         }
-        Ok(false)
-    };
+    }
+    Ok(false)
+}
+
+fn copied(to: &Path, run: impl FnOnce() -> rusqlite::Result<bool>) -> Result<(), Problem> {
     match run() {
         Ok(true) => Ok(()),
         Ok(false) => {

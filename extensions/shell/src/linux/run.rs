@@ -63,6 +63,15 @@ fn failed(what: &str, error: impl std::fmt::Display) -> Fault {
     Fault::new(Code::ToolFailed, format!("{what}: {error}"))
 }
 
+/// No command runs where the files that run programs on the host cannot all be protected from it.
+fn unprotected(why: String) -> Fault {
+    let what = format!(
+        "no command runs here, because files that run programs on the host cannot all be protected: {why}. Start in a smaller folder, \
+         or set `extensions.shell.protect_settings: false`"
+    );
+    Fault::new(Code::PathRefused, what)
+}
+
 impl Job<'_> {
     /// Runs it. When this returns, no process of it is left.
     pub(crate) fn run(&self, switch: &Switch) -> Result<Outcome, Fault> {
@@ -71,8 +80,8 @@ impl Job<'_> {
         let scratch = TempFolder::new();
         let scratch = scratch.map_err(|error| failed("could not create a temporary directory", error))?;
         let before = threads_on_machine();
-        let settings = self.settings();
-        let read_only = settings.read_only(self.workspace.path());
+        let settings = self.settings().map_err(unprotected)?;
+        let read_only = settings.read_only(self.workspace.path()).map_err(unprotected)?;
         let Running { input, output, errors, life, .. } = self.start(&folder, scratch.path(), &read_only)?;
         // There is nothing to read.
         drop(input);
@@ -94,7 +103,10 @@ impl Job<'_> {
             stderr: stderr.into_text(),
             truncated,
             note: self.note(&ending),
-            warning: warning(&self.settings().new_since(&settings)),
+            warning: match self.settings() {
+                Ok(now) => warning(&now.new_since(&settings)),
+                Err(why) => Some(format!("what the command has created was not looked through: {why}")),
+            },
         })
     }
 
@@ -129,10 +141,10 @@ impl Job<'_> {
     }
 
     /// What of the workspace commands must not change.
-    fn settings(&self) -> WorkspaceSettings {
+    fn settings(&self) -> Result<WorkspaceSettings, String> {
         match self.options.protect_settings {
             true => WorkspaceSettings::find(self.workspace.path()),
-            false => WorkspaceSettings::default(),
+            false => Ok(WorkspaceSettings::default()),
         }
     }
 

@@ -3,18 +3,20 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use holdfast_lane_native::protected_name;
+use holdfast_lane_native::{BARE_REPOSITORY, protected_name};
+use rustix::fs::Access;
 
-/// Entries of a workspace that are looked at, those near its root first.
-const MAX_ENTRIES: usize = 50_000;
+/// Entries of a workspace that are looked at before and after a command.
+const MAX_ENTRIES: usize = 500_000;
 /// Bytes of a path that count as one more entry, so that long paths do not use much memory.
 const PATH_BYTES: usize = 128;
-/// Entries that are made read-only for a command.
-const MAX_READ_ONLY: usize = 256;
-/// What makes a folder a git repository without the name `.git`: git reads its configuration.
-const BARE_REPOSITORY: [&str; 3] = ["HEAD", "objects", "refs"];
+/// Entries that are made read-only for a command: each is a mount.
+const MAX_READ_ONLY: usize = 4_096;
+/// What of a git repository that is the workspace itself decides which programs run.
+const REPOSITORY_SETTINGS: [&str; 4] = ["HEAD", "config", "hooks", "info"];
 
 /// The protected entries of a workspace, by their paths in it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -26,22 +28,32 @@ enum Entry {
     /// A link, and where it leads.
     Link(PathBuf),
     BareRepository,
+    /// A folder that cannot be looked into. The command could open it and change what is in it.
+    Closed,
 }
 
 impl WorkspaceSettings {
-    /// Looks through a workspace. Links are not followed, and what cannot be read is passed over.
-    pub(crate) fn find(root: &Path) -> Self {
+    /// Looks through a workspace. Links are not followed. Where not everything can be looked at, nothing is known: the error says why.
+    pub(crate) fn find(root: &Path) -> Result<Self, String> {
+        Self::find_among(root, MAX_ENTRIES)
+    }
+
+    /// The same, in a workspace of at most so many entries.
+    pub(crate) fn find_among(root: &Path, max_entries: usize) -> Result<Self, String> {
         let (mut found, mut seen) = (BTreeMap::new(), 0);
         let mut folders = VecDeque::from([PathBuf::new()]);
         while let Some(folder) = folders.pop_front() {
-            let Ok(entries) = fs::read_dir(root.join(&folder)) else { continue };
             let mut repository = 0;
-            for entry in entries.flatten() {
+            for entry in listed(&root.join(&folder)) {
+                let Ok(entry) = entry else {
+                    found.insert(folder.clone(), Entry::Closed);
+                    break;
+                };
                 let (name, kind) = (entry.file_name(), entry.file_type());
                 let path = folder.join(&name);
                 seen += 1 + path.as_os_str().len() / PATH_BYTES;
-                if seen > MAX_ENTRIES {
-                    return Self(found);
+                if seen > max_entries {
+                    return Err(format!("the workspace has more than {max_entries} entries"));
                 }
                 repository += usize::from(BARE_REPOSITORY.iter().any(|part| name == *part));
                 if protected_name(Path::new(&name)).is_some() {
@@ -55,25 +67,32 @@ impl WorkspaceSettings {
                 found.insert(folder.join("HEAD"), Entry::BareRepository);
             }
         }
-        Self(found)
+        Ok(Self(found))
     }
 
     /// What a command must not change. A link is replaced easily, so what it leads to is protected, unless that is outside: commands see
     /// nothing outside of the workspace because a link in it leads there.
-    pub(crate) fn read_only(&self, root: &Path) -> Vec<PathBuf> {
-        let mut paths: Vec<(usize, PathBuf)> = Vec::new();
+    pub(crate) fn read_only(&self, root: &Path) -> Result<Vec<PathBuf>, String> {
+        let mut paths: Vec<PathBuf> = Vec::new();
         for (path, entry) in &self.0 {
-            let protected = match entry {
-                Entry::Present => Some(root.join(path)),
+            match entry {
+                Entry::Present | Entry::Closed => paths.push(root.join(path)),
                 Entry::Link(_) => {
-                    root.join(path).canonicalize().ok().filter(|target| target.starts_with(root))
+                    let target = root.join(path).canonicalize().ok();
+                    paths.extend(target.filter(|target| target.starts_with(root)));
                 }
-                Entry::BareRepository => None,
-            };
-            paths.extend(protected.map(|protected| (path.components().count(), protected)));
+                Entry::BareRepository => {
+                    match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+                        Some(folder) => paths.push(root.join(folder)),
+                        None => paths.extend(REPOSITORY_SETTINGS.map(|name| root.join(name))),
+                    }
+                }
+            }
         }
-        paths.sort();
-        paths.into_iter().take(MAX_READ_ONLY).map(|(_, path)| path).collect()
+        if paths.len() > MAX_READ_ONLY {
+            return Err(format!("the workspace has more than {MAX_READ_ONLY} of them"));
+        }
+        Ok(paths)
     }
 
     /// The paths that were not there before, or not like this.
@@ -83,5 +102,18 @@ impl WorkspaceSettings {
             .filter(|(path, entry)| before.0.get(*path) != Some(entry))
             .map(|(path, _)| path.clone())
             .collect()
+    }
+}
+
+/// What is in a folder, or an error if that cannot be told. What was removed or replaced meanwhile is empty.
+fn listed(folder: &Path) -> Box<dyn Iterator<Item = std::io::Result<fs::DirEntry>>> {
+    // Without the right to search it, names can be read, and nothing can be found out about them.
+    let searchable = rustix::fs::access(folder, Access::READ_OK | Access::EXEC_OK);
+    match searchable.map_err(std::io::Error::from).and_then(|()| fs::read_dir(folder)) {
+        Ok(entries) => Box::new(entries),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Box::new(std::iter::empty())
+        }
+        Err(error) => Box::new(std::iter::once(Err(error))),
     }
 }

@@ -55,6 +55,10 @@ fn parameter_types(hook: &Hook) -> Vec<TokenStream> {
     let of = |name: &str| match (hook.function, name) {
         ("on_event", _) => quote! { ::holdfast_extension::Event },
         (_, "delivery") => quote! { module::exports::holdfast::extension::#module::Delivery },
+        ("send_question", "choices") => {
+            quote! { ::std::vec::Vec<::holdfast_extension::Choice> }
+        }
+        ("send_question", _) => quote! { ::std::string::String },
         ("send_file", "user") => quote! { ::core::option::Option<::std::string::String> },
         ("send_file", "file") => quote! { ::holdfast_extension::File },
         ("send_to_user" | "send_message" | "execute_task", _) => quote! { ::std::string::String },

@@ -85,6 +85,8 @@ hooks! {
     send_message: "channel_message", "send_message", "text, delivery";
     /// Sends a file to one user, or to the channel's default recipient: `fn(user: Option<String>, file: File, delivery: Delivery) -> Result<(), Failure>`.
     send_file: "channel_file", "send_file", "user, file, delivery";
+    /// Shows a question with choices to one user: `fn(user: String, text: String, choices: Vec<Choice>, delivery: Delivery) -> Result<(), Failure>`.
+    send_question: "channel_question", "send_question", "user, text, choices, delivery";
     /// Runs a task that the manifest's schedules name: `fn(task: String) -> Option<Content>`. An object with a `text` tells the user.
     execute_task: "scheduler", "execute_task", "task";
     /// A loop in the background, which waits with `timers::wait_until`: `fn() -> Result<(), Failure>`.

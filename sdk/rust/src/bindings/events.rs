@@ -23,6 +23,31 @@ pub mod holdfast {
             use super::super::super::_rt;
             pub type Json = super::super::super::__with_name0::Json;
             pub type Failure = super::super::super::__with_name0::Failure;
+            #[derive(Clone)]
+            pub struct NewEvent {
+                pub topic: _rt::String,
+                pub payload: Json,
+                /// Events with the same key are delivered in order.
+                pub key: Option<_rt::String>,
+                /// What the event answers.
+                pub correlation: Option<_rt::String>,
+                /// An event with the same one is published once.
+                pub idempotency: Option<_rt::String>,
+            }
+            impl ::core::fmt::Debug for NewEvent {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("NewEvent")
+                        .field("topic", &self.topic)
+                        .field("payload", &self.payload)
+                        .field("key", &self.key)
+                        .field("correlation", &self.correlation)
+                        .field("idempotency", &self.idempotency)
+                        .finish()
+                }
+            }
             #[allow(unused_unsafe, clippy::all)]
             #[allow(async_fn_in_trait)]
             pub fn publish(
@@ -192,12 +217,236 @@ pub mod holdfast {
                     result21
                 }
             }
+            #[allow(unused_unsafe, clippy::all)]
+            /// Publishes an event with everything that it can have, and gives its id.
+            #[allow(async_fn_in_trait)]
+            pub fn publish_event(event: &NewEvent) -> Result<_rt::String, Failure> {
+                unsafe {
+                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 4 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 4
+                            * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let NewEvent {
+                        topic: topic0,
+                        payload: payload0,
+                        key: key0,
+                        correlation: correlation0,
+                        idempotency: idempotency0,
+                    } = event;
+                    let vec1 = topic0;
+                    let ptr1 = vec1.as_ptr().cast::<u8>();
+                    let len1 = vec1.len();
+                    let vec2 = payload0;
+                    let ptr2 = vec2.as_ptr().cast::<u8>();
+                    let len2 = vec2.len();
+                    let (result4_0, result4_1, result4_2) = match key0 {
+                        Some(e) => {
+                            let vec3 = e;
+                            let ptr3 = vec3.as_ptr().cast::<u8>();
+                            let len3 = vec3.len();
+                            (1i32, ptr3.cast_mut(), len3)
+                        }
+                        None => (0i32, ::core::ptr::null_mut(), 0usize),
+                    };
+                    let (result6_0, result6_1, result6_2) = match correlation0 {
+                        Some(e) => {
+                            let vec5 = e;
+                            let ptr5 = vec5.as_ptr().cast::<u8>();
+                            let len5 = vec5.len();
+                            (1i32, ptr5.cast_mut(), len5)
+                        }
+                        None => (0i32, ::core::ptr::null_mut(), 0usize),
+                    };
+                    let (result8_0, result8_1, result8_2) = match idempotency0 {
+                        Some(e) => {
+                            let vec7 = e;
+                            let ptr7 = vec7.as_ptr().cast::<u8>();
+                            let len7 = vec7.len();
+                            (1i32, ptr7.cast_mut(), len7)
+                        }
+                        None => (0i32, ::core::ptr::null_mut(), 0usize),
+                    };
+                    let ptr9 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "holdfast:extension/events@0.1.0-draft")]
+                    unsafe extern "C" {
+                        #[link_name = "publish-event"]
+                        fn wit_import10(
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                            _: usize,
+                            _: i32,
+                            _: *mut u8,
+                            _: usize,
+                            _: i32,
+                            _: *mut u8,
+                            _: usize,
+                            _: i32,
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                        );
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import10(
+                        _: *mut u8,
+                        _: usize,
+                        _: *mut u8,
+                        _: usize,
+                        _: i32,
+                        _: *mut u8,
+                        _: usize,
+                        _: i32,
+                        _: *mut u8,
+                        _: usize,
+                        _: i32,
+                        _: *mut u8,
+                        _: usize,
+                        _: *mut u8,
+                    ) {
+                        unreachable!()
+                    }
+                    wit_import10(
+                        ptr1.cast_mut(),
+                        len1,
+                        ptr2.cast_mut(),
+                        len2,
+                        result4_0,
+                        result4_1,
+                        result4_2,
+                        result6_0,
+                        result6_1,
+                        result6_2,
+                        result8_0,
+                        result8_1,
+                        result8_2,
+                        ptr9,
+                    );
+                    let l11 = i32::from(*ptr9.add(0).cast::<u8>());
+                    let result29 = match l11 {
+                        0 => {
+                            let e = {
+                                let l12 = *ptr9
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l13 = *ptr9
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len14 = l13;
+                                let bytes14 = _rt::Vec::from_raw_parts(
+                                    l12.cast(),
+                                    len14,
+                                    len14,
+                                );
+                                _rt::string_lift(bytes14)
+                            };
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l15 = i32::from(
+                                    *ptr9.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                                );
+                                use super::super::super::__with_name0::Failure as V28;
+                                let v28 = match l15 {
+                                    0 => {
+                                        let e28 = {
+                                            let l16 = *ptr9
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l17 = *ptr9
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len18 = l17;
+                                            let bytes18 = _rt::Vec::from_raw_parts(
+                                                l16.cast(),
+                                                len18,
+                                                len18,
+                                            );
+                                            _rt::string_lift(bytes18)
+                                        };
+                                        V28::InvalidArguments(e28)
+                                    }
+                                    1 => {
+                                        let e28 = {
+                                            let l19 = *ptr9
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l20 = *ptr9
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len21 = l20;
+                                            let bytes21 = _rt::Vec::from_raw_parts(
+                                                l19.cast(),
+                                                len21,
+                                                len21,
+                                            );
+                                            _rt::string_lift(bytes21)
+                                        };
+                                        V28::Denied(e28)
+                                    }
+                                    2 => {
+                                        let e28 = {
+                                            let l22 = *ptr9
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l23 = *ptr9
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len24 = l23;
+                                            let bytes24 = _rt::Vec::from_raw_parts(
+                                                l22.cast(),
+                                                len24,
+                                                len24,
+                                            );
+                                            _rt::string_lift(bytes24)
+                                        };
+                                        V28::NotFound(e28)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                        let e28 = {
+                                            let l25 = *ptr9
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l26 = *ptr9
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len27 = l26;
+                                            let bytes27 = _rt::Vec::from_raw_parts(
+                                                l25.cast(),
+                                                len27,
+                                                len27,
+                                            );
+                                            _rt::string_lift(bytes27)
+                                        };
+                                        V28::Failed(e28)
+                                    }
+                                };
+                                v28
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result29
+                }
+            }
         }
     }
 }
 #[rustfmt::skip]
 mod _rt {
     #![allow(dead_code, unused_imports, clippy::all)]
+    pub use alloc_crate::string::String;
     pub use alloc_crate::vec::Vec;
     pub unsafe fn string_lift(bytes: Vec<u8>) -> String {
         if cfg!(debug_assertions) {
@@ -214,7 +463,6 @@ mod _rt {
         }
     }
     extern crate alloc as alloc_crate;
-    pub use alloc_crate::string::String;
 }
 #[rustfmt::skip]
 #[cfg(target_arch = "wasm32")]
@@ -223,8 +471,8 @@ mod _rt {
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 684] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x8b\x04\x01A\x02\x01\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 785] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xf0\x04\x01A\x02\x01\
 A\x06\x01B\x0c\x01s\x04\0\x04json\x03\0\0\x01q\x02\x04text\x01s\0\x04json\x01\x01\
 \0\x04\0\x07content\x03\0\x02\x01q\x04\x11invalid-arguments\x01s\0\x06denied\x01\
 s\0\x09not-found\x01s\0\x06failed\x01s\0\x04\0\x07failure\x03\0\x04\x01m\x06\x07\
@@ -232,13 +480,15 @@ unknown\x04pure\x04read\x05write\x04exec\x07network\x04\0\x07effects\x03\0\x06\x
 r\x03\x02idw\x04tools\x09arguments\x01\x04\0\x09tool-call\x03\0\x08\x01r\x03\x04\
 names\x0amedia-types\x07content\x03\x04\0\x08artifact\x03\0\x0a\x03\0$holdfast:e\
 xtension/types@0.1.0-draft\x05\0\x02\x03\0\0\x04json\x02\x03\0\0\x07failure\x01B\
-\x08\x02\x03\x02\x01\x01\x04\0\x04json\x03\0\0\x02\x03\x02\x01\x02\x04\0\x07fail\
-ure\x03\0\x02\x01ks\x01j\0\x01\x03\x01@\x03\x05topics\x07payload\x01\x03key\x04\0\
-\x05\x04\0\x07publish\x01\x06\x03\0%holdfast:extension/events@0.1.0-draft\x05\x03\
-\x04\0Iholdfast:extension/sdk-events-with-all-of-its-exports-removed@0.1.0-draft\
-\x04\0\x0b0\x01\0*sdk-events-with-all-of-its-exports-removed\x03\0\0\0G\x09produ\
-cers\x01\x0cprocessed-by\x02\x0dwit-component\x070.254.2\x10wit-bindgen-rust\x06\
-0.60.0";
+\x0d\x02\x03\x02\x01\x01\x04\0\x04json\x03\0\0\x02\x03\x02\x01\x02\x04\0\x07fail\
+ure\x03\0\x02\x01ks\x01r\x05\x05topics\x07payload\x01\x03key\x04\x0bcorrelation\x04\
+\x0bidempotency\x04\x04\0\x09new-event\x03\0\x05\x01j\0\x01\x03\x01@\x03\x05topi\
+cs\x07payload\x01\x03key\x04\0\x07\x04\0\x07publish\x01\x08\x01j\x01s\x01\x03\x01\
+@\x01\x05event\x06\0\x09\x04\0\x0dpublish-event\x01\x0a\x03\0%holdfast:extension\
+/events@0.1.0-draft\x05\x03\x04\0Iholdfast:extension/sdk-events-with-all-of-its-\
+exports-removed@0.1.0-draft\x04\0\x0b0\x01\0*sdk-events-with-all-of-its-exports-\
+removed\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.25\
+4.2\x10wit-bindgen-rust\x060.60.0";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {

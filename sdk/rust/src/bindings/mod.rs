@@ -35,6 +35,8 @@ pub mod channel_message;
 #[rustfmt::skip]
 pub mod channel_file;
 #[rustfmt::skip]
+pub mod channel_question;
+#[rustfmt::skip]
 pub mod streaming_channel;
 #[rustfmt::skip]
 pub mod streaming_status;
@@ -116,3 +118,15 @@ pub mod extensions;
 pub mod services;
 #[rustfmt::skip]
 pub mod agents;
+#[rustfmt::skip]
+pub mod channels;
+#[rustfmt::skip]
+pub mod prompts;
+#[rustfmt::skip]
+pub mod system;
+#[rustfmt::skip]
+pub mod http;
+#[rustfmt::skip]
+pub mod files;
+#[rustfmt::skip]
+pub mod environment;

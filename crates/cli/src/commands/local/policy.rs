@@ -18,6 +18,9 @@ pub(crate) fn show(output: &Output, policy: &Policy) -> Result<Exit, Problem> {
     }
     output.line(format!("profile  {}", document["profile"].as_str().unwrap_or_default()))?;
     output.line(format!("digest   {}", policy.digest()))?;
+    for owner in policy.owners() {
+        output.line(format!("owner    {} on {}", owner.user, owner.channel))?;
+    }
     let rows = policy.rules().iter().map(|rule| {
         [rule.name.to_string(), decision(rule), rule.condition.tools.join(", "), rule.reason.clone()]
     });

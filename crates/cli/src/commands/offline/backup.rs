@@ -1,7 +1,8 @@
 //! `holdfast backup` and `holdfast restore`: a consistent copy of a home, in use or not, and back again.
 //!
-//! A backup is a tar archive: every file of the home that a person or an extension wrote, then the database as SQLite's online backup
-//! gives it, then a manifest with the digest of each. Sockets, locks, caches and the database's side files stay behind.
+//! A backup is a tar archive: every file of the home that a person or an extension wrote, then the database, then a manifest with the
+//! digest of each. The database, and those of built-in extensions, are as SQLite's online backup gives them. Sockets, locks, caches and
+//! the side files of these databases stay behind.
 
 mod archive;
 mod manifest;
@@ -17,7 +18,8 @@ use std::path::{Path, PathBuf};
 
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::Home;
-use holdfast_store::{Store, StoreOptions};
+use holdfast_store::{Store, StoreOptions, copy_database};
+use holdfast_untrusted_files::open_regular;
 use serde_json::json;
 
 use crate::commands::offline::backup::archive::{ArchiveWriter, Copied, Identity, Refusal, identity};
@@ -31,6 +33,8 @@ const DATABASE: &str = "holdfast.db";
 const CACHES: &[&str] = &["generations", "environments"];
 /// How a zstd frame begins.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// How a database of SQLite begins.
+const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
 pub(crate) fn backup(output: &Output, home: &Home, file: &Path) -> Result<Exit, Problem> {
     let failed = |error| unwritable(file, error);
@@ -46,9 +50,20 @@ pub(crate) fn backup(output: &Output, home: &Home, file: &Path) -> Result<Exit, 
     encoder.include_checksum(true).map_err(failed)?;
     let mut archive = ArchiveWriter::new(encoder);
     let root = File::open(home.root()).map_err(failed)?;
-    let Contents { files, mut skipped } =
-        contents(home.root(), draft.identity().map_err(failed)?).map_err(failed)?;
+    let Contents { files, databases, mut skipped } =
+        contents(home, draft.identity().map_err(failed)?).map_err(failed)?;
     let (mut copied, mut shortened) = (0u64, Vec::new());
+    for name in databases {
+        let copy = || copy_to(&target, |copy| copy_database(&home.root().join(&name), copy));
+        let done = copy().map_err(io::Error::other).map_or_else(
+            |error| Ok(Copied::Unreadable(error)),
+            |file| archive.append(&file, || file.metadata(), &name).map_err(failed),
+        )?;
+        match done {
+            Copied::Unreadable(error) => skipped.push(Skipped { name, error }),
+            _ => copied += 1,
+        }
+    }
     for name in files {
         match archive.append_file(&root, &name).map_err(failed)? {
             Copied::Gone => continue,
@@ -63,7 +78,8 @@ pub(crate) fn backup(output: &Output, home: &Home, file: &Path) -> Result<Exit, 
     }
     // The database comes last. What an extension notes as done in its folder was in the log before: a log that is copied later has it.
     if home.database().is_file() {
-        let database = copy_database(home, &target)?;
+        let log = Store::open(&home.database(), StoreOptions::default())?;
+        let database = copy_to(&target, |copy| log.backup(copy))?;
         let name = Path::new(DATABASE);
         if let Copied::Unreadable(error) =
             archive.append(&database, || database.metadata(), name).map_err(failed)?
@@ -96,14 +112,14 @@ fn shown(path: &Path) -> String {
     path.display().to_string().escape_debug().to_string()
 }
 
-/// A copy of the database as it is now, in a file that has no name any more.
-fn copy_database(home: &Home, target: &Target) -> Result<File, Problem> {
+/// A copy of a database as it is now, in a file that has no name any more.
+fn copy_to(target: &Target, write: impl FnOnce(&Path) -> Result<(), Problem>) -> Result<File, Problem> {
     let failed = |error| unwritable(target.folder(), error);
     let private = fs::Permissions::from_mode(0o700);
     let folder = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(target.folder());
     let folder = folder.map_err(failed)?;
     let copy = folder.path().join(DATABASE);
-    Store::open(&home.database(), StoreOptions::default())?.backup(&copy)?;
+    write(&copy)?;
     let file = File::open(&copy).map_err(failed)?;
     folder.close().map_err(failed)?;
     Ok(file)
@@ -114,6 +130,8 @@ fn copy_database(home: &Home, target: &Target) -> Result<File, Problem> {
 struct Contents {
     /// Plain files, by their path in the home.
     files: Vec<PathBuf>,
+    /// Databases of built-in extensions, which may be written meanwhile.
+    databases: Vec<PathBuf>,
     /// Folders that cannot be read.
     skipped: Vec<Skipped>,
 }
@@ -125,8 +143,8 @@ struct Skipped {
 }
 
 /// Lists a home without the database, the caches, what belongs to a running owner, and the file that is being written.
-fn contents(root: &Path, written: Identity) -> io::Result<Contents> {
-    let mut found = Contents::default();
+fn contents(home: &Home, written: Identity) -> io::Result<Contents> {
+    let (root, mut found) = (home.root(), Contents::default());
     let mut folders = vec![PathBuf::new()];
     while let Some(folder) = folders.pop() {
         let at_root = folder.as_os_str().is_empty();
@@ -158,7 +176,34 @@ fn contents(root: &Path, written: Identity) -> io::Result<Contents> {
         }
     }
     found.files.sort();
+    let is_database = |name: &PathBuf| is_of_built_in(home, name) && begins_as_database(&root.join(name));
+    found.databases = found.files.extract_if(.., |name| is_database(name)).collect();
+    let is_beside = |name: &Path| found.databases.iter().any(|database| is_side_file(name, database));
+    found.files.retain(|name| !is_beside(name));
     Ok(found)
+}
+
+/// Whether a file is in the folder of an extension that the user has not installed, so that no foreign code writes it.
+fn is_of_built_in(home: &Home, name: &Path) -> bool {
+    let mut parts =
+        name.strip_prefix("data").into_iter().flat_map(Path::iter).filter_map(|part| part.to_str());
+    let Some(id) = parts.next() else { return false };
+    let file = |kind: &str| home.extensions().join(kind).join(format!("{id}.py"));
+    ![home.extensions().join(id), file("tools"), file("channels")]
+        .iter()
+        .any(|path| path.symlink_metadata().is_ok())
+}
+
+fn begins_as_database(path: &Path) -> bool {
+    let mut begin = [0; SQLITE.len()];
+    let file = open_regular(File::options().read(true), path);
+    file.is_ok_and(|mut file| file.read_exact(&mut begin).is_ok() && begin == *SQLITE)
+}
+
+/// Whether a file is one that SQLite keeps beside a database while it is in use.
+fn is_side_file(name: &Path, database: &Path) -> bool {
+    let rest = name.as_os_str().as_encoded_bytes().strip_prefix(database.as_os_str().as_encoded_bytes());
+    rest.is_some_and(|rest| matches!(rest, b"-wal" | b"-shm" | b"-journal"))
 }
 
 /// Whether something directly in the home is not copied as a file.
@@ -190,7 +235,7 @@ pub(crate) fn restore(output: &Output, home: &Home, file: &Path, force: bool) ->
     let unpacked =
         unpacked.prefix(".holdfast-restore").permissions(private).tempdir_in(parent).map_err(failed)?;
     let refused = |code, why: &str| Problem::new(code, format!("{}: {why}", file.display()));
-    let mut opened = File::open(file).map_err(failed)?;
+    let mut opened = open_regular(File::options().read(true), file).map_err(|error| failed(error.into()))?;
     let mut begin = Vec::new();
     (&mut opened).take(ZSTD.len() as u64).read_to_end(&mut begin).map_err(failed)?;
     if begin != ZSTD {

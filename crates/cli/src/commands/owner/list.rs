@@ -119,6 +119,12 @@ pub(crate) async fn extension(output: &Output, link: &Link, id: &str) -> Result<
         };
         line("grant", &format!("{} {scope}", json!(give)))?;
     }
+    if !extension.interfaces.is_empty() {
+        line("holds", &extension.interfaces.join(", "))?;
+    }
+    if !extension.lacking.is_empty() {
+        line("lacks", &extension.lacking.join(", "))?;
+    }
     for conflict in &extension.conflicts {
         line("conflict", conflict)?;
     }

@@ -14,8 +14,12 @@ use crate::chat::{Calls, ReadFrame, TextStyle, error_width, why};
 use crate::client::attach;
 use crate::client::link::Link;
 use crate::client::turn::{attended, exit, text, told};
+use crate::client::typed::standard_input;
 use crate::exit::Exit;
 use crate::output::{Output, end_stream, frame_line, report, stream};
+
+/// The longest message that is read from standard input.
+const MAX_MESSAGE_BYTES: u64 = 8 << 20;
 
 pub(crate) async fn run(output: &Output, link: &mut Link, command: Run) -> Result<Exit, Problem> {
     let (_, end) = turn(output, link, command).await?;
@@ -133,8 +137,10 @@ pub(crate) async fn demonstrate(output: &Output, link: &mut Link) -> Result<Exit
 /// The prompt: the argument, or all of standard input for `-`. What is piped in besides is appended to the argument.
 fn prompt(asked: String) -> Result<String, Problem> {
     let prompt = match asked.as_str() {
-        "-" => piped()?,
-        _ if is_piped() => [asked.as_str(), &piped()?].join("\n\n").trim_end().to_owned(),
+        "-" => standard_input(MAX_MESSAGE_BYTES)?,
+        _ if is_piped() => {
+            [asked.as_str(), &standard_input(MAX_MESSAGE_BYTES)?].join("\n\n").trim_end().to_owned()
+        }
         _ => asked,
     };
     match prompt.trim().is_empty() {
@@ -150,16 +156,4 @@ fn prompt(asked: String) -> Result<String, Problem> {
 fn is_piped() -> bool {
     let kind = rustix::fs::fstat(std::io::stdin()).map(|about| FileType::from_raw_mode(about.st_mode));
     kind.is_ok_and(|kind| matches!(kind, FileType::Fifo | FileType::RegularFile))
-}
-
-fn piped() -> Result<String, Problem> {
-    let mut bytes = Vec::new();
-    std::io::Read::read_to_end(&mut std::io::stdin(), &mut bytes).map_err(|error| {
-        Problem::new(Code::UsageInvalid, format!("standard input cannot be read: {error}"))
-    })?;
-    String::from_utf8(bytes).map_err(|error| {
-        let place = error.utf8_error().valid_up_to();
-        Problem::new(Code::UsageInvalid, format!("standard input is not valid UTF-8 (byte {place})"))
-            .help("Convert it first, for example with `iconv -t utf-8`.")
-    })
 }

@@ -11,7 +11,8 @@ use serde_json::Value;
 use crate::arguments::Setup;
 use crate::chat::one_line;
 use crate::client::link::Link;
-use crate::client::typed::{hidden_line, line, prompt};
+use crate::client::questions::ask_line;
+use crate::client::typed::{hidden_line, line};
 use crate::exit::Exit;
 use crate::output::Output;
 
@@ -44,9 +45,10 @@ pub(crate) async fn setup(output: &Output, link: &mut Link, command: Setup) -> R
         introduce(&state);
         if std::io::stdin().is_terminal() {
             for question in &state.questions {
-                answers.extend(
-                    ask(&state.extension, question).map(|answer| (question.name.clone(), answer.into())),
-                );
+                let Some(answer) = ask(&state.extension, question) else { break };
+                if !answer.is_empty() {
+                    answers.push((question.name.clone(), answer.into()));
+                }
             }
         }
     }
@@ -70,7 +72,7 @@ fn introduce(state: &SetupState) {
     }
 }
 
-/// Asks one question; an empty line leaves it as it is.
+/// Asks one question; an empty line leaves it as it is, and without an answer the user wants no more of them.
 fn ask(extension: &ExtensionId, question: &SetupQuestion) -> Option<String> {
     let about = one_line(&question.description);
     let kind = match (question.required, question.answered) {
@@ -81,14 +83,8 @@ fn ask(extension: &ExtensionId, question: &SetupQuestion) -> Option<String> {
     let hint = if question.secret { ", not shown" } else { "" };
     let name = one_line(&question.name);
     eprintln!("`{extension}` asks for {name}{}{about}", if about.is_empty() { "" } else { ": " });
-    let asked = format!("  ({kind}{hint}) ");
-    let answer = if question.secret {
-        hidden_line(&asked)
-    } else {
-        prompt(&asked);
-        line()
-    };
-    answer.filter(|answer| !answer.is_empty())
+    let asked = format!("  ({kind}{hint})");
+    if question.secret { hidden_line(&format!("{asked} ")) } else { ask_line(&asked) }
 }
 
 fn report(output: &Output, state: &SetupState) -> Result<(), Problem> {

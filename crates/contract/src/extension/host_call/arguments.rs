@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::ids::{AgentId, CallId, ExtensionId, Millis, Topic};
+use crate::ids::{AgentId, CallId, ExtensionId, Millis, ToolName, Topic};
 
 /// Arguments that the host does not read.
 #[derive(Clone, Copy, Debug, Default)]
@@ -179,6 +179,40 @@ pub struct TaskArguments {
     pub correlation: Option<String>,
 }
 
+/// `tool.invoke`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InvokeToolArguments {
+    /// The tool.
+    pub tool: ToolName,
+    /// What it is called with.
+    #[serde(default)]
+    pub arguments: Value,
+}
+
+/// `model.invoke`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InvokeModelArguments {
+    /// What the model is asked.
+    pub prompt: String,
+    /// Its instructions.
+    #[serde(default)]
+    pub instructions: String,
+    /// The agent whose model it is; the extension's own if none is named.
+    #[serde(default)]
+    pub agent: Option<AgentId>,
+}
+
+/// `agent.describe`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DescribeAgentArguments {
+    /// The agent; the extension's own if none is named.
+    #[serde(default)]
+    pub agent: Option<AgentId>,
+}
+
 /// `context.enrich`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -231,6 +265,68 @@ pub struct ConnectArguments {
     pub host: String,
     /// The port.
     pub port: u16,
+}
+
+/// Bytes: a text, or anything in base64.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum SentBytes {
+    /// Bytes that are UTF-8.
+    Text(String),
+    /// Any bytes.
+    Encoded {
+        /// In base64, with padding.
+        base64: String,
+    },
+}
+
+impl Default for SentBytes {
+    fn default() -> Self {
+        Self::Text(String::new())
+    }
+}
+
+/// `http.request`
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HttpArguments {
+    /// The method, in capitals.
+    #[serde(default = "get")]
+    pub method: String,
+    /// An `http` or `https` address.
+    pub url: String,
+    /// Names and values.
+    #[serde(default)]
+    pub headers: Vec<(String, String)>,
+    /// What is sent.
+    #[serde(default)]
+    pub body: SentBytes,
+    /// How long it may take.
+    #[serde(default)]
+    pub timeout_ms: Option<u64>,
+}
+
+fn get() -> String {
+    "GET".to_owned()
+}
+
+/// `file.read`, `file.list`, `file.stat`, `file.remove` and `file.make_folder`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileArguments {
+    /// The path: from the extension's data folder, or absolute, or from `~`.
+    pub path: String,
+}
+
+/// `file.write`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileWriteArguments {
+    /// The path: from the extension's data folder, or absolute, or from `~`.
+    pub path: String,
+    /// The whole content.
+    #[serde(default)]
+    pub content: SentBytes,
 }
 
 /// `system.restart` and `system.shutdown`

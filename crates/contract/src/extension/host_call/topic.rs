@@ -23,6 +23,17 @@ pub enum TopicRule {
 /// Every topic of the program, as patterns.
 pub const PROGRAM_TOPICS: &[&str] = &[USER_MESSAGE, OUTGOING, SYSTEM];
 
+/// What is said in every turn that a user, a client or an event started: the message. It is kept in memory only.
+pub const TURN_MESSAGE: &str = "user_message";
+
+/// The same: what the agent answered.
+pub const TURN_ANSWER: &str = "agent_response";
+
+/// Whether the events of a topic are kept in memory only. No pattern includes such a topic.
+pub fn is_in_memory(topic: &str) -> bool {
+    matches!(topic, TURN_MESSAGE | TURN_ANSWER)
+}
+
 const USER_MESSAGE: &str = "user.message";
 const OUTGOING: &str = "channel.out.>";
 const SYSTEM: &str = "system.>";
@@ -34,6 +45,7 @@ impl TopicRule {
             USER_MESSAGE => Self::Channel,
             "system.agent.task" | "system.agent.background" => Self::Needs(Capability::Agents),
             "system.user.notify" => Self::Needs(Capability::Channels),
+            TURN_MESSAGE | TURN_ANSWER => Self::Program,
             _ if PROGRAM_TOPICS.iter().any(|own| overlap(own, topic)) => Self::Program,
             _ => Self::Open,
         }
@@ -41,6 +53,11 @@ impl TopicRule {
 
     /// What subscribing to a pattern needs.
     pub fn to_subscribe(pattern: &str) -> Self {
+        match pattern {
+            TURN_MESSAGE => return Self::Needs(Capability::UserMessages),
+            TURN_ANSWER => return Self::Needs(Capability::Answers),
+            _ => {}
+        }
         if !PROGRAM_TOPICS.iter().any(|own| overlap(own, pattern)) {
             return Self::Open;
         }

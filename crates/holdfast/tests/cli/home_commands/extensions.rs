@@ -225,10 +225,12 @@ fn a_single_file_is_removed_with_its_grants() {
 #[test]
 fn removing_is_asked_about_on_a_terminal() {
     let scene = scene();
-    for (answer, code) in [("n\r", 1), ("y\r", 0)] {
+    // What was typed before the question is no answer to it.
+    for (early, answer, code) in [("y\n", "n\r", 1), ("y\ny\ny\n", "\r", 1), ("n\n", "y\r", 0)] {
         let mut command = scene.command(&["ext", "remove", "scout"]);
         command.env("TERM", "xterm-256color").env("NO_COLOR", "1");
         let mut terminal = TestTerminal::start_cleared(command, 80);
+        terminal.types(early);
         terminal.until("Remove `scout`? [y/N] ");
         terminal.types(answer);
         terminal.ends_with(code);

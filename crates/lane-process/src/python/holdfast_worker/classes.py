@@ -16,12 +16,15 @@ from .contract import AgentInvocationContext, TurnContext
 from .imports import load_class_module
 from .message import sent_file
 from .shapes import plain, typed
+from .signatures import checked_effects
 from .tools import ClassTool
 from .wire import INVALID, Failure
 
 PROTOCOL = "0.1"
 LIFE = {"initialize": "initialize", "start": "start", "stop": "stop", "destroy": "destroy", "health_check": "health-check"}
-CHANNEL = {"send_to_user": "send-to-user", "send_message": "send-message", "send_file": "send-file"}
+CHANNEL = {
+    "send_to_user": "send-to-user", "send_message": "send-message", "send_file": "send-file", "send_question": "send-question",
+}  # fmt: skip
 STREAM = {f"on_stream_{it}": f"stream-{it}" for it in ("start", "chunk", "status", "end")}
 SETUP = {"get_setup_schema": "schema", "apply_config": "apply", "on_setup_complete": "complete"}
 RENDER = {"render_call": "render-call", "render_result": "render-result"}
@@ -33,7 +36,11 @@ POINTS = (
 )  # fmt: skip
 # Methods that belong to a role, and are not API methods.
 OURS = {*LIFE, *CHANNEL, *STREAM, *SETUP, *RENDER, *POINTS, "get_tools", "get_agent_descriptor", "execute_task", "get_schedule"}
-OURS |= {"run_background", "get_context", "context_priority", "get_commands", "run_command", "on_event"}
+OURS |= {"run_background", "get_context", "context_priority", "get_commands", "run_command", "on_event", "create_service"}
+# What the host calls of the owner of a service.
+SERVICES = {"service:create": "create", "service:call": "call", "service:dispose": "dispose"}
+# Topics whose events are kept in memory only.
+IN_MEMORY = ("user_message", "agent_response")
 
 
 class ClassExtension:
@@ -41,17 +48,18 @@ class ClassExtension:
 
     def __init__(self, target, wire):
         self.target, self.wire = target, wire
-        self.instance, self.context, self.table, self.initialised = None, None, None, False
+        self.instance, self.context, self.table, self.initialised, self.services = None, None, None, False, {}
 
     # What it is.
 
     def serve(self, method, params):
-        TURN.set((params or {}).get("turn"))
+        params = params or {}
+        TURN.set(params.get("turn") or agent_turn(params))
         if method == "hello":
             return self.hello(params)
         if method == "function":
             return getattr(self, params["role"])(params["function"], params.get("arguments") or {})
-        return getattr(self, method)(**(params or {}))
+        return getattr(self, method)(**params)
 
     def hello(self, params):
         if self.instance is None:
@@ -112,6 +120,8 @@ class ClassExtension:
         if agent:
             kind = "handoff" if getattr(agent, "integration_mode", "tool") == "handoff" else "agent"
             welcome[kind] = {"name": self.agent_name(agent), "description": str(getattr(agent, "description", "") or "")}
+            if getattr(agent, "effects", None) is not None:
+                welcome[kind]["effects"] = checked_effects(agent.effects, lambda: "`effects` of the agent's descriptor")
         welcome["hooks"] = [point for point in POINTS if self.has(point)]
         if self.has("get_commands"):
             welcome["commands"] = plain(self.now(self.instance.get_commands()))
@@ -119,7 +129,7 @@ class ClassExtension:
             priority = getattr(self.instance, "context_priority", 100)
             priority = priority() if callable(priority) else priority
             welcome["hooks"].append("context")
-            welcome["priorities"] = {"context": int(priority)}
+            welcome["priorities"] = {"context": 100 if priority is None else int(priority)}
         return welcome
 
     def tools(self):
@@ -193,17 +203,16 @@ class ClassExtension:
     # What is asked of it.
 
     def tool(self, call, tool, arguments, turn):
-        if tool in self.tools():
-            return self.tools()[tool].call({"call": call, "arguments": arguments, "turn": turn})
-        about = {"session_id": turn["session"], "user_id": turn["user"], "channel_id": turn["channel"], "agent_id": turn["agent"]}
-        return self.invoked(arguments["task"], AgentInvocationContext(**about))
+        return self.tools()[tool].call({"call": call, "arguments": arguments, "turn": turn})
 
     async def invoked(self, task, context):
         takes = len(inspect.signature(self.instance.invoke).parameters)
         return answer_of(await settled(self.instance.invoke(task, context) if takes > 1 else self.instance.invoke(task)))
 
     def agent(self, function, arguments):
-        return self.invoked(arguments["task"], None)
+        turn = arguments.get("turn") or {}
+        about = {f"{name}_id": turn.get(name) for name in ("session", "user", "channel", "agent")}
+        return self.invoked(arguments["task"], AgentInvocationContext(**about, metadata={"turn": turn.get("turn")}))
 
     def task(self, task):
         return self.instance.execute_task(task) if self.has("execute_task") else self.instance.execute()
@@ -230,6 +239,8 @@ class ClassExtension:
         if function == "send-file":
             return with_delivery(self.instance.send_file, delivery)(user, sent_file(arguments["file"]))
         text = arguments["text"]
+        if function == "send-question":
+            return with_delivery(self.instance.send_question, delivery)(user, text, arguments["choices"])
         if function == "send-message" or not self.has("send_to_user"):
             return with_delivery(self.instance.send_message, delivery)(text)
         return with_delivery(self.instance.send_to_user, delivery)(user, text)
@@ -246,7 +257,38 @@ class ClassExtension:
         if not handlers and self.has("on_event"):
             handlers = [self.instance.on_event]
         for handler in handlers:
-            await settled(handler(event))
+            try:
+                await settled(handler(event))
+            except Exception:
+                # Such an event is not delivered again, and nobody waits for it.
+                if event.topic not in IN_MEMORY:
+                    raise
+                self.context.logger.exception("the handler of `%s` failed", event.topic)
+
+    # The services that it shares. Each is an object that `create_service` returns, and is kept here.
+
+    async def create(self, name, arguments):
+        if not self.has("create_service"):
+            raise Failure(f"`{self.context.extension_id}` shares no services: it has no method `create_service`")
+        made = await settled(self.instance.create_service(name, arguments))
+        if made is None:
+            raise Failure(f"there is no service `{name}`")
+        self.services[name] = made
+        describe = getattr(made, "describe", None)
+        return plain(await settled(describe())) if callable(describe) else None
+
+    def call(self, name, method, arguments):
+        service = self.services.get(name)
+        function = None if method.startswith("_") else getattr(service, method, None)
+        if not callable(function):
+            raise Failure(f"the service `{name}` has no method `{method}`")
+        return bound_call(function, method, arguments)
+
+    async def dispose(self, name):
+        service = self.services.pop(name, None)
+        end = next((it for it in ("dispose", "aclose", "close") if callable(getattr(service, it, None))), None)
+        if end is not None:
+            await settled(getattr(service, end)())
 
     def scheduler(self, function, arguments):
         return self.task(**arguments)
@@ -271,23 +313,17 @@ class ClassExtension:
         return value if isinstance(value, str) else str(plain(value))
 
     def api(self, method, arguments):
+        if method in SERVICES:
+            return getattr(self, SERVICES[method])(**arguments)
         function = None if method.startswith("_") or method in LIFE else getattr(self.instance, method, None)
         if not callable(function):
             raise Failure(f"`{self.context.extension_id}` has no method `{method}`")
-        positional, named = arguments if isinstance(arguments, list) else [], arguments if isinstance(arguments, dict) else {}
-        if isinstance(named.get("*"), list):
-            named = dict(named)
-            positional = named.pop("*")
-        try:
-            bound = inspect.signature(function).bind(*positional, **named)
-            hints = typing.get_type_hints(function, include_extras=True)
-        except TypeError as error:
-            raise Failure(f"`{method}`: {error}", INVALID) from error
-        known = inspect.signature(function).parameters
-        for name, value in bound.arguments.items():
-            if known[name].kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-                bound.arguments[name] = typed(value, hints.get(name, typing.Any))
-        return function(*bound.args, **bound.kwargs)
+        return bound_call(function, method, arguments)
+
+
+def agent_turn(params):
+    """The turn of an agent's invocation, which is among its arguments."""
+    return params["arguments"].get("turn") if params.get("role") == "agent" else None
 
 
 def with_delivery(method, delivery):
@@ -297,6 +333,24 @@ def with_delivery(method, delivery):
     parameters = inspect.signature(method).parameters.values()
     takes = any(it.name == "delivery" or it.kind is it.VAR_KEYWORD for it in parameters)
     return functools.partial(method, delivery=delivery) if takes else method
+
+
+def bound_call(function, method, arguments):
+    """Calls a method with the arguments of another extension, each as the type that is annotated."""
+    positional, named = arguments if isinstance(arguments, list) else [], arguments if isinstance(arguments, dict) else {}
+    if isinstance(named.get("*"), list):
+        named = dict(named)
+        positional = named.pop("*")
+    try:
+        bound = inspect.signature(function).bind(*positional, **named)
+        hints = typing.get_type_hints(function, include_extras=True)
+    except TypeError as error:
+        raise Failure(f"`{method}`: {error}", INVALID) from error
+    known = inspect.signature(function).parameters
+    for name, value in bound.arguments.items():
+        if known[name].kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+            bound.arguments[name] = typed(value, hints.get(name, typing.Any))
+    return function(*bound.args, **bound.kwargs)
 
 
 async def settled(result):

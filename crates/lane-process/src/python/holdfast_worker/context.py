@@ -1,6 +1,8 @@
 """The context of an extension that is a class: its only interface to the host."""
 
 import contextvars
+import inspect
+import json
 import logging
 import pathlib
 import sys
@@ -11,8 +13,6 @@ from .wire import Failure
 LEVELS = ((logging.ERROR, "error"), (logging.WARNING, "warning"), (logging.INFO, "info"), (0, "debug"))
 # The turn of the current call.
 TURN = contextvars.ContextVar("turn", default=None)
-# Topic names of older extensions.
-TOPICS = {"user_message": "user.message", "agent_response": "channel.out.*"}
 
 
 class HostLog(logging.Handler):
@@ -81,24 +81,83 @@ class Proxy:
 
         async def method(*positional, **named):
             arguments = {**({"*": list(positional)} if positional else {}), **named} if named else list(positional)
-            call = {"extension": self._extension, "method": name, "arguments": arguments}
-            return revived(await self._wire.ask_later("api.call", call))
+            return revived(await self._wire.ask_later(*self._call(name, arguments)))
 
         method.__name__ = method.__qualname__ = name
         return method
+
+    def _call(self, name, arguments):
+        return "api.call", {"extension": self._extension, "method": name, "arguments": arguments}
 
     def __repr__(self):
         return f"<extension {self._extension}>"
 
 
-class ModelRouter:
-    """The name of the model that an agent uses."""
+class Service(Proxy):
+    """A service that another extension shares. Each of its methods is a coroutine here."""
 
-    def __init__(self, own, model):
-        self.own, self.model = own, model
+    def __init__(self, wire, key, report):
+        super().__init__(wire, key)
+        self.report = report
+
+    def _call(self, name, arguments):
+        return "service.call", {"key": self._extension, "method": name, "arguments": arguments}
+
+    def __repr__(self):
+        return f"<service {self._extension}>"
+
+
+class Model(str):
+    """The name of the model that an agent uses. It can be asked, within the budget of the turn."""
+
+    def __new__(cls, name, wire, agent):
+        self = super().__new__(cls, name)
+        self._wire, self._agent = wire, agent
+        return self
+
+    async def invoke(self, prompt, instructions=""):
+        question = given(prompt=prompt, instructions=instructions, agent=self._agent)
+        return await self._wire.ask_later("model.invoke", question)
+
+
+class ModelRouter:
+    """The models that agents use, as the settings and the manifests say."""
+
+    def __init__(self, wire):
+        self._wire = wire
 
     def get_model(self, agent_id=None):
-        return self.model if agent_id in (None, self.own) else "default"
+        described = self._wire.ask("agent.describe", given(agent=agent_id))
+        return Model(described["models"][0], self._wire, agent_id)
+
+    async def invoke(self, prompt, agent_id=None, instructions=""):
+        """The text of the model that an agent uses: this extension's own agent, if none is named."""
+        question = given(prompt=prompt, instructions=instructions, agent=agent_id)
+        return await self._wire.ask_later("model.invoke", question)
+
+
+class ResolvedTool:
+    """A tool that this extension's agent has. A call of it runs as a model's call of it would: checked, judged and recorded."""
+
+    def __init__(self, wire, sheet):
+        self._wire, self.extension = wire, sheet["extension"]
+        self.name, self.description, self.effects = sheet["name"], sheet["description"], sheet["effects"]
+        self.params_json_schema = sheet["input_schema"]
+
+    async def __call__(self, *positional, **arguments):
+        names = list(self.params_json_schema.get("properties") or {})
+        if len(positional) > len(names):
+            raise TypeError(f"`{self.name}` takes {len(names)} arguments, and {len(positional)} were given")
+        arguments = {**dict(zip(names, positional)), **arguments}
+        return revived(await self._wire.ask_later("tool.invoke", {"tool": self.name, "arguments": arguments}))
+
+    async def on_invoke_tool(self, context, arguments):
+        """The same with the arguments as a text of JSON, as the package `agents` calls tools."""
+        result = await self(**json.loads(arguments or "{}"))
+        return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+
+    def __repr__(self):
+        return f"<tool {self.name}>"
 
 
 class ExtensionContext:
@@ -125,12 +184,12 @@ class ExtensionContext:
 
     def get_secret(self, name):
         """A granted secret, or `None`. With or without `await`."""
-        try:
-            return Secret(self._wire.ask("secret.get", name))
-        except Failure as failure:
-            if (failure.data or {}).get("code") != "HF-1609":
-                self.logger.warning("no secret `%s`: %s", name, failure)
-        return Nothing() if is_awaited(sys._getframe(1)) else None
+        return secret(self._wire, name, self.logger.warning, sys._getframe(1))
+
+    async def get_service(self, key, arguments=None):
+        """A service that another extension shares, by its key `<extension>/<name>`. It is created if it does not exist."""
+        report = await self._wire.ask_later("service.get", {"key": key, "arguments": arguments})
+        return Service(self._wire, key, revived(report))
 
     def get_extension(self, extension_id):
         """Another extension, if the manifest has it under `depends_on`."""
@@ -159,7 +218,6 @@ class ExtensionContext:
         await self._wire.ask_later("event.publish", event)
 
     def subscribe_event(self, topic, handler):
-        topic = TOPICS.get(topic, topic)
         self._handlers.append((topic, handler))
         failed = lambda why: self.logger.error("`%s` cannot be subscribed to: %s", topic, why)
         self._wire.tell("event.subscribe", {"topic": topic}, failed)
@@ -168,11 +226,10 @@ class ExtensionContext:
         self.subscribe_event(event, handler)
 
     def unsubscribe(self, event, handler):
-        topic = TOPICS.get(event, event)
-        self._handlers = [it for it in self._handlers if it != (topic, handler)]
-        if all(other != topic for other, _ in self._handlers):
-            failed = lambda why: self.logger.error("`%s` cannot be unsubscribed from: %s", topic, why)
-            self._wire.tell("event.unsubscribe", {"topic": topic}, failed)
+        self._handlers = [it for it in self._handlers if it != (event, handler)]
+        if all(other != event for other, _ in self._handlers):
+            failed = lambda why: self.logger.error("`%s` cannot be unsubscribed from: %s", event, why)
+            self._wire.tell("event.unsubscribe", {"topic": event}, failed)
 
     unsubscribe_event = unsubscribe
 
@@ -201,13 +258,20 @@ class ExtensionContext:
         return answer if isinstance(answer, str) else str(answer)
 
     async def invoke_agent_streamed(self, prompt, on_chunk=None, on_tool_call=None):
-        """The answer comes in one piece."""
-        answer = await self.invoke_agent(prompt)
-        if on_chunk is not None:
-            told = on_chunk(answer)
+        """The main agent's answer. `on_chunk` gets the text as it is written, `on_tool_call` the name of each tool that the agent calls
+        and, if it takes two, the arguments. Both may be coroutines."""
+
+        async def updated(update):
+            if "text" in update:
+                told = on_chunk(update["text"]) if on_chunk is not None else None
+            else:
+                called = (update["tool"], revived(update["arguments"]))
+                told = on_tool_call(*called[: taken(on_tool_call)]) if on_tool_call is not None else None
             if hasattr(told, "__await__"):
                 await told
-        return answer
+
+        answer = await self._wire.ask_streamed("agent.invoke", {"task": prompt}, updated)
+        return answer if isinstance(answer, str) else str(answer)
 
     async def enrich_prompt(self, prompt, agent_id=None):
         """The prompt with the text of the context providers before it."""
@@ -230,32 +294,46 @@ class ExtensionContext:
     def agent_id(self):
         return self._manifest.get("agent_id") or self.extension_id
 
-    @property
-    def _agent(self):
-        return self._manifest.get("agent") or {}
+    def _described(self):
+        return self._wire.ask("agent.describe", {})
 
     @property
     def agent_model(self):
-        return self._agent.get("model")
+        """The model that its agent uses: the one in the settings, or else in the manifest."""
+        return self._described()["models"][0]
 
     @property
     def resolved_instructions(self):
-        prompt = pathlib.Path("prompt.jinja2")
-        both = [prompt.read_text() if prompt.is_file() else "", self._agent.get("instructions") or ""]
-        return "\n\n".join(it.strip() for it in both if it.strip())
+        """`prompt.jinja2`, rendered, the manifest's instructions and those in the settings."""
+        return self._described()["instructions"]
 
     @property
     def resolved_tools(self):
-        uses = self._agent.get("uses_tools") or []
-        if uses:
-            missing = "the tools of other extensions cannot be handed to a program: `resolved_tools` is not there"
-            raise NotImplementedError(f"{missing} for {', '.join(uses)}. `invoke_agent` runs the main agent with its tools.")
-        return []
+        """The tools of the extensions under `uses_tools` that are active."""
+        return [ResolvedTool(self._wire, sheet) for sheet in self._described()["tools"]]
 
     @property
     def model_router(self):
-        configured = self._manifest.get("agent_config") or {}
-        return ModelRouter(self.agent_id, self.agent_model or configured.get("model") or "default")
+        return ModelRouter(self._wire)
+
+
+def secret(wire, name, warn, frame):
+    """A granted secret, or `None`, for the function in this frame."""
+    try:
+        return Secret(wire.ask("secret.get", name))
+    except Failure as failure:
+        if (failure.data or {}).get("code") != "HF-1609":
+            warn("no secret `%s`: %s", name, failure)
+    return Nothing() if is_awaited(frame) else None
+
+
+def taken(function):
+    """How many of a tool's name and arguments a function takes."""
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        return 1
+    return 2
 
 
 def given(**arguments):

@@ -20,7 +20,7 @@ class ClassTool:
     def of(cls, it):
         if hasattr(it, "on_invoke_tool"):
             sheet = {"name": it.name, "description": getattr(it, "description", "") or ""}
-            sheet["input_schema"] = getattr(it, "params_json_schema", None) or {"type": "object"}
+            sheet["input_schema"] = lenient(getattr(it, "params_json_schema", None) or {"type": "object"})
             return cls(sheet, direct(it) if hasattr(it, "call_directly") else invoked(it))
         if isinstance(it, dict):
             function = next((it[name] for name in ("function", "run", "handler", "call") if callable(it.get(name))), None)
@@ -40,6 +40,22 @@ class ClassTool:
         name = getattr(it, "name", None) or getattr(it, "__name__", type(it).__name__)
         said = getattr(it, "description", None) or signature.description
         return cls({"name": name, "description": said, "input_schema": signature.schema}, plain_call(function, signature))
+
+
+def lenient(schema):
+    """A tool's schema without the rule of strict schemas that every property is required: one with a default, or that may be null, can be
+    left out, and the tool fills it in or refuses."""
+    properties = schema.get("properties") or {}
+    required = [it for it in schema.get("required") or [] if not can_be_left_out(properties.get(it))]
+    return {**{name: it for name, it in schema.items() if name != "required"}, **({"required": required} if required else {})}
+
+
+def can_be_left_out(schema):
+    if not isinstance(schema, dict):
+        return False
+    kinds = schema["type"] if isinstance(schema.get("type"), list) else [schema.get("type")]
+    options = [it for name in ("anyOf", "oneOf") for it in schema.get(name) or []]
+    return "default" in schema or "null" in kinds or any(it.get("type") == "null" for it in options)
 
 
 def plain_call(function, signature):

@@ -37,10 +37,10 @@ class Failure(Exception):
 class Question:
     """A pending host call, and the callback for its answer."""
 
-    __slots__ = ("params", "told", "error", "result")
+    __slots__ = ("params", "told", "updated", "error", "result")
 
-    def __init__(self, params, told):
-        self.params, self.told, self.error, self.result = params, told, None, None
+    def __init__(self, params, told, updated=None):
+        self.params, self.told, self.updated, self.error, self.result = params, told, updated, None, None
 
     def answered(self):
         if self.error is not None:
@@ -105,6 +105,8 @@ class Wire:
                 self.take_answer(message)
             elif method == "cancel":
                 self.cancel(message["params"]["id"])
+            elif method == "update":
+                self.take_update(message["params"])
             else:
                 self.answer(message["id"], method, message.get("params"))
                 with self.state:
@@ -245,8 +247,13 @@ class Wire:
         return self.loop
 
     def run_loop(self, loop):
+        """Runs the event loop. What ends it, such as `sys.exit` in a task, ends the process: nothing could be served any more."""
         self.asyncio.set_event_loop(loop)
-        loop.run_forever()
+        try:
+            loop.run_forever()
+        except BaseException as error:
+            print_error(error)
+        os._exit(1)
 
     def start(self, number, awaitable):
         self.running_loop().call_soon_threadsafe(self.start_task, number, awaitable)
@@ -297,6 +304,16 @@ class Wire:
         await waiting
         return question.answered()
 
+    async def ask_streamed(self, name, arguments, updated):
+        """The same; `updated` gets what happens meanwhile, one update after the other."""
+        loop = self.asyncio.get_running_loop()
+        happened = self.asyncio.Queue()
+        put = lambda it: loop.call_soon_threadsafe(happened.put_nowait, it)
+        question = self.question(lambda _: put(None), name, arguments, None, put)
+        while (update := await happened.get()) is not None:
+            await updated(update)
+        return question.answered()
+
     def tell(self, name, arguments, failed):
         """Makes a host call without waiting; `failed` is called if it fails."""
 
@@ -306,13 +323,15 @@ class Wire:
 
         self.question(told, name, arguments, None)
 
-    def question(self, told, name, arguments, timeout_ms):
+    def question(self, told, name, arguments, timeout_ms, updated=None):
         from .shapes import plain
 
         params = {"name": name, "arguments": plain(arguments)}
         if timeout_ms is not None:
             params["timeout_ms"] = timeout_ms
-        question = Question(params, told)
+        if updated is not None:
+            params["updates"] = True
+        question = Question(params, told, updated)
         with self.state:
             call = CALL.get()
             if call not in self.open:
@@ -333,6 +352,12 @@ class Wire:
             self.say(id=number, method="ask", params={"call": call, **question.params})
         except Failure as failure:
             self.take_answer({"id": number, "error": {"message": str(failure)}})
+
+    def take_update(self, update):
+        with self.state:
+            question = self.questions.get(update["question"])
+        if question is not None and question.updated is not None:
+            question.updated(update)
 
     def take_answer(self, message):
         with self.state:

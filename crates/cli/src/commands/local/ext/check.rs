@@ -36,6 +36,7 @@ pub(crate) async fn check(output: &Output, plan: &ApplicationConfig, named: &Pat
         let location = Location { file: place.clone(), ..Location::default() };
         eprintln!("{}", Problem::from(fault.clone()).at(location));
     }
+    let (held, lacking) = (&bench.held, bench.held.lacking(&bench.requested.interfaces));
     let refused = conflicts.iter().filter(|fault| fault.code == Code::ToolReserved).count();
     if output.json {
         output.document(&json!({
@@ -45,6 +46,8 @@ pub(crate) async fn check(output: &Output, plan: &ApplicationConfig, named: &Pat
             "descriptors": bench.descriptors,
             "requested": bench.requested,
             "granted": bench.granted,
+            "interfaces": held.names(),
+            "lacking": lacking,
             "conflicts": conflicts,
             "faults": faults,
         }))?;
@@ -57,6 +60,10 @@ pub(crate) async fn check(output: &Output, plan: &ApplicationConfig, named: &Pat
     for descriptor in &bench.descriptors {
         let (name, value) = described(descriptor);
         line(name, &value)?;
+    }
+    line("holds", &held.names().join(", "))?;
+    if !lacking.is_empty() {
+        line("lacks", &lacking.join(", "))?;
     }
     if bench.requested != bench.granted {
         line("requests", &json!(bench.requested).to_string())?;
@@ -92,7 +99,10 @@ async fn faults(plan: &ApplicationConfig, bench: &LoadedExtension) -> Result<Vec
     if let Some(agent) = &manifest.agent {
         let models = models(plan, &settings).await;
         // Code may take the name for a purpose of its own, where the home configures no models.
-        let registers = bench.descriptors.iter().any(|it| matches!(it.payload, Payload::Agent(_)));
+        let registers = bench
+            .descriptors
+            .iter()
+            .any(|it| matches!(&it.payload, Payload::Agent(agent) if agent.code.is_none()));
         let counts = registers || !settings.models.named.is_empty();
         let named = agent.model.iter().filter(|model| counts && !models.contains(*model));
         faults.extend(named.map(|model| {
@@ -181,7 +191,10 @@ fn described(descriptor: &Descriptor) -> (&'static str, String) {
             let point = json!(spec.point);
             ("hook", format!("{}, priority {}", point.as_str().unwrap_or_default(), spec.priority))
         }
-        Payload::Agent(spec) => ("agent", format!("{}: {}", spec.id, spec.description)),
+        Payload::Agent(spec) => {
+            let name = spec.name.as_ref().map(|_| format!(" ({})", spec.tool_name())).unwrap_or_default();
+            ("agent", format!("{}{name}: {}", spec.id, spec.description))
+        }
         Payload::Other(_) => ("registers", format!("{} {}", descriptor.kind, descriptor.id)),
     }
 }

@@ -68,8 +68,7 @@ async fn round(
     }
     if std::mem::take(asked) {
         let id = folder.display().to_string();
-        let all =
-            GrantCommand { id, interface: Vec::new(), secret: Vec::new(), network: Vec::new(), folder: true };
+        let all = GrantCommand { id, folder: true, ..GrantCommand::default() };
         // One that asks for nothing needs nothing.
         if let Err(problem) = grant(output, plan, &all) {
             report(&problem);

@@ -2,11 +2,11 @@
 
 use holdfast_app::ApplicationConfig;
 use holdfast_contract::ids::ExtensionId;
-use holdfast_contract::manifest::Grants;
+use holdfast_contract::manifest::{Access, FileGrant, Grants, Manifest};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::Settings;
 use holdfast_loader::{candidate, single, single_file};
-use holdfast_policy::{Grant, Tie, effective_grant};
+use holdfast_policy::{Grant, Tie, granted_to};
 use serde_json::json;
 
 use crate::arguments::GrantCommand;
@@ -25,24 +25,34 @@ pub(crate) fn grant(
         interfaces: command.interface.clone(),
         secrets: command.secret.clone(),
         network: command.network.clone(),
-        ..Grants::default()
+        environment: command.environment.clone(),
+        files: {
+            let with = |access| move |path: &String| FileGrant { path: path.clone(), access };
+            let read = command.read.iter().map(with(Access::Read));
+            read.chain(command.write.iter().map(with(Access::Write))).collect()
+        },
+        extensions: Vec::new(),
     };
     let all = plan.home.extensions();
-    // A single file has no manifest that could ask for anything, so that what is named is what it gets.
-    let (candidate, folder, requested) = match single_file(&all, &command.id) {
-        Some(file) => (single(&all, &file, &policy, None, budgets)?, all.join(file), named.clone()),
+    let file = single_file(&all, &command.id);
+    let is_single = file.is_some();
+    let (candidate, folder) = match file {
+        Some(file) => (single(&all, &file, &policy, None, budgets)?, all.join(file)),
         None => {
             let folder = super::folder(&plan.home, Some(command.id.as_ref()))?;
-            let candidate = candidate(&folder, &policy, None, budgets)?;
-            let requested = candidate.manifest.requests();
-            (candidate, folder, requested)
+            (candidate(&folder, &policy, None, budgets)?, folder)
         }
     };
-    let give = if named.is_empty() { requested.clone() } else { effective_grant(&requested, &named) };
+    let give = if named.is_empty() {
+        candidate.manifest.requests()
+    } else if is_single {
+        // A single file gets what is named, also if its head does not ask for it.
+        named
+    } else {
+        granted_to(&candidate.manifest, &named)
+    };
     if give.is_empty() {
-        let what = format!("the manifest of `{}` does not ask for that", candidate.manifest.id);
-        let help = format!("It asks for: {}. Only what a manifest asks for can be given.", json!(requested));
-        return Err(Problem::new(Code::UsageInvalid, what).help(help));
+        return Err(nothing_given(&candidate.manifest));
     }
     let tied_to = if command.folder {
         Tie::Path(folder.display().to_string())
@@ -63,6 +73,24 @@ pub(crate) fn grant(
         }
     }
     Ok(Exit::Done)
+}
+
+/// Why nothing could be given, and what could be.
+fn nothing_given(manifest: &Manifest) -> Problem {
+    let id = &manifest.id;
+    let (what, help) = if manifest.grants.is_empty() {
+        let help = format!(
+            "Name what it may use: `holdfast ext grant {id} --network HOST:PORT` or `--secret NAME`. Interfaces are given only if the manifest asks for them."
+        );
+        (format!("the manifest of `{id}` asks for nothing"), help)
+    } else {
+        let help = format!(
+            "It asks for: {}. Only what a manifest asks for can be given.",
+            json!(manifest.requests())
+        );
+        (format!("the manifest of `{id}` does not ask for that"), help)
+    };
+    Problem::new(Code::UsageInvalid, what).help(help)
 }
 
 pub(crate) fn revoke(output: &Output, plan: &ApplicationConfig, id: &str) -> Result<Exit, Problem> {
