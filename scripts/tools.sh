@@ -7,6 +7,12 @@ OPENAI_AGENTS=0.24.0
 COMPONENTIZE_PY=0.25.1
 COMPONENTIZE_QJS=0.4.5
 ZIG=0.17.0
+MCP_NODE_SERVERS=2026.8.31
+# Later versions need node 22.
+MCP_CONFORMANCE=0.1.13
+MCP_SERVER_TIME=2026.10.19
+MCP_SERVER_GIT=2026.10.19
+MCP_SERVER_FETCH=2026.10.24
 
 HOLDFAST_TOOLS="${HOLDFAST_TOOLS:-${CARGO_TARGET_DIR:-target}/tools}"
 [[ "$HOLDFAST_TOOLS" == /* ]] || HOLDFAST_TOOLS="$PWD/$HOLDFAST_TOOLS"
@@ -18,6 +24,9 @@ export HOLDFAST_AIMOCK="$HOLDFAST_TOOLS/aimock/node_modules/@copilotkit/aimock"
 
 # The package that tools in Python classes are usually made with, and what it needs, as wheels.
 export HOLDFAST_WHEELS="$HOLDFAST_TOOLS/wheels"
+
+# MCP servers as their authors publish them.
+MCP_FOLDER="$HOLDFAST_TOOLS/mcp"
 
 QJS_FOLDER="$HOLDFAST_TOOLS/componentize-qjs"
 
@@ -44,13 +53,17 @@ install_package() { # name …
     fi
 }
 
-install_node_package() { # folder package version
+has_node_package() { # folder version
+    [[ "$(node --print 'require(process.argv[1] + "/package.json").version' "$1" 2>/dev/null)" == "$2" ]]
+}
+
+install_node_package() { # folder package@version …, all that the folder is to have
     if ! has npm || ! node --eval 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 15) ? 0 : 1)'; then
         echo "setup: node 20.15 or later with npm is missing; install it with your system's package manager or from nodejs.org" >&2
         exit 1
     fi
-    echo "setup: installing $2 $3"
-    npm install --prefix "$1" --no-save --no-audit --no-fund --ignore-scripts --loglevel=error "$2@$3" >/dev/null
+    echo "setup: installing ${*:2}"
+    npm install --prefix "$1" --no-save --no-audit --no-fund --ignore-scripts --loglevel=error "${@:2}" >/dev/null
 }
 
 link_tool() { # file name
@@ -68,6 +81,23 @@ install_python_package() { # folder package version
     need_python
     echo "setup: installing $2 $3"
     rm -rf "$1" && python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target "$1" "$2==$3"
+}
+
+install_mcp_servers() {
+    local scope=node_modules/@modelcontextprotocol package missing=no
+    for package in everything filesystem memory; do
+        has_node_package "$MCP_FOLDER/node/$scope/server-$package" "$MCP_NODE_SERVERS" || missing=yes
+    done
+    [[ "$missing" == no ]] ||
+        install_node_package "$MCP_FOLDER/node" @modelcontextprotocol/server-{everything,filesystem,memory}@"$MCP_NODE_SERVERS"
+    has_node_package "$MCP_FOLDER/conformance/$scope/conformance" "$MCP_CONFORMANCE" ||
+        install_node_package "$MCP_FOLDER/conformance" "@modelcontextprotocol/conformance@$MCP_CONFORMANCE"
+    if ! ls -d "$MCP_FOLDER/python/mcp_server_time-$MCP_SERVER_TIME.dist-info" "$MCP_FOLDER/python/mcp_server_git-$MCP_SERVER_GIT.dist-info" "$MCP_FOLDER/python/mcp_server_fetch-$MCP_SERVER_FETCH.dist-info" >/dev/null 2>&1; then
+        need_python
+        echo "setup: installing MCP servers in Python"
+        rm -rf "$MCP_FOLDER/python"
+        python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target "$MCP_FOLDER/python" "mcp-server-time==$MCP_SERVER_TIME" "mcp-server-git==$MCP_SERVER_GIT" "mcp-server-fetch==$MCP_SERVER_FETCH"
+    fi
 }
 
 download_wheels() { # folder package version

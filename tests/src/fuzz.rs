@@ -21,7 +21,7 @@ use crate::generated::plan::WorldPlan;
 use crate::generated::world::World;
 
 /// The parser of the gateway's request heads. It is the lane's own: compiled here once more, since the lane does not export it.
-#[path = "../../crates/lane-process/src/gateway/request.rs"]
+#[path = "../../crates/program/src/gateway/request.rs"]
 mod request;
 
 /// A target: its name, which is also that of its corpus, and what it does.

@@ -8,6 +8,7 @@ use holdfast_contract::manifest::Profile;
 use holdfast_contract::message::Origin;
 use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_home::{Home, HomeEnvironment, Prompts, RetentionSettings, Settings};
+use holdfast_lane_mcp::PinStore;
 use holdfast_lane_native::Workspace;
 use holdfast_loader::{Changes, FolderWatcher, HomeVault, Loader};
 use holdfast_model::detect::DetectedProvider;
@@ -126,7 +127,10 @@ impl Application {
             built_ins.extensions.iter().map(|found| found.id.clone()).chain(remote_ids).collect(),
         )
         .at((plan.environment)("HOME").as_deref().map(Path::new), workspace.as_deref())
-        .carrying(built_ins.components);
+        .carrying(built_ins.components)
+        .serving(settings.mcp.manifests());
+        // Watched for approvals. Where it cannot be made, nothing can be approved either.
+        drop(PinStore::new(home.mcp()).prepare());
         let Changes { found, rejected, warnings: loader_warnings, .. } = loader.scan(&policy);
         warnings.extend(loader_warnings);
         let faults = rejected.iter().map(|(id, problem)| (id.clone(), problem.to_located_fault())).collect();

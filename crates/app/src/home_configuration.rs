@@ -92,7 +92,8 @@ impl HomeConfiguration {
         // Settings that cannot be read change nothing.
         if let Ok(loaded) = Settings::load(&self.home) {
             (enabled, disabled) = native.set(&loaded.settings.extensions);
-            loader.set(loaded.settings.extensions);
+            let servers = loaded.settings.mcp.manifests();
+            loader.set(loaded.settings.extensions, servers);
         }
         prepare(loader);
         let Changes { found, removed, rejected, .. } = loader.scan(policy);
@@ -139,7 +140,7 @@ impl Configuration for HomeConfiguration {
         });
         let others = loader.installed().map(|(id, disabled)| InstalledExtension {
             id: id.clone(),
-            built_in: loader.path(id).is_none(),
+            built_in: loader.is_carried(id),
             disabled,
         });
         let mut installed: Vec<_> = built_in.chain(others).collect();

@@ -9,6 +9,7 @@ use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::wire::Lane;
 use holdfast_home::Settings;
 use holdfast_lane_declarative::DeclarativeLane;
+use holdfast_lane_mcp::{McpLane, McpPlaces};
 use holdfast_lane_plugin::{PluginLane, PluginPlaces, ProfileCheck};
 use holdfast_lane_process::{Demand, Places, ProcessLane};
 use holdfast_lane_remote::{RemoteLane, RemoteTarget};
@@ -37,7 +38,7 @@ pub(crate) fn lanes(
     vault: &Arc<HomeVault>,
     secrets: Option<&Arc<Secrets>>,
     progress: LaneProgress,
-) -> [Arc<dyn Lane>; 5] {
+) -> [Arc<dyn Lane>; 6] {
     let wanted = plan.log_level.unwrap_or(settings.log.level);
     // Where it is not known what to redact, nothing is shown.
     let log = plan.log.zip(secrets).map(|(tell, secrets)| {
@@ -71,6 +72,13 @@ pub(crate) fn lanes(
     };
     let mut plugins = PluginLane::new(vault.clone(), plugin_places, trusted);
     let mut programs = ProcessLane::new(vault.clone(), places.clone()).demanding(demand.clone());
+    let servers = McpPlaces {
+        code: places.code.join("mcp"),
+        data: places.data.clone(),
+        pins: plan.home.mcp(),
+        home: places.home.clone(),
+    };
+    let mut servers = McpLane::new(vault.clone(), servers).demanding(demand.clone());
     let mut python = ProcessLane::python(vault.clone(), places)
         .beside(&programs)
         .demanding(demand)
@@ -79,10 +87,12 @@ pub(crate) fn lanes(
         wasm = wasm.with_log(log.clone());
         programs = programs.with_log(log.clone());
         plugins = plugins.with_log(log.clone());
+        servers = servers.with_log(log.clone());
         python = python.with_log(log);
     }
     let words = DeclarativeLane::new(vault.clone());
-    [Arc::new(wasm), Arc::new(words), Arc::new(programs), Arc::new(python), Arc::new(plugins)]
+    let (programs, python) = (Arc::new(programs), Arc::new(python));
+    [Arc::new(wasm), Arc::new(words), programs, python, Arc::new(plugins), Arc::new(servers)]
 }
 
 /// The lane of the other Holdfasts that the settings name.

@@ -7,9 +7,12 @@
 //! | `turn.rs` | whole turns, with and without a disk |
 //! | `stream.rs` | streamed text on its way to surfaces and channels |
 //! | `python.rs` | the process lane with Python extensions |
+//! | `mcp.rs` | the MCP lane with a server in Python |
 //! | `tools.rs` | the quality of tool search |
 //! | `timing.rs` | measured durations and their percentiles |
 
+#[cfg(target_os = "linux")]
+mod mcp;
 #[cfg(target_os = "linux")]
 mod python;
 mod sandbox;
@@ -18,6 +21,8 @@ mod timing;
 pub mod tools;
 mod turn;
 
+#[cfg(target_os = "linux")]
+pub use mcp::mcp;
 #[cfg(target_os = "linux")]
 pub use python::{PythonTimes, python};
 pub use sandbox::{Sandboxed, sandboxed};

@@ -20,13 +20,13 @@ use parking_lot::Mutex;
 
 use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
 use holdfast_contract::system_frames::FoundExtension;
-use holdfast_contract::wire::{Bundle, Later};
+use holdfast_contract::wire::{Bundle, Lane, Later};
 use holdfast_lane_native::{FnHook, NativeExtension, NativeLane};
 use holdfast_lane_process::{Places, ProcessLane};
 use holdfast_loader::HomeVault;
 use holdfast_model::{Deltas, Model, ModelRequest};
 use holdfast_store::{Store, StoreOptions};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::sandbox::{arguments, opened, started};
 use crate::timing::{Moment, Timing};
@@ -62,11 +62,28 @@ fn failed(what: impl std::fmt::Display) -> Problem {
     Problem::new(Code::Internal, format!("a figure could not be taken: {what}"))
 }
 
+/// A tool that echoes, and what its calls are compared with.
+pub(crate) struct EchoSubject {
+    pub found: FoundExtension,
+    pub lane: Arc<dyn Lane>,
+    pub tool: &'static str,
+    pub bare: Bare,
+}
+
 /// Takes the figures of so many calls at once, in this empty folder.
 pub async fn python(folder: &Path, at_once: usize) -> Result<PythonTimes, Problem> {
+    compare(folder, at_once, subject).await
+}
+
+/// Takes the figures of so many calls of a subject at once, in this empty folder.
+pub(crate) async fn compare(
+    folder: &Path,
+    at_once: usize,
+    subject: fn(&Path, Arc<HomeVault>) -> Result<EchoSubject, Problem>,
+) -> Result<PythonTimes, Problem> {
     let (mut bare, mut pipeline) = (Vec::new(), Vec::new());
     for number in 0..PASSES {
-        let (echoed, called) = pass(&folder.join(number.to_string()), at_once).await?;
+        let (echoed, called) = pass(&folder.join(number.to_string()), at_once, subject).await?;
         bare.extend(echoed);
         pipeline.extend(called);
     }
@@ -74,11 +91,8 @@ pub async fn python(folder: &Path, at_once: usize) -> Result<PythonTimes, Proble
     Ok(PythonTimes { bare, pipeline })
 }
 
-/// One life of both: what echoes took, and calls.
-async fn pass(folder: &Path, at_once: usize) -> Result<(Vec<Duration>, Vec<Duration>), Problem> {
-    std::fs::create_dir_all(folder).map_err(failed)?;
-    let store = Store::open(&folder.join("holdfast.db"), StoreOptions::default())?;
-    let vault = Arc::new(HomeVault::new(store.clone(), folder.join("generations")));
+/// The tool in Python.
+fn subject(folder: &Path, vault: Arc<HomeVault>) -> Result<EchoSubject, Problem> {
     let (file, code) = ("tools/echo.py", Digest::of(ECHO.as_bytes()));
     let bundle = Bundle {
         lane: "python".to_owned(),
@@ -88,6 +102,7 @@ async fn pass(folder: &Path, at_once: usize) -> Result<(Vec<Duration>, Vec<Durat
         config: Content::new(json!({})),
         grants: Grants::default(),
         budgets: Default::default(),
+        pinned: None,
     };
     let digest = vault.keep(&bundle, BTreeMap::from([(code, ECHO.as_bytes().to_vec())]))?;
     let found = FoundExtension {
@@ -98,6 +113,29 @@ async fn pass(folder: &Path, at_once: usize) -> Result<(Vec<Duration>, Vec<Durat
         ..FoundExtension::default()
     };
     let lane = Arc::new(ProcessLane::python(vault, Places::within(folder)));
+    let message = ToExtension::Tool(ToolRequest {
+        call: Default::default(),
+        tool: "echo".into(),
+        arguments: arguments(0),
+        turn: (&Arc::new(TurnContext::default())).into(),
+    });
+    let mut request = serde_json::to_value(message).map_err(failed)?;
+    request["jsonrpc"] = json!("2.0");
+    request["id"] = json!(1);
+    let bare = Bare::start(BARE, &[], &request).map_err(failed)?;
+    Ok(EchoSubject { found, lane, tool: "echo", bare })
+}
+
+/// One life of both: what echoes took, and calls.
+async fn pass(
+    folder: &Path,
+    at_once: usize,
+    subject: fn(&Path, Arc<HomeVault>) -> Result<EchoSubject, Problem>,
+) -> Result<(Vec<Duration>, Vec<Duration>), Problem> {
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let store = Store::open(&folder.join("holdfast.db"), StoreOptions::default())?;
+    let vault = Arc::new(HomeVault::new(store.clone(), folder.join("generations")));
+    let EchoSubject { found, lane, tool, bare: echo } = subject(folder, vault)?;
     let (bare, through, answered) = (Times::default(), Times::default(), Moment::default());
     let (native, taken, since) = (NativeLane::default(), through.clone(), answered.clone());
     let returned = AtomicUsize::new(0);
@@ -109,9 +147,9 @@ async fn pass(folder: &Path, at_once: usize) -> Result<(Vec<Duration>, Vec<Durat
         Ok(Decision::Continue)
     });
     let kit = native.add(NativeExtension::new("kit", "1.0.0").hook(after));
-    let echo = Mutex::new(Bare::start().map_err(failed)?);
-    let model = Caller(Arc::new(Peer { echo, times: bare.clone(), answered, at_once }));
-    let (lanes, extensions) = (vec![Arc::new(native) as _, lane as _], vec![kit, found]);
+    let echo = Mutex::new(echo);
+    let model = Caller(Arc::new(Peer { echo, times: bare.clone(), answered, at_once, tool }));
+    let (lanes, extensions) = (vec![Arc::new(native) as _, lane], vec![kit, found]);
     let runtime = started(store, Arc::new(model), lanes, extensions).await?;
     let session = opened(&runtime, "bench", None)?;
     for turn in 0..TURNS {
@@ -133,7 +171,7 @@ async fn pass(folder: &Path, at_once: usize) -> Result<(Vec<Duration>, Vec<Durat
 }
 
 /// A Python that does nothing but echo.
-struct Bare {
+pub(crate) struct Bare {
     process: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -141,24 +179,20 @@ struct Bare {
 }
 
 impl Bare {
-    fn start() -> std::io::Result<Self> {
+    /// Starts a script, sends it these lines and reads an answer to each, and echoes with this request afterwards.
+    pub(crate) fn start(script: &str, first: &[Value], request: &Value) -> std::io::Result<Self> {
         let mut process = Command::new("python3")
-            .args(["-c", BARE])
+            .args(["-c", script])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
         let missing = || std::io::Error::other("no pipes");
-        let input = process.stdin.take().ok_or_else(missing)?;
-        let output = BufReader::new(process.stdout.take().ok_or_else(missing)?);
-        let message = ToExtension::Tool(ToolRequest {
-            call: Default::default(),
-            tool: "echo".into(),
-            arguments: arguments(0),
-            turn: (&Arc::new(TurnContext::default())).into(),
-        });
-        let mut request = serde_json::to_value(message)?;
-        request["jsonrpc"] = json!("2.0");
-        request["id"] = json!(1);
+        let mut input = process.stdin.take().ok_or_else(missing)?;
+        let mut output = BufReader::new(process.stdout.take().ok_or_else(missing)?);
+        for message in first {
+            writeln!(input, "{message}")?;
+            output.read_line(&mut String::new())?;
+        }
         Ok(Self { process, input, output, request: format!("{request}\n") })
     }
 
@@ -192,6 +226,7 @@ struct Peer {
     times: Times,
     answered: Moment,
     at_once: usize,
+    tool: &'static str,
 }
 
 impl Peer {
@@ -211,7 +246,7 @@ impl Model for Caller {
         let number = after.filter(|message| matches!(message, Message::Assistant { .. })).count();
         let asked = |place: usize| {
             let model_id = format!("{number}-{place}").into();
-            AskedCall { model_id, tool: "echo".into(), arguments: arguments(number) }
+            AskedCall { model_id, tool: self.0.tool.into(), arguments: arguments(number) }
         };
         let wanted = if number < ROUNDS { self.0.at_once } else { 0 };
         let calls: Vec<_> = (0..wanted).map(asked).collect();

@@ -109,6 +109,7 @@ fn gates(folder: &Path, count: usize) -> Result<Gates, Problem> {
             config: Content::new(json!({})),
             grants: Grants::default(),
             budgets: Default::default(),
+            pinned: None,
         };
         let digest = vault.keep(&bundle, BTreeMap::from([(code, GATE.to_vec())]))?;
         let (id, version, lane) = (id.as_str().into(), "1.0.0".into(), bundle.lane);

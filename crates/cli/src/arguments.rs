@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Create a home: detect keys and local model servers, write commented settings
     Init(Init),
-    /// Take over what you have in another program: extensions, settings, secrets, data
+    /// Take over what you have in another program: extensions, settings, secrets, data, MCP servers
     #[command(subcommand)]
     Import(Import),
     /// Chat in the terminal: streaming, history, slash commands, inline approvals [the default command]
@@ -82,6 +82,9 @@ pub(crate) enum Command {
     /// What extensions do at certain times
     #[command(subcommand)]
     Schedule(Schedule),
+    /// MCP servers
+    #[command(subcommand)]
+    Mcp(Mcp),
     /// Keys, tokens and passwords that extensions and models use
     #[command(subcommand)]
     Secret(Secret),
@@ -132,6 +135,14 @@ pub(crate) enum Import {
     Yodoca(ImportSource),
     /// From pith: the folder with its `config.yaml`
     Pith(ImportSource),
+    /// Add the servers of a JSON file with `mcpServers` to the settings; keys in it go to the secret store
+    Mcp {
+        /// The file, such as `.mcp.json`
+        file: PathBuf,
+        /// Show what would be imported, and write nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 #[derive(Args)]
@@ -480,6 +491,35 @@ pub(crate) enum Schedule {
 }
 
 #[derive(Subcommand)]
+pub(crate) enum Mcp {
+    #[command(flatten)]
+    Local(LocalMcp),
+    /// Start a server, list what it offers, and compare that with what was approved
+    Test {
+        /// Its name in the settings, or the id of its extension
+        name: String,
+    },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum LocalMcp {
+    /// List the servers: how each is reached, how many tools it has, what waits for approval, what is wrong
+    List,
+    /// List the tools of a server as they were approved, and what has changed since
+    Tools {
+        /// The server
+        name: String,
+    },
+    /// Approve definitions of tools that are new or have changed; without names all of them
+    Approve {
+        /// The server
+        name: String,
+        /// The tools, by the server's names for them
+        tools: Vec<String>,
+    },
+}
+
+#[derive(Subcommand)]
 pub(crate) enum Secret {
     /// List the names, and where each secret comes from; never a value
     List,
@@ -696,6 +736,8 @@ pub(crate) enum BenchSuite {
     Sandbox,
     /// Tools in Python
     Python,
+    /// Tools of MCP servers
+    Mcp,
     /// Streaming of answers
     Stream,
     /// Whole turns, and idle sessions

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 
 use crate::arguments::{
     Bench, Bus, Call, ChangeLog, ChangePolicy, ChangeSession, Chat, Command, Demo, Explain, Ext, Import,
-    Init, LocalExt, Log, Model, OfflineExt, OwnerExt, Policy, Questions, ReadLog, ReadSession, Replay, Run,
-    Schedule, Schema, Secret, Session, Setup, Up,
+    Init, LocalExt, LocalMcp, Log, Mcp, Model, OfflineExt, OwnerExt, Policy, Questions, ReadLog, ReadSession,
+    Replay, Run, Schedule, Schema, Secret, Session, Setup, Up,
 };
 
 /// A command, sorted by what it needs.
@@ -56,6 +56,7 @@ pub(crate) enum LocalCommand {
     PolicyShow,
     Policy(ChangePolicy),
     Model(Model),
+    Mcp(LocalMcp),
 }
 
 /// Asks the owner of a home, which is this process if there is no other.
@@ -75,6 +76,7 @@ pub(crate) enum OwnerCommand {
     Questions(Questions),
     Schedule(Schedule),
     Secret(Secret),
+    McpTest { name: String },
 }
 
 impl From<Command> for Task {
@@ -116,6 +118,8 @@ impl From<Command> for Task {
             Command::Bus(command) => Self::Owner(OwnerCommand::Bus(command)),
             Command::Questions(command) => Self::Owner(OwnerCommand::Questions(command)),
             Command::Schedule(command) => Self::Owner(OwnerCommand::Schedule(command)),
+            Command::Mcp(Mcp::Local(command)) => Self::Local(LocalCommand::Mcp(command)),
+            Command::Mcp(Mcp::Test { name }) => Self::Owner(OwnerCommand::McpTest { name }),
             Command::Secret(command) => Self::Owner(OwnerCommand::Secret(command)),
         }
     }

@@ -167,6 +167,12 @@ codes! {
     ZoneUnknown = "4305", "There is no such time zone", "Use a name of the time zone database, such as `Europe/Vienna` or `UTC`.";
     ScheduleLimit = "4306", "An extension has too many schedules, or they are due too often", "Use fewer schedules or longer intervals; one task can do several things.";
     ScheduleUnknown = "4307", "There is no such schedule", "Run `holdfast schedule list` to see the schedules.";
+    McpServerFailed = "4421", "An MCP server does not answer", "Read the reason; `holdfast mcp test NAME` starts the server and shows what it says.";
+    McpChanged = "4422", "The definition of an MCP tool has changed since it was approved", "Read what changed with `holdfast mcp tools NAME`; `holdfast mcp approve NAME` approves it.";
+    McpProtocol = "4423", "An MCP server violated the protocol", "Report it to the server's author; the connection was closed, and the next call opens another.";
+    McpLogin = "4424", "An MCP server requires a login", "Store a token with `holdfast secret set NAME` and send it: `headers: { Authorization: 'Bearer ${NAME}' }`.";
+    McpUnknown = "4425", "There is no such MCP server", "Run `holdfast mcp list` to see the servers.";
+    McpImport = "4426", "The file with MCP servers cannot be imported", "Name a JSON file with an object `mcpServers`.";
     ModelFailed = "5001", "The model did not answer", "Check the provider's status and your key; the attempts are in the log.";
     ModelUnknown = "5002", "There is no such model", "Run `holdfast model list` to see what is configured.";
     ModelKey = "5003", "The provider rejected the key", "Check that the key shown is set, complete and still valid.";

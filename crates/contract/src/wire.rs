@@ -172,6 +172,9 @@ pub struct Bundle {
     /// What a call may use up.
     #[serde(default)]
     pub budgets: Budgets,
+    /// The definitions of an MCP server's tools that were approved, by the digest under which the vault has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<Digest>,
 }
 
 impl Bundle {

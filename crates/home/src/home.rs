@@ -113,6 +113,11 @@ impl Home {
         self.root.join("generations")
     }
 
+    /// What was approved of each MCP server.
+    pub fn mcp(&self) -> PathBuf {
+        self.root.join("mcp")
+    }
+
     /// The packages that extensions in Python need, an environment for each list of them.
     pub fn environments(&self) -> PathBuf {
         self.root.join("environments")

@@ -52,6 +52,7 @@ pub use policy_file::named_profile;
 pub use prompts::{ORCHESTRATOR, PromptContext, PromptTool, Prompts};
 pub use settings::{
     AgentSettings, BreakerSettings, CallSettings, Channels, HostCallRate, LimitSettings, LoadedSettings,
-    LogLevelSetting, LogSettings, ModelSettings, Models, OFFLINE, RemoteSettings, RetentionSettings,
-    SecretPlace, SecretSettings, ServeSettings, SessionRule, Settings, ToolSettings, schema,
+    LogLevelSetting, LogSettings, McpServerSettings, McpSettings, McpToolSettings, ModelSettings, Models,
+    OFFLINE, RemoteSettings, RetentionSettings, SecretPlace, SecretSettings, ServeSettings, SessionRule,
+    Settings, ToolSettings, schema,
 };

@@ -2,6 +2,7 @@
 //!
 //! Which folder file tools may touch is worked out in `workspace.rs`. Secrets are not settings.
 
+mod mcp;
 mod read;
 mod write;
 
@@ -22,6 +23,7 @@ use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use self::mcp::{McpServerSettings, McpSettings, McpToolSettings};
 use crate::files::{self, Bounds};
 use crate::home::Home;
 
@@ -51,6 +53,9 @@ pub struct Settings {
     /// extension's: `false` disables it, whatever its manifest says, and `true` enables it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub extensions: BTreeMap<ExtensionId, Map<String, Value>>,
+    /// MCP servers.
+    #[serde(skip_serializing_if = "McpSettings::is_empty")]
+    pub mcp: McpSettings,
     /// Channels.
     #[serde(skip_serializing_if = "Channels::is_empty")]
     pub channels: Channels,

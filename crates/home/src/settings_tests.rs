@@ -203,12 +203,9 @@ error[HF-1103]: unknown field `max_cost` in `limits`
         ),
         // What nothing reads is refused, and the rest of the file is read all the same.
         (
-            "packs: [a]\nmcp: { servers: {} }\nstore: { url: 'nats://host:4222' }\nweb: { listen: '127.0.0.1:80' }\nextensions: [x]\n",
+            "packs: [a]\nmcp: { servers: { a: { command: x } } }\nstore: { url: 'nats://host:4222' }\nweb: { listen: '127.0.0.1:80' }\nextensions: [x]\n",
             "error[HF-1009]: `packs` is not available in this version
   --> s.yaml:1:8 (packs)
-  help: Remove it.
-error[HF-1009]: `mcp` is not available in this version
-  --> s.yaml:2:6 (mcp)
   help: Remove it.
 error[HF-1009]: `store` is not available in this version
   --> s.yaml:3:8 (store)

@@ -1,7 +1,6 @@
 //! An activation on disk: its files, copied from the vault, and everything that its process is started with.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +9,8 @@ use holdfast_contract::manifest::{Access, Manifest, ProgramCommand};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Bundle, Vault};
-use holdfast_sandbox::{SandboxReport, gateway_address, resolver_settings};
+use holdfast_program::lay_out;
+use holdfast_sandbox::SandboxReport;
 use holdfast_untrusted_files::TempFolder;
 
 use crate::lane::{Places, PythonInterpreter};
@@ -39,8 +39,8 @@ pub(crate) struct FolderPlan {
     pub neighbours: Vec<(ExtensionId, Arc<TempFolder>)>,
     /// The granted environment variables of the host, by name.
     pub variables: Vec<String>,
-    /// The ports at which its connections without a proxy are accepted.
-    pub ports: Vec<u16>,
+    /// The granted hosts.
+    pub hosts: Vec<String>,
     /// Whether packages were installed for it.
     pub has_packages: bool,
     /// Its disk quota in bytes.
@@ -99,50 +99,9 @@ pub(crate) fn plan(
         writable: granted(Access::Write).collect(),
         neighbours: Vec::new(),
         variables: bundle.grants.environment.clone(),
-        ports: ports(&bundle.grants.network),
+        hosts: bundle.grants.network.clone(),
         has_packages,
         disk_bytes: bundle.budgets.disk_bytes,
         report,
     })
 }
-
-/// Writes the files again at every load: an earlier copy may have been changed.
-fn lay_out(bundle: &Bundle, vault: &dyn Vault, place: &Path) -> Result<TempFolder, Fault> {
-    fs::create_dir_all(place).map_err(|error| failed(place, error))?;
-    let folder = TempFolder::within(place).map_err(|error| failed(place, error))?;
-    for (name, digest) in &bundle.files {
-        let path = folder.path().join(name);
-        let bytes = vault.file(*digest)?;
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(|error| failed(parent, error))?;
-        }
-        fs::write(&path, &bytes).map_err(|error| failed(&path, error))?;
-        let runs = bytes.starts_with(b"#!") || bytes.starts_with(b"\x7fELF");
-        let mode = if runs { 0o755 } else { 0o644 };
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).map_err(|error| failed(&path, error))?;
-    }
-    let path = folder.path().join(RESOLVER_FILE);
-    fs::write(&path, resolver_settings()).map_err(|error| failed(&path, error))?;
-    Ok(folder)
-}
-
-/// The ports at which connections without a proxy are accepted: those of granted hosts, and the usual ones of hosts that the user may be
-/// asked about. Each is a listener, and costs a descriptor.
-fn ports(granted: &[String]) -> Vec<u16> {
-    let named = granted.iter().filter_map(|host| host.rsplit_once(':')?.1.parse().ok());
-    let taken = [gateway_address().port(), RESOLVER_PORT, 0];
-    let mut ports: Vec<u16> = Vec::new();
-    for port in named.chain(USUAL_PORTS.iter().copied()) {
-        if !ports.contains(&port) && !taken.contains(&port) && ports.len() < MAX_PORTS {
-            ports.push(port);
-        }
-    }
-    ports
-}
-
-/// The file among those of an activation that a program finds as `/etc/resolv.conf`. No extension has hidden files.
-pub(crate) const RESOLVER_FILE: &str = ".resolv.conf";
-const RESOLVER_PORT: u16 = 53;
-/// Web, mail, and the web's usual alternatives.
-const USUAL_PORTS: &[u16] = &[80, 443, 143, 993, 465, 587, 8080, 8443];
-const MAX_PORTS: usize = 32;

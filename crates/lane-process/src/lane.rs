@@ -10,6 +10,8 @@ use holdfast_contract::manifest::LaneKind;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Bundle, Instance, Lane, Later, Vault};
+#[cfg(target_os = "linux")]
+use holdfast_program::keep_home_closed;
 use holdfast_sandbox::SandboxReport;
 use holdfast_untrusted_files::{TempFolder, remove_tree};
 use parking_lot::Mutex;
@@ -217,22 +219,6 @@ impl ProcessLane {
         readable.push(environment.folder.clone());
         let executable = environment.python();
         Ok(PythonInterpreter { executable, readable, identity, has_packages: true, worker })
-    }
-}
-
-/// Refuses to start a program that could read the home, because the home lies in the system's folders or in those of Python.
-#[cfg(target_os = "linux")]
-fn keep_home_closed(home: &Path, readable: &[PathBuf]) -> Result<(), Fault> {
-    let access = holdfast_sandbox::ProgramAccess::new(readable, holdfast_sandbox::Network::Closed);
-    match access.containing(home) {
-        None => Ok(()),
-        Some(path) => {
-            let message = format!(
-                "the home folder lies in {}, which programs must be able to read; put the home elsewhere",
-                path.display()
-            );
-            Err(Fault::new(Code::Unconfined, message))
-        }
     }
 }
 

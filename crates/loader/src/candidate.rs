@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 use crate::disk::{MAX_FILES, Tree, is_dir, is_file, names, tree};
 use crate::python_head::PythonHead;
 use crate::reader::ExtensionReader;
+use crate::servers::{approved, pins_file};
 
 /// An extension as its folder has it, before anything of it runs.
 pub struct Candidate {
@@ -136,6 +137,7 @@ pub fn single(
         config: configured(&manifest, set),
         grants: Default::default(),
         budgets,
+        pinned: None,
     };
     bundle.grants = policy.given(&manifest.id, &bundle.content(), path.to_str());
     Ok(Candidate { manifest, warnings, bundle, files: contents })
@@ -209,7 +211,7 @@ pub fn candidate(
             let entrypoint = manifest.entrypoint.clone().or_else(single).unwrap_or_default();
             (entrypoint.clone(), vec![entrypoint])
         }
-        LaneKind::Process => (String::new(), all_files(folder)?),
+        LaneKind::Process | LaneKind::Mcp => (String::new(), all_files(folder)?),
         LaneKind::Python => {
             let entrypoint = manifest.entrypoint.clone().unwrap_or_else(|| "main.py".to_owned());
             (entrypoint, all_files(folder)?)
@@ -228,7 +230,9 @@ pub fn candidate(
     if lane == LaneKind::Python {
         imported(folder, &manifest, &mut all, &mut reader)?;
     }
-    let (files, contents) = content_addressed(all);
+    let (files, mut contents) = content_addressed(all);
+    let all_extensions = folder.parent().unwrap_or(folder);
+    let pinned = approved(&manifest, &pins_file(all_extensions, &manifest.id), &mut contents)?;
     let mut bundle = Bundle {
         lane: lane.as_str().to_owned(),
         manifest: String::from_utf8_lossy(&bytes).into_owned(),
@@ -237,6 +241,7 @@ pub fn candidate(
         config: configured(&manifest, set),
         grants: Default::default(),
         budgets,
+        pinned,
     };
     let given = policy.given(&manifest.id, &bundle.content(), folder.to_str());
     bundle.grants = granted_to(&manifest, &given);
@@ -361,7 +366,7 @@ fn all_files(folder: &Path) -> Result<Vec<String>, Problem> {
 }
 
 /// The configuration of an extension: the user's settings over the manifest's.
-fn configured(manifest: &Manifest, set: Option<&Map<String, Value>>) -> Content {
+pub(crate) fn configured(manifest: &Manifest, set: Option<&Map<String, Value>>) -> Content {
     let mut config = Value::Object(manifest.config.clone());
     overlay(&mut config, &Value::Object(own_settings(set)));
     Content::new(config)

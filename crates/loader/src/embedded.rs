@@ -74,6 +74,7 @@ impl EmbeddedComponent {
             config: Content::new(config),
             grants: Default::default(),
             budgets,
+            pinned: None,
         };
         Ok(Candidate { manifest, warnings, bundle, files: contents })
     }

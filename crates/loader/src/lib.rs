@@ -9,6 +9,7 @@
 //! | `disk.rs` | directory listings and file stamps that tell a missing file from an unreadable one |
 //! | `embedded.rs` | extensions whose bytes are in the program |
 //! | `python_head.rs` | what a single Python file declares of its needs |
+//! | `servers.rs` | MCP servers that the settings name, and what was approved of each server |
 //! | `vault.rs` | stored generations, and what lanes derive from them |
 //! | `watch.rs` | debounced notifications of changes |
 
@@ -18,6 +19,7 @@ mod embedded;
 mod loader;
 mod python_head;
 mod reader;
+mod servers;
 mod vault;
 mod watch;
 

@@ -29,6 +29,7 @@ use crate::candidate::{
 };
 use crate::disk::{Stamp, check_owner, check_owners, is_dir, names, stamp, stamps_of, tree, unreadable};
 use crate::embedded::EmbeddedComponent;
+use crate::servers::{pins_file, pins_folder, server};
 use crate::vault::HomeVault;
 
 /// Looks through the extensions of a home.
@@ -45,6 +46,8 @@ pub struct Loader {
     working_folder: String,
     /// The components that the program carries.
     carried: Vec<EmbeddedComponent>,
+    /// The manifests of the MCP servers that the settings name.
+    servers: BTreeMap<ExtensionId, String>,
     seen: BTreeMap<ExtensionId, Snapshot>,
     /// Why not everything could be seen at the last look. What is missing then is not gone.
     blind: Option<Problem>,
@@ -65,6 +68,8 @@ struct Snapshot {
     warnings: Vec<Problem>,
     /// Whether the program carries it.
     carried: bool,
+    /// Whether it lies on the disk: the program does not carry it, and the settings do not name it.
+    on_disk: bool,
 }
 
 /// What an extension came to at the last look.
@@ -115,7 +120,7 @@ impl Loader {
         budgets: Budgets,
         built_in: BTreeSet<ExtensionId>,
     ) -> Self {
-        let (carried, seen) = (Vec::new(), BTreeMap::new());
+        let (carried, servers, seen) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         let (user_folder, working_folder) = Default::default();
         Self {
             folder,
@@ -126,6 +131,7 @@ impl Loader {
             user_folder,
             working_folder,
             carried,
+            servers,
             seen,
             blind: None,
         }
@@ -144,9 +150,24 @@ impl Loader {
         self
     }
 
-    /// Uses these settings from the next scan on.
-    pub fn set(&mut self, settings: BTreeMap<ExtensionId, Map<String, Value>>) {
-        self.settings = settings;
+    /// The same, with MCP servers that the settings name, by their manifests.
+    pub fn serving(mut self, servers: BTreeMap<ExtensionId, String>) -> Self {
+        self.servers = servers;
+        self
+    }
+
+    /// Uses these settings and MCP servers from the next scan on.
+    pub fn set(
+        &mut self,
+        settings: BTreeMap<ExtensionId, Map<String, Value>>,
+        servers: BTreeMap<ExtensionId, String>,
+    ) {
+        (self.settings, self.servers) = (settings, servers);
+    }
+
+    /// Whether the program carries an extension.
+    pub fn is_carried(&self, id: &ExtensionId) -> bool {
+        self.seen.get(id).is_some_and(|seen| seen.carried)
     }
 
     /// The folders to watch: the one of all extensions, and each extension's.
@@ -160,7 +181,8 @@ impl Loader {
             std::iter::once(folder).chain(inside)
         });
         let single = SINGLE.iter().map(|kind| self.folder.join(kind)).filter(|folder| folder.is_dir());
-        above.into_iter().chain(all).chain(single).chain(each).collect()
+        let pins = Some(pins_folder(&self.folder)).filter(|folder| folder.is_dir());
+        above.into_iter().chain(all).chain(single).chain(each).chain(pins).collect()
     }
 
     /// The extensions that were there at the last look, by id, and whether each is disabled.
@@ -168,9 +190,9 @@ impl Loader {
         self.seen.iter().map(|(id, seen)| (id, matches!(seen.state, State::Disabled)))
     }
 
-    /// Where an extension lies on the disk: a folder or a file. None for one that the program carries.
+    /// Where an extension lies on the disk: a folder or a file. None for one that the program carries, or that the settings name.
     pub fn path(&self, id: &ExtensionId) -> Option<PathBuf> {
-        self.seen.get(id).filter(|seen| !seen.carried)?;
+        self.seen.get(id).filter(|seen| seen.on_disk)?;
         let file = single_file(&self.folder, id.as_str());
         Some(self.folder.join(file.as_deref().unwrap_or(id.as_str())))
     }
@@ -197,6 +219,10 @@ impl Loader {
         let manifest = bundle.parsed().map_err(read)?;
         if bundle.lane == LaneKind::Plugin.as_str() {
             check_plugins(policy, &found.id)?;
+        }
+        // What the settings name has what they give it, as long as they say the same.
+        if self.servers.get(&found.id) == Some(&bundle.manifest) {
+            return Ok(());
         }
         let given = |path: PathBuf| policy.given(&found.id, &bundle.content(), path.to_str());
         // A folder gets what its manifest requests of what is given, and a single file all of that.
@@ -301,6 +327,18 @@ impl Loader {
                 ExtensionLocation::File { folder: self.folder.clone(), file: format!("{kind}/{file}") },
             );
         }
+        for (id, manifest) in &self.servers {
+            if let Some(other) = there.get(id) {
+                let what = format!("`{id}` is also the MCP server of this name in the settings");
+                changes.warnings.push(
+                    Problem::in_file(Code::ManifestValue, &other.path(), what)
+                        .help("Rename one of them: the server in the settings is passed over."),
+                );
+                continue;
+            }
+            let pins = pins_file(&self.folder, id);
+            there.insert(id.clone(), ExtensionLocation::Server { manifest: manifest.clone(), pins });
+        }
         for component in &self.carried {
             let id = component.extension();
             let gives_way = component.is_overridable() || replaces_built_in(self.settings.get(&id));
@@ -318,7 +356,7 @@ impl Loader {
     /// Why the folder of all extensions is not taken for empty, if it is not there although it was: removing an extension removes what
     /// is in it.
     fn is_lost(&self) -> Option<Problem> {
-        let was_there = self.seen.values().any(|seen| !seen.carried);
+        let was_there = self.seen.values().any(|seen| seen.on_disk);
         (was_there && fs::symlink_metadata(&self.folder).is_err()).then(|| {
             let what = format!("{} is not there any more", self.folder.display());
             let help = "Put it back; an empty folder there means that all extensions were removed.";
@@ -329,7 +367,7 @@ impl Loader {
     fn look(&mut self, id: &ExtensionId, place: &ExtensionLocation, policy: &Policy, changes: &mut Changes) {
         let mut reach = self.seen.get(id).map(|seen| seen.reach.clone()).unwrap_or_default();
         let mut stamps = place.stamps(&reach);
-        let (seen, in_force, set) = (self.seen.get(id), policy.digest(), self.settings.get(id).cloned());
+        let (seen, in_force, set) = (self.seen.get(id), policy.digest(), self.set_for(id));
         if seen.is_some_and(|seen| seen.stamps == stamps && seen.policy == in_force && seen.set == set) {
             return;
         }
@@ -365,8 +403,19 @@ impl Loader {
             }
         };
         let carried = matches!(place, ExtensionLocation::Carried(_));
+        let on_disk = matches!(place, ExtensionLocation::Folder(_) | ExtensionLocation::File { .. });
         let (policy, warnings) = (in_force, odd);
-        self.seen.insert(id.clone(), Snapshot { stamps, policy, set, state, reach, warnings, carried });
+        let seen = Snapshot { stamps, policy, set, state, reach, warnings, carried, on_disk };
+        self.seen.insert(id.clone(), seen);
+    }
+
+    /// What the user has set for an extension, and of an MCP server in the settings all there is.
+    fn set_for(&self, id: &ExtensionId) -> Option<Map<String, Value>> {
+        let mut set = self.settings.get(id).cloned();
+        if let Some(manifest) = self.servers.get(id) {
+            set.get_or_insert_default().insert("mcp".to_owned(), manifest.clone().into());
+        }
+        set
     }
 
     fn read(
@@ -389,6 +438,7 @@ impl Loader {
             ExtensionLocation::Folder(folder) => candidate(folder, policy, set, self.budgets)?,
             ExtensionLocation::File { folder, file } => single(folder, file, policy, set, self.budgets)?,
             ExtensionLocation::Carried(component) => component.candidate(set, self.budgets)?,
+            ExtensionLocation::Server { manifest, pins } => server(manifest, pins, set, self.budgets)?,
         };
         if !enabled.unwrap_or(manifest.enabled) {
             return Ok(None);
@@ -396,7 +446,9 @@ impl Loader {
         bundle.grants = rooted(&bundle.grants, &self.user_folder, &self.working_folder);
         let reach = match place {
             ExtensionLocation::Folder(folder) => reach_of(folder, &bundle),
-            ExtensionLocation::File { .. } | ExtensionLocation::Carried(_) => FileDependencies::default(),
+            ExtensionLocation::File { .. }
+            | ExtensionLocation::Carried(_)
+            | ExtensionLocation::Server { .. } => FileDependencies::default(),
         };
         reach.others.iter().try_for_each(|other| check_owners(other))?;
         let mut secrets: Vec<String> = Vec::new();
@@ -427,7 +479,9 @@ impl Loader {
             setup: (setup != SetupSpec::default()).then_some(setup),
             built_in: match place {
                 ExtensionLocation::Carried(component) => Some(component.built_in()),
-                ExtensionLocation::Folder(_) | ExtensionLocation::File { .. } => None,
+                ExtensionLocation::Folder(_)
+                | ExtensionLocation::File { .. }
+                | ExtensionLocation::Server { .. } => None,
             },
             agent,
         };
@@ -480,6 +534,11 @@ enum ExtensionLocation {
     },
     /// In the program itself.
     Carried(EmbeddedComponent),
+    /// In the settings, as a manifest, with what was approved of it.
+    Server {
+        manifest: String,
+        pins: PathBuf,
+    },
 }
 
 impl ExtensionLocation {
@@ -488,6 +547,7 @@ impl ExtensionLocation {
             Self::Folder(folder) => folder.clone(),
             Self::File { folder, file } => folder.join(file),
             Self::Carried(component) => PathBuf::from(component.id),
+            Self::Server { pins, .. } => pins.clone(),
         }
     }
 
@@ -496,6 +556,7 @@ impl ExtensionLocation {
         match self {
             Self::Folder(folder) => check_owners(folder),
             Self::File { .. } => self.files().iter().try_for_each(|file| check_owner(file)),
+            Self::Server { pins, .. } => check_owner(pins),
             Self::Carried(_) => Ok(()),
         }
     }
@@ -512,11 +573,15 @@ impl ExtensionLocation {
         match self {
             Self::Folder(folder) => {
                 let others = reach.others.iter().flat_map(|other| stamps_of(other, true));
-                stamps_of(folder, reach.deep).into_iter().chain(others).collect()
+                let all = folder.parent().unwrap_or(folder);
+                let id = folder.file_name().map(|name| name.to_string_lossy().as_ref().into());
+                let pins = id.and_then(|id| stamp(pins_file(all, &id)));
+                stamps_of(folder, reach.deep).into_iter().chain(others).chain(pins).collect()
             }
             Self::File { .. } => self.files().into_iter().filter_map(stamp).collect(),
             // The program does not change while it runs.
             Self::Carried(_) => Vec::new(),
+            Self::Server { pins, .. } => stamp(pins.clone()).into_iter().collect(),
         }
     }
 }
@@ -531,7 +596,8 @@ fn single_files(folder: &Path) -> Result<Vec<String>, Problem> {
 
 /// What of the disk decides about a folder.
 fn reach_of(folder: &Path, bundle: &Bundle) -> FileDependencies {
-    let deep = [LaneKind::Process, LaneKind::Python].iter().any(|lane| lane.as_str() == bundle.lane);
+    let deep =
+        [LaneKind::Process, LaneKind::Python, LaneKind::Mcp].iter().any(|lane| lane.as_str() == bundle.lane);
     let inside = bundle.files.keys().filter_map(|path| path.strip_prefix(DEPENDS_ON)?.split('/').nth(1));
     let others: BTreeSet<&str> = inside.collect();
     let all = folder.parent().unwrap_or(folder);

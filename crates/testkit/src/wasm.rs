@@ -132,6 +132,7 @@ fn bundle(manifest: &str, lane: &str) -> Bundle {
         config: Content::of(&parsed(manifest).config),
         grants: Grants::default(),
         budgets: Budgets::default(),
+        pinned: None,
     }
 }
 

@@ -85,7 +85,6 @@ pub const FORMATS: &[FormatSource] = &[
 const REFUSED: &[(&str, &str)] = &[
     ("Grants.environment", "the readers of manifests and policies: HF-1009"),
     ("Manifest.package", "the loader: there is no Node lane"),
-    ("Manifest.mcp", "the loader: there is no MCP lane"),
     ("Events.publishes", "it describes what an extension publishes, for people"),
 ];
 

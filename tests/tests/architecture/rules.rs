@@ -91,7 +91,7 @@ fn rank(folder: &str) -> Option<u8> {
         "authoring" => 6,
         "cli" => 7,
         "sdk/rust/macros" => 0,
-        "sandbox" => 1,
+        "sandbox" | "program" => 1,
         "jsonrpc" => 0,
         "sdk/rust" => 1,
         "sdk/rust-plugin" => 0,
@@ -105,7 +105,11 @@ fn rank(folder: &str) -> Option<u8> {
 
 /// Pairs on one layer of which the first may depend on the second: the home reads its policy file, and the contract reads
 /// manifests with the YAML reader.
-const KNOWS: &[(&str, &str)] = &[("crates/home", "crates/policy"), ("crates/contract", "crates/yaml")];
+const KNOWS: &[(&str, &str)] = &[
+    ("crates/home", "crates/policy"),
+    ("crates/contract", "crates/yaml"),
+    ("crates/program", "crates/sandbox"),
+];
 
 /// Crates that may depend on fewer of ours than their layer allows.
 const NARROW: &[(&str, &[&str])] = &[
@@ -121,6 +125,7 @@ const NARROW: &[(&str, &[&str])] = &[
     ("crates/schedules", &["crates/contract"]),
     ("crates/secrets", &["crates/contract", "crates/atomic-file", "crates/untrusted-files"]),
     ("crates/sandbox", &["crates/contract"]),
+    ("crates/program", &["crates/contract", "crates/sandbox", "crates/untrusted-files"]),
     ("crates/jsonrpc", &[]),
 ];
 

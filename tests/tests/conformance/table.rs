@@ -204,6 +204,7 @@ async fn lab(
                 config: Content::default(),
                 grants: given.clone(),
                 budgets: Default::default(),
+                pinned: None,
             };
             let bytes = serde_json::to_vec(&bundle).unwrap();
             let digest = Digest::of(&bytes);

@@ -3,6 +3,7 @@
 pub(crate) mod ext;
 pub(crate) mod import;
 pub(crate) mod init;
+pub(crate) mod mcp;
 mod models;
 mod policy;
 pub(crate) mod replay;
@@ -49,6 +50,7 @@ impl LocalCommand {
                 ext::revoke(output, plan, &id.unwrap_or_default())
             }
             Self::Model(command) => model(output, plan, command).await,
+            Self::Mcp(command) => mcp::mcp(output, plan, command).await,
         }
     }
 }

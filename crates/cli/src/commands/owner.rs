@@ -86,6 +86,7 @@ impl OwnerCommand {
             Self::Chat(_)
             | Self::Run(_)
             | Self::Call(_)
+            | Self::McpTest { .. }
             | Self::Ext(OwnerExt::Restart { .. })
             | Self::Setup(_)
             | Self::Questions(Questions::Answer { .. })
@@ -132,6 +133,7 @@ impl OwnerCommand {
             Self::Bus(command) => bus::bus(output, link, command).await,
             Self::Questions(command) => questions::questions(output, link, command).await,
             Self::Schedule(command) => schedule::schedule(output, link, command).await,
+            Self::McpTest { name } => manage::mcp::test(output, link, plan, &name).await,
             Self::Secret(command) => secret::secret(output, link, command).await,
         }
     }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::command::{ProgramCommand, Transport};
 use super::grants::{Grants, PolicyHints};
+use crate::digest::Digest;
 use crate::hook::HookPoint;
 use crate::ids::{AgentId, DescriptorId, ExtensionId, Millis, ModelName, RegistryKind, ToolName, Topic};
 use crate::matcher::Matcher;
@@ -165,6 +166,13 @@ pub enum McpServer {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         headers: BTreeMap<String, String>,
     },
+}
+
+impl McpServer {
+    /// What distinguishes a server from others: what was approved of one holds for no other.
+    pub fn source(&self) -> Digest {
+        Digest::of_json(self).unwrap_or_default()
+    }
 }
 
 /// An agent.

@@ -186,15 +186,9 @@ fn a_gate_that_is_kept_down_after_two_crashes_judges_as_it_was() {
     let folder = install_gate(&scene);
     denied(&scene, &scene.run(&WRITE), &["denied by guard/0: it was asked too often"]);
     fs::write(folder.join("guard.wasm"), holdfast_testkit::wasm::never_starts()).unwrap();
-    let executing = || fs::read_to_string(scene.home().join("generations/executing")).unwrap_or_default();
     for _ in 0..2 {
         let owner = start(&scene);
-        until("its code executes for a while", || {
-            (0..5).all(|_| {
-                std::thread::sleep(std::time::Duration::from_millis(20));
-                !executing().is_empty()
-            })
-        });
+        scene.executes_for_a_while();
         kill(owner);
     }
     let _owner = Owner::begin(&scene);

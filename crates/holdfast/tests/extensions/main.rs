@@ -12,6 +12,8 @@ mod agents;
 mod classes;
 mod commands;
 #[cfg(target_os = "linux")]
+mod mcp;
+#[cfg(target_os = "linux")]
 mod packages;
 #[cfg(target_os = "linux")]
 mod plugins;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::shared::Scene;
+use crate::shared::{Owner, Scene};
 
 /// Makes a package as an index has it: a wheel, and one that is source only and leaves a mark when it is built.
 const INDEX: &str = r#"
@@ -100,6 +100,23 @@ fn nothing_of_a_package_runs_while_it_is_installed() {
     let why = scene.run(&["ext", "doctor", "trapped"]);
     assert!(format!("{}{}", why.out, why.err).contains("HF-4203"), "{why:#?}");
     assert!(scene.run(&["call", "greet", r#"{"name": "Ada"}"#]).ok().out.contains("good day"));
+}
+
+#[test]
+fn a_home_stops_while_packages_are_being_installed() {
+    let mut scene = Scene::new();
+    scene.run(&["init"]).ok();
+    // An index that takes connections and never answers.
+    let index = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/simple", index.local_addr().unwrap());
+    for variable in ["PIP_INDEX_URL", "UV_INDEX_URL"] {
+        scene.variable(variable, &url);
+    }
+    fs::create_dir_all(scene.home().join("extensions/tools")).unwrap();
+    tool(&scene, "greeter.py", GREETER);
+    let _owner = Owner::begin(&scene);
+    let _silent = index.accept().unwrap();
+    assert!(scene.run(&["down"]).ok().out.contains("has stopped"));
 }
 
 #[test]

@@ -91,6 +91,19 @@ impl Scene {
         self.root().join("home")
     }
 
+    /// Waits until the code of one extension executes for a second while it starts. Others execute too, but not for so long.
+    pub fn executes_for_a_while(&self) {
+        let file = self.home().join("generations/executing");
+        until("code executes for a while", || {
+            let looks = (0..20).map(|_| {
+                std::thread::sleep(Duration::from_millis(50));
+                let listed = fs::read_to_string(&file).unwrap_or_default();
+                listed.lines().map(str::to_owned).collect::<BTreeSet<_>>()
+            });
+            looks.reduce(|seen, look| &seen & &look).is_some_and(|throughout| !throughout.is_empty())
+        });
+    }
+
     /// The folder that commands are started in.
     pub fn work(&self) -> PathBuf {
         self.root().join("work")

@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 
 use super::{
     AgentSettings, BreakerSettings, CallSettings, Channels, Health, HostCallRate, LimitSettings,
-    LogLevelSetting, LogSettings, MAX_BYTES, ModelSettings, Models, OFFLINE, RemoteSettings,
+    LogLevelSetting, LogSettings, MAX_BYTES, McpSettings, ModelSettings, Models, OFFLINE, RemoteSettings,
     RetentionSettings, SecretPlace, SecretSettings, ServeSettings, SessionRule, Settings, ToolSettings,
 };
 
@@ -38,7 +38,7 @@ const FORMAT: Format = Format {
 };
 
 /// Keys that are planned, and that nothing reads yet.
-const PLANNED: &[&str] = &["packs", "mcp", "store", "web"];
+const PLANNED: &[&str] = &["packs", "store", "web"];
 
 /// The provider that plays a file.
 const SCRIPT: &str = "script";
@@ -71,6 +71,7 @@ fn root(root: &Field<'_>) -> Result<Settings> {
         let planned: Vec<_> = PLANNED.iter().map(refused).collect();
         let overrides = object.defaulted("overrides", Vec::new(), |field| field.entries(of_kind));
         let workspace = object.optional("workspace", Field::filled);
+        let mcp = object.defaulted("mcp", McpSettings::default(), super::mcp::mcp);
         let tools = object.defaulted("tools", ToolSettings::default(), tools);
         let limits = object.defaulted("limits", LimitSettings::default(), limits);
         let calls = object.defaulted("calls", CallSettings::default(), calls);
@@ -87,6 +88,7 @@ fn root(root: &Field<'_>) -> Result<Settings> {
             models: models?,
             agents: keyed(agents?),
             extensions: keyed(extensions?),
+            mcp: mcp?,
             channels: channels?,
             overrides: keyed(overrides?.into_iter().map(|(kind, ids)| (kind, keyed(ids)))),
             workspace: workspace?,

@@ -1,12 +1,13 @@
 //! Writing one setting of an extension into `config/settings.yaml`, with every other line as it was.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::problem::{Code, Problem};
 use serde_json::Value;
 
-use super::{BOUNDS, Settings};
+use super::{BOUNDS, McpServerSettings, Settings};
 use crate::files;
 use crate::home::Home;
 
@@ -37,6 +38,39 @@ impl Home {
             return Err(Problem::in_file(Code::SettingsInvalid, &file, what).help(help));
         };
         files::replace(&file, &written)
+    }
+}
+
+impl Home {
+    /// Adds MCP servers to the settings. The new text is read back first: where it would say anything else, nothing is written.
+    pub fn add_mcp_servers(&self, servers: &BTreeMap<String, McpServerSettings>) -> Result<(), Problem> {
+        let (folder, file) = (self.config(), self.settings_file());
+        files::make_folder(&folder)?;
+        let failed = |error: std::io::Error| files::failed(Code::HomeUnavailable, &folder, "locked", &error);
+        let guard = File::open(&folder).map_err(failed)?;
+        guard.lock().map_err(failed)?;
+        let bytes = files::read(&file, &BOUNDS)?.unwrap_or_default();
+        let text = files::text(&file, bytes, Code::SettingsUnreadable)?;
+        let mut wanted = Settings::parse(&file, text.as_bytes())?.value;
+        wanted.mcp.servers.extend(servers.clone());
+        // JSON is YAML, and on one line.
+        let lines = servers.iter().filter_map(|(name, server)| {
+            Some(format!("    {name}: {}\n", serde_json::to_string(server).ok()?))
+        });
+        let lines: String = lines.collect();
+        let apart = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        let below = |section: &str| text.replacen(section, &format!("{section}{lines}"), 1);
+        let written = [format!("{text}{apart}\nmcp:\n  servers:\n{lines}"), below("mcp:\n  servers:\n")];
+        let says_it = |text: &&String| {
+            let read = Settings::parse(&file, text.as_bytes());
+            read.is_ok_and(|read| read.value == wanted && read.warnings.is_empty())
+        };
+        let Some(written) = written.iter().find(says_it) else {
+            let what = "the servers cannot be added without changing other lines";
+            let help = format!("Write them below `mcp.servers` by hand:\n{lines}");
+            return Err(Problem::in_file(Code::SettingsInvalid, &file, what).help(help));
+        };
+        files::replace(&file, written)
     }
 }
 

@@ -17,6 +17,7 @@ use holdfast_jsonrpc::error_code::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use holdfast_jsonrpc::{
     Completion, EncodeError, PendingRequests, RpcMessage, encode_request, encode_response, read_line,
 };
+use holdfast_program::{CallSource, ProgramLog};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, BufReader};
@@ -44,6 +45,13 @@ pub(crate) struct Terms {
     pub host_calls: u32,
     /// Bytes that may be logged between two requests.
     pub log_bytes: u32,
+}
+
+impl Terms {
+    /// Where what the process prints goes.
+    pub(crate) fn printed(&self) -> ProgramLog {
+        ProgramLog { id: self.id.clone(), sink: self.log.clone(), max_bytes: self.log_bytes }
+    }
 }
 
 /// Why a connection was closed by the other side.
@@ -152,23 +160,6 @@ impl Connection {
         }
     }
 
-    /// The host of the oldest pending call that belongs to a turn, where the user can be asked, or else of the oldest call: for host calls
-    /// that the gateway makes on its behalf.
-    pub(crate) fn oldest(&self) -> Result<Arc<dyn Host>, Fault> {
-        let mut state = self.shared.state();
-        let Some(waiting) = state.waiting.oldest_by_mut(|waiting| !waiting.in_turn) else {
-            let message = "no call is in progress that the connection could belong to";
-            return Err(Fault::new(Code::ToolDenied, message));
-        };
-        spend(waiting, self.shared.terms.host_calls)?;
-        Ok(waiting.host.clone())
-    }
-
-    /// Logs a warning.
-    pub(crate) fn warn(&self, text: &str) {
-        self.shared.log(LogLevel::Warning, text);
-    }
-
     /// Why the connection is closed, if it is.
     pub(crate) fn over(&self) -> Option<Fault> {
         self.shared.state().closed.clone()
@@ -207,6 +198,22 @@ impl Connection {
             return Ok(());
         }
         Err(self.over().unwrap_or_else(|| Fault::new(Code::ExtensionFault, "the process has disconnected")))
+    }
+}
+
+impl CallSource for Connection {
+    fn oldest(&self) -> Result<Arc<dyn Host>, Fault> {
+        let mut state = self.shared.state();
+        let Some(waiting) = state.waiting.oldest_by_mut(|waiting| !waiting.in_turn) else {
+            let message = "no call is in progress that the connection could belong to";
+            return Err(Fault::new(Code::ToolDenied, message));
+        };
+        spend(waiting, self.shared.terms.host_calls)?;
+        Ok(waiting.host.clone())
+    }
+
+    fn warn(&self, text: &str) {
+        self.shared.log(LogLevel::Warning, text);
     }
 }
 

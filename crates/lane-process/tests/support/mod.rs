@@ -121,6 +121,7 @@ impl Yard {
                 disk_bytes: DISK_BYTES,
                 ..Budgets::default()
             },
+            pinned: None,
         };
         let bytes = serde_json::to_vec(&bundle).unwrap();
         let digest = Digest::of(&bytes);

@@ -47,6 +47,7 @@ impl MemoryVault {
             config: Content::new(extension.config.clone()),
             grants: extension.grants.clone(),
             budgets: extension.budgets,
+            pinned: None,
         };
         let digest = Digest::of_json(&bundle).unwrap();
         self.bundles.lock().unwrap().insert(digest, bundle);

@@ -40,6 +40,7 @@ impl HeldInterfaces {
                     LaneKind::Process,
                     LaneKind::Plugin,
                     LaneKind::Declarative,
+                    LaneKind::Mcp,
                 ];
                 default.into_iter().any(in_lane) || granted()
             }

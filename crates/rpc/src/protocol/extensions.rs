@@ -35,6 +35,8 @@ methods! {
         "extension.remove" => Remove(ExtensionRemove),
         /// Recent faults of extensions.
         "extension.doctor" => Doctor(ExtensionDoctor),
+        /// Start an MCP server, list what it offers, and compare that with what was approved.
+        "mcp.test" => McpTest(McpTest),
         /// What an extension needs before it can work, and what of it is missing.
         "setup.show" => SetupShow(SetupShow),
         /// Set something that an extension needs.
@@ -79,6 +81,29 @@ pub struct ExtensionRemovedInfo {
     pub data_removed: bool,
     /// Whether it had grants, which were revoked.
     pub grants_revoked: bool,
+}
+
+/// An MCP server.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct McpTest {
+    /// The id of its extension.
+    pub id: String,
+}
+
+/// What an MCP server offers.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct McpTested {
+    /// What it calls itself.
+    pub server: String,
+    /// The protocol revision that was negotiated.
+    pub protocol: String,
+    /// Its tools, by its own names.
+    pub tools: Vec<String>,
+    /// How many prompts it has.
+    pub prompts: u64,
+    /// Whether it has resources.
+    pub resources: bool,
 }
 
 /// Which extension to examine.

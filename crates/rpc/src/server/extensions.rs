@@ -6,7 +6,7 @@ use holdfast_contract::content::Content;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::message::{Origin, TurnContext};
 use holdfast_contract::problem::{Code, Problem};
-use holdfast_contract::registry::AgentSpec;
+use holdfast_contract::registry::{AgentSpec, ToolEntry};
 use holdfast_policy::{Policy, PolicyRequest};
 use holdfast_runtime::diagnosis::FaultReport;
 use holdfast_runtime::{InstalledExtension, RemovedExtension};
@@ -52,6 +52,16 @@ impl Connection {
                 let (path, data_removed) = (path.display().to_string(), data && place.is_some());
                 let place = place.map(|place| place.display().to_string());
                 value(&ExtensionRemovedInfo { id, path, data: place, data_removed, grants_revoked })
+            }
+            ExtensionMethod::McpTest(McpTest { id }) => {
+                let id = ExtensionId::from(id.as_str());
+                let tested = runtime.list_server(&id).await?;
+                // What was listed for the first time is registered now, and not when the files are looked at next.
+                let registers = |entry: &ToolEntry| entry.stack.iter().any(|it| it.extension.id == id);
+                if !runtime.registry().tools.iter().any(registers) {
+                    runtime.reload(&id).await?;
+                }
+                Ok(tested.value().clone())
             }
             ExtensionMethod::Doctor(ExtensionDoctor { id }) => value(&self.faults(id.as_deref()).await?),
             ExtensionMethod::SetupShow(SetupShow { extension }) => value(&runtime.setup(&extension).await?),

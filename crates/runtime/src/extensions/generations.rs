@@ -10,6 +10,7 @@ use holdfast_contract::registry::{ExtensionRef, Registry};
 use holdfast_contract::system_frames::{ExtensionState, ExtensionStateChanged, FoundExtension, ScheduleSpec};
 use holdfast_contract::wire::{Instance, Lane};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tokio::sync::watch;
 
 use super::startup::{PINNED_WAIT, Preparations, Startup};
 use crate::calls::{CallGates, CallGuard};
@@ -26,6 +27,8 @@ pub(crate) struct Extensions {
     active: RwLock<HashMap<ExtensionId, Arc<ExtensionRef>>>,
     gates: Arc<CallGates>,
     startup: Startup,
+    /// Whether the system stops, so that nothing is waited for that is being loaded.
+    stopping: watch::Sender<bool>,
     /// The registry whose hooks were prepared last.
     prepared: Mutex<Weak<Registry>>,
 }
@@ -50,6 +53,7 @@ impl Extensions {
             active: RwLock::default(),
             gates: Arc::default(),
             startup: Startup::new(preparations),
+            stopping: watch::Sender::default(),
             prepared: Mutex::default(),
         }
     }
@@ -62,6 +66,27 @@ impl Extensions {
     /// The lanes, each under its name.
     pub(crate) fn lanes(&self) -> &[Arc<dyn Lane>] {
         &self.lanes
+    }
+
+    /// Has a lane load the code of a generation, which may install packages first. That ends when the system stops.
+    pub(crate) async fn load(
+        &self,
+        lane: &Arc<dyn Lane>,
+        extension: &Arc<ExtensionRef>,
+    ) -> Result<Arc<dyn Instance>, Fault> {
+        let mut stopping = self.stopping.subscribe();
+        tokio::select! {
+            biased;
+            loaded = lane.load(extension) => loaded,
+            _ = stopping.wait_for(|stopping| *stopping) => {
+                Err(Fault::new(Code::ExtensionFault, "the home was stopped while this was being loaded"))
+            }
+        }
+    }
+
+    /// Ends what [`Self::load`] waits for.
+    pub(crate) fn stop_loading(&self) {
+        self.stopping.send_replace(true);
     }
 
     /// The extensions that are expected to be active soon.

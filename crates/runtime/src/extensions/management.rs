@@ -1,8 +1,10 @@
 //! What a user does with an installed extension: enable, disable, reload, remove.
 
+use holdfast_contract::content::Content;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::manifest::ENABLED;
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::role::Role;
 use holdfast_contract::system_frames::{
     ExtensionRejected, ExtensionRemoved, ExtensionRetried, ExtensionsFound,
 };
@@ -11,6 +13,12 @@ use crate::parts::{ExtensionChanges, InstalledExtension, RemovedExtension};
 use crate::runtime::{Inner, Runtime};
 
 impl Runtime {
+    /// Has an MCP server started and listed now, and gives what it offers.
+    pub async fn list_server(&self, id: &ExtensionId) -> Result<Content, Problem> {
+        let listed = self.inner().call_role(id, Role::Service, "refresh", Content::default()).await;
+        listed.map_err(Problem::from)
+    }
+
     /// The extensions that are installed, enabled or not, by id.
     pub fn installed(&self) -> Vec<InstalledExtension> {
         self.inner().home.configuration().map(|it| it.installed()).unwrap_or_default()

@@ -273,6 +273,7 @@ impl SystemActor {
             SystemCommand::Settled(reply) => self.waiting.push(reply),
             SystemCommand::Stop { reason, reply } => {
                 self.give_up_runs();
+                self.inner.extensions.stop_loading();
                 self.fact(None, SystemStopping { reason }.into());
                 self.waiting.push(reply);
                 self.stopping = true;
@@ -547,7 +548,7 @@ async fn load(
 ) -> Result<LifecycleOutcome, Fault> {
     let no_lane = || Fault::new(Code::ExtensionUnknown, format!("there is no lane `{lane_name}`"));
     let lane = lane.ok_or_else(no_lane)?;
-    let instance = lane.load(extension).await?;
+    let instance = inner.extensions.load(&lane, extension).await?;
     let capabilities = instance.capabilities();
     let (lives, alone) = (capabilities.has_lifecycle, capabilities.exclusive);
     inner.extensions.keep_instance(extension, instance);

@@ -1,7 +1,9 @@
-//! `holdfast import`: takes over what a user has in another program. Nothing of the other program's is changed, no link in it is followed,
-//! nothing in the home is overwritten, and no policy is imported: what came over is granted nothing. Importing twice changes nothing.
+//! `holdfast import`: takes over what a user has in another program. Nothing of the other program's is changed, and nothing in the home is
+//! overwritten. From a folder no link is followed and no policy is imported: what came over is granted nothing, and importing it twice
+//! changes nothing.
 
 mod copy;
+mod mcp;
 mod pith;
 mod schedules;
 mod yodoca;
@@ -18,7 +20,7 @@ use holdfast_yaml::{DecodeOptions, Field, decode};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::arguments::Import;
+use crate::arguments::{Import, ImportSource};
 use crate::chat::sanitize_for_terminal;
 use crate::exit::Exit;
 use crate::output::{Output, table};
@@ -81,9 +83,21 @@ struct Importer<'a> {
 }
 
 pub(crate) fn import(output: &Output, plan: &ApplicationConfig, command: &Import) -> Result<Exit, Problem> {
-    let (path, dry) = match command {
-        Import::Yodoca(from) | Import::Pith(from) => (&from.path, from.dry_run),
-    };
+    match command {
+        Import::Yodoca(from) => folder(output, plan, from, yodoca::import),
+        Import::Pith(from) => folder(output, plan, from, pith::import),
+        Import::Mcp { file, dry_run } => mcp::import(output, plan, file, *dry_run),
+    }
+}
+
+/// Imports the folder of another program.
+fn folder(
+    output: &Output,
+    plan: &ApplicationConfig,
+    from: &ImportSource,
+    read: fn(&mut Importer<'_>) -> Result<(), Problem>,
+) -> Result<Exit, Problem> {
+    let (path, dry) = (&from.path, from.dry_run);
     let unreadable = |error: std::io::Error| {
         Problem::in_file(Code::UsageInvalid, path, format!("{} cannot be read: {error}", path.display()))
     };
@@ -101,10 +115,7 @@ pub(crate) fn import(output: &Output, plan: &ApplicationConfig, command: &Import
     let built_in = (plan.built_ins)(&context).extensions.into_iter().map(|found| found.id).collect();
     let mut importer =
         Importer { plan, source, dry, secrets: Some(secrets), settings, built_in, lines: Vec::new() };
-    match command {
-        Import::Yodoca(_) => yodoca::import(&mut importer)?,
-        Import::Pith(_) => pith::import(&mut importer)?,
-    }
+    read(&mut importer)?;
     importer.report(output)
 }
 

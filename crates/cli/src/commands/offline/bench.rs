@@ -3,6 +3,8 @@
 
 mod bus;
 #[cfg(target_os = "linux")]
+mod mcp;
+#[cfg(target_os = "linux")]
 mod python;
 mod sandbox;
 mod stream;
@@ -48,6 +50,10 @@ pub(crate) fn bench(output: &Output, command: &Bench) -> Result<Exit, Problem> {
     #[cfg(target_os = "linux")]
     if wanted(BenchSuite::Python) {
         python::bench(output, &program)?;
+    }
+    #[cfg(target_os = "linux")]
+    if wanted(BenchSuite::Mcp) {
+        mcp::bench(output, &program)?;
     }
     Ok(Exit::Done)
 }

@@ -3,7 +3,8 @@
 use holdfast_contract::body::Body;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::tool::ToolOutcome;
-use holdfast_rpc::{ExtensionInfo, ExtensionMethod, NoParams, SessionOpen};
+use holdfast_home::McpSettings;
+use holdfast_rpc::{ExtensionInfo, ExtensionMethod, McpTest, McpTested, NoParams, SessionOpen};
 use serde_json::{Value, json};
 
 use crate::arguments::Call;
@@ -33,7 +34,31 @@ async fn unknown_tool(link: &Link, tool: &str, problem: Problem) -> Problem {
 /// The model that calls exactly what it is told to.
 pub(crate) const DIRECT: &str = "direct";
 
+/// What a call came to.
+struct CallEnd {
+    session: String,
+    result: Option<Value>,
+    fault: Option<Fault>,
+}
+
 pub(crate) async fn call(output: &Output, link: &mut Link, command: Call) -> Result<Exit, Problem> {
+    let mut end = attempt(link, &command).await?;
+    let is_unknown = end.fault.as_ref().is_some_and(|fault| fault.code == Code::ToolUnknown);
+    // A tool of an MCP server that was never listed is not registered yet.
+    if is_unknown && list_server(link, &command.tool).await {
+        end = attempt(link, &command).await?;
+    }
+    show(output, link, &command, end).await
+}
+
+/// Has the MCP server listed whose tool this may be.
+async fn list_server(link: &Link, tool: &str) -> bool {
+    let Some((server, _)) = tool.split_once("__") else { return false };
+    let id = McpSettings::extension(server).to_string();
+    link.client.ask::<McpTested>(&ExtensionMethod::McpTest(McpTest { id })).await.is_ok()
+}
+
+async fn attempt(link: &mut Link, command: &Call) -> Result<CallEnd, Problem> {
     let arguments: Value = serde_json::from_str(&command.arguments).map_err(|error| {
         Problem::new(Code::UsageInvalid, format!("the arguments are not JSON: {error}"))
             .help(format!("For example: holdfast call {} '{{\"path\": \"notes.txt\"}}'", command.tool))
@@ -68,6 +93,11 @@ pub(crate) async fn call(output: &Output, link: &mut Link, command: Call) -> Res
     if result.is_none() && fault.is_none() {
         fault = Some(crate::client::turn::told(&end).to_fault());
     }
+    Ok(CallEnd { session: opened.session.to_string(), result, fault })
+}
+
+async fn show(output: &Output, link: &Link, command: &Call, end: CallEnd) -> Result<Exit, Problem> {
+    let CallEnd { session, result, fault } = end;
     let ok = fault.is_none();
     let exit = match fault.as_ref().map(|fault| fault.code) {
         None => Exit::Done,
@@ -78,7 +108,7 @@ pub(crate) async fn call(output: &Output, link: &mut Link, command: Call) -> Res
     if output.json {
         let result = if ok { result } else { None };
         let error = fault.map(|fault| json!({ "code": fault.code, "message": fault.message }));
-        output.document(&json!({ "ok": ok, "result": result, "error": error, "session": opened.session }))?;
+        output.document(&json!({ "ok": ok, "result": result, "error": error, "session": session }))?;
         return Ok(exit);
     }
     match fault {
@@ -92,7 +122,7 @@ pub(crate) async fn call(output: &Output, link: &mut Link, command: Call) -> Res
         })?,
     }
     if !output.quiet {
-        eprintln!("session {}", opened.session);
+        eprintln!("session {session}");
     }
     Ok(exit)
 }

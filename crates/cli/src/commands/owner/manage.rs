@@ -1,4 +1,6 @@
-//! `holdfast ext enable`, `disable`, `reload` and `remove`: what a user does with an installed extension.
+//! `holdfast ext enable`, `disable`, `reload` and `remove`, and `holdfast mcp test`: what a user does with an installed extension.
+
+pub(crate) mod mcp;
 
 use holdfast_contract::problem::Problem;
 use holdfast_rpc::{

@@ -1,6 +1,7 @@
-//! A program's only access to the network: the loopback interface of its namespace, which has no other interface. A proxy listens there, and
-//! for programs that know no proxy a resolver, and listeners for the addresses that it gives out. This side only copies bytes. Whether a host may be connected to, and at which address, is a host call on behalf of the call that the
-//! program is working on, and is recorded there.
+//! A program's only access to the network: the loopback interface of its namespace, which has no other interface. A proxy listens there,
+//! and for programs that know no proxy a resolver, and listeners for the addresses that it gives out. This side only copies bytes. Whether
+//! a host may be connected to, and at which address, is a host call on behalf of the call that the program is working on, and is recorded
+//! there.
 
 mod names;
 #[cfg(test)]
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use holdfast_contract::host_call::{HostCall, HostCallKind};
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_sandbox::TransparentListeners;
+use holdfast_sandbox::{TransparentListeners, gateway_address};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::json;
@@ -28,7 +29,7 @@ use tokio::time::timeout;
 
 use crate::gateway::names::LookedUpNames;
 use crate::gateway::request::{MAX_HEAD_BYTES, ProxyRequest, Rejection};
-use crate::process::connection::Connection;
+use crate::program::CallSource;
 
 /// Open connections of one program.
 const MAX_CONNECTIONS: usize = 64;
@@ -44,6 +45,10 @@ const MAX_DISCARDED_BYTES: u64 = 1 << 20;
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
 /// Bytes in each direction of one connection.
 const MAX_BYTES: u64 = 1 << 30;
+const RESOLVER_PORT: u16 = 53;
+/// Web, mail, and the web's usual alternatives.
+const USUAL_PORTS: &[u16] = &[80, 443, 143, 993, 465, 587, 8080, 8443];
+const MAX_PORTS: usize = 32;
 
 /// The host's answer where a connection is allowed: the addresses that it has checked.
 #[derive(Deserialize)]
@@ -62,11 +67,32 @@ enum Service {
     Addresses,
 }
 
+/// What listens on the loopback of a program.
+pub struct GatewayListeners {
+    /// For requests to a proxy.
+    pub proxy: std::net::TcpListener,
+    /// For names and connections without a proxy, where the machine leads them here.
+    pub transparent: Option<TransparentListeners>,
+}
+
+/// The ports at which connections without a proxy are accepted: those of granted hosts, and the usual ones of hosts that the user may be
+/// asked about. Each is a listener, and costs a descriptor.
+pub(crate) fn ports(granted: &[String]) -> Vec<u16> {
+    let named = granted.iter().filter_map(|host| host.rsplit_once(':')?.1.parse().ok());
+    let taken = [gateway_address().port(), RESOLVER_PORT, 0];
+    let mut ports: Vec<u16> = Vec::new();
+    for port in named.chain(USUAL_PORTS.iter().copied()) {
+        if !ports.contains(&port) && !taken.contains(&port) && ports.len() < MAX_PORTS {
+            ports.push(port);
+        }
+    }
+    ports
+}
+
 /// Serves a program until this is aborted, which closes every connection.
-pub(crate) fn open(
-    proxy: std::net::TcpListener,
-    transparent: Option<TransparentListeners>,
-    connection: &Arc<Connection>,
+pub fn open<S: CallSource + 'static>(
+    GatewayListeners { proxy, transparent }: GatewayListeners,
+    calls: &Arc<S>,
 ) -> io::Result<JoinHandle<()>> {
     let mut listeners = vec![(Service::Proxy, proxy)];
     match transparent {
@@ -74,10 +100,11 @@ pub(crate) fn open(
             listeners.push((Service::Resolver, resolver));
             listeners.extend(connections.into_iter().map(|listener| (Service::Addresses, listener)));
         }
-        None => connection.warn("this machine leads no addresses to the gateway: names cannot be looked up, and only libraries that use `HTTP_PROXY` have a network"),
+        None => calls.warn("this machine leads no addresses to the gateway: names cannot be looked up, and only libraries that use `HTTP_PROXY` have a network"),
     }
+    let calls: Weak<dyn CallSource> = Arc::downgrade(&(calls.clone() as Arc<dyn CallSource>));
     let program = Arc::new(GatewayState {
-        connection: Arc::downgrade(connection),
+        calls,
         names: Mutex::default(),
         permits: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
     });
@@ -92,7 +119,7 @@ pub(crate) fn open(
 
 /// A program with its connections.
 struct GatewayState {
-    connection: Weak<Connection>,
+    calls: Weak<dyn CallSource>,
     names: Mutex<LookedUpNames>,
     permits: Arc<Semaphore>,
 }
@@ -121,7 +148,7 @@ impl GatewayState {
 
     async fn serve(&self, service: Service, stream: TcpStream) -> io::Result<()> {
         match service {
-            Service::Proxy => serve(stream, self.connection.clone()).await,
+            Service::Proxy => serve(stream, self.calls.clone()).await,
             Service::Resolver => self.resolve(stream).await,
             Service::Addresses => self.pass_on(stream).await,
         }
@@ -143,11 +170,11 @@ impl GatewayState {
     async fn pass_on(&self, mut program: TcpStream) -> io::Result<()> {
         let SocketAddr::V4(address) = program.local_addr()? else { return Ok(()) };
         let (host, port) = (self.names.lock().host(*address.ip()), address.port());
-        let mut remote = match reach(&self.connection, &host, port).await {
+        let mut remote = match connect(&self.calls, &host, port).await {
             Ok(remote) => remote,
             Err(fault) => {
-                if let Some(connection) = self.connection.upgrade() {
-                    connection.warn(&format!("could not connect to {host}:{port}: {}", fault.message));
+                if let Some(calls) = self.calls.upgrade() {
+                    calls.warn(&format!("could not connect to {host}:{port}: {}", fault.message));
                 }
                 // The program's connection is reset, as by a host that refuses.
                 return program.set_zero_linger();
@@ -161,7 +188,7 @@ impl GatewayState {
 }
 
 /// Serves one connection of the program.
-async fn serve(mut program: TcpStream, connection: Weak<Connection>) -> io::Result<()> {
+async fn serve(mut program: TcpStream, calls: Weak<dyn CallSource>) -> io::Result<()> {
     let (head, rest) = match timeout(HEAD_TIMEOUT, read_head(&mut program)).await {
         Ok(Ok(read)) => read,
         Ok(Err(error)) => return Err(error),
@@ -172,11 +199,11 @@ async fn serve(mut program: TcpStream, connection: Weak<Connection>) -> io::Resu
         Err(Rejection { status, reason }) => return refuse(program, status, reason).await,
     };
     let (host, port) = request.target();
-    let remote = match reach(&connection, host, port).await {
+    let remote = match connect(&calls, host, port).await {
         Ok(reached) => reached,
         Err(fault) => {
-            if let Some(connection) = connection.upgrade() {
-                connection.warn(&format!("could not connect to {host}:{port}: {}", fault.message));
+            if let Some(calls) = calls.upgrade() {
+                calls.warn(&format!("could not connect to {host}:{port}: {}", fault.message));
             }
             let status = if fault.code == Code::ToolDenied { "403 Forbidden" } else { "502 Bad Gateway" };
             return refuse(program, status, &fault.message).await;
@@ -186,9 +213,9 @@ async fn serve(mut program: TcpStream, connection: Weak<Connection>) -> io::Resu
 }
 
 /// Connects to a host, if the program may. The host call and its outcome are in the log before a byte is sent either way.
-async fn reach(connection: &Weak<Connection>, host: &str, port: u16) -> Result<TcpStream, Fault> {
+pub async fn connect(calls: &Weak<dyn CallSource>, host: &str, port: u16) -> Result<TcpStream, Fault> {
     let gone = || Fault::new(Code::ToolDenied, "the program is being stopped");
-    let asked = connection.upgrade().ok_or_else(gone)?.oldest()?;
+    let asked = calls.upgrade().ok_or_else(gone)?.oldest()?;
     let target = json!({ "host": host, "port": port });
     let answer = asked.call(HostCall::of(HostCallKind::NetworkConnect, target)).await?;
     let open: Open = serde_json::from_value(answer.value().clone()).map_err(|error| {

@@ -1,0 +1,20 @@
+//! A confined program, as the lanes that start programs share it: its streams, its limits, its only access to the network, and why it
+//! has exited. What is spoken over the streams is the lanes'.
+//!
+//! Start at [`ConfinedProgram`]. `gateway` is the program's access to the network, and `quota` checks its disk usage.
+
+#[cfg(target_os = "linux")]
+pub mod gateway;
+#[cfg(target_os = "linux")]
+mod layout;
+#[cfg(target_os = "linux")]
+mod program;
+#[cfg(target_os = "linux")]
+mod quota;
+
+#[cfg(target_os = "linux")]
+pub use crate::layout::lay_out;
+#[cfg(target_os = "linux")]
+pub use crate::program::{
+    CallSource, ConfinedProgram, ProgramExit, ProgramLog, ProgramPlan, keep_home_closed, log_stderr,
+};
