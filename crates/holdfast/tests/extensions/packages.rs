@@ -114,7 +114,7 @@ fn a_home_stops_while_packages_are_being_installed() {
     }
     fs::create_dir_all(scene.home().join("extensions/tools")).unwrap();
     tool(&scene, "greeter.py", GREETER);
-    let _owner = Owner::begin(&scene);
+    let _owner = Owner::starting(&scene);
     let _silent = index.accept().unwrap();
     assert!(scene.run(&["down"]).ok().out.contains("has stopped"));
 }

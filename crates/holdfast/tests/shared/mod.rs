@@ -449,10 +449,15 @@ pub struct Owner(Child);
 
 impl Owner {
     pub fn begin(scene: &Scene) -> Self {
-        let mut command = scene.command(&["up", "--unsupervised"]);
-        let owner = Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let owner = Self::starting(scene);
         until("it comes up", || scene.is_up());
         owner
+    }
+
+    /// One whose extensions may not have started yet.
+    pub fn starting(scene: &Scene) -> Self {
+        let mut command = scene.command(&["up", "--unsupervised"]);
+        Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 }
 
